@@ -8,6 +8,7 @@ names of `__all__`, each loaded when it is first used. Everything else is in its
 TYPE_CHECKING = False  # not that of typing, whose import would take longer than all of this file; type checkers know the name
 if TYPE_CHECKING:
     from kgot_lab.analogy.delta_edges import compare_texts
+    from kgot_lab.api.approve import approve
     from kgot_lab.api.ask import ask
     from kgot_lab.api.asynchronous import athink
     from kgot_lab.api.expert import expert
@@ -53,6 +54,7 @@ _MODULES = {  # the module of each name, in the order in which one meets them; b
     "search": "tools.search",
     "python": "tools.tool",
     "ask_model": "tools.tool",
+    "approve": "api.approve",
     "think": "loop.controller",
     "athink": "api.asynchronous",
     "solve": "loop.controller",
@@ -117,6 +119,7 @@ __all__ = [  # written out, since editors and type checkers do not read the tabl
     "Stage",
     "Trace",
     "Triple",
+    "approve",
     "ask",
     "ask_model",
     "athink",

@@ -3,6 +3,7 @@ is taken quietly.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from kgot_lab.analogy.delta_edges import delta_edges, similarity_edges
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.io.files import bundled_path
+from kgot_lab.loop.limits import preset
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.lexical import bm25
@@ -198,11 +200,26 @@ CASES = [
     Case("solve: no events", lambda: lab.solve(iter([])), "without an answer"),
     # limits
     Case("limits: no steps", lambda: lab.Limits(steps=0), "limits.steps must be 1 or more"),
-    Case("limits: half a vote", lambda: lab.Limits(votes=2.5), "whole number"),
-    Case("limits: a text", lambda: lab.Limits(repairs="many"), "limits.repairs"),
-    Case("limits: NaN", lambda: lab.Limits(temperature=NAN), "between 0 and 2"),
-    Case("limits: a text for a temperature", lambda: lab.Limits(temperature="hot"), "between 0 and 2"),
+    Case("limits: half a vote", lambda: lab.Limits().but(votes=2.5), "whole number"),
+    Case("limits: a text", lambda: lab.Limits().but(repairs="many"), "limits.repairs"),
+    Case("limits: NaN", lambda: lab.Limits().but(temperature=NAN), "between 0 and 2"),
+    Case("limits: a text for a temperature", lambda: lab.Limits().but(temperature="hot"), "between 0 and 2"),
     Case("limits: an unknown mode", lambda: lab.Limits(writing="prose"), "operations"),
+    Case(
+        "limits: one of another mode",
+        lambda: preset("paths").but(votes=9),
+        "limits.votes is an option of modes that vote",
+    ),
+    Case(
+        "limits: one of paths",
+        lambda: preset("local").but(sure=0.5),
+        "limits.sure is an option of modes that read paths",
+    ),
+    Case(
+        "limits: options of another mode",
+        lambda: replace(preset("paths"), options=preset("local").options),
+        "VotingOptions",
+    ),
     Case("limits: an unknown one", lambda: FEW.but(setps=3), "did you mean 'steps'"),
     # runs
     Case("load_run: nothing", lambda: lab.load_run(None), "path of its trace"),

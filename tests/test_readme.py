@@ -34,7 +34,7 @@ NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 RUN = {
     "README.md",
     *(f"docs/{page}.md" for page in ("experts", "loop", "memory", "methods", "query", "recall")),
-    *(f"docs/{page}.md" for page in ("stores", "structure", "tools", "views", "worlds")),
+    *(f"docs/{page}.md" for page in ("extending", "stores", "structure", "views", "worlds")),
 }
 _GROUP = typer.main.get_command(app)
 # `query` is made when it is asked for

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kgot_lab.cli.requirements import require_embeddings, require_or_exit
+from benchmarks.requirements import require_embeddings, require_or_exit
 from kgot_lab.cli.terminal import progress_bar
 from kgot_lab.errors import LabError
 

@@ -8,22 +8,41 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from string import Template
 
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.structured import compact_schema
-from kgot_lab.loop import prompts
 from kgot_lab.loop.modes.paths.comparison import comparison_prompt
 from kgot_lab.loop.modes.paths.question_form import hops_prompt
 from kgot_lab.loop.modes.paths.reading import answer_prompt
+from kgot_lab.loop.prompts import (
+    FORMATS,
+    TEMPLATES,
+    Answer,
+    CandidateChoice,
+    ChosenCalls,
+    ComputationNeeded,
+    Names,
+    OperationsVote,
+    Prompts,
+    Reason,
+    Statement,
+    Statements,
+    Vote,
+    format_calls,
+    format_list,
+    format_situation,
+    retrieve_request,
+)  # fmt: skip
 from kgot_lab.memory.extraction import facts_prompt
 from kgot_lab.stores.protocol import Dialect
-from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.text.cleaning import FENCES, fence_text
 from kgot_lab.types import Message, Prompt
 
 
 @dataclass(frozen=True)
 class Asking:
-    """What a prompt asks for, by the name of the function in `loop.prompts` or `paths` that made it, and the
+    """What a prompt asks for, by its name in `loop.prompts`, or that of the function in `paths` that made it, and the
     texts in it by name.
     """
 
@@ -97,18 +116,13 @@ def _pattern(form: str) -> re.Pattern[str]:
 
 
 def _form(what: str, messages: Sequence[Message], dialect: Dialect | None = None) -> _Form:
-    return _Form(what, _pattern(messages[-1].text.replace(_LISTED, _mark("tools"))), dialect)
+    return _Form(what, _pattern(messages[-1].text), dialect)
 
 
-_TOOL = TextTool(_mark("tool"), _mark("about"), {}, lambda: Result(""))
-_LISTED = (
-    f"- {_mark('tool')}(): {_mark('about')}"  # tools have arguments or none, so their whole list is one mark
-)
-_QUESTION, _GRAPH, _SITUATION, _FACTS = map(_mark, ("question", "graph", "situation", "facts"))
+_OF_A_DIALECT = {"language", "how_to_read", "read_example", "how_to_write", "write_example"}
+_QUESTION, _GRAPH, _FACTS = map(_mark, ("question", "graph", "facts"))
 _TEXTS = [_pattern(answer_prompt(_QUESTION, facts).messages[-1].text) for facts in (_FACTS, "")]
-_SITUATIONS = [
-    _pattern(prompts.format_situation(_QUESTION, files, _GRAPH)) for files in ([_mark("files")], [])
-]
+_SITUATIONS = [_pattern(format_situation(_QUESTION, files, _GRAPH)) for files in ([_mark("files")], [])]
 
 
 def _along(messages: tuple[Message, ...]) -> Asking | None:
@@ -125,46 +139,30 @@ def _along(messages: tuple[Message, ...]) -> Asking | None:
     return None
 
 
+_SHAPES = {
+    "vote": Vote, "vote by names": OperationsVote, "merge": Reason, "tools": ChosenCalls, "next names": Names, "names": Names,
+    "write": Statements, "mend": Statement, "read": Statement, "read again": Statement, "forced read": Statement,
+    "arithmetic?": ComputationNeeded, "choose": CandidateChoice, "parse": Answer, "guess": Answer,
+}  # fmt: skip
+_LISTS = {
+    "calls": format_calls([_mark("calls")]), "reasons": format_list([_mark("reasons")]), "candidates": f"1. {_mark('candidates')}",
+    "text": fence_text(_mark("text"), _mark("source")), "fences": FENCES,
+}  # fmt: skip
+
+
 def _all_forms(dialects: Iterable[Dialect]) -> Iterator[tuple[type, _Form]]:
     """Every prompt that asks for a shape, with the shape."""
-    calls = [_mark("calls")]
-    yield prompts.Vote, _form("vote", prompts.vote_prompt(_SITUATION, calls, None))  # type: ignore[arg-type]
-    yield prompts.OperationsVote, _form("vote_by_names", prompts.vote_by_names_prompt(_SITUATION))
-    yield prompts.Names, _form("names", prompts.name_choice_prompt(_SITUATION))
-    yield prompts.Names, _form("next_names", prompts.next_names_prompt(_SITUATION, [_mark("names")]))
-    yield prompts.Reason, _form("merge", prompts.merge_reasons_prompt([_mark("reasons")]))
-    yield (
-        prompts.ChosenCalls,
-        _form("choose_tools", prompts.tool_choice_prompt(_SITUATION, calls, _mark("missing"), [_TOOL])),
-    )  # type: ignore[arg-type]
-    yield (
-        prompts.ComputationNeeded,
-        _form("needs_arithmetic", prompts.arithmetic_needed_prompt(_QUESTION, _FACTS)),
-    )
-    yield (
-        prompts.CandidateChoice,
-        _form("choose", prompts.best_candidate_prompt(_QUESTION, _FACTS, [_mark("candidates")])),
-    )
-    for format in prompts.FORMATS:
-        yield prompts.Answer, _form("guess", prompts.guess_prompt(_SITUATION, format))
-        yield prompts.Answer, _form("answer", prompts.answer_prompt(_QUESTION, _FACTS, format))
-    for dialect in dialects:
-        yield prompts.Vote, _form("vote", prompts.vote_prompt(_SITUATION, calls, dialect), dialect)  # type: ignore[arg-type]
-        yield (
-            prompts.Statements,
-            _form(
-                "write", prompts.write_prompt(_SITUATION, _mark("source"), _mark("text"), dialect), dialect
-            ),
-        )
-        yield (
-            prompts.Statement,
-            _form("reread", prompts.reread_prompt(_SITUATION, _mark("wrong"), dialect), dialect),
-        )
-        yield prompts.Statement, _form("read_in", prompts.dialect_read_prompt(_SITUATION, dialect), dialect)
-        yield (
-            prompts.Statement,
-            _form("forced_read", prompts.forced_read_prompt(_SITUATION, dialect), dialect),
-        )
-    for dialect, writing in product(dialects, (True, False)):
-        failed = prompts.repair_prompt(_mark("statement"), _mark("error"), _GRAPH, dialect, writing=writing)
-        yield prompts.Statement, _form("mend", failed, dialect)
+    for (name, shape), dialect in product(_SHAPES.items(), (*dialects, None)):
+        fields = set(Template(TEMPLATES[name]).get_identifiers())
+        marks = {field: _LISTS.get(field, _mark(field)) for field in fields - _OF_A_DIALECT}
+        if dialect is None and fields & _OF_A_DIALECT:
+            continue
+        if name == "vote":
+            marks["retrieve"] = retrieve_request(dialect)
+        choices = [{}]
+        if name == "mend" and dialect is not None:
+            choices = [{"instructions": text} for text in (dialect.how_to_write, dialect.how_to_read)]
+        if "format" in fields:
+            choices = [{"format": text} for text in FORMATS.values()]
+        for choice in choices:
+            yield shape, _form(name, Prompts()(name, dialect, **marks | choice), dialect)

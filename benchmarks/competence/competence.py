@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.cli.requirements import require_files
+from benchmarks.requirements import require_files
 
 if TYPE_CHECKING:
     from benchmarks.competence.curves import CompetenceCurve, LoopSetting
@@ -55,8 +55,8 @@ def compared() -> list[tuple[str, LoopSetting]]:
     from kgot_lab.loop.limits import LOCAL, REFERENCE
 
     exact = {
-        "vote": partial(solved_despite_votes, HOPS, REFERENCE.votes), "missed": partial(solved_despite_misses, HOPS, REFERENCE.steps),
-        "invented": partial(solved_despite_inventions, HOPS), "read": partial(solved_despite_reads, REFERENCE.votes),
+        "vote": partial(solved_despite_votes, HOPS, REFERENCE.voting.votes), "missed": partial(solved_despite_misses, HOPS, REFERENCE.steps),
+        "invented": partial(solved_despite_inventions, HOPS), "read": partial(solved_despite_reads, REFERENCE.voting.votes),
     }  # fmt: skip
     return [
         (kind, each)

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import count
 from typing import NamedTuple
@@ -34,7 +34,7 @@ from kgot_lab.text.words import canonical_answer
 from kgot_lab.types import Edge, Json, Prompt, Reply, Triple, Usage
 
 # the mode without the check of answers, which a simulated model does not make
-UNCHECKED = replace(PATHS, check_answers=False, typed_facts=True, wide_tokens=320)
+UNCHECKED = PATHS.but(preset="paths", check_answers=False, typed_facts=True, wide_tokens=320)
 
 DIALECTS = (PYTHON, CYPHER, SPARQL, PLAIN_FACTS)
 UNANSWERED = "unknown"  # what it answers where the facts do not give the answer
@@ -111,9 +111,9 @@ class Simulated:
         self.name = f"simulated:{self.competence}"
         self._gold, self._reader = gold, _prompts_in(tuple(dialects))
         self._replies: Mapping[str, Callable[[Asking, Prompt], Json]] = {
-            "vote": self._vote, "vote_by_names": self._look, "merge": self._merged, "choose_tools": self._calls, "next_names": self._next,
-            "write": self._statements, "extract": self._lines, "mend": self._mended, "reread": self._read, "read_in": self._read,
-            "forced_read": self._read, "names": self._names, "needs_arithmetic": lambda *_: {"needed": False}, "answer": self._answer,
+            "vote": self._vote, "vote by names": self._look, "merge": self._merged, "tools": self._calls, "next names": self._next,
+            "write": self._statements, "extract": self._lines, "mend": self._mended, "read again": self._read, "read": self._read,
+            "forced read": self._read, "names": self._names, "arithmetic?": lambda *_: {"needed": False}, "parse": self._answer,
             "choose": self._number, "guess": self._guess,
             "answer_prompt": self._from_text, "hops_prompt": self._hops, "comparison_prompt": self._of_each,
         }  # fmt: skip

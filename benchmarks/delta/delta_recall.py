@@ -37,7 +37,7 @@ from pathlib import Path
 
 from benchmarks.delta.walks import delta_result, delta_table, measure_delta_recall
 from benchmarks.recall.figures import json_lines
-from kgot_lab.cli.requirements import require_skeletons
+from benchmarks.requirements import require_skeletons
 
 RESULT = Path(__file__).parents[1] / "results" / "delta_recall.json"
 PARTIAL = RESULT.with_suffix(".partial")

@@ -20,7 +20,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.requirements import require_files, require_local_model, require_or_exit
+from benchmarks.requirements import require_files, require_local_model, require_or_exit
 from kgot_lab.errors import LabError, NotInstalled
 
 if TYPE_CHECKING:

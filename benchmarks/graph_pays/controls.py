@@ -14,7 +14,7 @@ from unittest.mock import patch
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Chose, Event
-from kgot_lab.loop.insert import search_call, search_tool
+from kgot_lab.loop.insert import call_tool, search_call, search_tool
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.modes.paths import fetching, mode, reading
 from kgot_lab.loop.modes.paths.mentions import mention_facts, new_sentences, passage_title, relevance_scores
@@ -69,9 +69,9 @@ def _read_sentences(
     scores = relevance_scores(question, list(walk.sentences.values()), walk.embedder)
     routes: list[Route] = []
     left = PathWalk(walk.embedder, dict(walk.sentences), walk.standing, walk.found)
-    while left.sentences and len(routes) < run.limits.paths:
+    while left.sentences and len(routes) < run.limits.routes.paths:
         some = {node: scores[node] for node in left.sentences}
-        routes.append(reading._best_sentences(run, left, question, some, run.limits.path_tokens))
+        routes.append(reading._best_sentences(run, left, question, some, run.limits.routes.path_tokens))
         for sentence in routes[-1].sentences:
             del left.sentences[sentence.place]
     return scores, routes
@@ -86,9 +86,9 @@ def _answer_from_search(
     call = search_call(tool, question) if tool else None
     if call and call not in run.state.calls:
         yield run.record(Chose, calls=(call,))
-        yield from fetching.fetch(run, walk, call)
+        yield from fetching.write_passages(run, walk, (yield from call_tool(run, call)))
     scores = relevance_scores(question, list(walk.sentences.values()), walk.embedder)
-    route = reading._best_sentences(run, walk, question, scores, 3 * run.limits.path_tokens // 4)
+    route = reading._best_sentences(run, walk, question, scores, 3 * run.limits.routes.path_tokens // 4)
     answer = yield from reading.read_path(run, question, (route,))
     return None if answer.problem or is_no_answer(answer.text) else answer
 

@@ -31,7 +31,7 @@ from benchmarks.join.join_speed import (
     join_scale,
 )
 from benchmarks.join.join_vectors import vectors_used
-from kgot_lab.cli.requirements import require_packages
+from benchmarks.requirements import require_packages
 
 REPORT = Path(__file__).parents[1] / "results" / "join.json"
 

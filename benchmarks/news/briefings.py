@@ -23,7 +23,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.cli.requirements import require_files
+from benchmarks.requirements import require_files
 
 RESULTS = Path(__file__).parents[1] / "results" / "briefings.json"
 FIGURE = RESULTS.with_suffix(".svg")

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.requirements import require_packages
+from benchmarks.requirements import require_packages
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.requirements import require_browser, require_packages
+from benchmarks.requirements import require_browser, require_packages
 from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.viz.course import write_course
 

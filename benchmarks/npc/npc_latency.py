@@ -36,7 +36,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.cli.requirements import require_files
+from benchmarks.requirements import require_files
 
 RESULTS = Path(__file__).parents[1] / "results" / "npc_latency.json"
 ENGINES = ("sqlite", "postgres")

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from benchmarks.pass_through.measuring import measure_pass_through, pass_through_result
 from benchmarks.recall.figures import json_lines
-from kgot_lab.cli.requirements import require_embeddings
+from benchmarks.requirements import require_embeddings
 
 RESULT = Path(__file__).parents[1] / "results" / "pass_through.json"
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from benchmarks.questions.answering import answer_missing, closed_book, kgot_loop, rag
 from benchmarks.questions.answers_on_file import answers_file, answers_table
+from benchmarks.requirements import require_embeddings, require_local_model, require_sandbox
 from kgot_lab.benchmark.questions.sets import hotpotqa, hotpotqa_split
-from kgot_lab.cli.requirements import require_embeddings, require_local_model, require_sandbox
 from kgot_lab.llm import connect
 
 RESULTS = Path(__file__).parents[1] / "results"

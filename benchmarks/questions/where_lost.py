@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.questions.answers_on_file import answers_file, rows_on_file
 from benchmarks.questions.lost_answers import STAGES, lost_answers
-from kgot_lab.cli.requirements import require_files
+from benchmarks.requirements import require_files
 
 RESULTS = Path(__file__).parents[1] / "results"
 TRACES = Path(__file__).parents[2] / "runs" / "question_answering"

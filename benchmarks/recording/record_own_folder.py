@@ -8,7 +8,7 @@ python -m benchmarks.recording.record_own_folder treasurer        one
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def main() -> None:
         parser.error(f"there is no question {', '.join(sorted(unknown))}; there are {', '.join(QUESTIONS)}")
     for name in names:
         # facts too, which a run with a memory asks for
-        limits = replace(preset(QUESTIONS[name].preset), typed_facts=True)
+        limits = preset(QUESTIONS[name].preset).learning()
         run = ask(QUESTIONS[name].text, FOLDER / "allotment", "local", preset=limits)
         keep(run, name)
         print(f"{name}: {run.answer}", flush=True)

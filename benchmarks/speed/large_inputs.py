@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from kgot_lab.cli.requirements import require_sandbox
+from benchmarks.requirements import require_sandbox
 from kgot_lab.stores import open_store
 from kgot_lab.types import Diff, Edge, Node
 

@@ -15,7 +15,7 @@ import statistics
 import time
 from pathlib import Path
 
-from kgot_lab.cli.requirements import require_sandbox
+from benchmarks.requirements import require_sandbox
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Read, Started, Voted, Wrote
 from kgot_lab.loop.limits import REFERENCE

@@ -17,8 +17,8 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.requirements import require_or_exit, require_sandbox
 from benchmarks.stores.killed_writers import SPREAD_OF_KILLS, SURVIVAL_HEAD, Survival, survival
-from kgot_lab.cli.requirements import require_or_exit, require_sandbox
 
 RESULTS = Path(__file__).parents[1] / "results" / "durability.json"
 

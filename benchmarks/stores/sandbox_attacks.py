@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from kgot_lab.cli.requirements import require_sandbox
+from benchmarks.requirements import require_sandbox
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.stores import InMemory
 

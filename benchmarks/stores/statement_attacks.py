@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from kgot_lab.cli.requirements import require_or_exit, require_sandbox
+from benchmarks.requirements import require_or_exit, require_sandbox
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))  # attacks and servers stand beside the tests
 from support.attacks import ATTACKS, PATIENCE, failings, host, open_to_attack, what_it_got

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import quantiles
 
-from kgot_lab.cli.requirements import require_sandbox
+from benchmarks.requirements import require_sandbox
 from kgot_lab.stores import InMemory
 from kgot_lab.types import Diff, Edge, Node
 

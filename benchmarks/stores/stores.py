@@ -21,10 +21,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.requirements import require_or_exit, require_sandbox
 from benchmarks.stores.graphs import size_of
 from benchmarks.stores.speed import Allowance, kept_rows, measure_missing
 from benchmarks.stores.tables import MEASURED_STORES, store_bars, store_tables
-from kgot_lab.cli.requirements import require_or_exit, require_sandbox
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "stores.jsonl"

@@ -23,6 +23,7 @@ import json
 import time
 from pathlib import Path
 
+from benchmarks.requirements import require_skeletons
 from benchmarks.structure.alarm_tables import (
     alarm_grid,
     kept_alarms,
@@ -32,7 +33,6 @@ from benchmarks.structure.alarm_tables import (
 )
 from benchmarks.structure.false_alarms import analogous, unrelated
 from benchmarks.structure.instruments import Instruments
-from kgot_lab.cli.requirements import require_skeletons
 from kgot_lab.embedding.vectors import minilm
 
 RECEIPT = Path(__file__).parents[1] / "results" / "transfer" / "short_texts.jsonl"

@@ -35,11 +35,11 @@ import json
 import time
 from pathlib import Path
 
+from benchmarks.requirements import require_packages, require_skeletons
 from benchmarks.structure.instruments import Instruments
 from benchmarks.structure.lesson import lesson_figures
 from benchmarks.structure.per_question import answer_sets, draw_edges, map_words, search_pools
 from benchmarks.structure.report import structure_grids
-from kgot_lab.cli.requirements import require_packages, require_skeletons
 from kgot_lab.embedding.vectors import minilm
 
 RESULTS = Path(__file__).parents[1] / "results" / "structure"

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.cli.requirements import require_browser, require_embeddings
+from benchmarks.requirements import require_browser, require_embeddings
 from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.viz.explorer.explorer import explore_dataset
 

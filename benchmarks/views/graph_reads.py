@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgot_lab.cli.requirements import require_browser
+from benchmarks.requirements import require_browser
 from kgot_lab.diagnostics.components import find_chromium
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.cli.requirements import require_packages
+from benchmarks.requirements import require_packages
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import make_read_only
 from kgot_lab.viz.graph.collapse import View, collapse_graph, open_community, reveal_nodes

@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.requirements import require_browser, require_packages
 from benchmarks.views.graph_view import GRAPHS, keep, machine
-from kgot_lab.cli.requirements import require_browser, require_packages
 from kgot_lab.diagnostics.components import find_chromium
 
 if TYPE_CHECKING:

@@ -33,6 +33,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.delta.graphs import calibration
+from benchmarks.requirements import require_skeletons
 from benchmarks.structure.analogy_pairs import pairs
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import CalibratedThresholds
@@ -41,7 +42,6 @@ from kgot_lab.analogy.linguistic import LinguisticSkeletons
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.systems import mean_score, systems
-from kgot_lab.cli.requirements import require_skeletons
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import InMemoryVectors, minilm
 from kgot_lab.evaluation.dataset import Dataset

@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.requirements import require_local_model
 from benchmarks.structure.analogies import choices, hashed, jsonl_rows
 from kgot_lab.analogy.skeleton_makers import ModelSkeletons, load_skeletons, save_skeletons
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
-from kgot_lab.cli.requirements import require_local_model
 from kgot_lab.llm.local import Local
 
 LONG = ("analobench T1 S10", "analobench T1 S30")

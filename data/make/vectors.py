@@ -1,15 +1,15 @@
 """Embed the passages of the bundled data sets once, so that nobody has to wait for it: writes vectors.npz
 into their folders.
 
-python data/make/vectors.py [hotpotqa] [musique] [2wiki] [musique-498]
+python -m data.make.vectors [hotpotqa] [musique] [2wiki] [musique-498]
 """
 
 import argparse
 from pathlib import Path
 
+from benchmarks.requirements import require_embeddings
 from kgot_lab.benchmark.questions.sets import musique_dev
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.cli.requirements import require_embeddings
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import Vectors
 from kgot_lab.types import full_text

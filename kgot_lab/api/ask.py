@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import time
@@ -13,26 +12,26 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 from uuid import uuid4
 
 from kgot_lab.documents.folder import group_remarks, read_documents
-from kgot_lab.errors import BadInput, LabError, ReplayMiss, TraceError, require, require_parts
+from kgot_lab.errors import BadInput, LabError, ReplayMiss, TraceError, UnknownName, require, require_parts
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, recorded_prompts
-from kgot_lab.loop.controller import think
+from kgot_lab.loop.controller import RunOptions, think
 from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.formatting import summary_line
 from kgot_lab.loop.limits import SMALL_MODELS, Limits, forecast, limits_for
 from kgot_lab.loop.persistence import open_memory_session
-from kgot_lab.loop.replay.replay import Resources, resume, start_event
+from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, start_event
 from kgot_lab.loop.trace import Trace, append_events, load_run, model_metadata, record
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.tools.search import tools_for
-from kgot_lab.tools.tool import Tool, search_argument
+from kgot_lab.tools.tool import Tool, as_tool, search_argument
 from kgot_lab.types import LLM, Document, checked_documents
 
 # Progress of a run or a long job: in a notebook its cell, elsewhere lines on standard error, which
@@ -76,19 +75,34 @@ def in_notebook() -> bool:
     return getattr(get_ipython(), "kernel", None) is not None
 
 
-class CellProgress:
+class _CellOutput:
+    """One output of a notebook cell, whose text is replaced."""
+
+    _handle: Any = None
+
+    def _show(self, text: str) -> None:
+        from IPython.display import display
+
+        shown = {"text/plain": text}
+        if self._handle is None:
+            self._handle = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._handle.update(shown, raw=True)
+
+
+class CellProgress(_CellOutput):
     """One output of a cell that shows how far a run has come."""
 
     def __init__(self, head: str = "") -> None:
         self._head, self._lines, self._count = head, deque[str](maxlen=MAX_LINES), 0
-        self._handle: Any = None
 
     def tell(self, event: Event) -> None:
         """Show one more event. The answer is left to the value of the cell."""
         self._count += 1
         if not isinstance(event, Answered):
             self._lines.append(summary_line(event))
-        self._show("finished" if isinstance(event, Answered) else "working …")
+        state = "finished" if isinstance(event, Answered) else "working …"
+        self._show(f"{self.text}\n{self._count} events, {state}")
 
     @property
     def text(self) -> str:
@@ -97,15 +111,6 @@ class CellProgress:
         head = [self._head] if self._head else []
         earlier = [f"({before} events before)"] if before > 1 else []
         return "\n".join([*head, *earlier, *self._lines])
-
-    def _show(self, state: str) -> None:
-        from IPython.display import display
-
-        shown = {"text/plain": f"{self.text}\n{self._count} events, {state}"}
-        if self._handle is None:
-            self._handle = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]
-        else:
-            self._handle.update(shown, raw=True)
 
 
 def cell_progress_bar(what: str, *, clock: Callable[[], float] = time.monotonic) -> Callable[..., None]:
@@ -132,7 +137,7 @@ def cell_progress_bar(what: str, *, clock: Callable[[], float] = time.monotonic)
     return tell
 
 
-class CellBar:
+class CellBar(_CellOutput):
     """A progress bar in one output of a notebook cell.
 
     It is drawn a few times a second at most, and at the end.
@@ -141,7 +146,6 @@ class CellBar:
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._what, self._clock, self._began = what, clock, clock()
         self._shown_at: float | None = None
-        self._handle: Any = None
 
     def tell(self, done: int, total: int) -> None:
         """Show how far it is."""
@@ -153,46 +157,45 @@ class CellBar:
         bar = f"{'#' * full}{'.' * (_BAR - full)}"
         self._show(f"{self._what}: [{bar}] {done:,} of {total:,}, {now - self._began:.0f} s")
 
-    def _show(self, text: str) -> None:
-        from IPython.display import display
-
-        shown = {"text/plain": text}
-        if self._handle is None:
-            self._handle = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]
-        else:
-            self._handle.update(shown, raw=True)
-
 
 EMBEDDING = "embedding passages and sentences"  # what a first search over documents does
 Facts = str | Path | Iterable[Document] | Tool | None
 
 
+class AskOptions(RunOptions, total=False):
+    """Options of `ask`: those of a run, and tools besides the search over documents."""
+
+    tools: Sequence[Tool | Callable[..., object]]
+
+
 def ask(
     question: str,
     documents: Facts = None,
-    model: str | LLM = "local",
+    model: Any = "local",
     *,
     preset: str | Limits = "auto",
     store: str | Path | Store = "in_memory",
-    attachments: Sequence[str | Path] = (),
     trace: str | Path | None = None,
     memory: str | Path | Beliefs | None = None,
+    **options: Unpack[AskOptions],
 ) -> Trace:
     """Answer a question with a graph grown from documents.
 
     Returns the run, which has the `answer`. `show` steps through it.
 
     `documents` are a folder, a file, a list of Document, or a tool that finds facts, such as search(…).
-    `attachments` are files that belong to the question. `model` is a model, or what `connect` takes. `store`
-    is an open store, which stays open, or what `open_store` takes, which must be empty. If an open store
-    holds a graph, the run begins with it and may do without documents. `preset` is "paths" (for small
+    `options` are those of AskOptions, by their names: `tools` besides the search (plain functions are described
+    by their signature and docstring), `execution` (a model that chooses tools), `attachments` (files),
+    `prompts`, `approve`, `parallel`, `mode` and `compute`. `model` is a model, or what `connect` takes.
+    `store` is an open store, which stays open, or what `open_store` takes, which must be empty. If an open
+    store holds a graph, the run begins with it and may do without documents. `preset` is "paths" (for small
     models: sentences and names as a graph, and an answer that is checked), "local" (a small model writes the
     graph), "reference" (the published limits), "auto", or Limits. With a `trace`, the run is written to that
     file event by event, and after an interruption the same call resumes it. Otherwise the run is only
     returned. A recorded model begins with its first replies. Nothing is downloaded: if its file is missing,
-    the local model raises ModelMissing, which says what to do. A notebook shows the events in the cell as they
-    happen, a script on standard error. Raises BadInput, TraceError if the file holds anything but this question without its answer,
-    and what `connect`, `open_store` and `think` raise.
+    the local model raises ModelMissing, which says what to do. A notebook shows the events in the cell as
+    they happen, a script on standard error. Raises BadInput, TraceError if the file holds anything but this
+    question without its answer, and what `connect`, `open_store` and `think` raise.
 
     A `memory` is a file of claims, or Claims. The run begins with its facts, answers from them before it
     searches, and stores there what it writes once it has its answer. `about["memory"]` of the run lists the
@@ -202,58 +205,67 @@ def ask(
     require(question, str, "a question is a text")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
+    for name in options.keys() - AskOptions.__optional_keys__:
+        raise UnknownName("option of ask()", name, AskOptions.__optional_keys__)
+    attachments, given_tools = options.get("attachments", ()), options.get("tools", ())
     require(attachments, Sequence, "attachments are a list of paths")
+    require(given_tools, Iterable, "tools are a list, such as [a_function, search(documents)]")
+    own_tools = list(map(as_tool, given_tools))
     if trace is not None:
         require(trace, (str, Path), "a trace is the path of a file")
     with open_memory_session(memory, question) if memory is not None else nullcontext() as session:
         has_facts = bool(session and session.begun.facts) or _has_graph(store)
-        if documents is None and not attachments and not has_facts:
-            alternatives = "attachments=[FILE], a store that holds a graph, or a memory that holds facts"
+        if documents is None and not attachments and not own_tools and not has_facts:
+            alternatives = "attachments=[FILE], tools=[FUNCTION], a store that holds a graph, or a memory that holds facts"
             raise BadInput(
                 f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {alternatives}"
             )
         # first, since without a model an index is useless
-        llm = connect(model) if isinstance(model, str) else model
-        requirement = "a model is a text such as local or openai:MODEL, or what connect(…) gives"
-        require_parts(llm, ("name", "__call__"), requirement)
+        llm = connect(model)
+        execution = connect(options["execution"]) if options.get("execution") else None
         recorded = llm.preset if preset == "auto" and isinstance(llm, Recorded) else ""
-        is_tool = callable(documents) and not search_argument(documents)
-        limits = limits_for(llm.name, recorded or preset, with_tools=bool(attachments) or is_tool)
-        limits = replace(limits, typed_facts=True) if session else limits  # a memory learns them
+        tools = [*([documents] if callable(documents) else ()), *own_tools]
+        with_tools = bool(attachments) or not all(map(search_argument, tools))
+        limits = limits_for(llm.name, recorded or preset, with_tools=with_tools)
+        limits = limits.learning() if session else limits
         names = [Path(file).name for file in attachments]
         before = None
         if trace is not None and Path(trace).exists():
             before = _load_interrupted(trace, question, limits if preset != "auto" else None, names)
         if isinstance(llm, Recorded):
             llm.rewind(recorded_prompts(trace, llm.name) if trace is not None and before else ())
-        tools = _tools(documents, attachments, passages=limits.search_passages)
+        tools = [*_tools(documents, attachments, passages=limits.search_passages), *own_tools]
         tools = session.tools(tools) if session else tools
         with _store(store, before) as opened:
             is_resumed = before is not None and bool(before.events)
             if session and not is_resumed:
                 session.fill(opened)
-            run = _run(question, llm, opened, tools, limits, names, trace, before)
+            given: Any = {
+                name: value for name, value in options.items() if name in RunOptions.__optional_keys__
+            }
+            given |= {"execution": execution, "attachments": names}
+            if trace is not None and is_resumed:
+                live: Any = {
+                    name: value for name, value in given.items() if name in ("approve", "compute", "mode")
+                }
+                events = resume(trace, opened, Resources(tools, llm, execution, **live))
+            else:
+                events = think(question, llm, opened, tools, limits, **given)
+            run = _record_run(events, llm, trace, before, _progress_heading(llm, limits))
         return replace(run, about={**run.about, "memory": session.learn(run).as_json()}) if session else run
 
 
-def _run(
-    question: str,
-    llm: LLM,
-    store: Store,
-    tools: list[Tool],
-    limits: Limits,
-    names: Sequence[str],
-    trace: str | Path | None,
-    before: Trace | None,
+def _record_run(
+    events: Iterator[Event], llm: LLM, trace: str | Path | None, before: Trace | None, head: str
 ) -> Trace:
-    """Run a question to its answer, on file if a trace is named, from where it was interrupted before."""
-    head = _progress_heading(llm, limits)
-    if trace is not None and before and before.events:
-        return _run_on_file(resume(trace, store, Resources(tools, llm)), trace, head)
-    events, metadata = think(question, llm, store, tools, limits, attachments=names), model_metadata(llm)
+    """Run a question to its answer, on file if a trace is named."""
+    metadata = model_metadata(llm)
     if trace is not None:
-        recorded = append_events(events, trace) if before else record(events, trace, metadata=metadata)
-        return _run_on_file(recorded, trace, head)
+        if before is None:
+            events = record(events, trace, metadata=metadata)
+        elif not before.events:  # it was interrupted before its first event
+            events = append_events(events, trace)
+        return _run_on_file(events, trace, head)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     return Trace(uuid4().hex[:12], created, tuple(display_progress(events, head)), metadata)
 
@@ -279,7 +291,7 @@ def _load_interrupted(trace: str | Path, question: str, limits: Limits | None, n
     if run.finished:
         advice = f"load_run({str(trace)!r}) gives it; {advice}"
         raise TraceError(f"{trace} holds a run that has its answer: {advice}")
-    if limits is not None and start.limits != json.loads(json.dumps(limits.as_json())):
+    if limits is not None and recorded_limits(start) != limits:
         problem = f"{trace} holds a run with other limits (preset {start.preset!r})"
         raise TraceError(f"{problem}: go on with those, or {advice}")
     return run

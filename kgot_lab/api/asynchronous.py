@@ -29,15 +29,13 @@ def iterate_in_thread(
         thread, end = ThreadPoolExecutor(1, thread_name_prefix=function.__name__), object()
         step: Callable[..., Any] = copy_context().run
         run: Callable[..., Awaitable[Any]] = partial(asyncio.get_running_loop().run_in_executor, thread, step)
+        items = await run(partial(function, *args, **options))
         try:
-            items = await run(partial(function, *args, **options))
-            try:
-                while (item := await run(next, items, end)) is not end:
-                    yield item
-            finally:
-                if isinstance(items, Generator):
-                    await run(items.close)  # in its thread, so after the step that runs
+            while (item := await run(next, items, end)) is not end:
+                yield item
         finally:
+            if isinstance(items, Generator):
+                await run(items.close)  # in its thread, so after the step that runs
             thread.shutdown(wait=False)
 
     return iterate

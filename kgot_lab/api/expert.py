@@ -10,7 +10,7 @@ from typing import Any
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.embedders import query_embedder
-from kgot_lab.errors import BadInput, NotInstalled, UnknownName, require_parts
+from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 from kgot_lab.experts.expert import Persona, merge_patch
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
@@ -57,9 +57,7 @@ def expert(
         persona_config = {"name": "Expert", "instructions": _DEFAULT_INSTRUCTIONS}
         config = {"name": "Expert", "kg_db_id": _GRAPH_NAME, "persona": persona_config}
         graphs = {_GRAPH_NAME: lambda: graph}
-    llm = connect(model) if isinstance(model, str) else model
-    requirement = "a model is a text such as local or openai:MODEL, or what connect(…) gives"
-    require_parts(llm, ("name", "__call__"), requirement)
+    llm = connect(model)
     models, folder = ExpertModels({llm.name: lambda: llm}, llm.name), GraphFolder(None, graphs)
     service = ExpertService(open_experts(), folder, models, embedder=_embedder())
     weakref.finalize(service.tables, service.tables.storage.close)  # optional, since all of it is in memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration, StoreChoice
     from kgot_lab.cli.output_files import SavedGraph
     from kgot_lab.graph import PropertyGraph
+    from kgot_lab.loop.approval import Approve
     from kgot_lab.loop.events import Event
     from kgot_lab.loop.limits import Limits
     from kgot_lab.loop.persistence import MemorySession
@@ -84,7 +86,7 @@ def answer_question(
     spending = question_setup.shared_spending(configuration)
     name = terminal.actual_model_name(configuration.model, configuration.models)
     limits = configuration.limits_for(name, with_tools=bool(attached))
-    limits = replace(limits, typed_facts=True) if memory else limits  # a memory learns them
+    limits = limits.learning() if memory else limits
     passages = terminal.read_folder(documents) if documents else []
     graph = question_setup.initial_graph(choice)
     registry = configuration.models
@@ -106,7 +108,7 @@ def answer_question(
         configuration = configuration.with_flags({"store.namespace": namespace})
     yaml_text = question_setup.print_configuration(configuration, limits)
     question_setup.print_forecast(planning, limits)
-    live = Resources(tools, planning, execution)
+    live = Resources(tools, planning, execution, approve=_approval(configuration.run.approve))
     task = QuestionTask(question, live, limits, {"configuration": yaml_text}, attached)
     resume_command = ResumeCommand("resume", path, _resume_arguments(configuration, attached, outputs))
     outputs = Outputs(path, html=outputs.html, as_json=outputs.as_json, saved=target)
@@ -129,6 +131,17 @@ def _resume_arguments(
     }  # fmt: skip
 
 
+def _approval(is_wanted: bool) -> Approve | None:
+    """Return what asks on the terminal, if a run is to be approved. Raises BadInput without a terminal."""
+    if is_wanted and not sys.stdin.isatty():
+        raise BadInput("--approve asks on the terminal, and this command has none to read answers from")
+    if not is_wanted:
+        return None
+    from kgot_lab.api.approve import approve
+
+    return approve
+
+
 def run_task(
     task: QuestionTask,
     store: Store,
@@ -138,14 +151,16 @@ def run_task(
     memory: MemorySession | None = None,
 ) -> None:
     """Run the loop with its events on file and on screen, and close the store at the end."""
+    from kgot_lab.cli.configuration import RunChoice
     from kgot_lab.loop.controller import think
     from kgot_lab.loop.trace import model_metadata, record
 
     assert task.live.planning is not None and outputs.trace is not None
+    chosen = configuration.run if configuration is not None else RunChoice()
     with closing(store) as opened:
         events = think(
             task.question, task.live.planning, opened, task.live.tools, task.limits, execution=task.live.execution,
-            attachments=[file.name for file in task.attached],
+            attachments=[file.name for file in task.attached], approve=task.live.approve, prompts=chosen.prompts, parallel=chosen.parallel,
         )  # fmt: skip
         metadata = {**model_metadata(task.live.planning), **task.about}
         recorded = record(events, outputs.trace, metadata=metadata)
@@ -253,7 +268,8 @@ def resume_run(
     with closing(opened) as store:
         question_setup.print_namespace(store)
         try:
-            events = resume(trace, store, Resources(tools, planning, execution_llm))
+            approve = _approval(bool(begun.custom.get("approves")))
+            events = resume(trace, store, Resources(tools, planning, execution_llm, approve=approve))
         except BadInput as error:
             if location is None or not store.schema().nodes:
                 raise

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from kgot_lab.errors import BadInput, mask_secrets
 from kgot_lab.io.files import read_regular_text
 from kgot_lab.llm.structured import field_problem
+from kgot_lab.loop.call_pool import PARALLEL
 from kgot_lab.loop.limits import Limits
 
 
@@ -49,6 +50,14 @@ class ToolChoice(_StrictModel):
         return bool(self.web or self.mirror or self.names != "auto")
 
 
+class RunChoice(_StrictModel):
+    """How a run goes: prompts of one's own by name, calls at once, and whether its steps are approved."""
+
+    prompts: dict[str, str] = {}
+    parallel: int = Field(default=PARALLEL, ge=1)
+    approve: bool = False
+
+
 class BudgetChoice(_StrictModel):
     """The most that all models of a run may take together."""
 
@@ -57,7 +66,7 @@ class BudgetChoice(_StrictModel):
     dollars: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
-# 14 fields: those of the YAML page that users write and that the heads of traces hold
+# 15 fields: those of the YAML page that users write and that the heads of traces hold
 class Configuration(_StrictModel):
     """The configuration of a run."""
 
@@ -71,6 +80,7 @@ class Configuration(_StrictModel):
     store: StoreChoice = StoreChoice()
     tools: ToolChoice = ToolChoice()
     budget: BudgetChoice = BudgetChoice()
+    run: RunChoice = RunChoice()
     snapshots: str | None = None  # a folder for a snapshot after every write
     memory: str | None = None  # a file of claims
     as_of: str | None = None  # a time, for an earlier state of the memory
@@ -206,6 +216,7 @@ def _validate(data: Mapping[str, Any], source: str) -> Configuration:
 
 def _field_names() -> list[str]:
     parts: dict[str, type[BaseModel]] = {"store": StoreChoice, "tools": ToolChoice, "budget": BudgetChoice}
+    parts["run"] = RunChoice
     inner = {name: [f"{name}.{field}" for field in part.model_fields] for name, part in parts.items()}
     return [field for name in Configuration.model_fields for field in inner.get(name, [name])]
 

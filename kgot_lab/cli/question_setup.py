@@ -103,7 +103,7 @@ def collect_tool_inputs(
     if tool_choice.vision_model:
         vision = terminal.connect_model(tool_choice.vision_model, spending, models=configuration.models)
     # opens its sandbox when it is first used
-    calculator = Calculator(unsafe=configuration.store.unsafe, seconds=limits.python_seconds)
+    calculator = Calculator(unsafe=configuration.store.unsafe, seconds=limits.tools.python_seconds)
     return ToolResources(
         documents, list(attached), llm=llm, vision=vision, computer=calculator, web=tool_choice.web,
         mirror=tool_choice.mirror, engine=tool_choice.engine, unpack_into=Path(tool_choice.unpack_into) if tool_choice.unpack_into else None,

@@ -49,7 +49,7 @@ class _RunOptions:
     grader: str | None = option("a model that grades answers as SimpleQA does; may be added to a run later")
     parallel: int = option("how many questions are answered at a time", default=1)
     plots: Path | None = option(
-        "draw the plots of the run in this folder, or of that of --folder into this one; nothing is asked"
+        "folder of a run to plot, or where to draw the plots of --folder; nothing is asked"
     )
     kind: str = option("svg, png or pdf", "--plots-as", default="svg")
     as_json: bool = options.AS_JSON

@@ -7,11 +7,13 @@ needed, and what fails names the package it comes from.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
-from kgot_lab.errors import BadInput, LabError, OutOfMemory, error_message, is_out_of_memory, mask_secrets
+from kgot_lab import errors
+from kgot_lab.errors import BadInput, LabError, OutOfMemory, error_message, require_parts
 from kgot_lab.text.cleaning import printable_line
 
 
@@ -20,9 +22,8 @@ def packaged(group: str, taken: Collection[str] = ()) -> dict[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):
         if entry.name in taken or entry.value != found.setdefault(entry.name, entry).value:
-            kind = group.rpartition(".")[2]
-            problem = f"{_origin(entry)} is left out: another of the {kind} has the name {entry.name!r}"
-            warnings.warn(problem, stacklevel=3)
+            others = f"another of the {group.rpartition('.')[2]} has the name {entry.name!r}"
+            warnings.warn(f"{_origin(entry)} is left out: {others}", stacklevel=3)
     return found
 
 
@@ -37,10 +38,18 @@ def errors_of(entry: EntryPoint) -> Iterator[None]:
     except LabError:
         raise
     except (Exception, SystemExit) as error:  # any error of another package
-        if is_out_of_memory(error):
+        if errors.is_out_of_memory(error):
             raise OutOfMemory(f"{entry.name} of another package") from error
-        why = f"{type(error).__name__}: {printable_line(mask_secrets(error_message(error))[:200])}"
+        why = f"{type(error).__name__}: {printable_line(errors.mask_secrets(error_message(error))[:200])}"
         raise BadInput(f"{_origin(entry)} failed ({why})") from error
+
+
+def create(entry: EntryPoint, parts: Iterable[str], *arguments: Any, **options: Any) -> Any:
+    """Load what another package offers, call it, and check that the result has these attributes."""
+    with errors_of(entry):
+        made = entry.load()(*arguments, **options)
+        require_parts(made, parts, f"{_origin(entry)} makes what has {', '.join(parts)}")
+    return made
 
 
 def _origin(entry: EntryPoint) -> str:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def connect(
-    spec: str,
+    spec: Any,
     *,
     tape: str | Path | None = None,
     models: str | Path | Mapping[str, ModelEntry] | None = None,
     say: Callable[[str], None] | None = None,
     **options: Any,
 ) -> LLM:
-    """Create the model that a specification names.
+    """Create the model that a specification names, or the model around an object of another library.
 
     "local" or "local:FILE.gguf", "openai:MODEL", "anthropic:MODEL", "gemini:MODEL", "openrouter:MODEL",
     "ollama:MODEL", the address of a server and a model, "http://localhost:8000/v1#MODEL", or "recorded:FILE"
@@ -32,15 +32,22 @@ def connect(
     process and stays loaded, 2.2 GB, until its `close()`. With `models`, a file that
     `load_models` reads or its result, also a name in there. With `tape`, replies are recorded in that file,
     and recorded prompts are not sent again. `say` is called with a message when a server makes it wait.
-    Options are passed to the class of the model. Nothing is sent yet. Raises UnknownName for an unknown name,
+    Options are passed to the class of the model. Other objects are an openai.OpenAI or AsyncOpenAI client with
+    `model="NAME"`, a LangChain chat model, and a function from a text to a text, which take a `name` and a
+    `price`. A model is returned as it is. Nothing is sent yet. Raises UnknownName for an unknown name,
     BadInput if the model is left out, LLMError if a key is missing, ModelMissing if there is no model file,
     and TraceError if a file of replies cannot be used.
     """
-    require(spec, str, "a model is named by a text, such as local, openai:MODEL or http://host/v1#MODEL")
-    registry = _models(models)
-    if spec in registry:
-        spec, options = registry[spec].model, {**registry[spec].options(), **options}
-    llm = _connect_spec(spec, options, say, registry)
+    if isinstance(spec, str):
+        registry = _models(models)
+        if spec in registry:
+            spec, options = registry[spec].model, {**registry[spec].options(), **options}
+        llm = _connect_spec(spec, options, say, registry)
+    else:
+        from kgot_lab.llm.adapters import as_model
+
+        options |= {"say": say} if say and hasattr(spec, "base_url") else {}
+        llm = as_model(spec, **options)
     if tape is None:
         return llm
     from kgot_lab.llm.recorded import Recorder

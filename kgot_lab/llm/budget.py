@@ -357,6 +357,11 @@ class Budgeted:
         return requested_price(self._llm)
 
     @property
+    def concurrent(self) -> bool:
+        """Whether the wrapped model takes several calls at once."""
+        return bool(getattr(self._llm, "concurrent", False))
+
+    @property
     def engine(self) -> str:
         """The engine of the wrapped model, for the header of a tape."""
         return self._llm.engine if isinstance(self._llm, FromFile) else ""

@@ -84,11 +84,8 @@ class Xllamacpp:
         options = _generation_options(stop, prompt, seed)
         body = {"prompt": tokens, "cache_prompt": True, "stream": True, **options}
         text, probabilities = list[str](), list[Json]()
-        timeout = request_timeout()
-        with (
-            self._engine_errors(),
-            self._client.stream("POST", "/completion", json=body, timeout=timeout) as response,
-        ):
+        request: dict[str, Any] = {"json": body, "timeout": request_timeout()}
+        with self._engine_errors(), self._client.stream("POST", "/completion", **request) as response:
             if response.is_error:
                 response.read()
                 raise self._refused(response)

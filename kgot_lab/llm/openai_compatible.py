@@ -8,7 +8,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -60,10 +59,9 @@ class _CallState:
     spent: Usage = Usage()
     started: float = field(default_factory=time.perf_counter)
 
-    def charged(self, reply: Reply) -> Reply:
-        """Return the reply with the total usage of the call."""
-        seconds = time.perf_counter() - self.started
-        return replace(reply, usage=replace(self.spent + reply.usage, seconds=seconds))
+    def usage(self, last: Usage = Usage()) -> Usage:
+        """Return the usage of the call so far, with that of its last request."""
+        return replace(self.spent + last, seconds=time.perf_counter() - self.started)
 
 
 class OpenAICompatible:
@@ -84,6 +82,8 @@ class OpenAICompatible:
     never with the key.
     """
 
+    concurrent = True  # it takes several calls at once
+
     def __init__(
         self,
         preset: Endpoint,
@@ -94,6 +94,7 @@ class OpenAICompatible:
         settings: Settings = _AS_PROMPTED,
         sleep: Callable[[float], None] = time.sleep,
         say: Callable[[str], None] = lambda _: None,
+        client: Any = None,  # an openai.OpenAI to send requests with
     ):
         import openai
 
@@ -118,11 +119,14 @@ class OpenAICompatible:
         allowance = settings.reasoning_allowance(self._thinks)
         self._manner = RequestFormat(preset.schema_ways, preset.max_tokens_name, allowance)
         self._lock = threading.Lock()
-        key = key_for(preset)
-        self._client = openai.OpenAI(
-            api_key=key, base_url=preset.base_url, timeout=patience.timeout, max_retries=0, default_headers=authorization_headers(preset, key),
-            http_client=bounded_client(patience.timeout, **proxy_options(preset.base_url)),
-        )  # fmt: skip
+        if client is None:
+            key = key_for(preset)
+            connections = bounded_client(patience.timeout, **proxy_options(preset.base_url))
+            headers = authorization_headers(preset, key)
+            client = openai.OpenAI(
+                api_key=key, base_url=preset.base_url, default_headers=headers, http_client=connections
+            )
+        self._client = client.with_options(max_retries=0, timeout=patience.timeout)
 
     @property
     def cost_known(self) -> bool:
@@ -159,12 +163,17 @@ class OpenAICompatible:
 
     def _parts(self, prompt: Prompt, *, streams: bool) -> Iterator[str | Reply]:
         asking = _CallState(self.settings.apply_to(prompt), streams)
-        with _usage_on_error(asking):
-            while not isinstance(
-                outcome := (yield from self._request(asking, manner := self._manner)), Reply
-            ):
-                self._prepare_retry(outcome, manner, asking)
-        yield asking.charged(outcome)
+        outcome: Reply | Refusal | None = None
+        try:
+            while not isinstance(outcome, Reply):
+                manner = self._manner
+                outcome = yield from self._request(asking, manner)
+                if isinstance(outcome, Refusal):
+                    self._prepare_retry(outcome, manner, asking)
+        except LLMError as error:
+            error.spent = asking.usage()
+            raise
+        yield replace(outcome, usage=asking.usage(outcome.usage))
 
     def close(self) -> None:
         """Close the connections."""
@@ -318,14 +327,16 @@ class OpenAICompatible:
                 room = f"the allowance to think with (now {self._manner.allowance:,} tokens)"
                 return f"Raise {room} in its settings, raise max_tokens, or lower reasoning_effort."
             return f"Raise max_tokens (now {asking.prompt.max_tokens:,}), ask in other words, or use another model."
+        variable = self.preset.key_variable
+        key = f"in the environment variable {variable}" if variable else "of the client"
         seen = " It may read no images." if any(message.images for message in asking.prompt.messages) else ""
         return {
             0: f"Is the server running at {self.preset.base_url}?"
             if refusal.again
             else "Is this the address of an OpenAI-compatible API?",
             400: f"The request does not suit this model: another model or smaller limits may.{seen}",
-            401: f"Check the key in the environment variable {self.preset.key_variable}.",
-            403: f"The key in {self.preset.key_variable} may not use this model{self._or_the_proxy()}.",
+            401: f"Check the key {key}.",
+            403: f"The key {key} may not use this model{self._or_the_proxy()}.",
             404: f"Check the model name {self.model!r} against the list of models of {self.preset.name}, "
             f"and the address {self.preset.base_url}.",
             429: "The rate limit or quota is used up: wait, ask less often, or look at the account.",
@@ -346,16 +357,6 @@ class OpenAICompatible:
     def __repr__(self) -> str:
         without = f", without {', '.join(self.left_out)}" if self.left_out else ""
         return f"<{self.name}: {self.requests} requests{without}, price {'known' if self.cost_known else 'unknown'}>"
-
-
-@contextmanager
-def _usage_on_error(asking: _CallState) -> Iterator[None]:
-    """Add the usage of the call to an error."""
-    try:
-        yield
-    except LLMError as error:
-        error.spent = replace(asking.spent, seconds=time.perf_counter() - asking.started)
-        raise
 
 
 def _unreported_counts(raw: RawReply) -> frozenset[str]:

@@ -13,7 +13,7 @@ from functools import lru_cache, reduce
 from operator import getitem
 from typing import Any, TypeGuard, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from kgot_lab.errors import BadInput, BadReply, LLMError, describe_value
 from kgot_lab.io.http_client import MAX_CONTAINERS
@@ -57,20 +57,6 @@ def record_replayed(usage: Usage) -> None:
         noted.append(RecordedCall(usage, recorded=True))
 
 
-@contextmanager
-def record_once(account: object = None) -> Iterator[list[Usage]]:
-    """Record one call with the usages put into the yielded list, in place of the calls made inside."""
-    outer, inner, used = _CALL_RECORDS.get(), list[RecordedCall](), list[Usage]()
-    # threads in copies of one context must not count each other's calls
-    before = _CALL_RECORDS.set(None if outer is None else inner)
-    try:
-        yield used
-    finally:
-        _CALL_RECORDS.reset(before)
-        if outer is not None:
-            outer.extend(_joined(inner, used, account))
-
-
 class StepwiseRecord:
     """Like `record_once`, for a call in steps.
 
@@ -90,6 +76,17 @@ class StepwiseRecord:
         """Record the call when it is over."""
         if (outer := _CALL_RECORDS.get()) is not None:
             outer.extend(_joined(self._inner, self.used, self._account))
+
+
+@contextmanager
+def record_once(account: object = None) -> Iterator[list[Usage]]:
+    """Record one call with the usages put into the yielded list, in place of the calls made inside."""
+    call = StepwiseRecord(account)
+    try:
+        with call.step():
+            yield call.used
+    finally:
+        call.finish()
 
 
 def _joined(inner: list[RecordedCall], used: list[Usage], account: object) -> list[RecordedCall]:
@@ -173,12 +170,12 @@ def is_logprob(value: object) -> TypeGuard[float]:
     return math.isfinite(value) and value <= 0
 
 
-def compact_schema(shape: type[BaseModel]) -> dict[str, Json]:
-    """Return the compact JSON schema of a pydantic model.
+def compact_schema(shape: type[BaseModel] | TypeAdapter[Any]) -> dict[str, Json]:
+    """Return the compact JSON schema of a pydantic model or adapter.
 
     It has no titles, its references are inlined, and unknown keys are forbidden.
     """
-    schema = _described(shape)
+    schema = shape.json_schema() if isinstance(shape, TypeAdapter) else _described(shape)
     return dict(_compact(schema, schema.get("$defs", {})))
 
 

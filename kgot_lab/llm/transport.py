@@ -9,7 +9,7 @@ import codecs
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 from kgot_lab.io.http_client import require_few_containers
 from kgot_lab.llm.capabilities import RequestFormat
@@ -128,23 +128,11 @@ class AnswerCollector:
         return float(sum(logprobs)) if logprobs and all(map(is_logprob, logprobs)) else None
 
 
-class WireProtocol(Protocol):
-    """How a request is serialised and an answer, as the collector returns it, parsed."""
-
-    def address(self, preset: Endpoint) -> str: ...
-    def body(
-        self, model: str, prompt: Prompt, room: int, manner: RequestFormat, settings: Settings
-    ) -> dict[str, Json]: ...
-    def streamed(
-        self, body: dict[str, Json], manner: RequestFormat
-    ) -> dict[str, Json]: ...  # the same request, streamed
-
-
 class ChatCompletions:
     """The OpenAI protocol, as documented by OpenAI, Anthropic, Gemini, OpenRouter, vLLM and llama.cpp."""
 
     def address(self, preset: Endpoint) -> str:
-        return f"{preset.base_url.rstrip('/')}/chat/completions"
+        return "/chat/completions"  # below the address of the client
 
     def body(
         self, model: str, prompt: Prompt, max_tokens: int, format: RequestFormat, settings: Settings
@@ -176,7 +164,7 @@ class ChatCompletions:
         return format.supported_only({**body, "stream": True, "stream_options": {"include_usage": True}})
 
 
-class OllamaChat:
+class OllamaChat(ChatCompletions):
     """Ollama's own protocol (docs.ollama.com/api/chat).
 
     Ollama's /v1 does not pass on num_ctx and other options.
@@ -210,7 +198,7 @@ class OllamaChat:
 _THINK: Mapping[str, Json] = {
     "none": False, "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "max",
 }  # fmt: skip
-PROTOCOLS: Mapping[str, WireProtocol] = {"chat completions": ChatCompletions(), "ollama": OllamaChat()}
+PROTOCOLS: Mapping[str, ChatCompletions] = {"chat completions": ChatCompletions(), "ollama": OllamaChat()}
 
 
 def _parts(message: Message) -> Json:
@@ -241,10 +229,26 @@ def _texts(content: Json) -> tuple[str, str]:
     """Return the answer and the reasoning in a content: a text, or a list of parts as some servers send."""
     if isinstance(content, str):
         return content, ""
-    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
-    said = "".join(p["text"] for p in parts if p.get("type") == "text" and isinstance(p.get("text"), str))
+    listed = content if isinstance(content, list) else []
+    parts = [part for part in listed if isinstance(part, Mapping)]
+    texts = [part if isinstance(part, str) else _member(part, "text") for part in listed]
+    said = "".join(text for text in texts if isinstance(text, str))
     thoughts = (p["thinking"] for p in parts if p.get("type") == "thinking" and p.get("thinking"))
     return said, "".join(map(str, thoughts))
+
+
+def ask_langchain(chat: Any, prompt: Prompt) -> RawReply:
+    """Ask a chat model of LangChain, or an object with the same `invoke`. Its text may be no text."""
+    message = chat.invoke([{"role": turn.role, "content": _parts(turn)} for turn in prompt.messages])
+    content, usage = getattr(message, "content", message), getattr(message, "usage_metadata", None)
+    said = _texts(content)[0] if isinstance(content, list) else content
+    ends = (
+        _member(getattr(message, "response_metadata", None), f"{name}_reason")
+        for name in ("finish", "stop", "done")
+    )
+    read, written = _count(usage, "input_tokens"), _count(usage, "output_tokens")
+    thought = _count(_member(usage, "output_token_details"), "reasoning")
+    return RawReply(said, str(next(filter(None, ends), "")), read, written, thought)
 
 
 _THOUGHT_NAMES = ("reasoning_content", "reasoning", "thinking")

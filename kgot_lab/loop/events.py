@@ -14,7 +14,36 @@ from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Reply, Rows, Usage
 
 EMPTY = PropertyGraph.of()
-FAILED_CALL = ", failed"  # ends the role of a call that failed and had a cost
+
+
+class Role(str):
+    """What a model call is for, as traces write it: "vote", "vote, again", "inside search, failed"."""
+
+    __slots__ = ()
+
+    @classmethod
+    def inside(cls, tool: str) -> Role:
+        """Return the role of a call behind a tool."""
+        return cls(f"inside {tool}")
+
+    def but(self, what: str) -> Role:
+        """Return the role of a repetition ("again", "longer") or of a call that "failed" at a cost."""
+        return self if self.endswith(f", {what}") else Role(f"{self}, {what}")
+
+    @property
+    def purpose(self) -> str:
+        """What the first call of this kind is for."""
+        return self.split(",")[0]
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is a call behind a tool."""
+        return self.startswith("inside ")
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the call failed at a cost. It has no reply, and a replay does not repeat it."""
+        return self.endswith(", failed")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -38,7 +67,6 @@ class Started(Event):
 
     question: str
     attachments: tuple[str, ...] = ()
-    preset: str = ""
     limits: Mapping[str, Json] = field(default_factory=dict, hash=False)
     planning: str = ""
     execution: str = ""
@@ -48,15 +76,22 @@ class Started(Event):
     tools: Mapping[str, Json] = field(default_factory=dict, hash=False)
     computes: bool = True  # whether there was something that runs Python; runs of older versions do not say
     graph: str = ""  # the digest of the graph that the run began with; "" for an empty one
+    # what the caller gave of his own: "prompts", the class of a "mode", and whether somebody "approves"
+    custom: Mapping[str, Json] = field(default_factory=dict, hash=False, metadata={"unless": ({},)})
     # that graph; on file, a snapshot beside the trace
     start: PropertyGraph = field(default=EMPTY, compare=False, metadata={"beside": True})
+
+    @property
+    def preset(self) -> str:
+        """The name of the preset that the limits came from."""
+        return str(self.limits.get("preset", ""))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Asked(Event):
     """A model call. `role` is its purpose (vote, merge, tools, write, mend, read, ...)."""
 
-    role: str
+    role: Role
     model: str
     prompt: Prompt
     reply: str
@@ -64,6 +99,9 @@ class Asked(Event):
     cut: bool = False  # whether the reply was truncated at its token limit
     # natural log-probability of the whole reply, if requested
     logprob: float | None = field(default=None, metadata={"if_told": True})
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "role", Role(self.role))
 
     @property
     def as_reply(self) -> Reply:
@@ -73,7 +111,15 @@ class Asked(Event):
     @property
     def is_failed(self) -> bool:
         """Whether the call failed at a cost. It has no reply, and a replay does not repeat it."""
-        return self.role.endswith(FAILED_CALL)
+        return self.role.is_failed
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TextDelta(Event):
+    """Words of a reply as the model writes them, before its Asked event. It is in no trace."""
+
+    role: Role
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -144,6 +190,19 @@ class Chose(Event):
 
     calls: tuple[ToolCall, ...]
     skipped: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Decided(Event):
+    """What a person decided on a tool call, a write or a paid model call.
+
+    `decision` is "approved", "changed" (to `text`) or "denied" (for the reason `text`).
+    """
+
+    what: str
+    proposed: str
+    decision: str
+    text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -287,7 +346,7 @@ class Answered(Event):
 EVENTS: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
-        Started, Asked, Cut, Ballot, Voted, Merged, Chose, ToolReturned,
+        Started, Asked, Cut, Ballot, Voted, Merged, Chose, Decided, ToolReturned,
         Failed, Repaired, Wrote, Read, Refused, Forced, Computed, Parsed, Answered,
     )
 }  # fmt: skip
@@ -327,6 +386,8 @@ def from_json(data: Mapping[str, Json]) -> Event:
     if kind is None:
         raise TraceError(f"not an event: {str(data)[:120]}")
     try:
+        if kind is Started and "preset" in data:  # as older versions recorded it
+            data = {**data, "limits": {"preset": data["preset"], **data.get("limits", {})}}
         values = {item.name: data[item.name] for item in fields(kind) if item.name in data}
         return kind(**{name: _READERS.get((kind, name), _as_tuple)(value) for name, value in values.items()})
     except (TypeError, KeyError, ValueError, AttributeError) as error:

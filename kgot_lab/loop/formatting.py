@@ -153,6 +153,12 @@ def _chose(event: events.Chose) -> FormattedEvent:
     return FormattedEvent(f"chose {tools}", "chose", calls, parts, title="Chose tools")
 
 
+def _decided(event: events.Decided) -> FormattedEvent:
+    text = f"{event.what}: {_one_line(event.text or event.proposed)}"
+    parts = Part("verbatim", event.proposed), Part("words", f"{event.decision}: {event.text}")
+    return FormattedEvent(f"{event.decision} a {event.what}", event.decision, text, parts)
+
+
 def _returned(event: events.ToolReturned) -> FormattedEvent:
     outcome = "failed" if event.failed else "returned"
     titles = [document.title or document.id for document in event.sources]
@@ -269,7 +275,7 @@ def _unknown(event: Event) -> FormattedEvent:
 _FORMATTERS: Mapping[type[Event], Callable[[Any], FormattedEvent]] = {
     events.Started: _started, events.Asked: _asked, events.Cut: _cut, events.Ballot: _ballot,
     events.Voted: _voted, events.Merged: _merged, events.Forced: _forced, events.Chose: _chose,
-    events.ToolReturned: _returned, events.Wrote: _wrote, events.Read: _read, events.Failed: _failed,
+    events.Decided: _decided, events.ToolReturned: _returned, events.Wrote: _wrote, events.Read: _read, events.Failed: _failed,
     events.Repaired: _repaired, events.Refused: _refused, events.Computed: _computed, events.Parsed: _parsed,
     events.Answered: _answered,
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -20,29 +21,40 @@ from kgot_lab.errors import (
     is_out_of_memory,
 )
 from kgot_lab.graph.changes import Support, latest_sentence, merge_supports, supports_of
+from kgot_lab.io.coroutines import run_awaitable
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.llm.structured import RecordedCall, is_usage, record_calls
-from kgot_lab.loop import prompts
+from kgot_lab.loop.approval import NotApproved, Proposal
 from kgot_lab.loop.events import (
-    FAILED_CALL,
     Asked,
     Chose,
     Cut,
     Merged,
     Refused,
+    Role,
     ToolCall,
     ToolReturned,
-    Voted,
     Wrote,
 )
-from kgot_lab.loop.prompts import ChosenCalls, Names, Reason, Statements, calls_schema, names_schema
+from kgot_lab.loop.prompts import (
+    ChosenCalls,
+    Names,
+    Reason,
+    Statements,
+    calls_schema,
+    format_calls,
+    format_list,
+    format_tools,
+    names_schema,
+)
 from kgot_lab.loop.render import fit_budget, join_lines, relevance
 from kgot_lab.loop.run_context import (
     CallOptions,
     ReplyTooLong,
     RunContext,
     Steps,
+    approved,
     ask_structured,
     ask_text,
     distinct,
@@ -58,33 +70,25 @@ from kgot_lab.memory.extraction import (
     split_grounded,
 )
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.cleaning import estimate_tokens, replace_surrogates
+from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates
 from kgot_lab.text.words import SentenceRules, content_words, sentences
-from kgot_lab.tools.tool import Result, Tool, checked_result, combine_costs, search_argument
-from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
+from kgot_lab.tools.tool import Result, Tool, broken_tool, checked_result, combine_costs, search_argument
+from kgot_lab.types import Diff, Document, Edge, Json, Message, Prompt, Triple, Usage
 
 _MIN_RELEVANCE = 0.4  # minimum relevance of a sentence, as a share of the best one's
 _MAX_START_EDGES = 400  # edges of the graph that a run began with up to which their names are looked at
 LEAD_BONUS = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
 
 
-def insert(run: RunContext, voted: Voted) -> Steps[bool]:
-    """Fetch what is missing and write it. Returns False if there was nothing left to call."""
-    missing = (yield from _merge_reasons(run, voted.reasons)) if voted.ballots_cast else ""
-    calls = yield from _choose_calls(run, missing)
-    for call in calls:
-        returned = yield from call_tool(run, call)
-        if not returned.failed:
-            yield from write_result(run, returned)
-    return bool(calls)
-
-
-def _merge_reasons(run: RunContext, reasons: tuple[str, ...]) -> Steps[str]:
-    if len(reasons) < 2 or not run.limits.merge:
+def merge_reasons(run: RunContext, reasons: tuple[str, ...]) -> Steps[str]:
+    """Return several reasons for INSERT as one text, fused by the model if the limits say so."""
+    if len(reasons) < 2 or not run.limits.voting.merge:
         return join_lines(reasons)
     try:
         reason = (
-            yield from ask_structured(run, "merge", prompts.merge_reasons_prompt(reasons), Reason)
+            yield from ask_structured(
+                run, "merge", run.prompts("merge", reasons=format_list(reasons)), Reason
+            )
         ).reason
     except BadReply:
         reason = join_lines(reasons)  # not fused, but nothing is lost
@@ -92,7 +96,7 @@ def _merge_reasons(run: RunContext, reasons: tuple[str, ...]) -> Steps[str]:
     return reason
 
 
-def _choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
+def choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     """Choose the next tool calls.
 
     Calls that were made before are skipped. If none is left, the model is asked once more at a higher
@@ -109,16 +113,23 @@ def _choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     skipped: list[ToolCall] = []
     for attempt in range(2):
         made_calls = (*run.state.calls, *skipped)
-        messages = prompts.tool_choice_prompt(text, made_calls, missing, tools)
-        temperature = max(run.limits.vote_temperature if attempt else 0.0, run.limits.temperature)
-        options = {"schema": calls_schema(tools, run.limits.calls), "execution": True, "seed": attempt}
+        shown = {
+            "calls": format_calls(made_calls),
+            "missing": missing or "not stated",
+            "tools": format_tools(tools),
+        }
+        messages = run.prompts("tools", None, situation=text, **shown)
+        temperature = max(
+            run.limits.models.vote_temperature if attempt else 0.0, run.limits.models.temperature
+        )
+        options = {"schema": calls_schema(tools, run.limits.tools.calls), "execution": True, "seed": attempt}
         try:
             ask = partial(ask_structured, run, "tools", messages, ChosenCalls)
             reply = yield from ask(temperature=temperature, **options)
         except BadReply:
             continue
         proposed = list(dict.fromkeys(ToolCall(call.tool, call.arguments) for call in reply.calls))
-        fresh = [call for call in proposed if call not in run.state.calls][: run.limits.calls]
+        fresh = [call for call in proposed if call not in run.state.calls][: run.limits.tools.calls]
         skipped += [call for call in proposed if call in run.state.calls]
         if fresh:
             yield run.record(Chose, calls=tuple(fresh), skipped=tuple(skipped))
@@ -149,9 +160,13 @@ def _choose_names(run: RunContext, tool: Tool, names: list[str]) -> Steps[tuple[
     The model selects among given names, which a small model can do.
     """
     text = yield from situation(run)
-    limit = run.limits.calls
-    options = {"schema": names_schema(names, limit), "execution": True, "temperature": run.limits.temperature}
-    messages = prompts.next_names_prompt(text, names)
+    limit = run.limits.tools.calls
+    options = {
+        "schema": names_schema(names, limit),
+        "execution": True,
+        "temperature": run.limits.models.temperature,
+    }
+    messages = run.prompts("next names", situation=text, names="; ".join(names))
     try:
         reply = yield from ask_structured(run, "tools", messages, Names, kind="next names", **options)
         chosen = reply.about
@@ -209,12 +224,14 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
 
     A failure is a text that the model sees, never a fact.
     """
-    wait = run.limits.tool_wait
-    for attempt in range(1, run.limits.tool_attempts + 1):
-        inner_calls: list[RecordedCall] = []
+    wait = run.limits.tools.tool_wait
+    for attempt in range(1, run.limits.tools.tool_attempts + 1):
+        outcome, inner_calls = run.pool.take(_pool_key(call), partial(_try_call, run, call))
         record_costs = partial(_record_inner_calls, run, call, inner_calls)
         try:
-            result = _call_once(run, call, inner_calls)
+            if isinstance(outcome, BaseException):
+                raise outcome
+            result = outcome
         except ToolFailed as error:
             message = error_message(error)
             # an address or a header that it shows may hold a key
@@ -222,7 +239,7 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
             yield from record_costs(text, filter(is_usage, error.usage))
             returned = run.record(ToolReturned, call=call, text=text, failed=True, again=error.again)
             yield returned
-            if not error.again or attempt == run.limits.tool_attempts:
+            if not error.again or attempt == run.limits.tools.tool_attempts:
                 return returned
             sleep(wait if error.wait is None else error.wait)
             wait *= 2
@@ -241,6 +258,51 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
     raise AssertionError("unreachable")
 
 
+def begin_tool_calls(run: RunContext, calls: Sequence[ToolCall]) -> None:
+    """Begin tool calls side by side. `call_tool` takes their results."""
+    run.pool.begin({_pool_key(call): partial(_try_call, run, call) for call in calls})
+
+
+def _pool_key(call: ToolCall) -> tuple[str, str]:
+    return call.tool, json.dumps(dict(call.arguments), sort_keys=True, default=str)
+
+
+def _try_call(run: RunContext, call: ToolCall) -> tuple[Result | BaseException, list[RecordedCall]]:
+    """Return what a call gives or raises, and the model calls made inside it."""
+    inner_calls: list[RecordedCall] = []
+    try:
+        return _call_once(run, call, inner_calls), inner_calls
+    except BaseException as error:
+        return error, inner_calls
+
+
+def approved_calls(run: RunContext, calls: Sequence[ToolCall]) -> Steps[list[ToolCall]]:
+    """Return the calls that may be made. A denied one returns the reason as a failure."""
+    made: list[ToolCall] = []
+    for call in calls:
+        text = json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
+        tool = run.tools.get(call.tool)
+        about = f"{call.tool}: {tool.description}" if tool else call.tool
+        try:
+            decided = yield from approved(run, Proposal("tool call", text, about))
+        except NotApproved as error:
+            yield run.record(ToolReturned, call=call, text=f"denied: {error}", failed=True)
+            continue
+        made.append(call if decided == text else ToolCall(call.tool, _changed_arguments(decided)))
+    return made
+
+
+def _changed_arguments(text: str) -> dict[str, Json]:
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        given = f"approve changed a tool call to {text[:200]!r}"
+        raise BadInput(f"{given}; its text is a JSON object of the arguments")
+    return arguments
+
+
 def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall]) -> Result:
     """Call a tool and record the model calls made inside it in `inner_calls`.
 
@@ -251,7 +313,7 @@ def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall])
         raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
     try:
         with record_calls(inner_calls):
-            result = run.tools[call.tool](**call.arguments)
+            result = run_awaitable(run.tools[call.tool](**call.arguments))
     except LabError:
         raise
     except TimeoutError as error:
@@ -266,11 +328,11 @@ def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall])
     except Exception as error:  # an error of the tool itself: the run continues with other tools
         if is_out_of_memory(error):
             raise OutOfMemory(f"the tool {call.tool}") from error
-        raise ToolFailed(f"{call.tool} is broken: {type(error).__name__}: {error_message(error)}") from error
+        raise broken_tool(call.tool, error) from error
     try:
         return checked_result(result)
     except BadInput as error:
-        raise ToolFailed(f"{call.tool} is broken: {error}") from error
+        raise broken_tool(call.tool, error) from error
 
 
 def _charge_costs(run: RunContext, reported: Iterable[Usage], inner: Sequence[RecordedCall]) -> list[Usage]:
@@ -299,7 +361,8 @@ def _record_inner_calls(
     `lost` marks the calls of a tool that did not finish.
     """
     for usage in _charge_costs(run, reported, inner):
-        role = f"inside {call.tool}{FAILED_CALL if lost else ''}"
+        role = Role.inside(call.tool)
+        role = role.but("failed") if lost else role
         prompt = Prompt((Message("user", str(call)),))
         yield run.record(Asked, role=role, model=call.tool, prompt=prompt, reply=text, usage=usage)
 
@@ -337,7 +400,10 @@ def write_result(run: RunContext, returned: ToolReturned) -> Steps[None]:
     write = partial(write_statement, run.store)
     for statement in (yield from ask(run, returned)):
         try:
+            statement = yield from approved(run, Proposal("write", statement, str(returned.call)))
             final, diff = yield from run_with_repairs(run, write, statement, writing=True)
+        except NotApproved as error:
+            yield run.record(Refused, statement=statement, reason=f"denied: {error}", writing=True)
         except QueryFailed as error:
             yield record_refusal(run, error, writing=True)
         else:
@@ -350,8 +416,8 @@ def _ask_statements(run: RunContext, returned: ToolReturned) -> Steps[list[str]]
     Sentences are left out whole, and never the best one.
     """
     pieces = sentences(returned.text, run.limits.sentences)
-    selected, left_out = fit_budget(run.state.question, pieces, run.limits.tool_tokens)
-    is_whole = not left_out and estimate_tokens(returned.text) <= run.limits.tool_tokens
+    selected, left_out = fit_budget(run.state.question, pieces, run.limits.tools.tool_tokens)
+    is_whole = not left_out and estimate_tokens(returned.text) <= run.limits.tools.tool_tokens
     text = returned.text if is_whole else join_lines(pieces[number] for number in selected)
     if left_out:
         yield run.record(Cut, what=str(returned.call), kept=estimate_tokens(text), left_out=left_out)
@@ -364,8 +430,10 @@ def _ask_statements_for(run: RunContext, call: ToolCall, text: str) -> Steps[lis
     If the reply is too long, the text is halved and each half is written on its own.
     """
     context = yield from situation(run)
-    messages = prompts.write_prompt(context, str(call), text, run.store.dialect)
-    temperature = run.limits.temperature
+    messages = run.prompts(
+        "write", run.store.dialect, situation=context, text=fence_text(text, str(call)), fences=FENCES
+    )
+    temperature = run.limits.models.temperature
     try:
         reply = yield from ask_structured(run, "write", messages, Statements, temperature=temperature)
     except BadReply as error:
@@ -398,14 +466,14 @@ def _triple_statements(run: RunContext, returned: ToolReturned) -> Steps[list[st
     query = join_lines([run.state.question, *map(str, returned.call.arguments.values())])
     bonus = [LEAD_BONUS if piece.place == 0 else 0.0 for piece in pieces]
     min_share = _MIN_RELEVANCE if run.state.question else 0.0  # without a question every sentence is read
-    texts, budget = [str(piece) for piece in pieces], run.limits.tool_tokens
+    texts, budget = [str(piece) for piece in pieces], run.limits.tools.tool_tokens
     selected, left_out = fit_budget(query, texts, budget, bonus=bonus, min_share=min_share)
     if left_out:
         kept = sum(estimate_tokens(texts[number]) for number in selected)
         yield run.record(Cut, what=str(returned.call), kept=kept, left_out=left_out)
     invented: list[Triple] = []
     for piece in (pieces[number] for number in selected):
-        options = CallOptions("sentence", temperature=run.limits.temperature)
+        options = CallOptions("sentence", temperature=run.limits.models.temperature)
         text = yield from ask_text(run, "write", facts_prompt(str(piece)), options)
         stated, unstated = split_grounded(text, [piece])
         grounded += stated

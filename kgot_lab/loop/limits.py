@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from itertools import chain
+from typing import Any, Literal, cast, get_args
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_count
 from kgot_lab.llm.budget import CostEstimate, Rate, estimate
@@ -32,160 +34,9 @@ _CHOICES = {
 }
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Limits and modes of a run. The defaults are those of the published command line (preset "reference").
-
-    writing: "statements" (the model writes in the query language) or "operations" (it writes triples, which
-    are converted to statements). reading: "statements", "operations" (the model names nodes, and the read
-    statement is built from them), "whole graph" (the model answers from the graph as text), or "paths" with
-    writing "mentions": sentences and the names in them are written by rule, and the model answers from one
-    path at a time.
-    """
-
-    preset: str = "reference"
-    steps: int = 7  # INSERT turns before reading is forced
-    votes: int = 5  # ballots per turn
-    forced_reads: int = 5  # read statements when the steps ran out or the loop is stuck
-    rereads: int = 3  # new read statements after an empty result
-    repairs: int = 3  # repairs of one failing statement
-    parses: int = 3  # formatted answers per candidate
-    calls: int = 5  # tool calls per step
-    temperature: float = 0.0
-    vote_temperature: float = 0.7  # at 0 all ballots are identical
-    # overrides by role
-    temperatures: Mapping[str, float] = field(default_factory=dict, hash=False)
-    # overrides of REPLY_TOKENS by role
-    reply_tokens: Mapping[str, int] = field(default_factory=dict, hash=False)
-    longer: int = 3  # retries of a truncated reply, each with twice the tokens
-    tool_attempts: int = 6  # attempts at a tool call with temporary failures
-    tool_wait: float = 1.0  # seconds before the second attempt, doubled for each further one
-    # time limit of one run of Python, for arithmetic and for the Python tool
-    python_seconds: float = STATEMENT_SECONDS
-    writing: Writing = "statements"
-    reading: Reading = "statements"
-    pool: bool = False  # pool the rows of all candidates, and choose by plurality instead of by the model
-    merge: bool = True  # the model merges several reasons to INSERT; False concatenates them
-    unpolled: int = 0  # INSERT turns before the first vote
-    open_with_question: bool = False  # the first call searches for the question, without a model
-    stop_when_stuck: bool = False  # read at once if the model proposes no new call
-    arithmetic: Arithmetic = "always"  # when to ask whether rows need a computation
-    answer_format: Format = "default"
-    graph_tokens: int = 6000
-    tool_tokens: int = 6000
-    row_tokens: int = 4000
-    evidence: int = 3  # facts cited for an answer
-    paths: int = 1  # paths read before the next search, with reading "paths"
-    path_tokens: int = 240  # token budget of one path
-    # token budget of the best sentences of all paths, read if no answer is sure; 0: never
-    wide_tokens: int = 480
-    passages: int = 0  # whole passages to read instead of those sentences, the best first
-    sure: float = 0.6  # answer probability at which reading stops, 0 to 1
-    hops: bool = True  # decompose a question into hops if its best path gives no sure answer
-    # ask about two compared things separately and compare their values
-    comparisons: bool = True
-    # extract facts with a model from the sentences that an answer was read from
-    typed_facts: bool = True
-    links: Sequence[str] = ("titles", "entities")  # links between passages, of LINKED_BY
-    # rules for sentence splitting and, along paths, for finding names
-    sentences: SentenceRules = "any script"
-    examples: bool = True  # few-shot examples in prompts that read a path
-    # ask whether the sentences that an answer was read from say it
-    check_answers: bool = False
-
-    def __post_init__(self) -> None:
-        counted = "steps votes parses forced_reads calls graph_tokens tool_tokens row_tokens path_tokens"
-        for name in counted.split():
-            require_count(getattr(self, name), 1, f"limits.{name}")
-        for name in "rereads repairs unpolled longer paths wide_tokens passages evidence".split():
-            require_count(getattr(self, name), 0, f"limits.{name}")
-        for role, maximum in _checked_roles("reply_tokens", self.reply_tokens).items():
-            require_count(maximum, 1, f"limits.reply_tokens[{role!r}]")
-        for role, value in _checked_roles("temperatures", self.temperatures).items():
-            _require_between(value, 0, 2, f"limits.temperatures[{role!r}]")
-        require_count(self.tool_attempts, 1, "limits.tool_attempts")
-        _require_between(self.tool_wait, 0, 3600, "limits.tool_wait")
-        _require_between(self.python_seconds, 0.1, 3600, "limits.python_seconds")
-        switches = "pool merge open_with_question stop_when_stuck hops comparisons typed_facts examples check_answers"
-        for name in switches.split():
-            require(getattr(self, name), bool, f"limits.{name} is true or false")
-        object.__setattr__(self, "links", _checked_links(self.links))
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise UnknownName(f"limits.{name}", str(getattr(self, name)), choices)
-        for name in ("temperature", "vote_temperature"):
-            _require_between(getattr(self, name), 0, 2, f"limits.{name}")
-        _require_between(self.sure, 0, 1, "limits.sure")
-        if (self.writing == "mentions") != (self.reading == "paths"):
-            raise BadInput(
-                'limits.writing "mentions" and limits.reading "paths" go together: the paths are those of the mentions'
-            )
-        if self.reading == "paths" and not (self.paths or self.wide_tokens):
-            raise BadInput("limits.paths and limits.wide_tokens are both 0: then nothing is read")
-
-    @property
-    def search_passages(self) -> int:
-        """The passages that one search returns. Paths are read by rule, so many cost little."""
-        return 16 if self.reading == "paths" else 8
-
-    def but(self, **changes: Any) -> Limits:
-        """Return the limits with some values changed.
-
-        The name of the preset then ends in "*". Raises UnknownName for an unknown limit.
-        """
-        for name in set(changes) - {limit.name for limit in fields(self)}:
-            raise UnknownName("limit", name, [limit.name for limit in fields(self)])
-        return replace(self, **{"preset": self.preset.rstrip("*") + "*", **changes})
-
-    @classmethod
-    def of_json(cls, recorded: Mapping[str, Any]) -> Limits:
-        """Build the limits of a recorded run.
-
-        Values that it does not name take the defaults of that time. Raises TypeError for an unknown limit.
-        """
-        return cls(**{**_AS_RECORDED, **recorded})
-
-    def as_json(self) -> dict[str, Any]:
-        """Convert the limits to plain values, for the head of a trace.
-
-        Limits that older versions did not record are included only if they were set.
-        """
-        values, usual = asdict(self), asdict(Limits(**_AS_RECORDED))
-        values["links"], usual["links"] = list(self.links), list(usual["links"])
-        shown = (name for name in values if name not in _NEWER_LIMITS or values[name] != usual[name])
-        return {name: values[name] for name in shown}
-
-    @property
-    def few_tools(self) -> bool:
-        """Whether a run gets only the search and the file tools, since a small model chooses badly among
-        many.
-        """
-        return self.preset.rstrip("*") in ("local", "paths")
-
-    @property
-    def finds_parts(self) -> bool:
-        """Whether names, blocks and evidence are separated as finely as in the current version.
-
-        It is False for recorded runs of earlier versions.
-        """
-        return self.sentences == "any script"
-
-    @property
-    def cites_by_names(self) -> bool:
-        """Whether evidence was found by names that rows share with edges, as in runs of earlier versions."""
-        return bool(self.evidence == _AS_RECORDED["evidence"])
-
-    def tokens_of(self, role: str) -> int:
-        """Return the maximum number of reply tokens for a role."""
-        return self.reply_tokens.get(role) or REPLY_TOKENS[role]
-
-
-_NEWER_LIMITS = (
-    "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
-    "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences", "check_answers", "evidence",
-)  # fmt: skip
-# defaults of runs that did not record a limit, where today's defaults differ
-_AS_RECORDED: Mapping[str, Any] = {"sentences": "plain", "links": ("titles", "names"), "evidence": 8}
+def _number(default: Any, least: float, most: float = math.inf) -> Any:
+    """Return a field for a number with bounds. Without them, a number is 0 or more."""
+    return field(default=default, metadata={"bounds": (least, most)})
 
 
 def _checked_links(links: object) -> tuple[str, ...]:
@@ -212,15 +63,258 @@ def _require_between(value: object, minimum: float, maximum: float, name: str) -
         raise BadInput(f"{name} must be between {minimum:g} and {maximum:g}, not {value}")
 
 
+def _names(record: Any) -> list[str]:
+    return [each.name for each in fields(record)]
+
+
+class _Checked:
+    """A record whose fields are checked by the type of their defaults."""
+
+    def __post_init__(self) -> None:
+        for each in fields(cast("Any", self)):
+            value, name = getattr(self, each.name), f"limits.{each.name}"
+            least, most = each.metadata.get("bounds", (0, math.inf))
+            if each.name in _CHOICES:
+                if value not in _CHOICES[each.name]:
+                    raise UnknownName(name, str(value), _CHOICES[each.name])
+            elif isinstance(each.default, bool):
+                require(value, bool, f"{name} is true or false")
+            elif isinstance(each.default, int):
+                require_count(value, least, name)
+            elif isinstance(each.default, float):
+                _require_between(value, least, most, name)
+
+
+@dataclass(frozen=True)
+class ModelLimits(_Checked):
+    """How models are asked in every mode. Mappings are overrides by role."""
+
+    temperature: float = _number(0.0, 0, 2)
+    vote_temperature: float = _number(0.7, 0, 2)  # of all samples after the first: at 0 all are identical
+    temperatures: Mapping[str, float] = field(default_factory=dict, hash=False)
+    reply_tokens: Mapping[str, int] = field(default_factory=dict, hash=False)  # of REPLY_TOKENS
+    longer: int = 3  # retries of a truncated reply, each with twice the tokens
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for role, maximum in _checked_roles("reply_tokens", self.reply_tokens).items():
+            require_count(maximum, 1, f"limits.reply_tokens[{role!r}]")
+        for role, value in _checked_roles("temperatures", self.temperatures).items():
+            _require_between(value, 0, 2, f"limits.temperatures[{role!r}]")
+
+    def tokens_of(self, role: str) -> int:
+        """Return the maximum number of reply tokens for a role."""
+        return self.reply_tokens.get(role) or REPLY_TOKENS[role]
+
+
+@dataclass(frozen=True)
+class ToolLimits(_Checked):
+    """Limits of tool calls in every mode."""
+
+    calls: int = _number(5, 1)  # per step
+    tool_attempts: int = _number(6, 1)  # attempts at a tool call with temporary failures
+    tool_wait: float = _number(
+        1.0, 0, 3600
+    )  # seconds before the second attempt, doubled for each further one
+    # time limit of one run of Python, for arithmetic and for the Python tool
+    python_seconds: float = _number(STATEMENT_SECONDS, 0.1, 3600)
+    tool_tokens: int = _number(6000, 1)  # of what one call returned
+
+
+@dataclass(frozen=True)
+class VotingOptions(_Checked):
+    """Options of the modes that vote: all but "paths"."""
+
+    votes: int = _number(5, 1)  # ballots per turn
+    unpolled: int = 0  # INSERT turns before the first vote
+    merge: bool = True  # the model merges several reasons to INSERT; False concatenates them
+    stop_when_stuck: bool = False  # read at once if the model proposes no new call
+    forced_reads: int = _number(5, 1)  # read statements when the steps ran out or the loop is stuck
+    rereads: int = 3  # new read statements after an empty result
+    repairs: int = 3  # repairs of one failing statement
+    parses: int = _number(3, 1)  # formatted answers per candidate
+    pool: bool = False  # pool the rows of all candidates, and choose by plurality instead of by the model
+    arithmetic: Arithmetic = "always"  # when to ask whether rows need a computation
+    graph_tokens: int = _number(6000, 1)
+    row_tokens: int = _number(4000, 1)
+
+
+@dataclass(frozen=True)
+class PathOptions(_Checked):
+    """Options of the mode "paths"."""
+
+    paths: int = 1  # paths read before the next search
+    path_tokens: int = _number(240, 1)  # token budget of one path
+    # token budget of the best sentences of all paths, read if no answer is sure; 0: never
+    wide_tokens: int = 480
+    passages: int = 0  # whole passages to read instead of those sentences, the best first
+    sure: float = _number(0.6, 0, 1)  # answer probability at which reading stops
+    hops: bool = True  # decompose a question into hops if its best path gives no sure answer
+    comparisons: bool = True  # ask about two compared things separately and compare their values
+    typed_facts: bool = True  # extract facts with a model from the sentences that an answer was read from
+    links: Sequence[str] = ("titles", "entities")  # links between passages, of LINKED_BY
+    examples: bool = True  # few-shot examples in prompts that read a path
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "links", _checked_links(self.links))
+        if not (self.paths or self.wide_tokens):
+            raise BadInput("limits.paths and limits.wide_tokens are both 0: then nothing is read")
+
+
+@dataclass(frozen=True)
+class Limits(_Checked):
+    """Limits and options of a run. The defaults are those of the published command line (preset "reference").
+
+    writing: "statements" (the model writes in the query language) or "operations" (it writes triples, which
+    are converted to statements). reading: "statements", "operations" (the model names nodes, and the read
+    statement is built from them), "whole graph" (the model answers from the graph as text), or "paths" with
+    writing "mentions": sentences and the names in them are written by rule, and the model answers from one
+    path at a time. `but` changes values by their names alone, as in `preset("local").but(votes=1)`.
+    """
+
+    preset: str = "reference"
+    steps: int = _number(7, 1)  # INSERT turns before reading is forced
+    writing: Writing = "statements"
+    reading: Reading = "statements"
+    open_with_question: bool = False  # the first call searches for the question, without a model
+    answer_format: Format = "default"
+    evidence: int = 3  # facts cited for an answer
+    # rules for sentence splitting and, along paths, for finding names
+    sentences: SentenceRules = "any script"
+    # ask whether the sentences that an answer was read from say it
+    check_answers: bool = False
+    models: ModelLimits = ModelLimits()
+    tools: ToolLimits = ToolLimits()
+    options: VotingOptions | PathOptions = VotingOptions()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.writing == "mentions") != (self.reading == "paths"):
+            raise BadInput(
+                'limits.writing "mentions" and limits.reading "paths" go together: the paths are those of the mentions'
+            )
+        if (self.reading == "paths") != isinstance(self.options, PathOptions):
+            raise BadInput(f"limits.options of the mode {self.mode} are not {type(self.options).__name__}(…)")
+
+    @property
+    def mode(self) -> str:
+        """The mode by the name that messages give it: "paths", or what a model writes and reads."""
+        if self.reading == "paths" or self.reading == self.writing:
+            return self.reading
+        return f"{self.writing}, read by {self.reading}"
+
+    @property
+    def voting(self) -> VotingOptions:
+        """The options of a mode that votes."""
+        assert isinstance(self.options, VotingOptions)
+        return self.options
+
+    @property
+    def routes(self) -> PathOptions:
+        """The options of the mode "paths"."""
+        assert isinstance(self.options, PathOptions)
+        return self.options
+
+    @property
+    def search_passages(self) -> int:
+        """The passages that one search returns. Paths are read by rule, so many cost little."""
+        return 16 if self.reading == "paths" else 8
+
+    def learning(self) -> Limits:
+        """Return the limits of a run with a memory, which learns typed facts if the mode finds them."""
+        if isinstance(self.options, VotingOptions):
+            return self
+        return replace(self, options=replace(self.options, typed_facts=True))
+
+    def but(self, **changes: Any) -> Limits:
+        """Return the limits with some values changed, each by its name alone.
+
+        The name of the preset then ends in "*". Another mode begins with the defaults of its options. Raises
+        UnknownName for an unknown limit, and BadInput for an option that the mode does not have.
+        """
+        kind = PathOptions if changes.get("reading", self.reading) == "paths" else VotingOptions
+        options = self.options if isinstance(self.options, kind) else kind()
+        records: dict[str, Any] = {"models": self.models, "tools": self.tools, "options": options}
+        own: dict[str, Any] = {"preset": self.preset.rstrip("*") + "*", **changes}
+        for part, record in records.items():
+            inner = {name: own.pop(name) for name in _names(record) if name in own}
+            records[part] = replace(record, **inner)
+        known = [name for name in _names(self) if name not in records]
+        for name in own.keys() - set(known):
+            other = VotingOptions if kind is PathOptions else PathOptions
+            if name in _names(other):
+                modes = "vote" if kind is PathOptions else "read paths"
+                problem = f"limits.{name} is an option of modes that {modes}"
+                raise BadInput(f"{problem}; the options of this run's mode are: {', '.join(_names(kind))}")
+            raise UnknownName("limit", name, [*known, *chain.from_iterable(map(_names, records.values()))])
+        return replace(self, **records, **own)
+
+    @classmethod
+    def of_json(cls, recorded: Mapping[str, Any]) -> Limits:
+        """Build the limits of a recorded run.
+
+        Values that it does not name take the defaults of that time, and options of other modes, which older
+        versions recorded too, are left. Raises UnknownName for an unknown limit.
+        """
+        values = {**_AS_RECORDED, **recorded}
+        other = VotingOptions if values.get("reading") == "paths" else PathOptions
+        kept = {name: value for name, value in values.items() if name not in _names(other)}
+        return cls().but(**{"preset": "reference", **kept})
+
+    def as_json(self) -> dict[str, Any]:
+        """Convert the limits to plain values by their names, for the head of a trace.
+
+        Limits that older versions did not record are included only if they were set.
+        """
+        usual = Limits.of_json({"writing": self.writing, "reading": self.reading})._flat()
+        values = self._flat()
+        shown = (name for name in values if name not in _NEWER_LIMITS or values[name] != usual[name])
+        return {name: values[name] for name in shown}
+
+    def _flat(self) -> dict[str, Any]:
+        values = asdict(self)
+        parts = [values.pop(name) for name in ("models", "tools", "options")]
+        flat = values | parts[0] | parts[1] | parts[2]
+        return {name: [*value] if isinstance(value, tuple) else value for name, value in flat.items()}
+
+    @property
+    def few_tools(self) -> bool:
+        """Whether a run gets only the search and the file tools, since a small model chooses badly among
+        many.
+        """
+        return self.preset.rstrip("*") in ("local", "paths")
+
+    @property
+    def finds_parts(self) -> bool:
+        """Whether names, blocks and evidence are separated as finely as in the current version.
+
+        It is False for recorded runs of earlier versions.
+        """
+        return self.sentences == "any script"
+
+    @property
+    def cites_by_names(self) -> bool:
+        """Whether evidence was found by names that rows share with edges, as in runs of earlier versions."""
+        return bool(self.evidence == _AS_RECORDED["evidence"])
+
+
+_NEWER_LIMITS = (
+    "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
+    "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences", "check_answers", "evidence",
+)  # fmt: skip
+# defaults of runs that did not record a limit, where today's defaults differ
+_AS_RECORDED: Mapping[str, Any] = {"sentences": "plain", "links": ("titles", "names"), "evidence": 8}
+
+
 REFERENCE = Limits()
-LOCAL = Limits(
+LOCAL = REFERENCE.but(
     preset="local", steps=3, votes=3, forced_reads=1, rereads=1, repairs=2, parses=3, calls=2, writing="operations", reading="operations",
     pool=True, merge=False, unpolled=2, open_with_question=True, stop_when_stuck=True, arithmetic="numbers", answer_format="gaia",
     graph_tokens=550, tool_tokens=190, row_tokens=700,
 )  # fmt: skip
-PATHS = Limits(
-    preset="paths", steps=2, votes=1, repairs=0, writing="mentions", reading="paths", merge=False, open_with_question=True,
-    stop_when_stuck=True, arithmetic="never", answer_format="gaia",
+PATHS = REFERENCE.but(
+    preset="paths", steps=2, writing="mentions", reading="paths", open_with_question=True, answer_format="gaia",
     path_tokens=140, wide_tokens=260, typed_facts=False, check_answers=True,
 )  # fmt: skip
 PRESETS = {"reference": REFERENCE, "local": LOCAL, "paths": PATHS}
@@ -299,35 +393,36 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
     Arithmetic is one check per candidate, or none if it depends on the question.
     """
     most = limits.steps if steps is None else min(steps, limits.steps)
-    if limits.reading == "paths":  # calls for an open question whose first path is not sure
+    options = limits.options
+    if isinstance(options, PathOptions):  # calls for an open question whose first path is not sure
         checked = int(limits.check_answers)
-        paths = 0 if checked else limits.paths * max(most, 1)
+        paths = 0 if checked else options.paths * max(most, 1)
         return {
-            "path": paths + 2 * limits.hops,
-            "hops": int(limits.hops),
-            "wide": int(limits.wide_tokens > 0),
-            "facts": int(limits.typed_facts),
+            "path": paths + 2 * options.hops,
+            "hops": int(options.hops),
+            "wide": int(options.wide_tokens > 0),
+            "facts": int(options.typed_facts),
             **({"reread": 1, "claim": 1, "check": 2} if checked else {}),
         }
-    turns = max(most, min(limits.unpolled, limits.steps))
+    turns = max(most, min(options.unpolled, limits.steps))
     forced = turns == limits.steps
-    sampled = limits.vote_temperature > 0
+    sampled = limits.models.vote_temperature > 0
     by_sentence = limits.writing == "operations"
-    votes, parses = (limits.votes, limits.parses) if sampled else (1, 1)
-    polled = max(turns - limits.unpolled, 0)
-    reads = 0 if limits.reading == "whole graph" or not forced else limits.forced_reads if sampled else 1
+    votes, parses = (options.votes, options.parses) if sampled else (1, 1)
+    polled = max(turns - options.unpolled, 0)
+    reads = 0 if limits.reading == "whole graph" or not forced else options.forced_reads if sampled else 1
     won = votes // 2 + 1  # a majority of ballots, each with its own statement; the vote stops there
-    candidates = 1 if limits.pool else (reads or 1) if forced else won
+    candidates = 1 if options.pool else (reads or 1) if forced else won
     return {
         "vote": votes * (polled + (not forced)),
-        "merge": polled * (limits.merge and votes > 1),
+        "merge": polled * (options.merge and votes > 1),
         "tools": max(turns - limits.open_with_question, 0),
         "write": 0 if by_sentence else turns * calls,
-        "sentence": turns * calls * limits.tool_tokens // 35 if by_sentence else 0,
+        "sentence": turns * calls * limits.tools.tool_tokens // 35 if by_sentence else 0,
         "read": reads,
-        "arithmetic": candidates if limits.arithmetic == "always" else 0,
+        "arithmetic": candidates if options.arithmetic == "always" else 0,
         "parse": parses * candidates,
-        "choose": int(not limits.pool and parses * candidates > 1),
+        "choose": int(not options.pool and parses * candidates > 1),
         "claim": int(limits.check_answers),
         "check": 2 * limits.check_answers,
     }

@@ -5,15 +5,16 @@ Prompts of one turn share a prefix (system line, question, graph), so that a loc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from string import Template
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.loop.events import ToolCall
 from kgot_lab.loop.render import join_lines
 from kgot_lab.stores.protocol import Dialect
-from kgot_lab.text.cleaning import FENCES, fence_text
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import Json, Message
 
@@ -29,8 +30,97 @@ FORMATS = {
 }
 
 
-def _messages(system: str, text: str) -> tuple[Message, ...]:
-    return Message("system", system), Message("user", text)
+_READ = "$how_to_read\nExample of reading:\n$read_example"
+_ONLY_KNOWN = "Use only ids, labels and relations that the graph has.\nExample of reading:\n$read_example"
+_STATEMENT = '\nReply as JSON: {"statement": "..."}'
+_ABOUT = '\nReply as JSON: {"about": ["..."]}'
+_FACTS = "Facts:\n$facts\n\nQuestion: $question\n"
+
+# The texts of the prompts, by what they ask for. A run may have others with the same fields.
+TEMPLATES: Mapping[str, str] = {
+    # the next step, and with RETRIEVE the statement that reads the answer, or the answer itself
+    "vote": "$situation\n\n$calls\n\n"
+    "What next? RETRIEVE if the graph holds everything that answers the question; INSERT if any fact is missing.\n"
+    "- INSERT: in text, say which facts are missing and why, in one or two sentences.\n"
+    "- RETRIEVE: $retrieve\n"
+    'Reply as JSON: {"choice": "INSERT" or "RETRIEVE", "text": "..."}',
+    # an answer from the facts alone, the names it rests on, and what is missing; the vote follows from it
+    "vote by names": "$situation\n\nUse only the facts above.\n"
+    "answer: the answer to the question in a few words, or unknown if the facts do not give it.\n"
+    "choice: RETRIEVE if the facts give the answer, INSERT if it is unknown.\n"
+    "about: the names in the facts that the answer rests on.\n"
+    "missing: what must still be looked up.\n"
+    'Reply as JSON: {"answer": "...", "choice": "INSERT" or "RETRIEVE", "about": ["..."], "missing": "..."}',
+    "merge": "Fuse these notes on missing facts into one short paragraph, nothing twice:\n$reasons\n\n"
+    'Reply as JSON: {"reason": "..."}',
+    "tools": "$situation\n\n$calls\n\nMissing: $missing\n\nTools:\n$tools\n\n"
+    "Choose the calls that fetch the missing facts. Give every argument in full; use names that the graph already revealed; "
+    "never repeat a call made before; do not ask for what the graph already holds.\n"
+    'Reply as JSON: {"calls": [{"tool": "...", "arguments": {...}}]}',
+    "next names": "$situation\n\nNot looked up yet: $names\n\n"
+    "Which of these must be looked up next to answer the question? The most important first, no more than needed." + _ABOUT,
+    "write": "$situation\n\nNew information:\n$text\n$fences\n\n"
+    "Write $language statements that add this to the graph. $how_to_write\n"
+    "Add only what the new information says and the graph lacks, and only what may help with the question. "
+    "Reuse the ids of the graph. Store raw numbers and dates; compute nothing.\n"
+    "Example of writing:\n$write_example\n"
+    'Reply as JSON: {"statements": ["..."]}',
+    # with the engine's own message
+    "mend": "Knowledge graph so far:\n$graph\n\nThis $language failed:\n$statement\n\nError: $error\n\n"
+    "$instructions\nWrite it again, corrected." + _STATEMENT,
+    # which nodes to look at; the model must choose some
+    "names": "$situation\n\nWhich names of the graph should be looked up to answer the question? "
+    "Choose from the names above; guess if you must." + _ABOUT,
+    "read again": "$situation\n\nThis $language found nothing:\n$wrong\n\n"
+    f"Write another that reads what answers the question. $how_to_read {_ONLY_KNOWN}{_STATEMENT}",
+    # in one more language, for a graph that is thought to be complete
+    "read": f"$situation\n\nWrite $language that reads what answers the question from this graph. $how_to_read {_ONLY_KNOWN}{_STATEMENT}",
+    "forced read": "$situation\n\nNo more facts can be fetched. Write $language that reads whatever comes nearest to an answer; "
+    f"guess if you must. {_READ}{_STATEMENT}",
+    "arithmetic?": f"{_FACTS}\nMust numbers or dates in these facts still be computed with (added, counted, subtracted, compared, averaged) "
+    'to answer the question? Say false if the answer stands in the facts.\nReply as JSON: {"needed": true or false}',
+    "arithmetic": f"{_FACTS}\nWrite short Python that computes what the question asks from these facts and prints it. "
+    'Copy the numbers into the code; nothing else is available.\nReply as JSON: {"code": "..."}',
+    "arithmetic again": f"{_FACTS}\nThis Python should compute what the question asks from these facts and print it, but failed:\n"
+    '$code\n\nError: $error\n\nWrite it again, corrected.\nReply as JSON: {"code": "..."}',
+    "parse": f'{_FACTS}$format\nReply as JSON: {{"answer": "..."}}',
+    "choose": f"{_FACTS}\nCandidate answers:\n$candidates\n\n"
+    "Which one is best supported by the facts and in the format that the question asks for? "
+    'Reply as JSON: {"number": the number of the best candidate}',
+    # although nothing could be read
+    "guess": "$situation\n\nNothing more can be fetched or read. Give your best answer, from the graph where it helps and by a guess where it does not.\n"
+    '$format\nReply as JSON: {"answer": "..."}',
+}  # fmt: skip
+_FROM_FACTS = frozenset(("arithmetic?", "arithmetic", "arithmetic again", "parse", "choose"))
+
+
+class Prompts:
+    """The prompts of a run: the texts of the package, and in their place some of one's own.
+
+    `own` has texts by the names of TEMPLATES, with each field of the text there as $field, and $$ for a
+    dollar sign. Raises UnknownName for an unknown name, and BadInput for a field that is missing or unknown.
+    """
+
+    def __init__(self, own: Mapping[str, str] = {}) -> None:
+        self.own = dict(own)
+        self._templates = {name: Template(text) for name, text in {**TEMPLATES, **own}.items()}
+        for name, text in own.items():
+            if name not in TEMPLATES:
+                raise UnknownName("prompt", str(name), TEMPLATES)
+            require(text, str, f"the prompt {name!r} is a text with fields such as $situation")
+            wanted, given = (set(Template(some).get_identifiers()) for some in (TEMPLATES[name], text))
+            if wanted != given or not self._templates[name].is_valid():
+                fields = ", ".join(f"${field}" for field in sorted(wanted))
+                problem = f"lacks {', '.join(sorted(wanted - given)) or 'none'} and has besides {', '.join(sorted(given - wanted)) or 'a single $'}"
+                raise BadInput(f"the prompt {name!r} must hold the fields {fields}; it {problem}")
+
+    def __call__(self, name: str, dialect: Dialect | None = None, **fields: str) -> tuple[Message, ...]:
+        """Return the messages of a prompt. The fields of a query language are taken from its dialect."""
+        if dialect is not None:
+            parts = "how_to_read", "read_example", "how_to_write", "write_example"
+            fields |= {"language": dialect.name, **{part: getattr(dialect, part) for part in parts}}
+        system = ANSWER if name in _FROM_FACTS else SYSTEM
+        return Message("system", system), Message("user", self._templates[name].substitute(fields))
 
 
 def format_situation(question: str, attachments: Sequence[str], graph: str) -> str:
@@ -39,200 +129,33 @@ def format_situation(question: str, attachments: Sequence[str], graph: str) -> s
     return f"Question: {question}{files}\n\nKnowledge graph so far:\n{graph or 'empty'}"
 
 
-def _format_calls(calls: Sequence[ToolCall]) -> str:
-    return "Tool calls made so far:\n" + (join_lines(f"- {call}" for call in calls) or "- none")
+def format_calls(calls: Sequence[ToolCall]) -> str:
+    """List the tool calls made so far."""
+    return "Tool calls made so far:\n" + format_list(calls, "- none")
 
 
-def vote_prompt(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> tuple[Message, ...]:
-    """Ask for the next step, and with RETRIEVE for the statement that reads the answer.
-
-    Without a dialect, RETRIEVE gives the answer itself.
-    """
-    retrieve = (
-        f"in text, write {dialect.name} that reads the answer from the graph. {dialect.how_to_read}\nExample of reading:\n{dialect.read_example}"
-        if dialect
-        else "in text, give the answer, using only facts of the graph."
-    )
-    return _messages(
-        SYSTEM,
-        f"{situation}\n\n{_format_calls(calls)}\n\n"
-        "What next? RETRIEVE if the graph holds everything that answers the question; INSERT if any fact is missing.\n"
-        "- INSERT: in text, say which facts are missing and why, in one or two sentences.\n"
-        f"- RETRIEVE: {retrieve}\n"
-        'Reply as JSON: {"choice": "INSERT" or "RETRIEVE", "text": "..."}',
-    )
+def format_list(items: Iterable[object], empty: str = "") -> str:
+    """Return items as a list, one in a line."""
+    return join_lines(f"- {item}" for item in items) or empty
 
 
-def vote_by_names_prompt(situation: str) -> tuple[Message, ...]:
-    """Ask for an answer from the facts alone, the names it rests on, and what is missing.
-
-    The vote follows from the answer.
-    """
-    return _messages(
-        SYSTEM,
-        f"{situation}\n\nUse only the facts above.\n"
-        "answer: the answer to the question in a few words, or unknown if the facts do not give it.\n"
-        "choice: RETRIEVE if the facts give the answer, INSERT if it is unknown.\n"
-        "about: the names in the facts that the answer rests on.\n"
-        "missing: what must still be looked up.\n"
-        'Reply as JSON: {"answer": "...", "choice": "INSERT" or "RETRIEVE", "about": ["..."], "missing": "..."}',
-    )
+def format_tools(tools: Iterable[Tool]) -> str:
+    """List tools with their arguments and descriptions."""
+    return format_list(f"{t.name}({', '.join(_format_arguments(t))}): {t.description}" for t in tools)
 
 
-def name_choice_prompt(situation: str) -> tuple[Message, ...]:
-    """Ask which nodes of the graph to look at. The model must choose some."""
-    return _messages(
-        SYSTEM,
-        f"{situation}\n\nWhich names of the graph should be looked up to answer the question? Choose from the names above; guess if you must.\n"
-        'Reply as JSON: {"about": ["..."]}',
-    )
-
-
-def merge_reasons_prompt(reasons: Sequence[str]) -> tuple[Message, ...]:
-    """Ask to fuse several reasons into one."""
-    listed = join_lines(f"- {reason}" for reason in reasons)
-    return _messages(
-        SYSTEM,
-        f'Fuse these notes on missing facts into one short paragraph, nothing twice:\n{listed}\n\nReply as JSON: {{"reason": "..."}}',
-    )
-
-
-def tool_choice_prompt(
-    situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool]
-) -> tuple[Message, ...]:
-    """Ask which tools to call for the missing facts."""
-    listed = join_lines(f"- {t.name}({', '.join(_format_arguments(t))}): {t.description}" for t in tools)
-    return _messages(
-        SYSTEM,
-        f"{situation}\n\n{_format_calls(calls)}\n\nMissing: {missing or 'not stated'}\n\nTools:\n{listed}\n\n"
-        "Choose the calls that fetch the missing facts. Give every argument in full; use names that the graph already revealed; "
-        "never repeat a call made before; do not ask for what the graph already holds.\n"
-        'Reply as JSON: {"calls": [{"tool": "...", "arguments": {...}}]}',
-    )
-
-
-def next_names_prompt(situation: str, names: Sequence[str]) -> tuple[Message, ...]:
-    """Ask which names that the graph revealed to look up next."""
-    return _messages(
-        SYSTEM,
-        f"{situation}\n\nNot looked up yet: {'; '.join(names)}\n\n"
-        "Which of these must be looked up next to answer the question? The most important first, no more than needed.\n"
-        'Reply as JSON: {"about": ["..."]}',
+def retrieve_request(dialect: Dialect | None) -> str:
+    """Return what a ballot for RETRIEVE must give: a statement, or without a dialect the answer itself."""
+    if dialect is None:
+        return "in text, give the answer, using only facts of the graph."
+    return Template(f"in text, write $language that reads the answer from the graph. {_READ}").substitute(
+        language=dialect.name, how_to_read=dialect.how_to_read, read_example=dialect.read_example
     )
 
 
 def _format_arguments(tool: Tool) -> list[str]:
     properties = tool.arguments.get("properties", {})
     return [f"{name}: {part.get('description', part.get('type', ''))}" for name, part in properties.items()]
-
-
-def write_prompt(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Message, ...]:
-    """Ask for statements that write a tool's output into the graph."""
-    return _messages(
-        SYSTEM,
-        f"{situation}\n\nNew information:\n{fence_text(text, source)}\n{FENCES}\n\n"
-        f"Write {dialect.name} statements that add this to the graph. {dialect.how_to_write}\n"
-        "Add only what the new information says and the graph lacks, and only what may help with the question. "
-        "Reuse the ids of the graph. Store raw numbers and dates; compute nothing.\n"
-        f"Example of writing:\n{dialect.write_example}\n"
-        'Reply as JSON: {"statements": ["..."]}',
-    )
-
-
-def repair_prompt(
-    statement: str, error: str, graph: str, dialect: Dialect, *, writing: bool
-) -> tuple[Message, ...]:
-    """Ask for a corrected statement, with the engine's own message."""
-    instructions = dialect.how_to_write if writing else dialect.how_to_read
-    return _messages(
-        SYSTEM,
-        f"Knowledge graph so far:\n{graph or 'empty'}\n\nThis {dialect.name} failed:\n{statement}\n\nError: {error}\n\n"
-        f'{instructions}\nWrite it again, corrected.\nReply as JSON: {{"statement": "..."}}',
-    )
-
-
-def reread_prompt(situation: str, wrong: str, dialect: Dialect) -> tuple[Message, ...]:
-    """Ask for another read statement after one that found nothing."""
-    return _messages(
-        SYSTEM,
-        f"{situation}\n\nThis {dialect.name} found nothing:\n{wrong}\n\n"
-        f"Write another that reads what answers the question. {dialect.how_to_read} Use only ids, labels and relations that the graph has.\n"
-        f'Example of reading:\n{dialect.read_example}\nReply as JSON: {{"statement": "..."}}',
-    )
-
-
-def dialect_read_prompt(situation: str, dialect: Dialect) -> tuple[Message, ...]:
-    """Ask for a read statement in one more language, for a graph that is thought to be complete."""
-    return _messages(
-        SYSTEM,
-        f"{situation}\n\nWrite {dialect.name} that reads what answers the question from this graph. {dialect.how_to_read} "
-        f"Use only ids, labels and relations that the graph has.\n"
-        f'Example of reading:\n{dialect.read_example}\nReply as JSON: {{"statement": "..."}}',
-    )
-
-
-def forced_read_prompt(situation: str, dialect: Dialect) -> tuple[Message, ...]:
-    """Ask for the best read statement, when nothing more can be inserted."""
-    return _messages(
-        SYSTEM,
-        f"{situation}\n\nNo more facts can be fetched. Write {dialect.name} that reads whatever comes nearest to an answer; guess if you must. "
-        f'{dialect.how_to_read}\nExample of reading:\n{dialect.read_example}\nReply as JSON: {{"statement": "..."}}',
-    )
-
-
-def arithmetic_needed_prompt(question: str, facts: str) -> tuple[Message, ...]:
-    """Ask whether the facts must still be computed with."""
-    return _messages(
-        ANSWER,
-        f"Facts:\n{facts}\n\nQuestion: {question}\n\nMust numbers or dates in these facts still be computed with (added, counted, subtracted, compared, averaged) "
-        'to answer the question? Say false if the answer stands in the facts.\nReply as JSON: {"needed": true or false}',
-    )
-
-
-def arithmetic_prompt(question: str, facts: str) -> tuple[Message, ...]:
-    """Ask for Python that does the computation."""
-    return _messages(
-        ANSWER,
-        f"Facts:\n{facts}\n\nQuestion: {question}\n\nWrite short Python that computes what the question asks from these facts and prints it. "
-        'Copy the numbers into the code; nothing else is available.\nReply as JSON: {"code": "..."}',
-    )
-
-
-def arithmetic_repair_prompt(question: str, facts: str, code: str, error: str) -> tuple[Message, ...]:
-    """Ask for corrected Python, with the error that the last one ended in."""
-    return _messages(
-        ANSWER,
-        f"Facts:\n{facts}\n\nQuestion: {question}\n\nThis Python should compute what the question asks from these facts and print it, but failed:\n"
-        f'{code}\n\nError: {error}\n\nWrite it again, corrected.\nReply as JSON: {{"code": "..."}}',
-    )
-
-
-def answer_prompt(question: str, facts: str, format: str) -> tuple[Message, ...]:
-    """Ask for the answer that follows from the facts, in a format."""
-    return _messages(
-        ANSWER,
-        f'Facts:\n{facts}\n\nQuestion: {question}\n{FORMATS[format]}\nReply as JSON: {{"answer": "..."}}',
-    )
-
-
-def best_candidate_prompt(question: str, facts: str, candidates: Sequence[str]) -> tuple[Message, ...]:
-    """Ask which candidate answer is best."""
-    listed = join_lines(f"{number}. {candidate}" for number, candidate in enumerate(candidates, start=1))
-    return _messages(
-        ANSWER,
-        f"Facts:\n{facts}\n\nQuestion: {question}\n\nCandidate answers:\n{listed}\n\n"
-        "Which one is best supported by the facts and in the format that the question asks for? "
-        'Reply as JSON: {"number": the number of the best candidate}',
-    )
-
-
-def guess_prompt(situation: str, format: str) -> tuple[Message, ...]:
-    """Ask for an answer although nothing could be read: it may guess."""
-    return _messages(
-        SYSTEM,
-        f"{situation}\n\nNothing more can be fetched or read. Give your best answer, from the graph where it helps and by a guess where it does not.\n"
-        f'{FORMATS[format]}\nReply as JSON: {{"answer": "..."}}',
-    )
 
 
 # Schemas of structured replies.

@@ -6,21 +6,20 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from kgot_lab.errors import BadReply, QueryFailed
-from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed, Read
 from kgot_lab.loop.evidence import SupportFinder, answer_evidence, judge_rows, passage_ids
 from kgot_lab.loop.modes.paths.values import answer_keys, is_no_answer
-from kgot_lab.loop.prompts import Answer, CandidateChoice, Code, ComputationNeeded, Names, Statement
+from kgot_lab.loop.prompts import FORMATS, Answer, CandidateChoice, Code, ComputationNeeded, Names, Statement
 from kgot_lab.loop.render import fit_budget, join_lines, row_lines
 from kgot_lab.loop.run_context import (
     Candidate,
     RunContext,
     Steps,
     ask_structured,
+    begin_calls,
     distinct,
     meant,
     read_event,
@@ -67,7 +66,7 @@ def _read_in_dialect(run: RunContext, reader: Store) -> Steps[Candidate]:
     text = yield from situation(run, reader)
     role, dialect = f"read in {reader.dialect.name}", reader.dialect
     try:
-        messages, temperature = prompts.dialect_read_prompt(text, dialect), run.limits.temperature
+        messages, temperature = run.prompts("read", dialect, situation=text), run.limits.models.temperature
         statement = yield from _ask_read(run, role, text, messages, reader, temperature=temperature)
     except BadReply as error:
         yield record_refusal(run, error, writing=False, dialect=dialect.name)
@@ -85,29 +84,43 @@ def read_forced(run: RunContext) -> Steps[list[Candidate]]:
         return (yield from _direct_candidates(run, (yield from _ask_forced_answers(run))))
     text = yield from situation(run)
     statements = []
-    possible = run.limits.forced_reads if run.limits.vote_temperature > 0 else 1
-    messages = prompts.forced_read_prompt(text, run.store.dialect)
-    ask = partial(_ask_read, run, "forced read", text, messages, run.store)
-    for number in range(possible):
-        temperature = run.limits.vote_temperature if number else run.limits.temperature
+    samples = _samples(run, "read", run.limits.voting.forced_reads)
+    messages = run.prompts("forced read", run.store.dialect, situation=text)
+    begin_calls(run, *_read_request(run, text, messages), samples)
+    for temperature, seed in samples:
+        options = {"temperature": temperature, "seed": seed}
         try:
-            statements.append((yield from ask(temperature=temperature, seed=number)))
+            ask = _ask_read(run, "forced read", text, messages, run.store, **options)
+            statements.append((yield from ask))
         except BadReply as error:
             yield record_refusal(run, error, writing=False)
     return (yield from read_candidates(run, distinct(statements)))
 
 
+def _samples(run: RunContext, kind: str, most: int) -> list[tuple[float, int]]:
+    """Return the temperature and seed of each sample: the first at the set temperature, the others drawn."""
+    models = run.limits.models
+    # at temperature 0 all are identical
+    number = most if models.temperatures.get(kind, models.vote_temperature) > 0 else 1
+    return [(models.vote_temperature if seed else models.temperature, seed) for seed in range(number)]
+
+
+def _read_request(
+    run: RunContext, text: str, messages: tuple[Message, ...]
+) -> tuple[str, tuple[Message, ...], type[Names] | type[Statement]]:
+    """Return what is asked to read: a statement, or in the mode "operations" the names to look up."""
+    if run.limits.reading == "operations":
+        return "names", run.prompts("names", situation=text), Names
+    return "read", messages, Statement
+
+
 def _ask_read(
     run: RunContext, role: str, text: str, messages: tuple[Message, ...], reader: Store, **options: Any
 ) -> Steps[str]:
-    """Ask for a read statement, or in the mode "operations" for the names that it is to look up."""
-    if run.limits.reading == "operations":
-        chosen = yield from ask_structured(
-            run, role, prompts.name_choice_prompt(text), Names, kind="names", **options
-        )
-        return lookup_statement(run, chosen.about, reader)
-    written = yield from ask_structured(run, role, messages, Statement, kind="read", **options)
-    return written.statement
+    """Ask for a read statement, or for names that one is built from."""
+    kind, asked, shape = _read_request(run, text, messages)
+    reply = yield from ask_structured(run, role, asked, shape, kind=kind, **options)
+    return lookup_statement(run, reply.about, reader) if isinstance(reply, Names) else reply.statement
 
 
 def _ask_forced_answers(run: RunContext) -> Steps[list[str]]:
@@ -119,12 +132,11 @@ def _ask_forced_answers(run: RunContext) -> Steps[list[str]]:
         return []
     text = yield from situation(run)
     answers = []
-    for number in range(run.limits.forced_reads if run.limits.vote_temperature > 0 else 1):
-        options = {
-            "temperature": run.limits.vote_temperature if number else run.limits.temperature,
-            "seed": number,
-        }
-        messages = prompts.guess_prompt(text, run.limits.answer_format)
+    messages = run.prompts("guess", situation=text, format=FORMATS[run.limits.answer_format])
+    samples = _samples(run, "guess", run.limits.voting.forced_reads)
+    begin_calls(run, "guess", messages, Answer, samples)
+    for temperature, seed in samples:
+        options = {"temperature": temperature, "seed": seed}
         try:
             reply = yield from ask_structured(run, "forced answer", messages, Answer, kind="guess", **options)
         except BadReply as error:
@@ -166,7 +178,7 @@ def read_statement(run: RunContext, statement: str, reader: Store | None = None)
     `reader` is the store to read from, if not the run's own. The candidate has no rows if nothing succeeds.
     """
     store, dialect = reader or run.store, reader.dialect.name if reader else ""
-    for attempt in range(run.limits.rereads + 1):
+    for attempt in range(run.limits.voting.rereads + 1):
         if attempt:
             text = yield from situation(run, reader)
             try:
@@ -192,8 +204,10 @@ def read_statement(run: RunContext, statement: str, reader: Store | None = None)
 
 
 def _ask_new_statement(run: RunContext, text: str, wrong: str, attempt: int, reader: Store) -> Steps[str]:
-    temperature = max(run.limits.temperature, run.limits.vote_temperature if attempt > 1 else 0.0)
-    messages = prompts.reread_prompt(text, wrong, reader.dialect)
+    temperature = max(
+        run.limits.models.temperature, run.limits.models.vote_temperature if attempt > 1 else 0.0
+    )
+    messages = run.prompts("read again", reader.dialect, situation=text, wrong=wrong)
     options = {"temperature": temperature, "seed": 50 + attempt}
     return (yield from _ask_read(run, "read again", text, messages, reader, **options))
 
@@ -234,7 +248,7 @@ def conclude(run: RunContext, candidates: list[Candidate]) -> Steps[None]:
     If nothing was read, the model must guess, and the answer says so.
     """
     pooled = candidates
-    if candidates and run.limits.pool:
+    if candidates and run.limits.voting.pool:
         pooled = [Candidate(tuple(row for candidate in candidates for row in candidate.rows))]
     parsed: list[str] = []
     texts: list[str] = []
@@ -266,9 +280,11 @@ def _format_facts(run: RunContext, candidate: Candidate) -> Steps[str]:
     The answer of a ballot, if any, follows them.
     """
     lines = row_lines(candidate.rows)
-    selected, left_out = fit_budget(run.state.question, lines, run.limits.row_tokens)
-    shown = [truncate_to_tokens(lines[number], run.limits.row_tokens) for number in selected]
-    left_out += sum(max(0, estimate_tokens(lines[number]) - run.limits.row_tokens) for number in selected)
+    selected, left_out = fit_budget(run.state.question, lines, run.limits.voting.row_tokens)
+    shown = [truncate_to_tokens(lines[number], run.limits.voting.row_tokens) for number in selected]
+    left_out += sum(
+        max(0, estimate_tokens(lines[number]) - run.limits.voting.row_tokens) for number in selected
+    )
     if left_out:
         kept = sum(map(estimate_tokens, lines)) - left_out
         yield run.record(Cut, what="rows", kept=kept, left_out=left_out)
@@ -283,19 +299,21 @@ def _compute(run: RunContext, facts: str) -> Steps[str]:
     question = run.state.question
     try:
         verdict = yield from ask_structured(
-            run, "arithmetic?", prompts.arithmetic_needed_prompt(question, facts), ComputationNeeded
+            run, "arithmetic?", run.prompts("arithmetic?", question=question, facts=facts), ComputationNeeded
         )
         if not verdict.needed:
             return ""
-        messages = prompts.arithmetic_prompt(question, facts)
-        for attempt in range(run.limits.repairs + 1):
+        messages = run.prompts("arithmetic", question=question, facts=facts)
+        for attempt in range(run.limits.voting.repairs + 1):
             reply = yield from ask_structured(run, "arithmetic", messages, Code, execution=True, seed=attempt)
             code = reply.code
             try:
                 output = run.compute(code).strip()
             except QueryFailed as error:
                 yield run.record(Computed, code=code, output=error.reason, failed=True)
-                messages = prompts.arithmetic_repair_prompt(question, facts, code, error.reason)
+                messages = run.prompts(
+                    "arithmetic again", question=question, facts=facts, code=code, error=error.reason
+                )
             else:
                 yield run.record(Computed, code=code, output=output)
                 return f"\nComputed: {output}" if output else ""
@@ -305,9 +323,9 @@ def _compute(run: RunContext, facts: str) -> Steps[str]:
 
 
 def _may_need_arithmetic(run: RunContext, facts: str) -> bool:
-    if run.limits.arithmetic == "numbers":
+    if run.limits.voting.arithmetic == "numbers":
         return bool(_NUMERIC_QUESTION.search(run.state.question)) and len(re.findall(r"\d+", facts)) >= 2
-    return run.limits.arithmetic == "always"
+    return run.limits.voting.arithmetic == "always"
 
 
 def _parse_answers(run: RunContext, facts: str) -> Steps[list[str]]:
@@ -315,16 +333,15 @@ def _parse_answers(run: RunContext, facts: str) -> Steps[list[str]]:
 
     Stops when a majority agrees.
     """
-    limits = run.limits
-    possible = limits.parses if limits.temperatures.get("parse", limits.vote_temperature) > 0 else 1
+    format = FORMATS[run.limits.answer_format]
+    messages = run.prompts("parse", question=run.state.question, facts=facts, format=format)
+    samples = _samples(run, "parse", run.limits.voting.parses)
+    begin_calls(run, "parse", messages, Answer, samples[: len(samples) // 2 + 1])  # asked in any case
     parsed: list[str] = []
-    for number in range(possible):
-        temperature = limits.vote_temperature if number else limits.temperature
-        messages = prompts.answer_prompt(run.state.question, facts, limits.answer_format)
+    for temperature, seed in samples:
+        options = {"temperature": temperature, "seed": seed}
         try:
-            reply = yield from ask_structured(
-                run, "parse", messages, Answer, temperature=temperature, seed=number
-            )
+            reply = yield from ask_structured(run, "parse", messages, Answer, **options)
         except BadReply as error:
             yield run.record(Parsed, text="", problem=error.reason)
             continue
@@ -332,7 +349,7 @@ def _parse_answers(run: RunContext, facts: str) -> Steps[list[str]]:
         yield run.record(Parsed, text=text)
         if text:
             parsed.append(text)
-        if max(Counter(answer_keys(parsed)).values(), default=0) * 2 > possible:
+        if max(Counter(answer_keys(parsed)).values(), default=0) * 2 > len(samples):
             break
     return parsed
 
@@ -345,11 +362,11 @@ def _choose_answer(run: RunContext, facts: str, parsed: Sequence[str]) -> Steps[
     if len(options) == 1:
         return options[0]
     most_common = spellings[max(reversed(spellings), key=Counter(keys).__getitem__)]
-    if run.limits.pool:
+    if run.limits.voting.pool:
         return most_common
-    messages = prompts.best_candidate_prompt(
-        run.state.question, truncate_to_tokens(facts, run.limits.row_tokens), options
-    )
+    listed = join_lines(f"{number}. {option}" for number, option in enumerate(options, start=1))
+    facts = truncate_to_tokens(facts, run.limits.voting.row_tokens)
+    messages = run.prompts("choose", question=run.state.question, facts=facts, candidates=listed)
     try:
         number = (yield from ask_structured(run, "choose", messages, CandidateChoice)).number
     except BadReply:
@@ -360,8 +377,10 @@ def _choose_answer(run: RunContext, facts: str, parsed: Sequence[str]) -> Steps[
 def _guess_answer(run: RunContext) -> Steps[None]:
     yield run.record(Forced, what="answer")
     text = yield from situation(run)
-    messages = prompts.guess_prompt(text, run.limits.answer_format)
-    reply = yield from ask_structured(run, "guess", messages, Answer, temperature=run.limits.temperature)
+    messages = run.prompts("guess", situation=text, format=FORMATS[run.limits.answer_format])
+    reply = yield from ask_structured(
+        run, "guess", messages, Answer, temperature=run.limits.models.temperature
+    )
     if not (answer := reply.answer.strip()):
         raise BadReply(
             "the model gave an empty answer; try another model, or the preset made for small models", answer

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote
 
 from pydantic import BaseModel
 
 from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
+from kgot_lab.llm.budget import maximum_usage, requested_price
+from kgot_lab.llm.presets import FREE
+from kgot_lab.llm.recorded import prompt_digest
+from kgot_lab.llm.streaming import stream_reply
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, repair_prompt
-from kgot_lab.loop import prompts
-from kgot_lab.loop.events import FAILED_CALL, Asked, Cut, Event, Read, Refused, Repaired
+from kgot_lab.loop.approval import Approve, NotApproved, Proposal, decide, shortened
+from kgot_lab.loop.call_pool import CallPool
+from kgot_lab.loop.events import Asked, Cut, Decided, Event, Read, Refused, Repaired, Role, TextDelta
 from kgot_lab.loop.limits import Limits
-from kgot_lab.loop.prompts import Statement
+from kgot_lab.loop.prompts import Prompts, Statement, format_situation
 from kgot_lab.loop.render import render_graph
 from kgot_lab.loop.state import State
 from kgot_lab.stores.lookup import holds_value
@@ -22,7 +29,7 @@ from kgot_lab.stores.protocol import Scalar, StatementConstants, Store
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import name_tokens
 from kgot_lab.tools.tool import Tool
-from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Rows
+from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Rows, Usage
 
 # Constants: which rows of a read come from the graph, and which only from the statement itself.
 
@@ -82,6 +89,7 @@ def _read_values(row: Json, own_words: StatementConstants) -> Iterator[Scalar]:
 _Shape = TypeVar("_Shape", bound=BaseModel)
 _Result = TypeVar("_Result")
 _Kind = TypeVar("_Kind", bound=Event)
+_Samples = Sequence[tuple[float, int]]  # the temperature and seed of each
 Steps = Generator[Event, None, _Result]
 
 
@@ -96,6 +104,10 @@ class RunContext:
     limits: Limits
     compute: Callable[[str], str] | None
     state: State
+    approve: Approve | None = None
+    stream: bool = False
+    pool: CallPool = field(default_factory=lambda: CallPool(1))
+    prompts: Prompts = field(default_factory=Prompts)
     # the rendered graph, with the number of writes before it and its language
     shown: tuple[tuple[int, str], str, Cut | None] | None = None
 
@@ -104,6 +116,18 @@ class RunContext:
         event = kind(step=self.state.step, **values)
         self.state = self.state.after(event)
         return event
+
+
+def approved(run: RunContext, proposal: Proposal) -> Steps[str]:
+    """Return the text of what may be done, after a decision if somebody approves. Raises NotApproved."""
+    if run.approve is None:
+        return proposal.text
+    decision, text = decide(run.approve, proposal)
+    kept = {"what": proposal.what, "proposed": shortened(proposal.text)}
+    yield run.record(Decided, decision=decision, text=text, **kept)
+    if decision == "denied":
+        raise NotApproved(text)
+    return text or proposal.text
 
 
 @dataclass(frozen=True)
@@ -130,11 +154,11 @@ def ask_reply(
     """Call a model and record the call as an event. A truncated reply is requested again with more tokens."""
     llm = run.execution if options.execution else run.planning
     prompt = _build_prompt(run, messages, options)
-    for _ in range(run.limits.longer):
+    for _ in range(run.limits.models.longer):
         reply = yield from _record_call(run, role, llm, prompt)
         if not reply.cut:
             return reply
-        role, prompt = _longer_role(role), replace(prompt, max_tokens=2 * prompt.max_tokens)
+        role, prompt = Role(role).but("longer"), replace(prompt, max_tokens=2 * prompt.max_tokens)
     return (yield from _record_call(run, role, llm, prompt))
 
 
@@ -157,12 +181,12 @@ def ask_structured(
             if not reply.cut:
                 if mended:
                     raise
-                role, prompt, mended = f"{role}, again", repair_prompt(prompt, reply.text, error), True
+                role, prompt, mended = Role(role).but("again"), repair_prompt(prompt, reply.text, error), True
                 continue
-            if longer == run.limits.longer:
+            if longer == run.limits.models.longer:
                 limit = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
                 raise ReplyTooLong(f"the reply did not end within {limit}", reply.text) from error
-        role = _longer_role(role)
+        role = Role(role).but("longer")
         prompt = replace(prompt, max_tokens=2 * prompt.max_tokens)
         longer += 1
 
@@ -171,14 +195,10 @@ class ReplyTooLong(BadReply):
     """A reply that did not end within the tokens it may have."""
 
 
-def _longer_role(role: str) -> str:
-    return role if role.endswith(", longer") else f"{role}, longer"
-
-
 def _build_prompt(run: RunContext, messages: tuple[Message, ...], options: CallOptions) -> Prompt:
     schema = options.schema or (compact_schema(options.shape) if options.shape else None)
-    temperature = run.limits.temperatures.get(options.kind, options.temperature)
-    limit = run.limits.tokens_of(options.kind)
+    temperature = run.limits.models.temperatures.get(options.kind, options.temperature)
+    limit = run.limits.models.tokens_of(options.kind)
     return Prompt(messages, schema, temperature, options.seed, limit, options.likelihood)
 
 
@@ -192,17 +212,62 @@ def _record_call(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[
 
     If the call fails at a cost, that cost is recorded in its own event before the error is raised.
     """
+    price = requested_price(llm)
+    if run.approve is not None and price not in (None, FREE):
+        most = maximum_usage(llm, prompt)
+        about = f"{llm.name}, at most {most.prompt_tokens:,} + {most.completion_tokens:,} tokens, ${most.cost:.4f}"
+        last = prompt.messages[-1]
+        decided = yield from approved(run, Proposal("model call", last.text, about))
+        prompt = replace(prompt, messages=(*prompt.messages[:-1], replace(last, text=decided)))
     try:
-        reply = checked_reply(llm, prompt)
+        if run.stream:
+            reply = yield from _stream(run, role, llm, prompt)
+        else:
+            reply = run.pool.take(_call_key(llm, prompt), partial(checked_reply, llm, prompt))
     except LLMError as error:
         if error.spent is not None:
-            role = f"{role}{FAILED_CALL}"
-            yield run.record(Asked, role=role, model=llm.name, prompt=prompt, reply="", usage=error.spent)
+            failed = Role(role).but("failed")
+            yield run.record(Asked, role=failed, model=llm.name, prompt=prompt, reply="", usage=error.spent)
         raise
     text: str = replace_surrogates(reply.text)
     recorded = {"usage": reply.usage, "cut": reply.cut, "logprob": reply.logprob}
-    yield run.record(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, **recorded)
+    yield run.record(
+        Asked, role=Role(role), model=reply.model or llm.name, prompt=prompt, reply=text, **recorded
+    )
     return replace(reply, text=text)
+
+
+def _stream(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
+    """Return the reply of a model, and yield its words as they come."""
+    with closing(stream_reply(llm, prompt)) as parts:
+        for part in parts:
+            if isinstance(part, Reply):
+                return part
+            yield TextDelta(step=run.state.step, role=Role(role), text=part)
+    raise AssertionError("unreachable")
+
+
+def begin_calls(
+    run: RunContext, kind: str, messages: tuple[Message, ...], shape: type[BaseModel], samples: _Samples
+) -> None:
+    """Begin calls that `ask_structured` will make, with these temperatures and seeds, side by side.
+
+    Only if the planning model takes several at once and has replied before, and if none is to be approved.
+    """
+    llm = run.planning
+    if (
+        run.approve is None
+        and not run.stream
+        and run.state.usage != Usage()
+        and getattr(llm, "concurrent", False)
+    ):
+        options = [CallOptions(kind, shape, temperature, seed) for temperature, seed in samples]
+        prompts = [_build_prompt(run, messages, each) for each in options]
+        run.pool.begin({_call_key(llm, prompt): partial(checked_reply, llm, prompt) for prompt in prompts})
+
+
+def _call_key(llm: LLM, prompt: Prompt) -> tuple[int, str]:
+    return id(llm), prompt_digest(prompt, "")
 
 
 def situation(run: RunContext, reader: Store | None = None) -> Steps[str]:
@@ -211,7 +276,7 @@ def situation(run: RunContext, reader: Store | None = None) -> Steps[str]:
     The graph is in the language of `reader`, or else of the run.
     """
     graph = yield from graph_text(run, reader)
-    return prompts.format_situation(run.state.question, run.state.attachments, graph)
+    return format_situation(run.state.question, run.state.attachments, graph)
 
 
 def graph_text(run: RunContext, reader: Store | None = None) -> Steps[str]:
@@ -223,7 +288,10 @@ def graph_text(run: RunContext, reader: Store | None = None) -> Steps[str]:
     if run.shown is None or run.shown[0] != key:
         # the model judges facts and does not write their names in code
         sources = run.limits.reading == "operations"
-        run.shown = (key, *render_graph(store, run.state.question, run.limits.graph_tokens, sources=sources))
+        run.shown = (
+            key,
+            *render_graph(store, run.state.question, run.limits.voting.graph_tokens, sources=sources),
+        )
     _, text, cut = run.shown
     if cut:
         yield run.record(Cut, what=cut.what, kept=cut.kept, left_out=cut.left_out)
@@ -243,15 +311,17 @@ def run_with_repairs(
     `reader` is the store whose language it is in, if not the run's own. Raises the last QueryFailed.
     """
     dialect = (reader or run.store).dialect
-    for repairs in range(run.limits.repairs + 1):
+    for repairs in range(run.limits.voting.repairs + 1):
         try:
             return statement, act(statement)
         except QueryFailed as error:
             # nothing can be asked until the server is back
-            if repairs == run.limits.repairs or isinstance(error, ServerLost):
+            if repairs == run.limits.voting.repairs or isinstance(error, ServerLost):
                 raise
             graph = yield from graph_text(run, reader)
-            messages = prompts.repair_prompt(statement, error.reason, graph, dialect, writing=writing)
+            instructions = dialect.how_to_write if writing else dialect.how_to_read
+            failed = {"graph": graph or "empty", "statement": statement, "error": error.reason}
+            messages = run.prompts("mend", dialect, instructions=instructions, **failed)
             try:
                 mended = (yield from ask_structured(run, "mend", messages, Statement, seed=repairs)).statement
             except BadReply:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol, runtime_checkable
 
-from kgot_lab.errors import BadInput, describe_value, error_message, require, require_count, require_parts
+from kgot_lab.errors import BadInput, describe_value, error_message, require, require_count
+from kgot_lab.llm.adapters import as_model
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory.extraction import Extraction
 from kgot_lab.text.cleaning import FENCES, fence_text, printable_line, replace_surrogates
@@ -291,8 +292,7 @@ class Agent:
     def __init__(
         self, provider: LLM, memory: ConversationMemory | None = None, config: AgentConfig | None = None
     ):
-        require_parts(provider, ("name", "__call__"), "provider is a model, called with a Prompt")
-        self.provider, self.config = provider, config or AgentConfig()
+        self.provider, self.config = as_model(provider, "an Agent"), config or AgentConfig()
         self.memory = ConversationMemory() if memory is None else memory
         self.turns = 0
         if isinstance(self.config.knowledge_graph, NotifiesErasure):

@@ -13,9 +13,10 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from kgot_lab.errors import BadInput, require, require_known, require_parts
+from kgot_lab.errors import BadInput, require, require_known
 from kgot_lab.graph.changes import Support, support_properties, supports_of
 from kgot_lab.llm import check_spec, connect
+from kgot_lab.llm.adapters import as_model
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, structured
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates, truncate_to_tokens
@@ -379,7 +380,7 @@ class Extractor:
     ):
         for name, model in (("provider", provider), ("extraction_model", extraction_model)):
             if model is not None and not isinstance(model, str):
-                require_parts(model, ("name", "__call__"), f"{name} is a model, called with a Prompt")
+                as_model(model, name)
         if isinstance(provider, str):
             remedy = f"give connect({provider!r}), or the name as extraction_model"
             raise BadInput(f"provider is a model: {remedy}")
@@ -416,7 +417,7 @@ class Extractor:
 
     def _extraction_model(self) -> LLM | None:
         if self._model is None:
-            self._model = connect(self._named) if isinstance(self._named, str) else self._named
+            self._model = None if self._named is None else connect(self._named)
         return self._model
 
 

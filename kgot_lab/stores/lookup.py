@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import nsmallest
 
 from kgot_lab.errors import BadInput, describe_value
-from kgot_lab.stores.protocol import Browsable, Scalar, ValueLookup
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.stores.protocol import Browsable, Dialect, Scalar, Schema, Store, ValueLookup
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Edge, Json, Node
 
@@ -201,3 +202,42 @@ def _trace_back(id: str, reached_by: dict[str, Edge | None]) -> list[Edge]:
         edges.append(edge)
         id = edge.source if edge.target == id else edge.target
     return edges
+
+
+class StoreWrapper:
+    """A store that passes on to another whatever it does not do itself."""
+
+    store: Store
+
+    @property
+    def dialect(self) -> Dialect:
+        """The language of the other store."""
+        return self.store.dialect
+
+    def graph(self) -> PropertyGraph:
+        """Return the whole graph in its current state."""
+        return self.store.graph()
+
+    def schema(self) -> Schema:
+        """Count the nodes per label and the edges per type."""
+        return self.store.schema()
+
+    def neighbours(self, id: str) -> tuple[Edge, ...]:
+        """Return a node's incoming and outgoing edges."""
+        return self.store.neighbours(id)
+
+    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
+        """Return the nodes that share words with a query, best first."""
+        return self.store.search(words, limit)
+
+    def holds(self, value: Scalar) -> bool:
+        """Return whether the graph contains a text or a number exactly, as `holds_value` compares them."""
+        return holds_value(self.store, value)
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        """Return the edges whose two ends are both among the given nodes."""
+        return edges_between(self.store, ids)
+
+    def close(self) -> None:
+        """Close the other store."""
+        self.store.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -24,17 +24,16 @@ from kgot_lab.errors import (
     describe_value,
     require,
     require_known,
-    require_parts,
 )
 from kgot_lab.graph.changes import inverse
-from kgot_lab.io.entry_points import errors_of, packaged
+from kgot_lab.io.entry_points import create, packaged
 from kgot_lab.io.processes import Closing
-from kgot_lab.stores.lookup import edges_between, holds_value
-from kgot_lab.stores.protocol import Dialect, GraphSize, PartialReader, PythonRunner, Scalar, Schema, Store
-from kgot_lab.types import Diff, Edge, Node, Rows
+from kgot_lab.stores.lookup import StoreWrapper
+from kgot_lab.stores.protocol import GraphSize, PartialReader, PythonRunner, Store
+from kgot_lab.types import Diff, Edge, Rows
 
 if TYPE_CHECKING:
-    from kgot_lab.graph import PropertyGraph
+    pass
 
 Location = str | Path
 ENTRY_POINTS = "kgot_lab.stores"
@@ -99,10 +98,8 @@ def open_store(where: Location = "in_memory", *, at: Location | None = None, **o
     kind, location = resolve_location(where, at)
     if kind in STORES:
         return STORES[kind](**({} if location is None else {"at": location}), **options)
-    entry = packaged(ENTRY_POINTS, STORES)[kind]
-    with errors_of(entry):
-        store: Store = entry.load()(*(() if location is None else (location,)), **options)
-    require_parts(store, _PARTS, f"the entry point {entry.value} makes a store")
+    arguments = () if location is None else (location,)
+    store: Store = create(packaged(ENTRY_POINTS, STORES)[kind], _PARTS, *arguments, **options)
     return store
 
 
@@ -381,7 +378,7 @@ def _login_options(kind: str) -> dict[str, str]:
 # One graph in several languages: written in one, mirrored to the others.
 
 
-class Fused(Closing):
+class Fused(StoreWrapper, Closing):
     """A store and its mirrors in other languages.
 
     The loop writes to the first, and reads from all of them (`readers`). A write that a mirror cannot
@@ -389,16 +386,11 @@ class Fused(Closing):
     """
 
     def __init__(self, main: Store, *mirrors: Store):
-        self._main, self.readers = main, mirrors
+        self.store, self.readers = main, mirrors
         self._lock = RLock()  # a write is applied to all stores before the next
 
     def __repr__(self) -> str:
-        return f"<Fused: {', '.join(map(repr, (self._main, *self.readers)))}>"
-
-    @property
-    def dialect(self) -> Dialect:
-        """The language that writes."""
-        return self._main.dialect
+        return f"<Fused: {', '.join(map(repr, (self.store, *self.readers)))}>"
 
     def write(self, statement: str) -> Diff:
         """Run a statement in the first store and apply its diff to the mirrors.
@@ -406,11 +398,11 @@ class Fused(Closing):
         Raises QueryFailed, changing nothing, if the statement fails or a mirror refuses the diff.
         """
         with self._lock:
-            diff = self._main.write(statement)
+            diff = self.store.write(statement)
             try:
                 self._apply_to_mirrors(diff)
             except LabError as error:
-                self._main.apply(inverse(diff))
+                self.store.apply(inverse(diff))
                 if isinstance(error, BadInput):
                     raise QueryFailed(statement, str(error)) from None
                 raise
@@ -421,29 +413,25 @@ class Fused(Closing):
 
         Raises QueryFailed if the statement is refused or fails.
         """
-        return self._main.read(statement)
+        return self.store.read(statement)
 
     def read_without(self, statement: str, edges: Sequence[Edge]) -> Rows:
         """Run a read statement in the first store as if some edges were missing, and return its rows.
 
         Raises QueryFailed if the statement is refused or fails.
         """
-        assert isinstance(self._main, PartialReader)
-        return self._main.read_without(statement, edges)
+        assert isinstance(self.store, PartialReader)
+        return self.store.read_without(statement, edges)
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
         """Run plain Python in the first store that can and return what it prints.
 
         Raises QueryFailed if the code fails or no store can run it.
         """
-        for store in (self._main, *self.readers):
+        for store in (self.store, *self.readers):
             if isinstance(store, PythonRunner):
                 return store.compute(code, seconds=seconds)
         raise QueryFailed(code, "none of these stores runs plain Python")
-
-    def graph(self) -> PropertyGraph:
-        """Return the whole graph in its current state."""
-        return self._main.graph()
 
     def apply(self, diff: Diff) -> None:
         """Apply a diff to every store.
@@ -451,40 +439,17 @@ class Fused(Closing):
         Raises BadInput, changing nothing, if it does not fit.
         """
         with self._lock:
-            self._main.apply(diff)
+            self.store.apply(diff)
             try:
                 self._apply_to_mirrors(diff)
             except LabError:
-                self._main.apply(inverse(diff))
+                self.store.apply(inverse(diff))
                 raise
 
     def close(self) -> None:
         """Close every store."""
-        for store in (self._main, *self.readers):
+        for store in (self.store, *self.readers):
             store.close()
-
-    def schema(self) -> Schema:
-        """Count the nodes per label and the edges per type."""
-        return self._main.schema()
-
-    def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """Return a node's incoming and outgoing edges."""
-        return self._main.neighbours(id)
-
-    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """Return the nodes that share words with a query, best first."""
-        return self._main.search(words, limit)
-
-    def holds(self, value: Scalar) -> bool:
-        """Return whether the graph contains a text or a number exactly.
-
-        For what counts as equal see `lookup.holds_value`.
-        """
-        return holds_value(self._main, value)
-
-    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """Return the edges whose two ends are both among the given nodes."""
-        return edges_between(self._main, ids)
 
     def _apply_to_mirrors(self, diff: Diff) -> None:
         for number, mirror in enumerate(self.readers):

@@ -31,7 +31,7 @@ from kgot_lab.tools.media import (
 )
 from kgot_lab.tools.search import tools_for
 from kgot_lab.tools.search_agent import WebAccess, ask_search_agent
-from kgot_lab.tools.tool import Tool, ask_model, python
+from kgot_lab.tools.tool import Tool, as_tool, ask_model, python
 from kgot_lab.tools.web.archives import Mirror, WebArchive, Wikipedia, wikipedia
 from kgot_lab.tools.web.engines import web_engine
 from kgot_lab.tools.web.fetching import FetchSettings, WebFetcher
@@ -150,7 +150,9 @@ def offered_tools(
     for entry in entry_points(group=ENTRY_POINTS) if others is None else others:
         try:
             with errors_of(entry):
-                tool = _check_tool(entry.load()(resources), tools)
+                tool = as_tool(entry.load()(resources))
+            if tool.name in tools:
+                raise BadInput(f"there is a tool called {tool.name!r} already")
             tools[tool.name] = tool
         except OutOfMemory:
             raise
@@ -158,23 +160,6 @@ def offered_tools(
             missing.append(UnavailableTool(entry.name, str(error)))
     shown = (UnavailableTool(m.name, mask_known_keys(m.why, resources.environment)) for m in missing)
     return OfferedTools(tuple(tools.values()), tuple(shown))
-
-
-def _check_tool(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
-    """Return a tool of another package after checking it.
-
-    Raises BadInput if it is not a tool or its name is taken.
-    """
-    name, description = getattr(tool, "name", None), getattr(tool, "description", None)
-    if not (isinstance(name, str) and name and isinstance(description, str) and callable(tool)):
-        raise BadInput(
-            "what its entry point made is no tool: a tool has a name, a description, arguments and a call"
-        )
-    if not isinstance(getattr(tool, "arguments", None), Mapping):
-        raise BadInput("its arguments are no JSON schema of an object")
-    if name in taken:
-        raise BadInput(f"there is a tool called {name!r} already")
-    return tool
 
 
 def _search(resources: ToolResources) -> Tool:

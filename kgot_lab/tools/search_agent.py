@@ -19,6 +19,7 @@ from kgot_lab.errors import (
     require_count,
     require_parts,
 )
+from kgot_lab.llm.adapters import as_model
 from kgot_lab.llm.structured import compact_schema, parse, repair_prompt
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, truncate_to_tokens
 from kgot_lab.tools.tool import MeteredLLM, Result, TextTool, Tool
@@ -82,7 +83,7 @@ def ask_search_agent(
     Its sources are the screens that were read. The result carries the model's cost, as does the ToolFailed of
     an unsuccessful search. The model's LLMError is passed on, except for replies that are not a valid move.
     """
-    require_parts(llm, ("name", "__call__"), "ask_search_agent() takes a model, as connect(…) gives one")
+    llm = as_model(llm, "ask_search_agent()")
     requirement = "ask_search_agent() takes a WebAccess: an engine and what opens pages"
     require_parts(access, ("engine", "open_page"), requirement)
     require_count(stamina.turns, 1, "turns", "an agent needs one to answer")

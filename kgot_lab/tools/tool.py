@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+import inspect
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import isclose
-from typing import Protocol, runtime_checkable
+from pathlib import Path
+from sysconfig import get_paths
+from traceback import extract_tb
+from typing import Any, Protocol, get_type_hints, runtime_checkable
+
+from pydantic import (
+    ConfigDict,
+    PydanticUserError,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core import ArgsKwargs, PydanticSerializationError, to_json
 
 from kgot_lab.errors import (
     BadInput,
+    LabError,
     LLMError,
     QueryFailed,
     ToolFailed,
     describe_value,
+    error_message,
     require_count,
     require_parts,
 )
-from kgot_lab.llm.structured import RecordedCall, checked_reply, usage_problem
+from kgot_lab.io.coroutines import run_awaitable
+from kgot_lab.llm.adapters import as_model
+from kgot_lab.llm.keys import mask_known_keys
+from kgot_lab.llm.structured import RecordedCall, checked_reply, compact_schema, field_problem, usage_problem
 from kgot_lab.stores.protocol import PythonRunner
 from kgot_lab.types import LLM, Document, Json, Message, Prompt, Reply, Usage
 
@@ -37,14 +56,22 @@ class Result:
 
 
 def checked_result(result: object) -> Result:
-    """Return a tool's result after checking it. A text becomes a Result.
+    """Return a tool's result after checking it. A text becomes a Result, as do values that JSON holds.
 
+    A coroutine is run to its end. Numbers, lists, dicts, data classes and models of pydantic become JSON text.
     Raises BadInput for anything else.
     """
+    result = run_awaitable(result)
     if isinstance(result, str):
         return Result(result)
+    if result is not None and not isinstance(result, Result):
+        with suppress(PydanticSerializationError, RecursionError):
+            return Result(to_json(result, fallback=_as_plain).decode())
     if not isinstance(result, Result) or not isinstance(result.text, str):
-        raise BadInput(f"a tool returns a text, or a Result with a text, not {describe_value(result)}")
+        others = "a dict, a list, a number and a data class become JSON text"
+        raise BadInput(
+            f"a tool returns a text, or a Result with a text, not {describe_value(result)}; {others}"
+        )
     for name, values, kind in (("sources", result.sources, Document), ("usage", result.usage, Usage)):
         parts = values if isinstance(values, tuple | list) else [values]
         if odd := [part for part in parts if not isinstance(part, kind)]:
@@ -53,6 +80,13 @@ def checked_result(result: object) -> Result:
     if wrong := next(filter(None, map(usage_problem, result.usage)), ""):
         raise BadInput(f"a Result whose {wrong}")
     return result
+
+
+def _as_plain(value: Any) -> object:
+    """Return an array of numpy, or a number of it, as plain Python. Raises ValueError for anything else."""
+    if not hasattr(value, "tolist"):
+        raise ValueError
+    return value.tolist()
 
 
 class Tool(Protocol):
@@ -147,6 +181,102 @@ def _is_empty(value: Json) -> bool:
     return value is None or not str(value).strip()
 
 
+# Functions as tools.
+
+
+class FunctionTool:
+    """A tool that is a function: its name, its signature and its docstring are what the prompt says of it.
+
+    Arguments are checked and converted by their types, as pydantic does. A coroutine function is run to its end.
+    Raises BadInput for a function without a name of its own, and for arguments that no JSON object can hold.
+    """
+
+    def __init__(self, function: Callable[..., object]):
+        own = getattr(function, "func", function)  # of a functools.partial
+        self.name = str(getattr(own, "__name__", type(own).__name__))
+        self._function = function
+        if not self.name.isidentifier():
+            raise BadInput(f"a tool is called by its name, and {self.name} is none: write it as def NAME(…)")
+        self.description = " ".join((inspect.getdoc(own) or self.name.replace("_", " ")).split())
+
+        collect: Any = lambda **arguments: arguments  # noqa: E731  # it takes the place of the function
+        try:
+            call = own if inspect.isroutine(own) else type(own).__call__
+            collect.__annotations__ = get_type_hints(call, include_extras=True)
+            collect.__signature__ = inspect.signature(function)
+            self._checks: TypeAdapter[Any] = TypeAdapter[Any](
+                collect, config=ConfigDict(coerce_numbers_to_str=True)
+            )
+            self.arguments = compact_schema(self._checks)
+        except (PydanticUserError, NameError, TypeError, ValueError) as error:
+            reason = str(error).partition("\n")[0]
+            raise BadInput(f"the arguments of the tool {self.name} cannot be described: {reason}") from error
+        if self.arguments["type"] != "object" or self.arguments.get("additionalProperties"):
+            raise BadInput(
+                f"a tool is called with names: {self.name} takes *, ** or arguments without a name"
+            )
+
+    def __call__(self, /, **arguments: Json) -> Result:
+        needed = self.arguments.get("required", ())
+        given = {name: value for name, value in arguments.items() if value is not None or name in needed}
+        try:
+            checked = self._checks.validate_python(ArgsKwargs((), given))
+        except ValidationError as error:
+            where, problem = field_problem(error)
+            expected = ", ".join(self.arguments["properties"]) or "nothing"
+            raise ToolFailed(f"{self.name}: {where}: {problem}; it expects: {expected}") from None
+        result = self._function(**checked)
+        try:
+            return checked_result(result)
+        except BadInput as error:
+            raise broken_tool(self.name, error) from error
+
+    def __repr__(self) -> str:
+        return f"<tool {self.name}({', '.join(self.arguments['properties'])})>"
+
+
+def as_tool(tool: object) -> Tool:
+    """Return a tool as it is, and a plain function as a tool.
+
+    Raises BadInput for anything else.
+    """
+    if not isinstance(tool, type) and callable(tool):
+        if not hasattr(tool, "arguments"):
+            return FunctionTool(tool)
+        name, described = getattr(tool, "name", None), getattr(tool, "description", None)
+        if (
+            isinstance(name, str)
+            and name
+            and isinstance(described, str)
+            and isinstance(tool.arguments, Mapping)
+        ):
+            return tool  # type: ignore[return-value]
+    expected = "a tool is a function, or what search(documents) and the like give: a name, a description, arguments and a call"
+    raise BadInput(f"{expected}, not {describe_value(tool)}")
+
+
+def broken_tool(name: str, error: BaseException) -> ToolFailed:
+    """Return the failure of a tool that has a bug, and warn of it, since a run goes on without the tool.
+
+    The warning says where in the caller's code it was raised.
+    """
+    message = (
+        error_message(error)
+        if isinstance(error, LabError)
+        else f"{type(error).__name__}: {error_message(error)}"
+    )
+    frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(_LIBRARIES)]
+    where = f" (line {frames[-1].lineno} of {frames[-1].filename}: {frames[-1].line})" if frames else ""
+    logging.getLogger("kgot_lab").warning(mask_known_keys(f"the tool {name} is broken: {message}{where}"))
+    return ToolFailed(f"{name} is broken: {message}")
+
+
+_LIBRARIES = (
+    str(Path(__file__).parents[1]),
+    *(get_paths()[kind] for kind in ("stdlib", "purelib", "platlib")),
+)
+
+
 # A wrapper that records the usage of a model, for tools.
 
 
@@ -210,7 +340,7 @@ def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> Te
     become a fact.
     """
 
-    require_parts(llm, ("name", "__call__"), "ask_model() takes a model, as connect(…) gives one")
+    llm = as_model(llm, "ask_model()")
     require_count(max_tokens, 1, "max_tokens")
 
     def run(query: str) -> Result:

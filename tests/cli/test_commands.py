@@ -584,6 +584,12 @@ def test_a_server_that_is_not_there_is_tried_in_view_and_then_given_up(kgot_lab,
     assert ran.err.count("of 6, the next in") == 5
 
 
+def test_a_run_that_is_to_be_approved_needs_a_terminal(kgot_lab):
+    one_line(
+        kgot_lab(*ASK, "--model", "http://127.0.0.1:9/v1#m", "--approve"), "--approve asks on the terminal"
+    )
+
+
 def test_a_damaged_trace_is_named_with_its_line(kgot_lab, here):
     (here / "bad.jsonl").write_text(
         '{"trace": 1}\n{"event": "Started", "nonsense": 1}\n{"event": "Nothing"}\n'

@@ -18,7 +18,7 @@ def test_another_graph_is_not_lost_when_an_extraction_goes_on(tmp_path):
     write_snapshot(PropertyGraph.of([Node("of another run")], []), out, variant="networkx")
     list(
         record(
-            [Started(question="", preset="local", limits={}, dialect="Python", planning="m", execution="m")],
+            [Started(question="", limits={"preset": "local"}, dialect="Python", planning="m", execution="m")],
             trace,
         )
     )

@@ -3,18 +3,12 @@
 import pytest
 
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.reports import (
-    Report,
-    format_gain,
-    head_to_head,
-    preregistered_gains,
-    report,
-    standings,
-)
+from kgot_lab.evaluation.reports import Report, report
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.tables import format_decimal, format_signed
 from kgot_lab.types import Document, Hit, Query
+from notebooks.report_rows import format_gain, head_to_head, preregistered_gains, standings
 
 
 @pytest.fixture(scope="module")

@@ -344,7 +344,7 @@ def test_a_budget_of_seconds_does_not_stop_after_a_call_that_took_a_part_of_it()
         kept = Budgeted(llm, Budget(seconds=600))
         for _ in range(5):
             kept(prompt)
-        kept.spending.charge(kept.spent.__class__(seconds=599.9), calls=0)
+        kept.spending.charge(kept.spent.__class__(seconds=600.0), calls=0)
         with pytest.raises(OverBudget, match="of 600 seconds are spent"):
             kept(prompt)
     assert len(server.bodies) == 5

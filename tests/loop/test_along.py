@@ -373,7 +373,7 @@ def test_limits_with_links_come_back_from_a_trace(tmp_path) -> None:
     store.close()
     run = load_run(path)
     started = run.events[0]
-    assert isinstance(started, Started) and recorded_limits(started).links == ("titles",)
+    assert isinstance(started, Started) and recorded_limits(started).routes.links == ("titles",)
     assert verify(run) is None
 
 

@@ -151,7 +151,7 @@ def test_lengths_and_temperatures_are_set_by_what_is_asked_for(store):
 
 def test_limits_that_older_runs_do_not_name_are_told_only_where_they_were_set():
     assert "reply_tokens" not in LOCAL.as_json()
-    assert Limits.of_json(REFERENCE.but(longer=1).as_json()).longer == 1
+    assert Limits.of_json(REFERENCE.but(longer=1).as_json()).models.longer == 1
 
 
 # --- who answered, and what a failed call cost ---
@@ -244,7 +244,7 @@ def test_a_tool_that_stays_away_is_called_as_often_as_the_limits_say_and_may_be_
     ] and tool.calls == 3  # the same call, and the second time it answers
 
 
-@pytest.mark.parametrize("result", [None, Result(None), 3])
+@pytest.mark.parametrize("result", [None, Result(None), object()])
 def test_a_tool_that_returns_no_result_is_named(store, result):
     tool = TextTool("odd", "odd", {"query": "words"}, lambda query: result)
     events = run(store, scripted(**{**TOLD, **NOTHING, "tools": call(tool="odd")}), FEW, [tool])

@@ -92,7 +92,7 @@ def test_two_questions_are_answered_at_once(store):
         with lab.open_store("in_memory") as other:
             store.write('add("Ada", "born in", "1815")')
             other.write('add("Ada", "born in", "1815")')
-            limits = lab.Limits(steps=1, reading="whole graph", parses=1, arithmetic="never")
+            limits = FEW.but(steps=1, reading="whole graph")
             runs = (events_of(QUESTION, Scripted(together), each, [], limits) for each in (store, other))
             return await asyncio.gather(*runs)
 
@@ -127,15 +127,19 @@ def test_a_cancelled_run_stops_at_the_next_event_and_has_let_go_of_its_store(sto
 
 def test_a_time_limit_ends_a_run_and_what_it_recorded_can_be_used(store):
     async def limited():
-        seen = []
+        llm, seen = Held(model()), []
+
+        async def expire(limit):
+            await until_asked(llm)
+            limit.reschedule(0)
+            llm.go_on.release()
+
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01):
-                llm = scripted(
-                    vote=lambda prompt: threading.Event().wait(0.05) or "?",
-                    forced={"statement": "result = []"},
-                )
+            async with asyncio.timeout(AMPLE) as limit:
+                expiring = asyncio.create_task(expire(limit))
                 async for event in lab.athink(QUESTION, llm, store, [TOOL], FEW):
                     seen.append(event)
+        await expiring
         return seen
 
     seen = asyncio.run(limited())
@@ -207,7 +211,7 @@ def test_a_store_of_the_caller_is_used_in_the_thread(tmp_path, kind):
                 added_edges=(lab.Edge("Ada", "born in", "1815"),),
             )
         )
-        limits = lab.Limits(steps=1, reading="whole graph", parses=1, arithmetic="never")
+        limits = FEW.but(steps=1, reading="whole graph")
         events = asyncio.run(
             events_of(QUESTION, Scripted(lambda prompt: '{"answer": "1815"}'), opened, [], limits)
         )

@@ -76,13 +76,13 @@ PYTHON = (
 LANGUAGES = {"Cypher": CYPHER, "SPARQL": SPARQL, "Python (NetworkX)": PYTHON}
 
 
-def statements_run(store, writes, read, question=QUESTION):
+def statements_run(store, writes, read, answer="London"):
     """A run that writes in one turn and reads in the next."""
     llm = scripted(
         vote=[*votes(*"III"), {"choice": "RETRIEVE", "text": read}], tools=call(),
-        merge={"reason": "more"}, write={"statements": writes}, parse={"answer": "London"},
+        merge={"reason": "more"}, write={"statements": writes}, parse={"answer": answer},
     )  # fmt: skip
-    return list(think(question, llm, store, [TOOL], FEW))
+    return list(think(QUESTION, llm, store, [TOOL], FEW))
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)
@@ -180,6 +180,14 @@ def test_an_honest_run_on_a_real_bolt_server_verifies_there_and_here(bolt_server
     with closing(lab.open_store("cypher_server", **where, namespace="again")) as store:
         assert verify(events, store) is None
     assert verify(events) is None
+
+
+def test_an_answer_with_its_words_turned_round_differs():
+    """Only where the order is that of the graph it may be another."""
+    with closing(open_for("Cypher")) as store:
+        events = statements_run(store, *CYPHER, answer="London, not Paris")
+    final = replace(events[-1], text="Paris, not London")
+    assert "(Answered) differs in text" in str(verify([*events[:-1], final]))
 
 
 def test_what_python_computed_has_the_order_that_it_gave():

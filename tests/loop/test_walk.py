@@ -370,7 +370,13 @@ def test_the_loop_runs_inside_a_running_event_loop(store, tool):
 
 def test_the_reference_preset_has_the_published_command_line_limits():
     assert preset("reference") is REFERENCE == Limits()
-    assert (REFERENCE.steps, REFERENCE.votes, REFERENCE.rereads, REFERENCE.repairs, REFERENCE.parses) == (
+    assert (
+        REFERENCE.steps,
+        REFERENCE.voting.votes,
+        REFERENCE.voting.rereads,
+        REFERENCE.voting.repairs,
+        REFERENCE.voting.parses,
+    ) == (
         7,
         5,
         3,

@@ -9,6 +9,7 @@ from kgot_lab.loop.events import (
     Chose,
     Computed,
     Cut,
+    Decided,
     Event,
     Failed,
     Forced,
@@ -31,7 +32,14 @@ def each_kind(text: str) -> list[Event]:
     call = ToolCall(text, {"query": text})
     edges = tuple(Edge(f"{text}{number}", text, "b") for number in range(9))
     return [
-        Started(question=text, preset="p", planning=text, execution="e", dialect="Python", tools={text: {}}),
+        Started(
+            question=text,
+            limits={"preset": "p"},
+            planning=text,
+            execution="e",
+            dialect="Python",
+            tools={text: {}},
+        ),
         Asked(role=text, model="m", prompt=Prompt((Message("user", text),)), reply=text),
         Cut(what=text, kept=1, left_out=2),
         Ballot(number=1, choice=text, text=text),
@@ -39,6 +47,7 @@ def each_kind(text: str) -> list[Event]:
         Voted(choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=(text,)),
         Merged(reason=text),
         Chose(calls=(call,), skipped=(call,)),
+        Decided(what="write", proposed=text, decision="denied", text=text),
         ToolReturned(call=call, text=text),
         ToolReturned(call=call, text=text, sources=(Document(text, text, text),)),
         Failed(statement=text, reason=text),

@@ -246,7 +246,7 @@ def test_a_tool_of_another_package_that_fails_is_listed_with_its_error_and_ends_
     why = reasons(offered_tools(ToolResources(llm=LLM, environment={})))
     assert why["tides"] == "set the environment variable TIDES_KEY"
     assert why["again"] == "there is a tool called 'llm_query' already"
-    assert why["nothing"].startswith("what its entry point made is no tool")
+    assert why["nothing"].startswith("a tool is a function, or what search(documents)")
     assert (
         why["broken"]
         == "the entry point lab_tides:broken of the package lab-tides failed (RuntimeError: boom\ufffd[31m)"

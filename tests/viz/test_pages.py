@@ -236,7 +236,7 @@ def run(text: str = "word", *, forced: bool = False) -> list[Event]:
         happened.Started(
             question=f"question {text}",
             attachments=(text,),
-            preset=text,
+            limits={"preset": text},
             planning=text,
             dialect=text,
             tools={text: text},
@@ -247,6 +247,9 @@ def run(text: str = "word", *, forced: bool = False) -> list[Event]:
         happened.Voted(choice="INSERT", inserts=2, retrieves=1, invalid=1, possible=5, reasons=(text,)),
         happened.Merged(reason=f"merged {text}"),
         happened.Chose(step=1, calls=(call,), skipped=(call,)),
+        happened.Decided(
+            step=1, what="write", proposed=f"proposed {text}", decision="denied", text=f"denial {text}"
+        ),
         happened.ToolReturned(step=1, call=call, text=f"tool {text}", sources=(document,), failed=forced),
         happened.Cut(step=1, what=text, kept=480, left_out=1120),
         happened.Asked(step=1, role=f"write {text}", model=text, prompt=prompt, reply=text, usage=usage),

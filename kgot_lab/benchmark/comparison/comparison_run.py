@@ -51,7 +51,7 @@ def collect_replies(traces: Iterable[Path]) -> dict[str, Reply]:
     found: dict[str, Reply] = {}
     for path in traces:
         for event in read_events(path):
-            if isinstance(event, Asked) and not event.is_failed and not event.role.startswith("inside "):
+            if isinstance(event, Asked) and not event.is_failed and not event.role.is_inside:
                 found.setdefault(prompt_digest(event.prompt, event.model), event.as_reply)
     return found
 
@@ -71,21 +71,15 @@ def count_replies(folders: Iterable[Path], sets: Collection[str]) -> int:
 
 
 class ReusingLLM:
-    """A model with a cache of `known` replies, by `prompt_digest`.
+    """A model with a cache of `known` replies, by `prompt_digest`. `on_reuse` is called for each one used."""
 
-    `reused` counts the cached replies, and `on_reuse` is called for each.
-    """
-
-    def __init__(self, llm: LLM, known: Mapping[str, Reply], on_reuse: Callable[[], object] = lambda: None):
-        self.name, self.reused = llm.name, 0
-        self._llm, self._known, self._told = llm, known, on_reuse
+    def __init__(self, llm: LLM, known: Mapping[str, Reply], on_reuse: Callable[[], object]):
+        self.name, self._llm, self._known, self._on_reuse = llm.name, llm, known, on_reuse
 
     def __call__(self, prompt: Prompt) -> Reply:
-        reply = self._known.get(prompt_digest(prompt, self.name))
-        if reply is None:
+        if (reply := self._known.get(prompt_digest(prompt, self.name))) is None:
             return self._llm(prompt)
-        self.reused += 1
-        self._told()
+        self._on_reuse()
         return reply
 
     def __getattr__(self, name: str) -> Any:
@@ -174,7 +168,7 @@ class ComparisonRun:
     unsafe: bool = False
     reuse: Sequence[Path] = ()
     clock: Callable[[], float] = field(default=time.monotonic)
-    _reused: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
+    _reused: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def answer_missing(
         self,
@@ -194,7 +188,7 @@ class ComparisonRun:
         for due in pending:
             if minutes is not None and self.clock() - started >= 60 * minutes:
                 return
-            report = partial(_report_event, on_event, due)
+            report = partial(lambda due, _, event: on_event(due, event), due)
             for result in self._question_run(due).answer_missing(on_event=report):
                 yield due, result
                 in_a_row = in_a_row + 1 if result.error else 0
@@ -205,7 +199,7 @@ class ComparisonRun:
     @property
     def reused(self) -> int:
         """How many replies were taken from traces so far."""
-        return self._reused[0]
+        return len(self._reused)
 
     def is_damaged(self, due: PendingQuestion) -> bool:
         """Return whether the trace of an answer cannot be read."""
@@ -227,25 +221,16 @@ class ComparisonRun:
         walk, llm = single_call_walk(due.system, system), self.llm
         if self.reuse:
             known = load_replies((self.folder, *self.reuse), due.set, due.question.id)
-            llm = ReusingLLM(llm, known, self._count)
+            llm = ReusingLLM(llm, known, partial(self._reused.append, 1))
         store = system.store or "in_memory"
         equipment = Equipment(llm, system.limits, lambda _: given, store=store, unsafe=self.unsafe, walk=walk)
         equipment = replace(equipment, clocked=not self.reuse)
         asked = self.design.samples[due.set].only([due.question.id])
         return QuestionRun(place, asked, due.system if walk else "loop", equipment)
 
-    def _count(self) -> None:
-        self._reused[0] += 1
-
     @cached_property
     def _searches(self) -> dict[str, PassageSearches]:
         return {name: PassageSearches(sample) for name, sample in self.design.samples.items()}
-
-
-def _report_event(
-    on_event: Callable[[PendingQuestion, Event], None], due: PendingQuestion, _: Question, event: Event
-) -> None:
-    on_event(due, event)
 
 
 # Time estimates: from stored results, or from tokens and a rate if there are none yet.

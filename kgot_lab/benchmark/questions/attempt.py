@@ -19,7 +19,7 @@ from kgot_lab.llm.structured import compact_schema, parse
 from kgot_lab.loop import prompts
 from kgot_lab.loop.answer_check import MAX_CITED, select_evidence
 from kgot_lab.loop.controller import think
-from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned
+from kgot_lab.loop.events import Answered, Asked, Event, Role, Started, ToolCall, ToolReturned
 from kgot_lab.loop.evidence import judge_answer
 from kgot_lab.loop.limits import REFERENCE, Limits
 from kgot_lab.loop.modes.paths.mentions import GraphSentence
@@ -89,7 +89,7 @@ def zero_shot(
     question: Question, llm: LLM, reading: OneCall = JSON_CALL, *, name: str = "zero-shot"
 ) -> Iterator[Event]:
     """Ask the model the question alone, by default with a JSON reply."""
-    yield Started(question=question.text, preset=name, planning=llm.name)
+    yield Started(question=question.text, limits={"preset": name}, planning=llm.name)
     reply = yield from _request_reply(llm, reading.prompt(question.text, None), "answer")
     yield Answered(text=reading.answer(reply.text), forced=True)
 
@@ -108,7 +108,7 @@ def plain_rag(
     An answer that cannot have been read from the passages is a guess. With `check`, it is judged as in the
     loop instead, by the sentences that carry it.
     """
-    yield Started(question=question.text, preset=name, planning=llm.name)
+    yield Started(question=question.text, limits={"preset": name}, planning=llm.name)
     if not (argument := search_argument(tool)):
         raise BadInput(f"RAG needs a tool that finds documents, which {tool.name} does not")
     call = ToolCall(tool.name, {argument: question.text})
@@ -137,7 +137,9 @@ def _request_reply(llm: LLM, prompt: Prompt, role: str) -> Steps[Reply]:
     """Call the model, record the call as an event, and return the reply."""
     reply = llm(prompt)
     usage, logprob = reply.usage, reply.logprob
-    yield Asked(role=role, model=llm.name, prompt=prompt, reply=reply.text, usage=usage, logprob=logprob)
+    yield Asked(
+        role=Role(role), model=llm.name, prompt=prompt, reply=reply.text, usage=usage, logprob=logprob
+    )
     return reply
 
 
@@ -204,7 +206,7 @@ def grading_run(question: Question, predicted: str, grader: LLM, path: Path) -> 
     """
 
     def walk(llm: LLM) -> Iterator[Event]:
-        yield Started(question=question.text, preset="grading", planning=llm.name)
+        yield Started(question=question.text, limits={"preset": "grading"}, planning=llm.name)
         golds = " or ".join((question.answer, *question.aliases))
         reply = yield from _request_reply(llm, grading_prompt(question.text, golds, predicted), "grade")
         yield Answered(text=parse_grade(reply.text).grade, forced=False)

@@ -83,7 +83,10 @@ def all_working_tools(
     Zip files are unpacked into `unpack_into`. With `web`, pictures may be loaded from the web, and recordings
     may be sent there for transcription.
     """
-    computer, others = _IsolatedPython(unsafe, limits.python_seconds), tuple(entry_points(group=ENTRY_POINTS))
+    computer, others = (
+        _IsolatedPython(unsafe, limits.tools.python_seconds),
+        tuple(entry_points(group=ENTRY_POINTS)),
+    )
 
     def more(question: Question, behind: ToolModels) -> Sequence[Tool]:
         files = question.attachments

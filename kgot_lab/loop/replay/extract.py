@@ -99,7 +99,9 @@ def _run_context(llm: LLM, store: Store, limits: Limits, earlier: Sequence[Event
         state = state.after(event)
         if isinstance(event, Wrote):
             (store.store if isinstance(store, ReplayStore) else store).apply(event.diff)
-    return RunContext(llm, llm, store, {}, limits.but(tool_tokens=max(limits.tool_tokens, 1000)), None, state)
+    return RunContext(
+        llm, llm, store, {}, limits.but(tool_tokens=max(limits.tools.tool_tokens, 1000)), None, state
+    )
 
 
 def _write_document(run: RunContext, returned: ToolReturned) -> Steps[None]:
@@ -156,7 +158,7 @@ def _extract(
         "execution": run.execution.name,
         "dialect": run.store.dialect.name,
     }
-    limits = {"preset": run.limits.preset, "limits": run.limits.as_json()}
+    limits = {"limits": run.limits.as_json()}
     yield run.record(Started, question="", **limits, **names)
     if resume is not None and (yield from resume()):
         documents = documents[1:]

@@ -25,7 +25,7 @@ def changeable_part(event: Event) -> str:
     """Return which part of an event a fork may change: "reply", "text" or "statement", or "" if none."""
     match event:
         case Asked(role=role):
-            return "" if role.startswith("inside ") or event.is_failed else "reply"
+            return "" if role.is_inside or event.is_failed else "reply"
         case ToolReturned():
             return "text"
         case Read(statement=statement) if statement == WHOLE_GRAPH:
@@ -201,11 +201,11 @@ def _count_calls(original: Sequence[Event], forked: Sequence[Event], changed: in
     """
     replies: dict[str, list[str]] = {}
     for event in _loop_calls(original).values():
-        replies.setdefault(_prompt_key(event), []).append(event.reply)
+        replies.setdefault(prompt_digest(event.prompt, ""), []).append(event.reply)  # for any model
     used: Counter[str] = Counter()
     avoided = 0
     for number, event in _loop_calls(forked).items():
-        key = _prompt_key(event)
+        key = prompt_digest(event.prompt, "")
         recorded_replies = replies.get(key, [])[used[key] :]
         used[key] += 1
         if recorded_replies and number != changed and recorded_replies[0] != event.reply:
@@ -219,11 +219,7 @@ def _count_calls(original: Sequence[Event], forked: Sequence[Event], changed: in
 def _loop_calls(events: Sequence[Event]) -> dict[int, Asked]:
     """Return the calls that the loop itself made, by event index, without those inside tools."""
     events = without_failed_calls(events)
-    return {i: e for i, e in enumerate(events) if isinstance(e, Asked) and not e.role.startswith("inside ")}
-
-
-def _prompt_key(event: Asked) -> str:
-    return prompt_digest(event.prompt, "")  # for any model
+    return {i: e for i, e in enumerate(events) if isinstance(e, Asked) and not e.role.is_inside}
 
 
 def _without_duration(data: dict[str, Json]) -> dict[str, Json]:

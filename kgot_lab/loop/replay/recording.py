@@ -11,21 +11,21 @@ import hashlib
 import json
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 from typing import TypeVar, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ServerLost, ToolFailed
-from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.budget import Spending, charged_account
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.llm.structured import record_replayed
+from kgot_lab.loop.approval import Approve, Deny, Proposal, decision_of, shortened
 from kgot_lab.loop.controller import default_search_argument
 from kgot_lab.loop.events import (
     Answered,
     Asked,
     Computed,
+    Decided,
     Event,
     Failed,
     Read,
@@ -38,10 +38,10 @@ from kgot_lab.loop.events import (
     to_json,
 )
 from kgot_lab.loop.limits import Limits
-from kgot_lab.stores.lookup import edges_between, holds_value
-from kgot_lab.stores.protocol import Dialect, Scalar, Schema, Store, readers
+from kgot_lab.stores.lookup import StoreWrapper
+from kgot_lab.stores.protocol import Dialect, Store, readers
 from kgot_lab.tools.tool import Result, Tool
-from kgot_lab.types import LLM, Diff, Edge, Json, Node, Prompt, Reply, Rows, Usage
+from kgot_lab.types import LLM, Diff, Json, Prompt, Reply, Rows, Usage
 
 _Value = TypeVar("_Value")
 Key = tuple[str, ...]
@@ -58,9 +58,9 @@ class Recording:
     replies: dict[Key, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
     results: dict[Key, deque[_RecordedResult]] = field(default_factory=lambda: defaultdict(deque))
     statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
-    # statements over which a server went away, whatever the graph was
-    lost: dict[str, ServerLost] = field(default_factory=dict)
     outputs: dict[Key, Computed] = field(default_factory=dict)
+    # what was decided on proposals
+    decisions: dict[Key, deque[Decided]] = field(default_factory=lambda: defaultdict(deque))
     # statements that a person has put in the place of those asked for
     edits: dict[Key, str] = field(default_factory=dict)
     # facts cited for an answer, by it and the statements read before it
@@ -84,7 +84,7 @@ class Recording:
                     graph = Fingerprint(event.graph)
                 case Asked() if event.is_failed:
                     pass  # it was stopped there, and is asked for again
-                case Asked(role=role) if role.startswith("inside "):
+                case Asked() if event.role.is_inside:
                     inside += (event.usage,)
                 case Asked():
                     recording.replies[recording.prompt_key(event.prompt)].append(event.as_reply)
@@ -110,6 +110,8 @@ class Recording:
                     recording._add_failure(graph, statement, reason, event.dialect)
                 case Computed():
                     recording.outputs[(event.code,)] = event
+                case Decided():
+                    recording.decisions[(event.what, event.proposed)].append(event)
                 case Answered():
                     recording.evidence[(graph.now, event.text, *read)] = event.evidence
         return recording
@@ -122,7 +124,7 @@ class Recording:
         timeouts: dict[Key, Diff | Rows | QueryFailed] = {
             key: result
             for key, result in self.statements.items()
-            if isinstance(result, QueryFailed) and result.timed_out
+            if isinstance(result, ServerLost) or (isinstance(result, QueryFailed) and result.timed_out)
         }
         outputs = {
             key: output
@@ -136,7 +138,10 @@ class Recording:
 
     def prompt_key(self, prompt: Prompt) -> Key:
         """Return the key of the replies to a prompt."""
-        return (prompt_digest(sort_words(prompt) if self.any_order else prompt, ""),)
+        if self.any_order:
+            messages = (replace(each, text=sort_words(each.text)) for each in prompt.messages)
+            prompt = replace(prompt, messages=tuple(messages))
+        return (prompt_digest(prompt, ""),)
 
     def change_result(self, returned: ToolReturned, nth: int) -> None:
         """Replace the result of the nth call of this tool and arguments, counted from 0."""
@@ -155,7 +160,7 @@ class Recording:
 
     def _add_failure(self, graph: Fingerprint, statement: str, reason: str, dialect: str = "") -> None:
         if reason.startswith(ServerLost.MESSAGE):
-            self.lost[statement] = ServerLost(statement)
+            self.statements[("lost", statement)] = ServerLost(statement)  # whatever the graph was
         for key in (("write", graph.now, statement), ("read", graph.now, statement, dialect)):
             self.statements.setdefault(key, QueryFailed(statement, reason))
 
@@ -184,22 +189,9 @@ def has_own_order(dialect: str) -> bool:
     return not dialect.startswith("Python")
 
 
-def sort_words(prompt: Prompt) -> Prompt:
-    """Return a prompt with the words of each message sorted, to compare prompts in any order of the graph."""
-    messages = (replace(each, text=" ".join(sorted(_WORDS.findall(each.text)))) for each in prompt.messages)
-    return replace(prompt, messages=tuple(messages))
-
-
-def sort_graph(event: Event) -> Event:
-    """Return an event with the words of its prompt, or its evidence, sorted."""
-    match event:
-        case Asked():
-            return replace(event, prompt=sort_words(event.prompt))
-        case Answered():
-            pairs = sorted(zip_longest(event.evidence, event.supports, fillvalue=()), key=repr)
-            facts, supports = zip(*pairs, strict=True) if pairs else ((), ())
-            return replace(event, evidence=facts, supports=supports, passages=tuple(sorted(event.passages)))
-    return event
+def sort_words(text: str) -> str:
+    """Sort the words and signs of a text, to compare texts in any order of the graph."""
+    return " ".join(sorted(_WORDS.findall(text)))
 
 
 def _is_reordered(result: object, recorded: object, statement: str, dialect: str) -> bool:
@@ -326,7 +318,24 @@ class ReplayPython:
 
 
 @dataclass
-class ReplayStore:
+class ReplayApproval:
+    """An `approve` function that decides as in a recording, and asks the live one about the rest."""
+
+    recording: Recording
+    live: Approve | None = None
+
+    def __call__(self, proposal: Proposal) -> bool | str | Deny:
+        decided = self.recording.decisions.get((proposal.what, shortened(proposal.text)))
+        if decided:
+            return decision_of(decided.popleft())
+        if self.live is None:
+            message = f"the recorded run holds no decision on this {proposal.what}, and nobody here decides: "
+            raise ReplayMiss(f"{message}give Resources(approve=…)")
+        return self.live(proposal)
+
+
+@dataclass
+class ReplayStore(StoreWrapper):
     """A store that knows the results of statements run before on the same graph, and runs the others."""
 
     recording: Recording
@@ -374,25 +383,20 @@ class ReplayStore:
             return replace(event, statement=self.edited.pop(event.statement), asked=event.statement)
         return event
 
-    def _executed(self, key: Key) -> tuple[str, bool]:
-        """Return the statement to execute for a requested one, and whether it was edited in this walk."""
-        is_edited = key in self.edits
-        executed = self.edits[key] if is_edited else self.recording.edits.get(key, key[2])
-        if executed != key[2]:
-            self.edited[key[2]] = executed
-        return executed, is_edited
-
     def _run(self, act: Callable[[str], _Value], requested: Key) -> tuple[_Value, bool]:
         """Return the recorded result of a statement, or execute it now, and whether it was recorded.
 
         Raises BadInput if an edited statement fails.
         """
-        statement, is_edited = self._executed(requested)
+        is_edited, asked = requested in self.edits, requested[2]
+        statement = self.edits[requested] if is_edited else self.recording.edits.get(requested, asked)
+        if statement != asked:
+            self.edited[asked] = statement
         key = (*requested[:2], statement, *requested[3:])
         recorded = self.recording.statements.get(key)
         try:
-            if statement in self.recording.lost:
-                raise self.recording.lost[statement]
+            if isinstance(lost := self.recording.statements.get(("lost", statement)), ServerLost):
+                raise lost
             if isinstance(recorded, QueryFailed):
                 raise recorded
             if recorded is not None:
@@ -405,27 +409,6 @@ class ReplayStore:
                 raise
             raise BadInput(f"the edited statement was refused: {error.reason}") from error
 
-    def graph(self) -> PropertyGraph:
-        return self.store.graph()
-
     def apply(self, diff: Diff) -> None:
         self.store.apply(diff)
         self.fingerprint.update(diff)
-
-    def schema(self) -> Schema:
-        return self.store.schema()
-
-    def neighbours(self, id: str) -> tuple[Edge, ...]:
-        return self.store.neighbours(id)
-
-    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        return self.store.search(words, limit)
-
-    def holds(self, value: Scalar) -> bool:
-        return holds_value(self.store, value)
-
-    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        return edges_between(self.store, ids)
-
-    def close(self) -> None:
-        self.store.close()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from kgot_lab.errors import (
     BadInput,
@@ -24,6 +25,8 @@ from kgot_lab.errors import (
 )
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
+from kgot_lab.llm.adapters import as_model
+from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.controller import python_executor, think
 from kgot_lab.loop.events import (
     Answered,
@@ -38,16 +41,18 @@ from kgot_lab.loop.events import (
 )
 from kgot_lab.loop.insert import readable_text
 from kgot_lab.loop.limits import Limits
+from kgot_lab.loop.modes.voting import Mode
 from kgot_lab.loop.replay.recording import (
     Fingerprint,
     Key,
     Recording,
+    ReplayApproval,
     ReplayLLM,
     ReplayPython,
     ReplayStore,
     ReplayTool,
     has_own_order,
-    sort_graph,
+    sort_words,
 )
 from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.state import State
@@ -65,7 +70,7 @@ from kgot_lab.loop.trace import (
 from kgot_lab.stores import open_for, open_store
 from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.stores.protocol import Dialect, Store
-from kgot_lab.tools.tool import Tool
+from kgot_lab.tools.tool import Tool, as_tool
 from kgot_lab.types import LLM, Json, Reply
 
 # The store of a stopped run: it holds an earlier graph of the run, or one write more than the trace.
@@ -149,12 +154,20 @@ def states(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
 
 @dataclass(frozen=True)
 class Resources:
-    """The live tools, models and Python executor for what a recording lacks."""
+    """The live tools, models and Python executor for what a recording lacks, as `think` takes them."""
 
-    tools: Sequence[Tool] = ()
-    planning: LLM | None = None
-    execution: LLM | None = None
+    tools: Sequence[Tool | Any] = ()
+    planning: LLM | Any = None
+    execution: LLM | Any = None
     compute: Callable[[str], str] | None = None  # runs Python, where not the store is to
+    approve: Approve | None = None  # for a run whose steps somebody approves
+    mode: type[Mode] | None = None  # of a run in a mode of one's own
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tools", tuple(map(as_tool, self.tools)))
+        for name in ("planning", "execution"):
+            model = getattr(self, name)
+            object.__setattr__(self, name, None if model is None else as_model(model))
 
 
 INTERRUPTED = "it was interrupted"  # why a fork stopped
@@ -173,6 +186,9 @@ def replay_events(
     given, limits = {tool.name: tool for tool in live.tools}, recorded_limits(start)
     tools = [ReplayTool(recording, name, given.get(name), **about) for name, about in start.tools.items()]
     python = ReplayPython(recording, live.compute or python_executor(store.store, limits))
+    mode = str(start.custom.get("mode", ""))
+    if mode and getattr(live.mode, "__qualname__", "") != mode:
+        raise TraceError(f"this run was made in the mode {mode}: give its class, as Resources(mode={mode})")
     events_again = think(
         start.question,
         ReplayLLM(recording, start.planning, live.planning),
@@ -182,6 +198,10 @@ def replay_events(
         execution=ReplayLLM(recording, start.execution, live.execution or live.planning),
         attachments=start.attachments,
         compute=python if start.computes else None,
+        mode=live.mode if mode else None,
+        prompts=start.custom.get("prompts", {}),
+        approve=ReplayApproval(recording, live.approve) if start.custom.get("approves") else None,
+        parallel=1,
     )
     return map(store.as_edited, events_again)
 
@@ -230,7 +250,7 @@ def recorded_limits(start: Started) -> Limits:
     """Return the limits of a recorded run. Raises TraceError if they are unknown to this version."""
     try:
         return Limits.of_json(start.limits)
-    except TypeError as error:
+    except BadInput as error:
         raise TraceError(f"the limits of this run are not those of this version: {error}") from error
 
 
@@ -278,7 +298,7 @@ def verify(
     with _open_store_for(events, store) as opened:
         live = Resources(compute=compute or python_executor(opened, limits))
         replayed = replay_events(events, recording, replay_store(recording, events, opened), live)
-        return first_difference(events, replayed, any_order=any_order)
+        return first_difference(events, replayed, any_order)
 
 
 # seconds for a statement that was quick when it was recorded, perhaps on an idle machine
@@ -296,9 +316,7 @@ def _open_store_for(events: Sequence[Event], store: Store | None) -> Iterator[St
         yield opened
 
 
-def first_difference(
-    recorded: Sequence[Event], replayed: Iterator[Event], *, any_order: bool = False
-) -> Difference | None:
+def first_difference(recorded: Sequence[Event], walk: Iterator[Event], any_order: bool) -> Difference | None:
     """Return the first difference between two runs, as far as the recorded one went.
 
     With `any_order`, prompts and evidence may list the graph in another order. Times are not compared. Raises
@@ -306,7 +324,7 @@ def first_difference(
     """
     for number, expected in enumerate(recorded):
         try:
-            event = expected if _is_failed_call(expected) else next(replayed, None)
+            event = expected if _is_failed_call(expected) else next(walk, None)
         except (SandboxError, NotInstalled, StoreUnavailable):
             raise
         except LabError as error:
@@ -317,7 +335,7 @@ def first_difference(
             return Difference(number, expected, event)
     if not any(isinstance(event, Answered) for event in recorded):  # it was stopped there
         return None
-    extra = next(replayed, None)
+    extra = next(walk, None)
     return Difference(len(recorded), None, extra) if extra is not None else None
 
 
@@ -333,19 +351,30 @@ def without_failed_calls(events: Sequence[Event]) -> tuple[Event, ...]:
 def _stopped_in_tool(recorded: Sequence[Event], number: int, error: LabError) -> bool:
     """Return whether a run was stopped inside a tool, between its model calls and its result."""
     rest = recorded[number:]
-    is_inside = all(isinstance(event, Asked) and event.role.startswith("inside ") for event in rest)
+    is_inside = all(isinstance(event, Asked) and event.role.is_inside for event in rest)
     return isinstance(error, ReplayMiss) and is_inside
 
 
 def same_event(first: Event, second: Event, *, any_order: bool = False) -> bool:
     """Return whether two events are equal, ignoring times and whether they were loaded from a file.
 
-    With `any_order`, the order of the graph in prompts and evidence is ignored too.
+    With `any_order`, prompts and the evidence of an answer may name the graph in another order.
     """
     if first == second:
         return True
-    both = [from_json(json.loads(_to_line(event))) for event in (first, second)]
-    return both[0] == both[1] or (any_order and len({_to_line(sort_graph(event)) for event in both}) == 1)
+    match first, second:
+        case (Asked(reply=a), Asked(reply=b)) | (Answered(text=a), Answered(text=b)) if any_order and a == b:
+            one, other = (sort_words(_to_line(event).replace(r"\n", " ")) for event in (first, second))
+            return one == other
+    return _as_loaded(first) == _as_loaded(second)
+
+
+def _as_loaded(event: Event) -> Event:
+    """Return an event as loaded from a file, without limits that its mode does not have."""
+    loaded = from_json(json.loads(_to_line(event)))
+    return (
+        replace(loaded, limits=recorded_limits(loaded).as_json()) if isinstance(loaded, Started) else loaded
+    )
 
 
 def _to_line(event: Event) -> str:
@@ -409,7 +438,7 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     except BaseException:
         writer.close()
         raise
-    return _continue_run(trace.events, recording, walk, writer)
+    return _continue_run(trace.events, walk, writer)
 
 
 def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialect) -> Iterator[Event]:
@@ -418,19 +447,18 @@ def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialec
     The replies are used in order, since the store may list the graph in another order.
     """
     loop_calls = (e for e in without_failed_calls(events) if isinstance(e, Asked))
-    replies = deque(call.as_reply for call in loop_calls if not call.role.startswith("inside "))
+    replies = deque(call.as_reply for call in loop_calls if not call.role.is_inside)
     recording = replace(Recording.from_events(events), turns=replies)
     scratch = replace(replay_store(recording, events, scratch_store), spoken=dialect)
     return replay_events(events, recording, scratch)
 
 
-def _continue_run(
-    events: Sequence[Event], recording: Recording, walk: Iterator[Event], writer: TraceWriter
-) -> Iterator[Event]:
+def _continue_run(recorded: Sequence[Event], walk: Iterator[Event], writer: TraceWriter) -> Iterator[Event]:
+    any_order = has_own_order(start_event(recorded).dialect)
     with writer:
-        for number, expected in enumerate(events):
+        for number, expected in enumerate(recorded):
             event = expected if _is_failed_call(expected) else next(walk, None)
-            if event is None or not same_event(expected, event, any_order=recording.any_order):
+            if event is None or not same_event(expected, event, any_order=any_order):
                 raise TraceError(f"{writer.path} cannot be resumed: {Difference(number, expected, event)}")
             yield event
         yield from writer.write_events(walk)
@@ -476,9 +504,17 @@ def fork(
     `stopped` says so.
     """
     events, at, recording, edits = _prepare_fork(run, at, change, live)
+    forked, stopped = list[Event](), ""
     with _open_store_for(events, store) as opened:
-        edited_store = replay_store(recording, events, opened, edits)
-        forked, stopped = _collect_events(events, recording, edited_store, live)
+        walk = replay_events(events, recording, replay_store(recording, events, opened, edits), live)
+        try:
+            forked.extend(walk)  # what came before an error stays
+        except BadInput:
+            raise
+        except LabError as error:
+            stopped = str(error)
+        except KeyboardInterrupt:
+            stopped = INTERRUPTED
     pairs = enumerate(zip(forked, events, strict=False))
     differing = (number for number, pair in pairs if not same_event(*pair))
     first = next(differing, min(len(forked), len(events)))
@@ -526,28 +562,11 @@ def _prepare_fork(
     return events, at, recording, _apply_change(recording, events, at, change)
 
 
-def _collect_events(
-    events: Sequence[Event], recording: Recording, store: ReplayStore, live: Resources
-) -> tuple[list[Event], str]:
-    """Return the events of a run with one change, and why it stopped ("" if it reached its end)."""
-    events_seen = list[Event]()
-    try:
-        for event in replay_events(events, recording, store, live):
-            events_seen.append(event)
-    except BadInput:
-        raise
-    except LabError as error:
-        return events_seen, str(error)
-    except KeyboardInterrupt:
-        return events_seen, INTERRUPTED
-    return events_seen, ""
-
-
 def _apply_change(recording: Recording, events: Sequence[Event], at: int, change: str) -> dict[Key, str]:
     """Put the change into the recording, or return it as an edited statement."""
     event, earlier = events[at], events[:at]
     match event:
-        case Asked() if not event.role.startswith("inside "):
+        case Asked() if not event.role.is_inside:
             key = recording.prompt_key(event.prompt)
             nth = sum(isinstance(e, Asked) and recording.prompt_key(e.prompt) == key for e in earlier)
             # what a person wrote cost no tokens, and no model held it likely

@@ -42,7 +42,9 @@ def curve(rate, setting, *rates):
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5])
 def test_a_majority_of_ballots_errs_as_often_as_the_binomial_says(votes, rate):
     model, turns = Simulated(WORLD.gold, Competence(vote=rate)), 400
-    start = prompts.vote_prompt(prompts.format_situation(WORLD.gold.chains[0].question, (), ""), (), PYTHON)
+    shown = {"situation": prompts.format_situation(WORLD.gold.chains[0].question, (), "")}
+    shown |= {"calls": prompts.format_calls(()), "retrieve": prompts.retrieve_request(PYTHON)}
+    start = prompts.Prompts()("vote", **shown)
 
     def errs(seed: int) -> bool:
         reply = model(Prompt(start, compact_schema(Vote), 0.7, seed)).text

@@ -8,8 +8,9 @@ from typing import Any
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.graph.changes import supports_of
+from kgot_lab.loop.approval import NotApproved, Proposal
 from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
-from kgot_lab.loop.insert import call_tool, search_call, search_tool, write_statement
+from kgot_lab.loop.insert import search_call, search_tool, write_statement
 from kgot_lab.loop.modes.paths.mentions import (
     ENTITY,
     GraphSentence,
@@ -26,7 +27,7 @@ from kgot_lab.loop.modes.paths.mentions import (
 )
 from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, load_facts, name_facts, with_spaces
 from kgot_lab.loop.render import join_lines
-from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
+from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, approved, ask_reply
 from kgot_lab.memory.extraction import SourcedSentence, facts_prompt, grounded_facts, split_grounded
 from kgot_lab.retrieval.entities import EntityFinder
 from kgot_lab.retrieval.entity_linking import capitalised_names, normalise_name
@@ -143,17 +144,17 @@ def _open_ends(run: RunContext, walk: PathWalk, route: Route) -> Iterable[str]:
         yield from sorted(name for name in names if name not in titles and f" {name} " not in question)
 
 
-def fetch(run: RunContext, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
-    """Make a tool call, and write the sentences of its result with one statement per passage."""
-    returned = yield from call_tool(run, call)
+def write_passages(run: RunContext, walk: PathWalk, returned: ToolReturned) -> Steps[None]:
+    """Write the sentences of what a tool returned, with one statement per passage."""
     if returned.failed:
-        return returned
+        return
+    call = returned.call
     # a text without a source
     words = " ".join(map(str, call.arguments.values()))
     documents = returned.sources or (Document("", returned.text, words),)
     walk.record_ranks(documents)
     new = new_sentences(documents, run.store, _sentence_rules(run))
-    links = run.limits.links
+    links = run.limits.routes.links
     titles = [*walk.standing, *map(passage_title, documents)] if "titles" in links else []
     near = similar_titles(new, walk.sentences.values(), walk.embedder) if "vectors" in links else {}
     finder = _find_entities(walk, new) if "entities" in links else None
@@ -170,7 +171,6 @@ def fetch(run: RunContext, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned
         yield from _write(run, run.store.dialect.add(passage), str(call))
     for document in documents:
         load_sentences(run, walk, passage_title(document))
-    return returned
 
 
 def _find_entities(walk: PathWalk, new: Iterable[GraphSentence]) -> EntityFinder:
@@ -190,7 +190,10 @@ def _sentence_rules(run: RunContext) -> SentenceRules:
 def _write(run: RunContext, statement: str, source: str) -> Steps[None]:
     """Run a statement built by this package. If the store refuses it, it is recorded as refused."""
     try:
+        statement = yield from approved(run, Proposal("write", statement, source))
         diff = write_statement(run.store, statement)
+    except NotApproved as error:
+        yield run.record(Refused, statement=statement, reason=f"denied: {error}", writing=True)
     except QueryFailed as error:
         yield run.record(Refused, statement=statement, reason=error.reason, writing=True)
     else:
@@ -208,7 +211,7 @@ def write_path_facts(run: RunContext, walk: PathWalk, best: PathAnswer) -> Steps
     shown = [pieces[node] for node in order[:_MAX_FACT_SENTENCES]]
     if not shown or _has_facts(run, shown):
         return
-    options = CallOptions("facts", temperature=run.limits.temperature)
+    options = CallOptions("facts", temperature=run.limits.models.temperature)
     lines = join_lines(titled_line(piece.title, piece.text) for piece in shown)
     reply = yield from ask_reply(run, "facts", facts_prompt(lines), options)
     stated, invented = split_grounded(reply.text, shown)
@@ -220,7 +223,7 @@ def write_path_facts(run: RunContext, walk: PathWalk, best: PathAnswer) -> Steps
         source = str(run.state.calls[-1]) if run.state.calls else ""
         ends = dict.fromkeys(end for fact, _ in grounded for end in (fact.subject, fact.object))
         new = [Node(end, (ENTITY,)) for end in ends if end not in walk.entities and end not in walk.standing]
-        if new and "entities" in run.limits.links:
+        if new and "entities" in run.limits.routes.links:
             yield from _write(run, run.store.dialect.label(new), source)
         yield from _write(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import BadReply, NotInstalled
+from kgot_lab.errors import BadReply, NotInstalled, UnsupportedQuestion
 from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.answer_check import MAX_CITED, UNDECIDED, CheckedAnswer, check_answer
-from kgot_lab.loop.events import Answered, Chose, Forced, Parsed, Refused, Voted
+from kgot_lab.loop.events import Answered, Chose, Forced, Parsed, Refused, ToolCall, ToolReturned, Voted
 from kgot_lab.loop.evidence import passage_ids
-from kgot_lab.loop.insert import search_call, search_tool
+from kgot_lab.loop.insert import approved_calls, call_tool, search_call, search_tool
 from kgot_lab.loop.modes.paths.comparison import (
     comparison_kind,
     comparison_prompt,
@@ -22,10 +22,10 @@ from kgot_lab.loop.modes.paths.comparison import (
     parse_comparison_questions,
 )
 from kgot_lab.loop.modes.paths.fetching import (
-    fetch,
     load_name,
     load_start_graph,
     next_searches,
+    write_passages,
     write_path_facts,
 )
 from kgot_lab.loop.modes.paths.mentions import GraphSentence, relevance_scores, sentence_edges
@@ -51,7 +51,8 @@ from kgot_lab.loop.modes.paths.reading import (
 )
 from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, fact_line, lowest_likelihood
 from kgot_lab.loop.modes.paths.values import NO_ANSWER, is_no_answer
-from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
+from kgot_lab.loop.modes.voting import Mode
+from kgot_lab.loop.run_context import CallOptions, Candidate, RunContext, Steps, ask_reply
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import contains_words
 from kgot_lab.types import Edge
@@ -65,7 +66,7 @@ def answer_hops(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | None]:
     Returns the answer of the last hop, or None if the question is not a chain or a hop fails.
     """
     prompt = hops_prompt(run.state.question)
-    options = CallOptions("hops", temperature=run.limits.temperature)
+    options = CallOptions("hops", temperature=run.limits.models.temperature)
     reply = yield from ask_reply(run, "hops", prompt.messages, options)
     hops = parse_hops(reply.text, run.state.question if run.limits.check_answers else "")
     answers: list[str] = []
@@ -98,7 +99,7 @@ def answer_comparison(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | Non
     if len(things) != 2:
         return None
     prompt = comparison_prompt(question)
-    options = CallOptions("compared", temperature=run.limits.temperature)
+    options = CallOptions("compared", temperature=run.limits.models.temperature)
     reply = yield from ask_reply(run, "compared", prompt.messages, options)
     questions_by_thing = parse_comparison_questions(reply.text, things)
     values: list[list[str]] = []
@@ -160,7 +161,8 @@ def _answer_about(run: RunContext, walk: PathWalk, name: str, question: str) -> 
         call = search_call(tool, name)
         if call not in run.state.calls:
             yield run.record(Chose, calls=(call,))
-            yield from fetch(run, walk, call)
+            for approved in (yield from approved_calls(run, (call,))):
+                yield from write_passages(run, walk, (yield from call_tool(run, approved)))
             title = walk.title_for(name)
     if title is None:
         scores, own_route = _mention_route(walk, name, question)
@@ -169,7 +171,7 @@ def _answer_about(run: RunContext, walk: PathWalk, name: str, question: str) -> 
         own_route = next((route for route in routes if not route.end), None)
     if own_route is None:
         return None
-    path = own_route.within_budget(3 * run.limits.path_tokens // 4, scores)
+    path = own_route.within_budget(3 * run.limits.routes.path_tokens // 4, scores)
     answer = yield from read_path(run, question, (path,))
     return None if answer.problem or is_no_answer(answer.text) else answer
 
@@ -180,40 +182,75 @@ _WIDE_TRUST = 0.7  # weight of an answer read from many sentences, for the same 
 _UNUSED_GRAPH = "no name in the graph that was given shares a word with the question and has a sentence or fact that could be read"
 
 
-def answer_by_paths(run: RunContext) -> Steps[None]:
-    """Search for the question and read the best paths until an answer is sure.
+class Paths(Mode):
+    """The mode `paths`: sentences and the names in them are written by rule, and paths of them are read.
 
-    While none is, the name at the open end of the best path is searched for.
+    While no answer is sure, the name at the open end of the best path is searched for.
     """
-    walk = PathWalk(_minilm())
-    load_start_graph(run, walk)
-    while True:
+
+    walk: PathWalk
+    _calls: tuple[ToolCall, ...] = ()
+
+    def check(self, attachments: Sequence[str]) -> None:
+        """Raise UnsupportedQuestion for attached files, and where no tool finds documents."""
+        if attachments:
+            raise UnsupportedQuestion(
+                "the mode paths reads documents that a search finds, not attached files: leave them out, or take another preset"
+            )
+        if not self.run.store.schema().nodes and search_tool(self.run) is None:
+            raise UnsupportedQuestion(
+                'the mode paths needs a tool that finds documents, such as search(documents) or one of yours with finds="query", '
+                "or a store that holds a graph"
+            )
+
+    def answer(self) -> Steps[None]:
+        """Search for the question and read the best paths until an answer is sure."""
+        self.walk = PathWalk(_minilm())
+        load_start_graph(self.run, self.walk)
+        yield from super().answer()
+
+    def vote(self) -> Steps[Voted | None]:
+        """Read the best paths. RETRIEVE if an answer is sure, INSERT if there is something to search for."""
+        run, walk = self.run, self.walk
         if walk.sentences or walk.facts:
             yield from _read_routes(run, walk)
             best = walk.best
-            if best is not None and walk.is_sure(run.limits.sure):
-                yield run.record(Voted, **_vote_fields("RETRIEVE", f"{best.text!r} {best.certainty}"))
-                break
+            if best is not None and walk.is_sure(run.limits.routes.sure):
+                return run.record(Voted, **_vote_fields("RETRIEVE", f"{best.text!r} {best.certainty}"))
             reason = (
                 f"no answer is sure; {best.text!r} {best.certainty}" if best else "no path gives an answer"
             )
         else:
             reason = _UNUSED_GRAPH if run.state.start else "nothing is read yet"
         may_search = run.state.step < run.limits.steps and not (run.limits.check_answers and walk.answered)
-        calls = next_searches(run, walk) if may_search else ()
-        if not calls:
+        self._calls = next_searches(run, walk) if may_search else ()
+        return run.record(Voted, **_vote_fields("INSERT", reason)) if self._calls else None
+
+    def fetch(self, voted: Voted) -> Steps[None]:
+        """Search, and write the sentences found with the names in them."""
+        yield self.run.record(Chose, calls=self._calls)
+        for call in (yield from approved_calls(self.run, self._calls)):
+            yield from self.write((yield from call_tool(self.run, call)))
+
+    def write(self, returned: ToolReturned) -> Steps[None]:
+        """Write the sentences of the documents that a search returned."""
+        yield from write_passages(self.run, self.walk, returned)
+
+    def read(self, voted: Voted | None) -> Steps[list[Candidate]]:
+        """Read nothing more: every vote has read paths. Without a sure answer the best of them is taken."""
+        run, walk = self.run, self.walk
+        if voted is None:
             if not (walk.sentences or walk.facts) and run.state.start:
                 yield run.record(Refused, statement=run.state.question, reason=_UNUSED_GRAPH, writing=False)
             yield run.record(Forced, what="read")
-            break
-        yield run.record(Voted, **_vote_fields("INSERT", reason))
-        yield run.record(Chose, calls=calls)
-        for call in calls:
-            yield from fetch(run, walk, call)
-    best = walk.best
-    if best is not None and not best.problem and not best.is_refuted and run.limits.typed_facts:
-        yield from write_path_facts(run, walk, best)
-    yield from _conclude(run, best)
+        return []
+
+    def conclude(self, candidates: list[Candidate]) -> Steps[None]:
+        """Write typed facts from the sentences that the best answer was read from, and give it."""
+        run, best = self.run, self.walk.best
+        if best and not best.problem and not best.is_refuted and run.limits.routes.typed_facts:
+            yield from write_path_facts(run, self.walk, best)
+        yield from _conclude(run, best)
 
 
 def _check(run: RunContext, answer: PathAnswer) -> Steps[PathAnswer]:
@@ -237,7 +274,7 @@ def _check(run: RunContext, answer: PathAnswer) -> Steps[PathAnswer]:
 def _add_answer(run: RunContext, walk: PathWalk, answer: PathAnswer) -> Steps[bool]:
     """Note an answer with the check of its evidence, and return whether reading may stop."""
     walk.answered.append((yield from _check(run, answer)))
-    return walk.is_sure(run.limits.sure)
+    return walk.is_sure(run.limits.routes.sure)
 
 
 @cache
@@ -269,25 +306,25 @@ def _read_routes(run: RunContext, walk: PathWalk) -> Steps[None]:
     Two things that are compared are read about separately.
     """
     question, limits, form = run.state.question, run.limits, classify_question(run.state.question)
-    if form != "open" and limits.comparisons and not walk.answered:
+    if form != "open" and limits.routes.comparisons and not walk.answered:
         compared = yield from answer_comparison(run, walk)
         if compared is not None and (yield from _add_answer(run, walk, compared)):
             return
     scores, routes = yield from read_routes(run, walk, question, walk.starts)
     things = _compared_things(walk, question) if form == "choice" else []
-    if limits.check_answers and limits.wide_tokens:
+    if limits.check_answers and limits.routes.wide_tokens:
         # a wrong answer of many sentences is found by its check, so they are read at once
         if not walk.answered:
             wide = yield from read_widely(run, walk, scores, things)
             if (yield from _add_answer(run, walk, wide)) or not describes_entity(question):
                 return
-            chained = (yield from answer_hops(run, walk)) if limits.hops else None
+            chained = (yield from answer_hops(run, walk)) if limits.routes.hops else None
             if chained is not None:
                 yield from _add_answer(run, walk, chained)
         return
-    shortened = (route.within_budget(limits.path_tokens, scores) for route in routes)
+    shortened = (route.within_budget(limits.routes.path_tokens, scores) for route in routes)
     unread = [route for route in shortened if route.text not in walk.read]
-    for route in unread[: limits.paths]:
+    for route in unread[: limits.routes.paths]:
         walk.read.add(route.text)
         read = yield from read_path(run, question, (route,), things=things)
         read = replace(read, trust=_LATER_TRUST if walk.answered else 1.0)
@@ -295,14 +332,14 @@ def _read_routes(run: RunContext, walk: PathWalk) -> Steps[None]:
             return
         if form == "open" and not walk.split:
             walk.split = True
-            chained = (yield from answer_hops(run, walk)) if limits.hops else None
+            chained = (yield from answer_hops(run, walk)) if limits.routes.hops else None
             if chained is not None and (yield from _add_answer(run, walk, chained)):
                 return
-            if limits.wide_tokens:
+            if limits.routes.wide_tokens:
                 wide = replace((yield from read_widely(run, walk, scores)), trust=_WIDE_TRUST)
                 if (yield from _add_answer(run, walk, wide)):
                     return
-    if not limits.paths and not walk.answered:
+    if not limits.routes.paths and not walk.answered:
         yield from _add_answer(run, walk, (yield from read_widely(run, walk, scores, things)))
 
 

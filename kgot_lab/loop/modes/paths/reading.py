@@ -181,7 +181,7 @@ def read_routes(
     best = dict(sorted(weighted.items(), key=lambda item: -item[1])[:_MAX_SCORED])
     rows = yield from _read_in_all(run, lambda dialect: dialect.paths(list(starts), best, _MAX_ROWS))
     routes = [_with_passage_sentences(walk, route) for route in group_routes(rows)]
-    by_facts = fact_route(walk, question, starts, run.limits.path_tokens) if walk.facts else None
+    by_facts = fact_route(walk, question, starts, run.limits.routes.path_tokens) if walk.facts else None
     if by_facts is None:
         return scores, routes
     if names := names_to_read(run, by_facts):
@@ -273,11 +273,11 @@ def read_path(
     """
     text = shown or "\n".join(dict.fromkeys(line for route in routes for line in route.text.splitlines()))
     limits = run.limits
-    prompt = answer_prompt(question, text, examples=limits.examples, may_abstain=limits.check_answers)
+    prompt = answer_prompt(question, text, examples=limits.routes.examples, may_abstain=limits.check_answers)
     answer, likelihood = yield from ask_short_answer(run, role, prompt)
     is_unknown = limits.check_answers and role == "wide" and is_no_answer(answer)
     if is_unknown and likelihood is not None and likelihood < SURE_UNKNOWN:
-        plain = answer_prompt(question, text, examples=limits.examples)
+        plain = answer_prompt(question, text, examples=limits.routes.examples)
         answer, _ = yield from ask_short_answer(run, "reread", plain)
         likelihood = 1 - likelihood
     problem = rejection_reason(question, answer, text) or mismatch_reason(question, answer)
@@ -297,9 +297,9 @@ def read_widely(
     run: RunContext, walk: PathWalk, scores: Mapping[str, float], things: Sequence[str] = ()
 ) -> Steps[PathAnswer]:
     """Read the answer from the best whole passages, or from the best sentences of all passages."""
-    passages = walk.passages[: run.limits.passages]
+    passages = walk.passages[: run.limits.routes.passages]
     if not passages:
-        widest = _best_sentences(run, walk, run.state.question, scores, run.limits.wide_tokens)
+        widest = _best_sentences(run, walk, run.state.question, scores, run.limits.routes.wide_tokens)
         return (yield from read_path(run, run.state.question, (widest,), role="wide", things=things))
     ids = {document.id for document in passages}
     sentences = (sentence for sentence in walk.sentences.values() if sentence.source in ids)
@@ -311,6 +311,6 @@ def read_widely(
 
 def ask_short_answer(run: RunContext, role: str, prompt: Prompt) -> Steps[tuple[str, float | None]]:
     """Ask for a short answer and return it with its probability (0 to 1), or None if it is not reported."""
-    options = CallOptions("path", likelihood=True, temperature=run.limits.temperature)
+    options = CallOptions("path", likelihood=True, temperature=run.limits.models.temperature)
     reply = yield from ask_reply(run, role, prompt.messages, options)
     return parse_answer(reply.text), None if reply.logprob is None else math.exp(reply.logprob)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product, starmap
@@ -332,16 +331,16 @@ def answer_keys(answers: Sequence[str]) -> list[Hashable]:
     "212 meters" and "212 metres" are one by their amount, and so is "212" unless they differ in their unit.
     Anything else is compared by its words.
     """
-    parsed = list(map(_figure_alone, answers))
-    by_number: dict[float, set[Hashable]] = defaultdict(set)
-    for number, key in filter(None, parsed):
-        by_number[number] |= set() if key is None else {key}
-    keys: list[Hashable] = []
-    for answer, figure in zip(answers, parsed, strict=True):
-        number, key = figure or (0.0, canonical_answer(answer))
-        united = by_number[number] if key is None else {key}
-        keys.append(next(iter(united)) if len(united) == 1 else number)
-    return keys
+    figures = list(map(_figure_alone, answers))
+
+    def key_of(answer: str, figure: tuple[float, Hashable] | None) -> Hashable:
+        if figure is None:
+            return canonical_answer(answer)
+        number, key = figure
+        units = {key} if key else {unit for other, unit in filter(None, figures) if unit and other == number}
+        return units.pop() if len(units) == 1 else number
+
+    return list(map(key_of, answers, figures))
 
 
 def _figure_alone(text: str) -> tuple[float, Hashable] | None:

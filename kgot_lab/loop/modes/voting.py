@@ -1,0 +1,216 @@
+"""Modes of the loop: how a run votes, fetches, writes, reads and concludes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+
+from kgot_lab.errors import BadReply, QueryFailed
+from kgot_lab.loop.events import Ballot, Failed, ToolReturned, Voted
+from kgot_lab.loop.insert import (
+    approved_calls,
+    begin_tool_calls,
+    call_tool,
+    choose_calls,
+    merge_reasons,
+    write_result,
+)
+from kgot_lab.loop.prompts import OperationsVote, Vote, format_calls, retrieve_request
+from kgot_lab.loop.retrieve import conclude, is_statement, lookup_statement, read_candidates, read_forced
+from kgot_lab.loop.run_context import (
+    Candidate,
+    RunContext,
+    Steps,
+    ask_structured,
+    begin_calls,
+    distinct,
+    read_event,
+    situation,
+)
+from kgot_lab.types import Message
+
+
+class Mode(ABC):
+    """How a run answers its question, in turns: vote, fetch and write, until it reads and concludes.
+
+    There is one object for each run, and every step yields events of the run, which it records with
+    `self.run.record`. A subclass of `Voting` may replace any step. Pass the class as `think(…, mode=…)`.
+    """
+
+    def __init__(self, run: RunContext) -> None:
+        self.run = run
+
+    def check(self, attachments: Sequence[str]) -> None:  # noqa: B027, most modes can use all
+        """Raise UnsupportedQuestion if the mode cannot use what the run is given. Called before it begins."""
+
+    def answer(self) -> Steps[None]:
+        """Yield the events of the whole run."""
+        while (voted := (yield from self.vote())) is not None:
+            yield voted
+            if voted.choice == "RETRIEVE":
+                break
+            yield from self.fetch(voted)
+        yield from self.conclude((yield from self.read(voted)))
+
+    @abstractmethod
+    def vote(self) -> Steps[Voted | None]:
+        """Decide between INSERT and RETRIEVE. None means that nothing can be fetched any more."""
+
+    @abstractmethod
+    def fetch(self, voted: Voted) -> Steps[None]:
+        """Fetch what is missing and write it into the graph."""
+
+    @abstractmethod
+    def write(self, returned: ToolReturned) -> Steps[None]:
+        """Write what a tool returned into the graph."""
+
+    @abstractmethod
+    def read(self, voted: Voted | None) -> Steps[list[Candidate]]:
+        """Read the graph after a vote for RETRIEVE, or as well as possible after none."""
+
+    @abstractmethod
+    def conclude(self, candidates: list[Candidate]) -> Steps[None]:
+        """Answer from what was read, in an Answered event."""
+
+
+class Voting(Mode):
+    """The published loop: ballots by strict majority, stopped once the outcome is decided."""
+
+    def __init__(self, run: RunContext) -> None:
+        super().__init__(run)
+        self.statements: list[str] = []  # read statements (or answers) of the last ballots
+        self._is_stuck = False
+
+    def vote(self) -> Steps[Voted | None]:
+        """Take ballots, and keep the distinct read statements (or answers) of those for RETRIEVE."""
+        run, limits = self.run, self.run.limits
+        if self._is_stuck or not run.tools or run.state.step >= limits.steps:
+            return None
+        if run.state.step < limits.voting.unpolled and not run.state.start:
+            reason = f"no vote before {limits.voting.unpolled} turn{'s' * (limits.voting.unpolled > 1)}"
+            if limits.voting.unpolled == 1 and not run.store.schema().nodes:
+                reason = "no vote on an empty graph"
+            counts = dict.fromkeys(("inserts", "retrieves", "invalid", "possible"), 0)
+            return run.record(Voted, choice="INSERT", reasons=(reason,), **counts)
+        # at temperature 0 every ballot is the same text
+        is_sampled = limits.models.temperatures.get("vote", limits.models.vote_temperature) > 0
+        possible = limits.voting.votes if is_sampled else 1
+        text = yield from situation(run)
+        messages, shape = self._ballot_prompt(text)
+        needed = [self._sample(number + 1) for number in range((possible + 1) // 2)]  # cast in any case
+        ballots: list[Ballot] = []
+        while len(ballots) < possible and not _is_decided(ballots, possible):
+            begin_calls(run, "vote", messages, shape, needed[len(ballots) :])
+            ballot = yield from self._ballot(text, len(ballots) + 1)
+            ballots.append(ballot)
+            yield ballot
+        reasons = distinct([ballot.text for ballot in ballots if ballot.choice == "INSERT" and ballot.text])
+        self.statements = distinct([ballot.text for ballot in ballots if ballot.choice == "RETRIEVE"])
+        counts = Counter(ballot.choice for ballot in ballots)
+        return run.record(
+            Voted,
+            choice="RETRIEVE" if counts["RETRIEVE"] > counts["INSERT"] else "INSERT",
+            inserts=counts["INSERT"],
+            retrieves=counts["RETRIEVE"],
+            invalid=counts[""],
+            possible=possible,
+            reasons=tuple(reasons),
+        )
+
+    def fetch(self, voted: Voted) -> Steps[None]:
+        """Call the tools that the model chooses for what is missing, and write what they return."""
+        run = self.run
+        missing = (yield from merge_reasons(run, voted.reasons)) if voted.ballots_cast else ""
+        calls = yield from choose_calls(run, missing)
+        approved = yield from approved_calls(run, calls)
+        begin_tool_calls(run, approved)
+        for call in approved:
+            returned = yield from call_tool(run, call)
+            if not returned.failed:
+                yield from self.write(returned)
+        # a model that cast no valid ballot would cast none later
+        cast_none = 0 < voted.ballots_cast == voted.invalid
+        self._is_stuck = cast_none or (run.limits.voting.stop_when_stuck and not calls)
+
+    def write(self, returned: ToolReturned) -> Steps[None]:
+        """Write with statements of the model, or from the triples that it extracts."""
+        yield from write_result(self.run, returned)
+
+    def read(self, voted: Voted | None) -> Steps[list[Candidate]]:
+        """Read with the statements of the ballots, or with those that the model must name."""
+        if voted is None:
+            return (yield from read_forced(self.run))
+        return (yield from read_candidates(self.run, self.statements))
+
+    def conclude(self, candidates: list[Candidate]) -> Steps[None]:
+        """Compute if needed, parse and choose an answer, and cite its evidence."""
+        yield from conclude(self.run, candidates)
+
+    def _ballot_prompt(self, text: str) -> tuple[tuple[Message, ...], type[Vote] | type[OperationsVote]]:
+        """Return what every ballot of a turn is asked, and the schema of its reply."""
+        run = self.run
+        if run.limits.reading == "operations":
+            return run.prompts("vote by names", situation=text), OperationsVote
+        retrieve = retrieve_request(None if run.limits.reading == "whole graph" else run.store.dialect)
+        calls = format_calls(run.state.calls)
+        return run.prompts("vote", situation=text, calls=calls, retrieve=retrieve), Vote
+
+    def _sample(self, number: int) -> tuple[float, int]:
+        """Return the temperature and seed of a ballot."""
+        return self.run.limits.models.vote_temperature, 100 * self.run.state.step + number
+
+    def _ballot(self, text: str, number: int) -> Steps[Ballot]:
+        """Cast one ballot.
+
+        A RETRIEVE whose statement finds nothing counts as INSERT. An invalid reply counts as nothing.
+        """
+        run = self.run
+        cast = partial(run.record, Ballot, number=number)
+        reads_text = run.limits.reading == "whole graph"
+        messages, shape = self._ballot_prompt(text)
+        temperature, seed = self._sample(number)
+        try:
+            vote = yield from ask_structured(run, "vote", messages, shape, temperature=temperature, seed=seed)
+            if isinstance(vote, OperationsVote):
+                unknown = vote.answer.strip().lower().rstrip(".") in {"", "unknown"}
+                choice, reason = "INSERT" if unknown else vote.choice, vote.missing
+                statement = lookup_statement(run, vote.about)
+            else:
+                choice, reason, statement = vote.choice, vote.text.strip(), vote.text.strip()
+        except BadReply as error:
+            return cast(choice="", text=error.reason)
+        if choice == "INSERT":
+            return cast(choice="INSERT", text=reason)
+        if reads_text and not run.store.schema().nodes:
+            return cast(choice="INSERT", text=f"the graph is empty, so nothing in it says: {statement}")
+        needs_rows = not reads_text or is_statement(statement)
+        if needs_rows and (yield from _finds_no_rows(run, statement)):
+            return cast(choice="INSERT", text=f"reading found nothing: {statement}")
+        return cast(choice="RETRIEVE", text=statement)
+
+
+def _is_decided(ballots: list[Ballot], possible: int) -> bool:
+    """Return whether the remaining ballots cannot change the outcome. Ties go to INSERT."""
+    remaining = possible - len(ballots)
+    counts = Counter(ballot.choice for ballot in ballots)
+    inserts, retrieves = counts["INSERT"], counts["RETRIEVE"]
+    return retrieves > inserts + remaining or inserts >= retrieves + remaining
+
+
+def _finds_no_rows(run: RunContext, statement: str) -> Steps[bool]:
+    """Return whether a read statement gives no rows.
+
+    A statement that fails is no evidence, since it may still be repaired, unless the graph is empty.
+    """
+    if (rows_before := run.state.known_rows(statement)) is not None:
+        return not rows_before
+    try:
+        rows = run.store.read(statement)
+    except QueryFailed as error:
+        yield run.record(Failed, statement=statement, reason=error.reason)
+        return not run.store.schema().nodes
+    event = read_event(run, run.store, statement, rows)
+    yield event
+    return not event.grounded

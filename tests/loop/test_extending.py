@@ -1,0 +1,312 @@
+"""What docs/extending.md shows: a mode, prompts, approval and calls side by side, each as one would write it."""
+
+import json
+import threading
+from collections.abc import Sequence
+
+import pytest
+from support.every import every
+from support.loop_script import ADA, FEW, WRITE, call, kinds, of, scripted, votes
+
+import kgot_lab as lab
+from kgot_lab.errors import BadInput, TraceError, UnknownName
+from kgot_lab.llm.presets import Price
+from kgot_lab.loop.approval import Deny, NotApproved, Proposal
+from kgot_lab.loop.events import Answered, Asked, Decided, Refused, TextDelta, ToolReturned, Wrote
+from kgot_lab.loop.modes.voting import Voting
+from kgot_lab.loop.prompts import TEMPLATES, Answer
+from kgot_lab.loop.render import join_lines, row_lines
+from kgot_lab.loop.replay.replay import Resources, replay, resume, same_event, verify
+from kgot_lab.loop.run_context import ask_structured
+from kgot_lab.loop.trace import Trace, load_run, record
+from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.stores.embedded_store import InMemory
+from kgot_lab.tools.tool import Result, TextTool
+
+QUESTION = "Where was Ada Lovelace born?"
+SAID = {
+    "vote": votes("I", "I", "I", "R"), "tools": call(), "write": WRITE, "parse": {"answer": "London"}, "guess": {"answer": "?"},
+    "forced": {"statement": "result = facts()"}, "reread": {"statement": "result = facts()"}, "merge": {"reason": "more"},
+}  # fmt: skip
+
+
+def search():
+    return lab.search(ADA, bm25(ADA), k=2)
+
+
+def run(llm=None, tools: Sequence = (), limits=FEW, store=None, **options):
+    return list(
+        lab.think(
+            QUESTION, llm or scripted(**SAID), store or InMemory(), tools or [search()], limits, **options
+        )
+    )
+
+
+# --- a mode of one's own ---
+
+
+class Agreement(Voting):
+    """Both models answer from what was read, and only what they agree on is given."""
+
+    def conclude(self, candidates):
+        run = self.run
+        facts = join_lines(line for candidate in candidates for line in row_lines(candidate.rows))
+        messages = run.prompts("parse", question=run.state.question, facts=facts, format="A few words.")
+        answers = []
+        for execution in (False, True):
+            reply = yield from ask_structured(run, "parse", messages, Answer, execution=execution)
+            answers.append(reply.answer)
+        agreed = answers[0] == answers[1]
+        text = answers[0] if agreed else f"{answers[0]} or {answers[1]}"
+        yield run.record(Answered, text=text, forced=not agreed)
+
+
+@every(("second", "answer"), [("London", "London"), ("Paris", "London or Paris")])
+def test_a_mode_asks_two_models_and_takes_what_they_agree_on(second, answer):
+    other = scripted("second", tools=call(), parse={"answer": second})
+    events = run(execution=other, mode=Agreement)
+    assert (events[-1].text, events[-1].forced) == (answer, "or" in answer)
+    assert [event.model for event in of(Asked, events) if event.role == "parse"] == ["scripted", "second"]
+
+
+def test_a_run_in_a_mode_of_ones_own_is_resumed_with_its_class_alone(tmp_path):
+    path, store = tmp_path / "run.jsonl", InMemory()
+    options = {"execution": scripted("second", tools=call(), parse={"answer": "Rome"}), "mode": Agreement}
+    walk = record(lab.think(QUESTION, scripted(**SAID), store, [search()], FEW, **options), path)
+    for event in walk:
+        if isinstance(event, Wrote):
+            break
+    walk.close()
+    live = [search()], scripted(**{**SAID, "vote": votes("R")}), options["execution"]
+    with pytest.raises(
+        TraceError, match=r"in the mode Agreement: give its class, as Resources\(mode=Agreement\)"
+    ):
+        resume(path, store, Resources(*live))
+    events = list(resume(path, store, Resources(*live, mode=Agreement)))
+    assert events[-1].text == "London or Rome"
+
+
+# --- prompts of one's own ---
+
+
+def test_a_prompt_of_ones_own_is_sent_and_stands_in_the_first_event(tmp_path):
+    own = {"parse": 'Read: $facts\n\nNow: $question ($format)\nFacts:\nReply as JSON: {"answer": "..."}'}
+    events = run(prompts=own)
+    asked = [event.prompt.messages[-1].text for event in of(Asked, events) if event.role == "parse"]
+    assert asked and all(text.startswith("Read: ") and QUESTION in text for text in asked)
+    assert events[0].custom == {"prompts": own}
+    assert verify(events) is None, "a run is verified with the prompts that it was made with"
+
+
+@every(
+    ("own", "error", "message"),
+    [
+        ({"vot": "$situation"}, UnknownName, "did you mean 'vote'"),
+        (
+            {"vote": "What next?"},
+            BadInput,
+            r"must hold the fields \$calls, \$retrieve, \$situation; it lacks calls",
+        ),
+        ({"merge": "$reasons and $facts"}, BadInput, "has besides facts"),
+        ({"merge": "$reasons for 5 $"}, BadInput, r"a single \$"),
+        ({"merge": 5}, BadInput, "is a text with fields"),
+    ],
+)
+def test_a_prompt_is_checked_for_its_fields_before_anything_is_asked(own, error, message):
+    with pytest.raises(error, match=message):
+        run(scripted(), prompts=own)
+
+
+def test_the_fields_of_every_prompt_are_those_that_the_loop_fills():
+    assert all(
+        "$situation" in text or "$facts" in text or name in ("merge", "mend")
+        for name, text in TEMPLATES.items()
+    )
+
+
+# --- a person in the loop ---
+
+
+def test_somebody_approves_what_is_called_and_written_and_may_change_or_deny_it():
+    seen = []
+
+    def approve(proposal: Proposal) -> bool | str | Deny:
+        seen.append(proposal.what)
+        if proposal.what == "tool call":
+            return json.dumps({"query": "Charles Babbage"})
+        return Deny("this is not said") if "1815" in proposal.text else True
+
+    events = run(approve=approve)
+    assert of(ToolReturned, events)[0].call.arguments == {"query": "Charles Babbage"}
+    assert of(Refused, events)[0].reason == "denied: this is not said" and not of(Wrote, events)
+    assert [(e.what, e.decision) for e in of(Decided, events)][:2] == [
+        ("tool call", "changed"),
+        ("write", "denied"),
+    ]
+    assert set(seen) == {"tool call", "write"}, "a model without a price is not asked for"
+
+
+def test_what_was_decided_is_replayed_verified_and_resumed_without_asking_again(tmp_path):
+    path, store, asked = tmp_path / "run.jsonl", InMemory(), []
+
+    def approve(proposal):
+        asked.append(proposal.text)
+        return True
+
+    walk = record(lab.think(QUESTION, scripted(**SAID), store, [search()], FEW, approve=approve), path)
+    for event in walk:
+        if isinstance(event, Wrote):
+            break
+    walk.close()
+    before = list(asked)
+    live = Resources([search()], scripted(**{**SAID, "vote": votes("R")}), approve=approve)
+    events = list(resume(path, store, live))
+    assert isinstance(events[-1], Answered) and asked[: len(before)] == before
+    assert len(asked) == len(of(Decided, events)) == len(set(asked)), "nothing was asked twice"
+    assert verify(events) is None
+    again = list(replay(Trace("r", "", tuple(events))))
+    assert all(same_event(was, now) for was, now in zip(events, again, strict=True))
+
+
+def test_a_denied_call_is_a_failure_that_the_model_sees_and_the_run_goes_on():
+    events = run(approve=lambda proposal: proposal.what != "tool call")
+    assert of(ToolReturned, events)[0].text == "denied: not approved" and of(ToolReturned, events)[0].failed
+    assert isinstance(events[-1], Answered)
+
+
+def test_a_paid_call_is_approved_with_the_most_it_can_cost_and_stops_the_run_where_it_is_denied(tmp_path):
+    class Paid:
+        name, price = "paid", Price(1.0, 2.0)
+
+        def __init__(self):
+            self.model = scripted(**SAID)
+
+        def __call__(self, prompt):
+            return self.model(prompt)
+
+    shown = []
+
+    def approve(proposal):
+        shown.append(proposal)
+        return len(shown) < 3
+
+    with pytest.raises(NotApproved):
+        list(
+            record(
+                lab.think(QUESTION, Paid(), InMemory(), [search()], FEW, approve=approve),
+                tmp_path / "r.jsonl",
+            )
+        )
+    assert (
+        shown[0].what == "model call"
+        and shown[0].about.startswith("paid, at most ")
+        and "$0.00" in shown[0].about
+    )
+    assert [type(event).__name__ for event in load_run(tmp_path / "r.jsonl").events][-1] == "Decided"
+
+
+@every("answer", [None, 3, {"query": "x"}])
+def test_an_answer_that_decides_nothing_is_refused(answer):
+    with pytest.raises(BadInput, match=r"it returns True, False, Deny\(reason\), or the text"):
+        run(approve=lambda proposal: answer)
+
+
+def test_a_changed_tool_call_must_be_arguments():
+    with pytest.raises(BadInput, match="its text is a JSON object of the arguments"):
+        run(approve=lambda proposal: "Babbage" if proposal.what == "tool call" else True)
+
+
+# --- side by side ---
+
+
+def meeting(count: int, seconds: float = 20.0) -> list[TextTool]:
+    """Tools that each wait until all of them have been called."""
+    barrier = threading.Barrier(count, timeout=seconds)
+
+    def tool(name: str) -> TextTool:
+        def meet(query: str) -> Result:
+            barrier.wait()
+            return Result(f"{name} says {query}.")
+
+        return TextTool(name, "meets the others", {"query": "anything"}, meet)
+
+    return [tool(f"tool{number}") for number in range(count)]
+
+
+FOUR = {"calls": [{"tool": f"tool{number}", "arguments": {"query": "x"}} for number in range(4)]}
+
+
+def test_the_tool_calls_of_a_turn_run_at_once_and_are_recorded_in_the_order_chosen():
+    events = run(scripted(**{**SAID, "tools": FOUR}), meeting(4))
+    assert [event.call.tool for event in of(ToolReturned, events)[:4]] == [f"tool{n}" for n in range(4)]
+    assert not any(event.failed for event in of(ToolReturned, events)) and verify(events) is None
+
+
+def test_one_at_a_time_is_the_way_back():
+    threads = set()
+
+    def here(query: str) -> Result:
+        threads.add(threading.get_ident())
+        return Result("x")
+
+    tools = [TextTool(f"tool{number}", "tells", {"query": "anything"}, here) for number in range(4)]
+    run(scripted(**{**SAID, "tools": FOUR}), tools, parallel=1)
+    assert threads == {threading.get_ident()}
+
+
+def test_ballots_of_a_model_that_takes_several_calls_are_cast_at_once_and_no_more_than_are_needed():
+    barrier, lock, count = threading.Barrier(2, timeout=20.0), threading.Lock(), []
+    model = scripted(**SAID)
+
+    class Server:
+        name, concurrent = "server", True
+
+        def __call__(self, prompt):
+            is_ballot = "What next? RETRIEVE" in prompt.messages[-1].text
+            with lock:
+                count.extend([prompt.seed] * is_ballot)
+            if is_ballot and 1 < prompt.seed < 4:  # once it has replied
+                barrier.wait()
+            with lock:
+                return model(prompt)
+
+    events = run(Server())
+    ballots = [event.prompt.seed for event in of(Asked, events) if event.role == "vote"]
+    assert ballots == sorted(ballots) and sorted(count) == ballots
+    assert kinds(events)[:5] == ["Started", "Ballot", "Ballot", "Ballot", "Voted"]
+
+
+def test_a_tool_that_fails_at_once_with_others_is_recorded_in_its_turn():
+    def broken(query: str) -> Result:
+        raise RuntimeError("no")
+
+    tools = [*meeting(3), TextTool("tool3", "is broken", {"query": "anything"}, broken)]
+    returned = of(ToolReturned, run(scripted(**{**SAID, "tools": FOUR}), tools))[:4]
+    assert [(event.call.tool, event.failed) for event in returned][-1] == ("tool3", True)
+    assert "RuntimeError: no" in returned[-1].text
+
+
+@every("options", [{"paralel": 2}, {"parallel": 0}, {"parallel": "many"}])
+def test_options_that_do_not_exist_or_fit_are_refused(options):
+    with pytest.raises(BadInput, match="parallel"):
+        run(**options)
+
+
+# --- words as they are written ---
+
+
+def test_the_words_of_a_reply_come_before_its_event_and_are_in_no_trace(tmp_path):
+    path = tmp_path / "run.jsonl"
+    model = scripted(**SAID)
+    walk = lab.think(QUESTION, model, InMemory(), [search()], FEW, stream=True)
+    words, replies = "", []
+    for event in record(walk, path):
+        if isinstance(event, TextDelta):
+            words += event.text
+        elif isinstance(event, Asked):
+            replies.append(event.reply)
+            assert words == event.reply
+            words = ""
+    stored = load_run(path).events
+    assert replies == [event.reply for event in of(Asked, stored)] and not of(TextDelta, stored)
+    assert verify(stored) is None
