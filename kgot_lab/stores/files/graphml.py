@@ -98,9 +98,9 @@ class _Scanner:
         self.found = GraphmlScan()
         self._parser = expat.ParserCreate(namespace_separator=" ")
         self._parser.StartElementHandler, self._parser.EndElementHandler = self._on_start, self._on_end
+        self._parser.CharacterDataHandler = self._on_text
         self._open: list[tuple[str, dict[str, str]]] = []
         self._said: list[str] = []
-        self._parser.CharacterDataHandler = self._said.append
         self._graphs = 0
         self._edges: dict[tuple[str, ...], int] = {}
         # key, text, owner and line: a key may be declared after its use
@@ -186,6 +186,9 @@ class _Scanner:
             problem = f"the key {short_repr(id)} has the type {short_repr(type)}"
             self._refuse(f"{problem}, which is none of {', '.join(_TYPES)}")
         self.found.keys[id] = _Key(name, type, attributes.get("for", "all"))
+
+    def _on_text(self, text: str) -> None:
+        self._said.append(text)
 
     def _on_end(self, _: str) -> None:
         tag, attributes = self._open.pop()
