@@ -161,7 +161,9 @@ def recall(reports: list[Report]) -> str:
                 cells.append("")
                 continue
             row = report.row(system, part="locked")
-            cells.append(f"{format_decimal(row.mean)} [{format_decimal(row.low)}, {format_decimal(row.high)}]")
+            cells.append(
+                f"{format_decimal(row.mean)} [{format_decimal(row.low)}, {format_decimal(row.high)}]"
+            )
         lines.append(f"| {system} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
