@@ -302,6 +302,12 @@ def require_parts(value: object, parts: Iterable[str], what: str) -> None:
         raise BadInput(f"{what}, not {describe_value(value)}")
 
 
+def require_known(what: str, name: str, known: Iterable[str]) -> None:
+    """Raise UnknownName unless a name is one of the known ones. `what` says of what the name is."""
+    if name not in (names := list(known)):
+        raise UnknownName(what, name, names)
+
+
 def require_count(value: object, minimum: int, name: str, why: str = "") -> None:
     """Raise BadInput unless a value is an integer of at least `minimum`. `why` says what the number is for."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:

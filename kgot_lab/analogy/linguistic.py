@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from kgot_lab.embedding.embedder import checked_texts
-from kgot_lab.errors import BadInput, NotInstalled, UnknownName
+from kgot_lab.errors import BadInput, NotInstalled, require_known
 
 # Semantic roles: events in a sentence, and the mapping of role fillers between two texts.
 
@@ -285,8 +285,7 @@ class LinguisticSkeletons:
     """
 
     def __init__(self, style: str = "masked") -> None:
-        if style not in STYLES:
-            raise UnknownName("style of skeleton", style, STYLES)
+        require_known("style of skeleton", style, STYLES)
         self.style = style
 
     @property

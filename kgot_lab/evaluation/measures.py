@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kgot_lab.errors import BadInput, NotInstalled, UnknownName
+from kgot_lab.errors import BadInput, NotInstalled, require_known
 from kgot_lab.evaluation.dataset import Qrels
 from kgot_lab.evaluation.runs import Run
 
@@ -44,8 +44,7 @@ class Scores:
 
         Raises UnknownName if the measure was not scored.
         """
-        if measure not in self.values:
-            raise UnknownName("measure", measure, self.values)
+        require_known("measure", measure, self.values)
         return self.values[measure]
 
     def only(self, ids: Collection[str]) -> Scores:
@@ -111,8 +110,7 @@ def _checked_measure(measure: str, run: Run) -> tuple[str, int]:
 def _parse_measure(measure: str) -> tuple[str, int]:
     """Split a measure into its name and its cutoff (0 without one)."""
     name, _, cut = measure.partition("@")
-    if name not in {*_IR_MEASURES, "all"}:
-        raise UnknownName("measure", name, {*_IR_MEASURES, "all"})
+    require_known("measure", name, {*_IR_MEASURES, "all"})
     if not cut and name not in _NEEDS_CUTOFF:
         return name, 0
     if not cut.isdecimal() or int(cut) < 1:

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from kgot_lab.errors import BadInput, UnknownName, require
+from kgot_lab.errors import BadInput, require, require_known
 from kgot_lab.graph.changes import Support, support_properties, supports_of
 from kgot_lab.llm import check_spec, connect
 from kgot_lab.llm.adapters import as_model
@@ -386,8 +386,7 @@ class Extractor:
             raise BadInput(f"provider is a model: {remedy}")
         if isinstance(extraction_model, str):
             check_spec(extraction_model)
-        if extraction not in get_args(ExtractionMode):
-            raise UnknownName("extraction", str(extraction), get_args(ExtractionMode))
+        require_known("extraction", str(extraction), get_args(ExtractionMode))
         self.extraction, self.aliases = extraction, _check_aliases(aliases)
         self._named = extraction_model if extraction_model is not None else provider
         self._model: LLM | None = None

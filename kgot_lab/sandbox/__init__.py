@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgot_lab.errors import BadInput, LabError, NoSandbox, SandboxError, UnknownName
+from kgot_lab.errors import BadInput, LabError, NoSandbox, SandboxError, require_known
 from kgot_lab.sandbox.launchers import KINDS, LANGUAGES
 from kgot_lab.sandbox.process import Launch, Sandbox
 from kgot_lab.types import STATEMENT_SECONDS
@@ -39,10 +39,8 @@ def open_sandbox(
     files, and requires `unsafe=True`. Raises NoSandbox, saying what was tried and what to install, if none
     works, and NotInstalled if the engine of the language is missing.
     """
-    if kind not in (*KINDS, "auto"):
-        raise UnknownName("sandbox", kind, (*KINDS, "auto"))
-    if language not in LANGUAGES:
-        raise UnknownName("language", language, LANGUAGES)
+    require_known("sandbox", kind, (*KINDS, "auto"))
+    require_known("language", language, LANGUAGES)
     language_spec = LANGUAGES[language]
     language_spec.visible_paths()
     if kind == "unsafe" and not unsafe:

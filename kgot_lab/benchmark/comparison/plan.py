@@ -17,7 +17,7 @@ from kgot_lab.benchmark.questions.batch import RESULTS_FILE
 from kgot_lab.benchmark.questions.plan import PLAN_FILE, format_differences, hash_ids, plan_differences
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, LOCKED
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.significance import BINS, ROUNDS
 from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.trace import model_metadata
@@ -120,8 +120,7 @@ def drawn_samples() -> dict[str, QuestionSet]:
 def check_sets(only: Sequence[str], sets: Mapping[str, QuestionSet]) -> None:
     """Raise UnknownName for a set there is not."""
     for name in only:
-        if name not in sets:
-            raise UnknownName("question set", name, sets)
+        require_known("question set", name, sets)
 
 
 def develop_samples() -> dict[str, QuestionSet]:

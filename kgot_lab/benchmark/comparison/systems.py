@@ -13,7 +13,7 @@ from kgot_lab.benchmark.questions.attempt import JSON_CALL, OneCall, plain_rag, 
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.recall.systems import shuffle_targets
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import PRESETS, REFERENCE, Limits
@@ -104,8 +104,7 @@ ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
 def check_systems(only: Iterable[str], systems: Mapping[str, AnswerSystem] = ANSWER_SYSTEMS) -> None:
     """Raise UnknownName for a system there is not, BadInput for one whose preset this version does not have."""
     for name in only:
-        if name not in systems:
-            raise UnknownName("system", name, systems)
+        require_known("system", name, systems)
         if not systems[name].has_preset:
             lacking = f"this version has no preset {systems[name].preset!r}, so {name} cannot answer"
             raise BadInput(f"{lacking}; it has {', '.join(PRESETS)}")

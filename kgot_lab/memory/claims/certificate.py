@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from typing import Literal, get_args
 
-from kgot_lab.errors import BadInput, UnknownName, require
+from kgot_lab.errors import BadInput, require, require_known
 from kgot_lab.memory.claims.beliefs import Beliefs, period_at
 from kgot_lab.memory.claims.claim import Claim, Period, check_text, check_triple, triple_key
 from kgot_lab.text.words import contains_words
@@ -57,8 +57,7 @@ class CertificateRules:
 
     def __post_init__(self) -> None:
         for ruling in astuple(self):
-            if ruling not in RULINGS:
-                raise UnknownName("ruling", str(ruling), RULINGS)
+            require_known("ruling", str(ruling), RULINGS)
         if "passes" in (self.missing, self.unsure):
             reason = 'missing and unsure are "hedged" or "withheld"'
             raise BadInput(f"an answer that needs a missing or unsure fact cannot pass: {reason}")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from numpy import interp
 
-from kgot_lab.errors import AlreadyDecided, BadInput, UnknownName, require_count, short_repr
+from kgot_lab.errors import AlreadyDecided, BadInput, require_count, require_known, short_repr
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import claims_by_id
 from kgot_lab.memory.claims.claim import (
@@ -349,8 +349,7 @@ class Reviewer:
             "reject": lambda: self.ledger.reject(claim, by=self.by),
             "override": lambda: self.ledger.override(claim, confidence=confidence, object=object, by=self.by),
         }
-        if verdict not in decisions:
-            raise UnknownName("verdict", verdict, decisions)
+        require_known("verdict", verdict, decisions)
         if verdict != "override" and (confidence, object) != (None, None):
             raise BadInput("another confidence or another object is given with override")
         with self.claims.storage.changing():  # so that nobody decides between the check and the decision
