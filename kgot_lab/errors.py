@@ -28,7 +28,8 @@ LabError
 import errno
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -293,6 +294,22 @@ def require(value: object, kinds: type | tuple[type, ...], what: str) -> None:
         raise BadInput(f"{what}, not {describe_value(value)}")
 
 
+def require_known(what: str, known: Collection[str], *names: str) -> None:
+    """Raise UnknownName for the first of some names that is not known. `what` is their kind, as in "system"."""
+    for name in names:
+        if name not in known:
+            raise UnknownName(what, str(name), known)
+
+
+@contextmanager
+def needs_extra(extra: str, package: str) -> Iterator[None]:
+    """Raise NotInstalled where an import in the `with` block fails. `extra` is the extra that installs it."""
+    try:
+        yield
+    except ImportError:
+        raise NotInstalled(extra, package) from None
+
+
 def require_parts(value: object, parts: Iterable[str], what: str) -> None:
     """Raise BadInput unless a value, and not merely its class, has these attributes.
 
@@ -300,12 +317,6 @@ def require_parts(value: object, parts: Iterable[str], what: str) -> None:
     """
     if isinstance(value, type) or not all(hasattr(value, part) for part in parts):
         raise BadInput(f"{what}, not {describe_value(value)}")
-
-
-def require_known(what: str, name: str, known: Iterable[str]) -> None:
-    """Raise UnknownName unless a name is one of the known ones. `what` says of what the name is."""
-    if name not in (names := list(known)):
-        raise UnknownName(what, name, names)
 
 
 def require_count(value: object, minimum: int, name: str, why: str = "") -> None:

@@ -19,14 +19,16 @@ MODULES = sorted(
 
 
 def named_in(source: str) -> list[str]:
-    """The extras that a module names: first arguments of NotInstalled, `extra` of a Language or a parameter,
-    and pip commands.
+    """The extras that a module names: first arguments of NotInstalled and needs_extra, `extra` of a Language or a
+    parameter, and pip commands.
     """
     found = re.findall(r"kgot_lab\[([a-z,]+)\]", source)
-    named = re.search(r"NotInstalled|require_packages|\bextra\b", source)  # most modules need not be parsed
+    # most modules need not be parsed
+    named = re.search(r"NotInstalled|needs_extra|require_packages|\bextra\b", source)
     for node in ast.walk(ast.parse(source if named else "")):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {
             "NotInstalled",
+            "needs_extra",
             "require_packages",
         }:
             found += [node.args[0].value] if node.args and isinstance(node.args[0], ast.Constant) else []

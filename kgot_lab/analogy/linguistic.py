@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from kgot_lab.embedding.embedder import checked_texts
-from kgot_lab.errors import BadInput, NotInstalled, require_known
+from kgot_lab.errors import BadInput, needs_extra, require_known
 
 # Semantic roles: events in a sentence, and the mapping of role fillers between two texts.
 
@@ -285,7 +285,7 @@ class LinguisticSkeletons:
     """
 
     def __init__(self, style: str = "masked") -> None:
-        require_known("style of skeleton", style, STYLES)
+        require_known("style of skeleton", STYLES, style)
         self.style = style
 
     @property
@@ -317,10 +317,8 @@ class LinguisticSkeletons:
 @cache
 def _load_pipeline() -> Any:
     """Load spaCy's small English pipeline once."""
-    try:
+    with needs_extra("lab", "spacy"):
         return import_module(MODEL).load()
-    except ImportError:
-        raise NotInstalled("lab", "spacy") from None
 
 
 # Relations between names that stand in one sentence.

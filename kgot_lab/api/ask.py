@@ -75,19 +75,34 @@ def in_notebook() -> bool:
     return getattr(get_ipython(), "kernel", None) is not None
 
 
-class CellProgress:
+class _CellOutput:
+    """One output of a notebook cell, whose text is replaced."""
+
+    _handle: Any = None
+
+    def _show(self, text: str) -> None:
+        from IPython.display import display
+
+        shown = {"text/plain": text}
+        if self._handle is None:
+            self._handle = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._handle.update(shown, raw=True)
+
+
+class CellProgress(_CellOutput):
     """One output of a cell that shows how far a run has come."""
 
     def __init__(self, head: str = "") -> None:
         self._head, self._lines, self._count = head, deque[str](maxlen=MAX_LINES), 0
-        self._handle: Any = None
 
     def tell(self, event: Event) -> None:
         """Show one more event. The answer is left to the value of the cell."""
         self._count += 1
         if not isinstance(event, Answered):
             self._lines.append(summary_line(event))
-        self._show("finished" if isinstance(event, Answered) else "working …")
+        state = "finished" if isinstance(event, Answered) else "working …"
+        self._show(f"{self.text}\n{self._count} events, {state}")
 
     @property
     def text(self) -> str:
@@ -96,15 +111,6 @@ class CellProgress:
         head = [self._head] if self._head else []
         earlier = [f"({before} events before)"] if before > 1 else []
         return "\n".join([*head, *earlier, *self._lines])
-
-    def _show(self, state: str) -> None:
-        from IPython.display import display
-
-        shown = {"text/plain": f"{self.text}\n{self._count} events, {state}"}
-        if self._handle is None:
-            self._handle = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]
-        else:
-            self._handle.update(shown, raw=True)
 
 
 def cell_progress_bar(what: str, *, clock: Callable[[], float] = time.monotonic) -> Callable[..., None]:
@@ -131,7 +137,7 @@ def cell_progress_bar(what: str, *, clock: Callable[[], float] = time.monotonic)
     return tell
 
 
-class CellBar:
+class CellBar(_CellOutput):
     """A progress bar in one output of a notebook cell.
 
     It is drawn a few times a second at most, and at the end.
@@ -140,7 +146,6 @@ class CellBar:
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._what, self._clock, self._began = what, clock, clock()
         self._shown_at: float | None = None
-        self._handle: Any = None
 
     def tell(self, done: int, total: int) -> None:
         """Show how far it is."""
@@ -151,15 +156,6 @@ class CellBar:
         full = _BAR * done // max(1, total)
         bar = f"{'#' * full}{'.' * (_BAR - full)}"
         self._show(f"{self._what}: [{bar}] {done:,} of {total:,}, {now - self._began:.0f} s")
-
-    def _show(self, text: str) -> None:
-        from IPython.display import display
-
-        shown = {"text/plain": text}
-        if self._handle is None:
-            self._handle = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]
-        else:
-            self._handle.update(shown, raw=True)
 
 
 EMBEDDING = "embedding passages and sentences"  # what a first search over documents does

@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import LabError, NotInstalled, UnknownName
+from kgot_lab.errors import LabError, NotInstalled, UnknownName, needs_extra
 
 WIDGETS = ("anywidget", "ipywidgets", "jupyterlab_widgets")
 # JupyterLab extension: the package that provides it
@@ -135,10 +135,8 @@ def _embeddings() -> str:
 
 
 def _documents() -> str:
-    try:
+    with needs_extra("lab", "markitdown, to read PDF, HTML and Word files"):
         import markitdown
-    except ImportError:
-        raise NotInstalled("lab", "markitdown, to read PDF, HTML and Word files") from None
     return f"markitdown {getattr(markitdown, '__version__', '')} reads PDF, HTML and Word files"
 
 
@@ -216,10 +214,8 @@ def labextension_folders(python: Path) -> list[Path]:
 
     Raises NotInstalled without JupyterLab.
     """
-    try:
+    with needs_extra("lab", "JupyterLab"):
         from jupyter_core.paths import ENV_JUPYTER_PATH, jupyter_path
-    except ImportError:
-        raise NotInstalled("lab", "JupyterLab") from None
     own = {str(Path(folder) / "labextensions") for folder in ENV_JUPYTER_PATH}
     shared = [Path(folder) for folder in jupyter_path("labextensions") if folder not in own]
     return [environment_of(python) / "share" / "jupyter" / "labextensions", *shared]

@@ -78,6 +78,39 @@ def normalise_rows(vectors: ArrayLike, source: str) -> Matrix:
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
 
 
+class RowEmbedder:
+    """An embedder whose `_encode` maps a list of texts to rows of numbers, which are checked and normalised.
+
+    A `dimension` of 0 is that of the first rows.
+    """
+
+    name: str
+    dimension = 0
+
+    def _encode(self, texts: list[str]) -> Any:
+        raise NotImplementedError
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Encode texts as unit vectors, shape (len(texts), dimension).
+
+        Raises BadInput for rows of another number or length, and for NaN.
+        """
+        texts = checked_texts(texts)
+        if not texts:
+            return np.zeros((0, self.dimension), np.float32)
+        rows = normalise_rows(self._encode(texts), self.name)
+        self.dimension = self.dimension or rows.shape[1]
+        if rows.shape != (len(texts), self.dimension) or not self.dimension:
+            came = f"{rows.shape[0]} rows of {rows.shape[1]} numbers for {len(texts)} texts"
+            raise BadInput(
+                f"{self.name} gave {came}: a text has one row, of {self.dimension or 'some'} numbers"
+            )
+        return rows
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.dimension} dimensions>"
+
+
 # Sorting of scores in descending order, ties by index. They are sorted as integers, which is vectorised.
 
 _LOW = np.uint64(0xFFFFFFFF)

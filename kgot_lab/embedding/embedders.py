@@ -6,14 +6,14 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
-import numpy as np
+from uuid import uuid4
 
 from kgot_lab.embedding.api import API
-from kgot_lab.embedding.embedder import Embedder, Matrix, checked_texts, normalise_rows
+from kgot_lab.embedding.embedder import Embedder, RowEmbedder
 from kgot_lab.embedding.fitted import infonce, lsa
 from kgot_lab.embedding.pretrained import SentenceTransformers, WordLlama, quiet_loading
 from kgot_lab.embedding.vectors import CachedEmbedder, StoredVectors, minilm
@@ -22,10 +22,13 @@ from kgot_lab.errors import (
     ModelMissing,
     NotInstalled,
     UnknownName,
+    describe_value,
     error_message,
     is_out_of_memory,
     require,
+    short_repr,
 )
+from kgot_lab.io.coroutines import run_awaitable
 from kgot_lab.llm.presets import ENDPOINTS
 from kgot_lab.types import Document
 
@@ -49,23 +52,24 @@ EMBEDDERS: Mapping[str, Callable[..., Embedder]] = {
 }
 
 
-def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
-    """Create an embedder by its name.
+def embedder(name: Any = "all-minilm", /, **options: Any) -> Embedder:
+    """Create an embedder by its name, or from a SentenceTransformer or a function.
 
     "minilm": all-MiniLM-L6-v2 without torch. "sentence-transformers": the same model on torch. "all-minilm",
     which the notebooks use: whichever of the two is installed, torch first. "wordllama": static word vectors.
-    "lsa" and "infonce": fitted to `documents=...`. "api": a server, `model="openai:MODEL"`. Raises
+    "lsa" and "infonce": fitted to `documents=...`. "api": a server, `model="openai:MODEL"`. A function from a list
+    of texts to rows of numbers is cached on disk only under a name of its own, `name=...`. Raises
     UnknownName for an unknown name, BadInput for an unknown option, NotInstalled for a missing package, and
     LLMError if a key is missing.
     """
-    if name not in EMBEDDERS:
+    if isinstance(name, str) and name not in EMBEDDERS:
         raise UnknownName("embedder", name, EMBEDDERS)
-    make = EMBEDDERS[name]
+    make = EMBEDDERS[name] if isinstance(name, str) else partial(as_embedder, name)
     takes = inspect.signature(make)
     try:
         takes.bind(**options)
     except TypeError as error:
-        problem = f"embedder({name!r}): {error}"
+        problem = f"embedder({short_repr(name)}): {error}"
         raise BadInput(f"{problem}; it takes {', '.join(takes.parameters) or 'no options'}") from None
     return make(**options)
 
@@ -115,8 +119,8 @@ def _server_model(name: str) -> str:
     return model
 
 
-class SentenceModel:
-    """A sentence-transformers model by its name on huggingface.co or in a local folder, on the CPU.
+class SentenceModel(RowEmbedder):
+    """A sentence-transformers model, or its name on huggingface.co or a local folder, which is loaded on the CPU.
 
     A name is looked up in the cache of huggingface_hub, then downloaded. Queries and passages are embedded
     alike, without the instructions that some models have for them, and truncated to the model's maximum
@@ -124,26 +128,60 @@ class SentenceModel:
     ModelMissing for an unknown model or one that cannot be downloaded.
     """
 
-    def __init__(self, model: str, *, batch: int = 32) -> None:
+    def __init__(self, model: Any, *, batch: int = 32, name: str = "") -> None:
         if find_spec("sentence_transformers") is None:
             raise NotInstalled("torch", "sentence-transformers")
-        folder = Path(model)
-        self.name = " ".join((folder.resolve().name if folder.is_dir() else model).replace(";", " ").split())
-        self._model, self._batch = _load_model(model, self.name), batch
+        if isinstance(model, str):
+            folder = Path(model)
+            name = name or (folder.resolve().name if folder.is_dir() else model)
+        self.name = " ".join(name.replace(";", " ").split())
+        self._model, self._batch = _load_model(model, self.name) if isinstance(model, str) else model, batch
         # before the first text, which changes settings of some tokenizers
-        self.digest = _model_digest(self._model)
-        self.dimension = int(self._model.encode(["dimension"], show_progress_bar=False).shape[1])
+        self.digest = _model_digest(self._model, is_used=self._model is model)
+        self.embed(["dimension"])
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Encode texts as unit vectors, shape (len(texts), dimension)."""
-        if not len(texts):
-            return np.zeros((0, self.dimension), np.float32)
-        texts = checked_texts(texts)
-        vectors = self._model.encode(texts, batch_size=self._batch, show_progress_bar=False)
-        return normalise_rows(vectors, self.name)
+    def _encode(self, texts: list[str]) -> Any:
+        return self._model.encode(texts, batch_size=self._batch, show_progress_bar=False)
 
     def __repr__(self) -> str:
         return f"<{self.name} by sentence-transformers, {self.dimension} dimensions>"
+
+
+class FunctionEmbedder(RowEmbedder):
+    """An embedder that is a function from a list of texts to rows of numbers, which is called once at first.
+
+    Its digest is that of its name and dimension, or another for each object without a given name.
+    """
+
+    def __init__(self, function: Callable[[list[str]], object], name: str = "") -> None:
+        self.name, self._function = name or getattr(function, "__name__", type(function).__name__), function
+        self.embed(["dimension"])
+        identity = f"{name}\0{self.dimension}" if name else uuid4().hex
+        self.digest = hashlib.sha256(f"function\0{identity}".encode()).hexdigest()
+
+    def _encode(self, texts: list[str]) -> Any:
+        return run_awaitable(self._function(texts))
+
+
+def as_embedder(model: Any, *, name: str = "") -> Embedder:
+    """Return an embedder as it is, and a SentenceTransformer or a function as an embedder.
+
+    A model with `encode` is known by its weights, a function by its `name`. Without that its vectors are not
+    cached on disk. Raises BadInput for anything else.
+    """
+    if all(hasattr(model, part) for part in ("digest", "dimension", "embed")) and not isinstance(model, type):
+        return model  # type: ignore[no-any-return]
+    encode = getattr(model, "encode", None)
+    if isinstance(model, type) or not callable(encode or model):
+        expected = "an embedder is given by its name, or is a SentenceTransformer, a function from a list of texts to rows of numbers"
+        raise BadInput(f"{expected}, or what embedder(…) gives, not {describe_value(model)}")
+    if hasattr(model, "state_dict") and hasattr(model, "tokenizer"):
+        card = getattr(getattr(model, "model_card_data", None), "base_model", None)
+        return CachedEmbedder(SentenceModel(model, name=name or card or type(model).__name__))
+    made = FunctionEmbedder(encode or model, name)
+    if encode and not name:
+        made.name = type(model).__name__
+    return CachedEmbedder(made) if name else made
 
 
 def _load_model(model: str, name: str) -> Any:
@@ -175,8 +213,11 @@ def _load_model(model: str, name: str) -> Any:
             raise ModelMissing(f"the model {name!r} {problem}; {remedy}") from error
 
 
-def _model_digest(model: Any) -> str:
-    """Return the SHA-256 of the weights, the vocabulary and the settings of a model."""
+def _model_digest(model: Any, *, is_used: bool) -> str:
+    """Return the SHA-256 of the weights, the vocabulary and the settings of a model.
+
+    Of a model that is used already, without what its tokenizer keeps of the last text.
+    """
     import torch
 
     digest = hashlib.sha256()
@@ -188,7 +229,12 @@ def _model_digest(model: Any) -> str:
     ]
     tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
     words = tokenizer.to_str() if tokenizer else repr(model.tokenizer)
+    if is_used and tokenizer:
+        words = {
+            part: value for part, value in json.loads(words).items() if part not in {"truncation", "padding"}
+        }
     settings = [modules, model.max_seq_length, model.prompts, model.default_prompt_name, words]
+    settings += [model.truncate_dim] if getattr(model, "truncate_dim", None) else []
     digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
     return digest.hexdigest()
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.embedding.embedder import Matrix, checked_texts, normalise_rows
+from kgot_lab.embedding.embedder import Matrix, RowEmbedder, checked_texts, normalise_rows
 from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, is_out_of_memory
 from kgot_lab.io.files import bundled_path
 
@@ -118,7 +118,7 @@ def _model_files() -> tuple[Path, Path]:
 # Embedding models with weights in a Python package, so that nothing is downloaded at run time.
 
 
-class SentenceTransformers:
+class SentenceTransformers(RowEmbedder):
     """all-MiniLM-L6-v2 with full-precision weights on torch, by sentence-transformers, of dimension 384.
 
     Raises NotInstalled for a missing package.
@@ -140,13 +140,8 @@ class SentenceTransformers:
         """SHA-256 of the weights and the tokenizer."""
         return _files_digest([self._folder / "model.safetensors", self._folder / "tokenizer.json"])
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Encode texts as unit vectors, shape (len(texts), 384)."""
-        if not len(texts):
-            return np.zeros((0, self.dimension), np.float32)
-        texts = checked_texts(texts)
-        vectors = self._model.encode(texts, batch_size=self._batch, show_progress_bar=False)
-        return normalise_rows(vectors, self.name)
+    def _encode(self, texts: list[str]) -> Any:
+        return self._model.encode(texts, batch_size=self._batch, show_progress_bar=False)
 
     @cached_property
     def _model(self) -> Any:
@@ -159,7 +154,7 @@ class SentenceTransformers:
         return f"<{self.name} on torch, {self.dimension} dimensions>"
 
 
-class WordLlama:
+class WordLlama(RowEmbedder):
     """Static embeddings: the mean of a text's token vectors.
 
     The vectors are derived from a Llama model and trained further. The dimension is 256 (WordLlama). It
@@ -184,18 +179,14 @@ class WordLlama:
         files = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
         return _files_digest(self._folder / file for file in files)
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Encode texts as unit vectors, shape (len(texts), 256).
-
-        A text without a token gets zeros.
-        """
-        texts = checked_texts(texts)
+    def _encode(self, texts: list[str]) -> Any:
+        """A text without a token gets zeros."""
         rows = np.zeros((len(texts), self.dimension), np.float32)
         # sorted by length, to reduce padding
         worded = [row for row, text in enumerate(texts) if text.strip()]
         order = sorted(worded, key=lambda row: len(texts[row]))
         rows[order] = self._model.embed([texts[row] for row in order])
-        return normalise_rows(rows, self.name)
+        return rows
 
     @cached_property
     def _model(self) -> Any:
@@ -203,9 +194,6 @@ class WordLlama:
             import wordllama
 
             return wordllama.WordLlama.load(cache_dir=self._folder, disable_download=True)
-
-    def __repr__(self) -> str:
-        return f"<{self.name}, {self.dimension} dimensions>"
 
 
 @contextmanager

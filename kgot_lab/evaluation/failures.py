@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from kgot_lab.errors import BadInput, require_known
+from kgot_lab.errors import BadInput, UnknownName, require_known
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
@@ -49,10 +49,9 @@ class Failures:
 
         An argument that is empty does not filter. Raises UnknownName for an unknown system or type.
         """
-        for system in filter(None, (fails, works)):
-            require_known("system", system, self.systems)
-        if type:
-            require_known("type of question", type, {question.type for question in self.questions})
+        require_known("system", self.systems, *filter(None, (fails, works)))
+        if type and type not in (types := {question.type for question in self.questions}):
+            raise UnknownName("type of question", type, types)
         kept = (
             question
             for question in self.questions

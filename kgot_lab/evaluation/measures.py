@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kgot_lab.errors import BadInput, NotInstalled, require_known
+from kgot_lab.errors import BadInput, needs_extra, require_known
 from kgot_lab.evaluation.dataset import Qrels
 from kgot_lab.evaluation.runs import Run
 
@@ -44,7 +44,7 @@ class Scores:
 
         Raises UnknownName if the measure was not scored.
         """
-        require_known("measure", measure, self.values)
+        require_known("measure", self.values, measure)
         return self.values[measure]
 
     def only(self, ids: Collection[str]) -> Scores:
@@ -110,7 +110,7 @@ def _checked_measure(measure: str, run: Run) -> tuple[str, int]:
 def _parse_measure(measure: str) -> tuple[str, int]:
     """Split a measure into its name and its cutoff (0 without one)."""
     name, _, cut = measure.partition("@")
-    require_known("measure", name, {*_IR_MEASURES, "all"})
+    require_known("measure", {*_IR_MEASURES, "all"}, name)
     if not cut and name not in _NEEDS_CUTOFF:
         return name, 0
     if not cut.isdecimal() or int(cut) < 1:
@@ -128,10 +128,8 @@ def _by_ir_measures(
 ) -> dict[str, dict[str, float]]:
     if not cuts:
         return {}
-    try:
+    with needs_extra("bench", "ir-measures"):
         import ir_measures
-    except ImportError:
-        raise NotInstalled("bench", "ir-measures") from None
     theirs: dict[str, Any] = {}
     for measure, (name, cut) in cuts.items():
         base = getattr(ir_measures, _IR_MEASURES[name])

@@ -23,7 +23,14 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, describe_value, require, require_count, require_known, short_repr
+from kgot_lab.errors import (
+    BadInput,
+    describe_value,
+    require,
+    require_count,
+    require_known,
+    short_repr,
+)
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import MEASURES, cutoff
 from kgot_lab.evaluation.runs import BY_ID, TIES, Latency, Run
@@ -271,7 +278,7 @@ class Plan:
             raise BadInput(f"{problem}: {', '.join(self.measures)}")
         for measure in self.measures:
             cutoff(measure)
-        require_known("rule for ties", self.ties, TIES)
+        require_known("rule for ties", TIES, self.ties)
         is_number = isinstance(self.margin, int | float) and not isinstance(self.margin, bool)
         if not is_number or not 0 <= self.margin < math.inf:
             problem = "the margin of a plan is a number of 0 or more"

@@ -100,7 +100,7 @@ def compare(
     together. Raises UnknownName for an unknown baseline, and BadInput if the systems were not scored on the
     same queries.
     """
-    require_known("system", baseline, scores)
+    require_known("system", scores, baseline)
     others = [system for system in scores if system != baseline]
     queries = list(scores[baseline].per_query(measure))
     for system in others:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab import __version__
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.experts.expert import SCHEMA_VERSION, Expert, ExpertConfig, expert_config
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import ChatConversation, ChatMessage
@@ -71,9 +71,7 @@ def adapt_expert(
     body = data.get("expert")
     config = _rename_graphs(expert_config(body), dict(graphs or {}))
     graph_names = service.graphs.names()
-    for name in config.graphs:
-        if name not in graph_names:
-            raise UnknownName("graph", name, graph_names)
+    require_known("graph", graph_names, *config.graphs)
     return _remove_missing(config, service)
 
 
@@ -99,8 +97,7 @@ def _remove_missing(config: ExpertConfig, service: ExpertService) -> AdaptedExpe
 
 def _rename_graphs(config: ExpertConfig, graphs: Mapping[str, str]) -> ExpertConfig:
     """Rename the graphs in a configuration to their names here."""
-    if unknown := [name for name in graphs if name not in config.graphs]:
-        raise UnknownName("graph of this expert", unknown[0], config.graphs)
+    require_known("graph of this expert", config.graphs, *graphs)
     if not graphs:
         return config
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, require_known
 from kgot_lab.experts.chat.consulting import Consultants, require_known_peers
 from kgot_lab.experts.chat.prompting import Playbook, authored_playbooks
 from kgot_lab.experts.chat.turn import ExpertTurn, TurnServices, chat_history
@@ -56,8 +56,7 @@ class ExpertModels:
         Raises UnknownName if there is none, and what opening it raises.
         """
         model = name or self.usual
-        if model not in self.makers:
-            raise UnknownName("model", model, self.makers)
+        require_known("model", self.makers, model)
         with self._lock:
             if model not in self._open:
                 self._open[model] = self.makers[model]()
@@ -154,15 +153,9 @@ class ExpertService:
     def _validate_config(self, config: ExpertConfig) -> ExpertConfig:
         """Check that the graphs, models and playbooks of a configuration exist here, and return it."""
         names = self.graphs.names()
-        for name in config.graphs:
-            if name not in names:
-                raise UnknownName("graph", name, names)
-        for model in config.models.values():
-            if model not in self.models.makers:
-                raise UnknownName("model", model, self.models.makers)
-        for skill in config.playbook_skills:
-            if skill not in self.playbooks:
-                raise UnknownName("playbook", skill, self.playbooks)
+        require_known("graph", names, *config.graphs)
+        require_known("model", self.models.makers, *config.models.values())
+        require_known("playbook", self.playbooks, *config.playbook_skills)
         require_known_peers(config.delegates_to, self.consultants)
         rows = (row for graph in config.graphs for row in self.graphs.graph(graph).node_properties)
         node_dimensions = {name for row in rows for name in row}

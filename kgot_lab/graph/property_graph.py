@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, ov
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, short_repr
+from kgot_lab.errors import (
+    BadInput,
+    UnknownName,
+    describe_value,
+    require,
+    require_count,
+    require_known,
+    short_repr,
+)
 from kgot_lab.graph.changes import MutableGraph, compare_tables, same_properties
 from kgot_lab.graph.validation import copy_properties, require_labels
 from kgot_lab.text.cleaning import format_count, printable_line
@@ -155,8 +163,7 @@ class PropertyGraph:
         """
         for what, elements in (("nodes", nodes), ("edges", edges)):
             require(elements, Iterable, f"the {what} of a graph are a list")
-        if dangling not in ("refuse", "add"):
-            raise UnknownName("way with dangling edges", str(dangling), ("refuse", "add"))
+        require_known("way with dangling edges", ("refuse", "add"), dangling)
         columns = _ColumnBuilder()
         for node in nodes:
             columns.add_node(node)
@@ -413,8 +420,7 @@ class PropertyGraph:
 
     def _adjacencies(self, direction: Direction) -> tuple[Csr, ...]:
         attributes = {"out": ("out_csr",), "in": ("in_csr",), "both": ("out_csr", "in_csr")}
-        if direction not in attributes:
-            raise UnknownName("direction", direction, attributes)
+        require_known("direction", attributes, direction)
         return tuple(getattr(self, name) for name in attributes[direction])
 
 

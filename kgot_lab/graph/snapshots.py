@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_regular_file, utf8_text, write_atomically
 from kgot_lab.text.cleaning import format_count
@@ -70,8 +70,7 @@ def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "a
     Raises BadInput for a value that is not JSON and for a file that cannot be written. An existing snapshot
     is then unchanged.
     """
-    if variant not in _WRITERS:
-        raise UnknownName("snapshot variant", variant, _WRITERS)
+    require_known("snapshot variant", _WRITERS, variant)
     # a lone surrogate becomes its JSON escape
     write_atomically(path, _WRITERS[variant](graph), "the snapshot")
 

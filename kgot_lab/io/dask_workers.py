@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from kgot_lab.errors import BadInput, LabError, NotInstalled, mask_secrets, require_amount
+from kgot_lab.errors import BadInput, LabError, mask_secrets, needs_extra, require_amount
 
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
@@ -26,10 +26,8 @@ def dask_client(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
     if not address.startswith(("tcp://", "tls://")):
         given = repr(mask_secrets(address)[:80])
         raise BadInput(f"a scheduler of Dask has an address such as tcp://HOST:8786, not {given}")
-    try:
+    with needs_extra("bench", "Dask"):
         import distributed
-    except ImportError:
-        raise NotInstalled("bench", "Dask") from None
     dask: Any = distributed  # it has no types
     try:
         client = dask.Client(address, timeout=seconds)

@@ -76,6 +76,14 @@ def read_regular_text(path: Path | str, encoding: str = "utf-8", errors: str = "
     return data.decode(encoding, errors).replace("\r\n", "\n").replace("\r", "\n")
 
 
+def read_file_as(kind: str, path: Path | str) -> bytes:
+    """Read the bytes of a regular file that should be a "graph", say. Raises BadInput if it cannot be read."""
+    try:
+        return read_regular_file(path)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read as {kind}: {error}") from None
+
+
 def utf8_text(data: bytes, path: Path | str) -> str:
     """Decode the text of a file in UTF-8, with or without a byte order mark.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import threading
@@ -31,6 +32,21 @@ def lock_file(file: IO[Any]) -> None:
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Disable the cyclic garbage collector within a block that builds millions of objects, none of them cyclic.
+
+    Scanning them for cycles would take a quarter of the time.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.stores.sql import edge_row, node_row
 from kgot_lab.text.cleaning import format_count, replace_surrogates
 from kgot_lab.text.words import searched_words
-from kgot_lab.types import Diff, Document, Edge, Hit, Json, Node, full_text
+from kgot_lab.types import Diff, Edge, Hit, Json, Node, full_text
 
 # Check the rules only where a change touches the graph.
 
@@ -111,7 +111,7 @@ class EditorIndex:
         """
         changed: dict[str, str] = {}
         for id in touched:
-            text = full_text(_node_document(graph, id)) if id in graph else None
+            text = full_text(graph_index(graph.subgraph([id])).documents[0]) if id in graph else None
             if text is None:
                 self._drop(id)
             elif self._texts.get(id) != text:
@@ -171,10 +171,6 @@ class EditorIndex:
     def close(self) -> None:
         """Let go of the table."""
         self._table.close()
-
-
-def _node_document(graph: PropertyGraph, id: str) -> Document:
-    return graph_index(graph.subgraph([id])).documents[0]
 
 
 CURATED_PROPERTY = "curated"  # the property of what was edited by hand: who edited it, and when

@@ -8,7 +8,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -60,10 +59,9 @@ class _CallState:
     spent: Usage = Usage()
     started: float = field(default_factory=time.perf_counter)
 
-    def charged(self, reply: Reply) -> Reply:
-        """Return the reply with the total usage of the call."""
-        seconds = time.perf_counter() - self.started
-        return replace(reply, usage=replace(self.spent + reply.usage, seconds=seconds))
+    def usage(self, last: Usage = Usage()) -> Usage:
+        """Return the usage of the call so far, with that of its last request."""
+        return replace(self.spent + last, seconds=time.perf_counter() - self.started)
 
 
 class OpenAICompatible:
@@ -165,12 +163,17 @@ class OpenAICompatible:
 
     def _parts(self, prompt: Prompt, *, streams: bool) -> Iterator[str | Reply]:
         asking = _CallState(self.settings.apply_to(prompt), streams)
-        with _usage_on_error(asking):
-            while not isinstance(
-                outcome := (yield from self._request(asking, manner := self._manner)), Reply
-            ):
-                self._prepare_retry(outcome, manner, asking)
-        yield asking.charged(outcome)
+        outcome: Reply | Refusal | None = None
+        try:
+            while not isinstance(outcome, Reply):
+                manner = self._manner
+                outcome = yield from self._request(asking, manner)
+                if isinstance(outcome, Refusal):
+                    self._prepare_retry(outcome, manner, asking)
+        except LLMError as error:
+            error.spent = asking.usage()
+            raise
+        yield replace(outcome, usage=asking.usage(outcome.usage))
 
     def close(self) -> None:
         """Close the connections."""
@@ -354,16 +357,6 @@ class OpenAICompatible:
     def __repr__(self) -> str:
         without = f", without {', '.join(self.left_out)}" if self.left_out else ""
         return f"<{self.name}: {self.requests} requests{without}, price {'known' if self.cost_known else 'unknown'}>"
-
-
-@contextmanager
-def _usage_on_error(asking: _CallState) -> Iterator[None]:
-    """Add the usage of the call to an error."""
-    try:
-        yield
-    except LLMError as error:
-        error.spent = replace(asking.spent, seconds=time.perf_counter() - asking.started)
-        raise
 
 
 def _unreported_counts(raw: RawReply) -> frozenset[str]:

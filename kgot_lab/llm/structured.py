@@ -57,20 +57,6 @@ def record_replayed(usage: Usage) -> None:
         noted.append(RecordedCall(usage, recorded=True))
 
 
-@contextmanager
-def record_once(account: object = None) -> Iterator[list[Usage]]:
-    """Record one call with the usages put into the yielded list, in place of the calls made inside."""
-    outer, inner, used = _CALL_RECORDS.get(), list[RecordedCall](), list[Usage]()
-    # threads in copies of one context must not count each other's calls
-    before = _CALL_RECORDS.set(None if outer is None else inner)
-    try:
-        yield used
-    finally:
-        _CALL_RECORDS.reset(before)
-        if outer is not None:
-            outer.extend(_joined(inner, used, account))
-
-
 class StepwiseRecord:
     """Like `record_once`, for a call in steps.
 
@@ -90,6 +76,17 @@ class StepwiseRecord:
         """Record the call when it is over."""
         if (outer := _CALL_RECORDS.get()) is not None:
             outer.extend(_joined(self._inner, self.used, self._account))
+
+
+@contextmanager
+def record_once(account: object = None) -> Iterator[list[Usage]]:
+    """Record one call with the usages put into the yielded list, in place of the calls made inside."""
+    call = StepwiseRecord(account)
+    try:
+        with call.step():
+            yield call.used
+    finally:
+        call.finish()
 
 
 def _joined(inner: list[RecordedCall], used: list[Usage], account: object) -> list[RecordedCall]:

@@ -9,7 +9,7 @@ import codecs
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from kgot_lab.io.http_client import require_few_containers
 from kgot_lab.llm.capabilities import RequestFormat
@@ -128,18 +128,6 @@ class AnswerCollector:
         return float(sum(logprobs)) if logprobs and all(map(is_logprob, logprobs)) else None
 
 
-class WireProtocol(Protocol):
-    """How a request is serialised and an answer, as the collector returns it, parsed."""
-
-    def address(self, preset: Endpoint) -> str: ...
-    def body(
-        self, model: str, prompt: Prompt, room: int, manner: RequestFormat, settings: Settings
-    ) -> dict[str, Json]: ...
-    def streamed(
-        self, body: dict[str, Json], manner: RequestFormat
-    ) -> dict[str, Json]: ...  # the same request, streamed
-
-
 class ChatCompletions:
     """The OpenAI protocol, as documented by OpenAI, Anthropic, Gemini, OpenRouter, vLLM and llama.cpp."""
 
@@ -176,7 +164,7 @@ class ChatCompletions:
         return format.supported_only({**body, "stream": True, "stream_options": {"include_usage": True}})
 
 
-class OllamaChat:
+class OllamaChat(ChatCompletions):
     """Ollama's own protocol (docs.ollama.com/api/chat).
 
     Ollama's /v1 does not pass on num_ctx and other options.
@@ -210,7 +198,7 @@ class OllamaChat:
 _THINK: Mapping[str, Json] = {
     "none": False, "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "max",
 }  # fmt: skip
-PROTOCOLS: Mapping[str, WireProtocol] = {"chat completions": ChatCompletions(), "ollama": OllamaChat()}
+PROTOCOLS: Mapping[str, ChatCompletions] = {"chat completions": ChatCompletions(), "ollama": OllamaChat()}
 
 
 def _parts(message: Message) -> Json:

@@ -47,13 +47,19 @@ class RunOptions(TypedDict, total=False):
     parallel: int
 
 
+class ThinkOptions(RunOptions, total=False):
+    """Options of `think`: those of a run, and whether words are yielded as they are written (TextDelta)."""
+
+    stream: bool
+
+
 def think(
     question: str,
     llm: LLM | Any,
     store: Store,
     tools: Sequence[Tool],
     limits: Limits = REFERENCE,
-    **options: Unpack[RunOptions],
+    **options: Unpack[ThinkOptions],
 ) -> Iterator[Event]:
     """Grow a graph until the model votes to read the answer from it.
 
@@ -64,8 +70,8 @@ def think(
     require(question, str, "a question is a text")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
-    for name in options.keys() - RunOptions.__optional_keys__:
-        raise UnknownName("option of a run", name, RunOptions.__optional_keys__)
+    for name in options.keys() - ThinkOptions.__optional_keys__:
+        raise UnknownName("option of a run", name, ThinkOptions.__optional_keys__)
     llm, parallel = as_model(llm), options.get("parallel", PARALLEL)
     execution = as_model(options["execution"]) if options.get("execution") else llm
     require_parts(store, ("write", "read", "schema"), "a store is what open_store(…) gives")
@@ -84,7 +90,7 @@ def think(
     compute = options.get("compute") or python_executor(store, limits)
     run = RunContext(llm, execution, store, by_name, limits, compute, State())
     run.prompts, run.pool = Prompts(options.get("prompts") or {}), CallPool(parallel)
-    run.approve = options.get("approve")
+    run.approve, run.stream = options.get("approve"), options.get("stream", False)
     mode = (options.get("mode") or _usual_mode(limits))(run)
     files = tuple(replace_surrogates(str(path)) for path in options.get("attachments", ()))
     mode.check(files)

@@ -14,7 +14,36 @@ from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Reply, Rows, Usage
 
 EMPTY = PropertyGraph.of()
-FAILED_CALL = ", failed"  # ends the role of a call that failed and had a cost
+
+
+class Role(str):
+    """What a model call is for, as traces write it: "vote", "vote, again", "inside search, failed"."""
+
+    __slots__ = ()
+
+    @classmethod
+    def inside(cls, tool: str) -> Role:
+        """Return the role of a call behind a tool."""
+        return cls(f"inside {tool}")
+
+    def but(self, what: str) -> Role:
+        """Return the role of a repetition ("again", "longer") or of a call that "failed" at a cost."""
+        return self if self.endswith(f", {what}") else Role(f"{self}, {what}")
+
+    @property
+    def purpose(self) -> str:
+        """What the first call of this kind is for."""
+        return self.split(",")[0]
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is a call behind a tool."""
+        return self.startswith("inside ")
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the call failed at a cost. It has no reply, and a replay does not repeat it."""
+        return self.endswith(", failed")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -62,7 +91,7 @@ class Started(Event):
 class Asked(Event):
     """A model call. `role` is its purpose (vote, merge, tools, write, mend, read, ...)."""
 
-    role: str
+    role: Role
     model: str
     prompt: Prompt
     reply: str
@@ -70,6 +99,9 @@ class Asked(Event):
     cut: bool = False  # whether the reply was truncated at its token limit
     # natural log-probability of the whole reply, if requested
     logprob: float | None = field(default=None, metadata={"if_told": True})
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "role", Role(self.role))
 
     @property
     def as_reply(self) -> Reply:
@@ -79,7 +111,15 @@ class Asked(Event):
     @property
     def is_failed(self) -> bool:
         """Whether the call failed at a cost. It has no reply, and a replay does not repeat it."""
-        return self.role.endswith(FAILED_CALL)
+        return self.role.is_failed
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TextDelta(Event):
+    """Words of a reply as the model writes them, before its Asked event. It is in no trace."""
+
+    role: Role
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

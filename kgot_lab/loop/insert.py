@@ -27,12 +27,12 @@ from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.llm.structured import RecordedCall, is_usage, record_calls
 from kgot_lab.loop.approval import NotApproved, Proposal
 from kgot_lab.loop.events import (
-    FAILED_CALL,
     Asked,
     Chose,
     Cut,
     Merged,
     Refused,
+    Role,
     ToolCall,
     ToolReturned,
     Wrote,
@@ -361,7 +361,8 @@ def _record_inner_calls(
     `lost` marks the calls of a tool that did not finish.
     """
     for usage in _charge_costs(run, reported, inner):
-        role = f"inside {call.tool}{FAILED_CALL if lost else ''}"
+        role = Role.inside(call.tool)
+        role = role.but("failed") if lost else role
         prompt = Prompt((Message("user", str(call)),))
         yield run.record(Asked, role=role, model=call.tool, prompt=prompt, reply=text, usage=usage)
 

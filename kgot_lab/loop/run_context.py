@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -14,10 +15,11 @@ from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
 from kgot_lab.llm.budget import maximum_usage, requested_price
 from kgot_lab.llm.presets import FREE
 from kgot_lab.llm.recorded import prompt_digest
+from kgot_lab.llm.streaming import stream_reply
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, repair_prompt
 from kgot_lab.loop.approval import Approve, NotApproved, Proposal, decide, shortened
 from kgot_lab.loop.call_pool import CallPool
-from kgot_lab.loop.events import FAILED_CALL, Asked, Cut, Decided, Event, Read, Refused, Repaired
+from kgot_lab.loop.events import Asked, Cut, Decided, Event, Read, Refused, Repaired, Role, TextDelta
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.prompts import Prompts, Statement, format_situation
 from kgot_lab.loop.render import render_graph
@@ -103,6 +105,7 @@ class RunContext:
     compute: Callable[[str], str] | None
     state: State
     approve: Approve | None = None
+    stream: bool = False
     pool: CallPool = field(default_factory=lambda: CallPool(1))
     prompts: Prompts = field(default_factory=Prompts)
     # the rendered graph, with the number of writes before it and its language
@@ -155,7 +158,7 @@ def ask_reply(
         reply = yield from _record_call(run, role, llm, prompt)
         if not reply.cut:
             return reply
-        role, prompt = _longer_role(role), replace(prompt, max_tokens=2 * prompt.max_tokens)
+        role, prompt = Role(role).but("longer"), replace(prompt, max_tokens=2 * prompt.max_tokens)
     return (yield from _record_call(run, role, llm, prompt))
 
 
@@ -178,22 +181,18 @@ def ask_structured(
             if not reply.cut:
                 if mended:
                     raise
-                role, prompt, mended = f"{role}, again", repair_prompt(prompt, reply.text, error), True
+                role, prompt, mended = Role(role).but("again"), repair_prompt(prompt, reply.text, error), True
                 continue
             if longer == run.limits.models.longer:
                 limit = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
                 raise ReplyTooLong(f"the reply did not end within {limit}", reply.text) from error
-        role = _longer_role(role)
+        role = Role(role).but("longer")
         prompt = replace(prompt, max_tokens=2 * prompt.max_tokens)
         longer += 1
 
 
 class ReplyTooLong(BadReply):
     """A reply that did not end within the tokens it may have."""
-
-
-def _longer_role(role: str) -> str:
-    return role if role.endswith(", longer") else f"{role}, longer"
 
 
 def _build_prompt(run: RunContext, messages: tuple[Message, ...], options: CallOptions) -> Prompt:
@@ -221,16 +220,31 @@ def _record_call(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[
         decided = yield from approved(run, Proposal("model call", last.text, about))
         prompt = replace(prompt, messages=(*prompt.messages[:-1], replace(last, text=decided)))
     try:
-        reply: Reply = run.pool.take(_call_key(llm, prompt), partial(checked_reply, llm, prompt))
+        if run.stream:
+            reply = yield from _stream(run, role, llm, prompt)
+        else:
+            reply = run.pool.take(_call_key(llm, prompt), partial(checked_reply, llm, prompt))
     except LLMError as error:
         if error.spent is not None:
-            role = f"{role}{FAILED_CALL}"
-            yield run.record(Asked, role=role, model=llm.name, prompt=prompt, reply="", usage=error.spent)
+            failed = Role(role).but("failed")
+            yield run.record(Asked, role=failed, model=llm.name, prompt=prompt, reply="", usage=error.spent)
         raise
     text: str = replace_surrogates(reply.text)
     recorded = {"usage": reply.usage, "cut": reply.cut, "logprob": reply.logprob}
-    yield run.record(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, **recorded)
+    yield run.record(
+        Asked, role=Role(role), model=reply.model or llm.name, prompt=prompt, reply=text, **recorded
+    )
     return replace(reply, text=text)
+
+
+def _stream(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
+    """Return the reply of a model, and yield its words as they come."""
+    with closing(stream_reply(llm, prompt)) as parts:
+        for part in parts:
+            if isinstance(part, Reply):
+                return part
+            yield TextDelta(step=run.state.step, role=Role(role), text=part)
+    raise AssertionError("unreachable")
 
 
 def begin_calls(
@@ -241,7 +255,12 @@ def begin_calls(
     Only if the planning model takes several at once and has replied before, and if none is to be approved.
     """
     llm = run.planning
-    if run.approve is None and run.state.usage != Usage() and getattr(llm, "concurrent", False):
+    if (
+        run.approve is None
+        and not run.stream
+        and run.state.usage != Usage()
+        and getattr(llm, "concurrent", False)
+    ):
         options = [CallOptions(kind, shape, temperature, seed) for temperature, seed in samples]
         prompts = [_build_prompt(run, messages, each) for each in options]
         run.pool.begin({_call_key(llm, prompt): partial(checked_reply, llm, prompt) for prompt in prompts})

@@ -17,6 +17,7 @@ from kgot_lab.loop.events import (
     Chose,
     Event,
     Read,
+    Role,
     Started,
     ToolCall,
     ToolReturned,
@@ -113,7 +114,7 @@ class Entry:
 
     run: str
     step: int
-    role: str
+    role: Role
     model: str
     prompt: str
     reply: str
@@ -140,7 +141,7 @@ class Ledger:
 
         A call with text in its reply reads and writes some.
         """
-        replied = (e for e in self.entries if e.reply and not e.role.startswith("inside "))
+        replied = (e for e in self.entries if e.reply and not e.role.is_inside)
         return sum(not (entry.prompt_tokens and entry.completion_tokens) for entry in replied)
 
     def by_role(self) -> dict[str, tuple[int, Usage]]:

@@ -24,7 +24,17 @@ from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.io.processes import lock_file
 from kgot_lab.llm.recorded import read_lines, repair_last_line
-from kgot_lab.loop.events import Answered, Asked, Event, Refused, Started, Wrote, from_json, to_json
+from kgot_lab.loop.events import (
+    Answered,
+    Asked,
+    Event,
+    Refused,
+    Started,
+    TextDelta,
+    Wrote,
+    from_json,
+    to_json,
+)
 from kgot_lab.stores.hash_chain import append_seal, first_broken_seal, line_seal
 from kgot_lab.text.cleaning import format_count, printable_line, replace_surrogates
 from kgot_lab.types import LLM, Diff, FromFile, Json, Usage
@@ -140,6 +150,9 @@ class TraceWriter:
         """
         snapshot = snapshot_path(self.path)
         for event in events:
+            if isinstance(event, TextDelta):
+                yield event
+                continue
             if isinstance(event, Started) and event.start and (begins or not snapshot.exists()):
                 write_snapshot(event.start, snapshot, variant="networkx")
             self.write_line(to_json(event), sync=isinstance(event, Asked | Answered))

@@ -386,7 +386,7 @@ class Extractor:
             raise BadInput(f"provider is a model: {remedy}")
         if isinstance(extraction_model, str):
             check_spec(extraction_model)
-        require_known("extraction", str(extraction), get_args(ExtractionMode))
+        require_known("extraction", get_args(ExtractionMode), extraction)
         self.extraction, self.aliases = extraction, _check_aliases(aliases)
         self._named = extraction_model if extraction_model is not None else provider
         self._model: LLM | None = None

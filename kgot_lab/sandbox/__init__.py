@@ -39,8 +39,8 @@ def open_sandbox(
     files, and requires `unsafe=True`. Raises NoSandbox, saying what was tried and what to install, if none
     works, and NotInstalled if the engine of the language is missing.
     """
-    require_known("sandbox", kind, (*KINDS, "auto"))
-    require_known("language", language, LANGUAGES)
+    require_known("sandbox", (*KINDS, "auto"), kind)
+    require_known("language", LANGUAGES, language)
     language_spec = LANGUAGES[language]
     language_spec.visible_paths()
     if kind == "unsafe" and not unsafe:

@@ -16,11 +16,11 @@ from unicodedata import normalize
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import MutableGraph, inverse
 from kgot_lab.graph.validation import copy_edge, copy_node, validate_diff
-from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, register_for_forks
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.sandbox import Calculator, open_sandbox
 from kgot_lab.stores.log import DiffLog, record_elements
 from kgot_lab.stores.lookup import ValueCounts, WordIndex, edges_among, nodes_within, shortest_path
-from kgot_lab.stores.protocol import Dialect, Fact, Scalar, Schema, StatementExecutor
+from kgot_lab.stores.protocol import Dialect, Fact, Scalar, Schema, StatementExecutor, UndoableStore
 from kgot_lab.stores.statements import (
     python_constants,
     python_path_query,
@@ -53,7 +53,7 @@ def _synchronized(
     return synchronized
 
 
-class EmbeddedStore(Closing):
+class EmbeddedStore(UndoableStore):
     """The base class of the embedded stores, which differ in the language of their statements.
 
     `execute` runs the statements of this store alone. By default it is a sandbox that is opened at the first
@@ -166,14 +166,6 @@ class EmbeddedStore(Closing):
         stored = validate_diff(diff)
         self._store_diff(stored)
         self._update_sandbox(stored)
-
-    @_synchronized
-    def undo(self, diff: Diff) -> None:
-        """Undo a diff.
-
-        Raises BadInput if the graph has changed in the same elements since.
-        """
-        self.apply(inverse(diff))
 
     @_synchronized
     def compact(self) -> None:

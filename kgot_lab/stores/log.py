@@ -241,10 +241,8 @@ def record_elements(record: Mapping[str, Json]) -> tuple[dict[str, Node | None],
 
 
 def _make_record(diff: Diff) -> dict[str, Json]:
-    added = (*diff.added_nodes, *(after for _, after in diff.changed_nodes))
-    nodes = [*map(encode_removal, diff.removed_nodes), *map(encode_element, added)]
-    added_edges = (*diff.added_edges, *(after for _, after in diff.changed_edges))
-    edges = [*map(encode_removal, diff.removed_edges), *map(encode_element, added_edges)]
+    nodes = [*map(encode_removal, diff.removed_nodes), *map(encode_element, diff.written_nodes)]
+    edges = [*map(encode_removal, diff.removed_edges), *map(encode_element, diff.written_edges)]
     return {"nodes": nodes, "edges": edges}
 
 

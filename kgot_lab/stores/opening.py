@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from kgot_lab.errors import BadInput, LabError, QueryFailed, UnknownName, describe_value, require
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    QueryFailed,
+    UnknownName,
+    describe_value,
+    require,
+    require_known,
+)
 from kgot_lab.graph.changes import inverse
 from kgot_lab.io.entry_points import create, packaged
 from kgot_lab.io.processes import Closing
@@ -330,8 +338,7 @@ def namespaces(where: Location, at: Location | None = None) -> Mapping[str, Grap
 
     Raises BadInput if the store is no server, and StoreUnavailable if it cannot be reached.
     """
-    store_class, address = _server_class(where, at)
-    login = _login_options(resolve_location(where, at)[0])
+    store_class, address, login = _server_class(where, at)
     sizes: Mapping[str, GraphSize] = store_class.namespaces(address, **login)
     return sizes
 
@@ -341,14 +348,12 @@ def delete_namespace(where: Location, at: Location | None = None, *, namespace: 
 
     Raises BadInput if there is none or no store made it, and StoreUnavailable.
     """
-    if namespace not in (known := namespaces(where, at)):
-        raise UnknownName("namespace", namespace, known)
-    store_class, address = _server_class(where, at)
-    login = _login_options(resolve_location(where, at)[0])
+    require_known("namespace", namespaces(where, at), namespace)
+    store_class, address, login = _server_class(where, at)
     store_class.delete_namespace(address, namespace=namespace, **login)
 
 
-def _server_class(where: Location, at: Location | None) -> tuple[Any, str]:
+def _server_class(where: Location, at: Location | None) -> tuple[Any, str, dict[str, str]]:
     kind, location = resolve_location(where, at)
     if kind not in SERVERS:
         raise BadInput(f"only a server has namespaces ({', '.join(SERVERS)}), not the store {kind!r}")
@@ -357,7 +362,7 @@ def _server_class(where: Location, at: Location | None) -> tuple[Any, str]:
             f"the store {kind!r} is a server's: say which with at=URL (--at URL on the command line)"
         )
     _location_option(kind, _STORE_KINDS[kind], location)
-    return _STORE_KINDS[kind].load(), str(location)
+    return _STORE_KINDS[kind].load(), str(location), _login_options(kind)
 
 
 def environment_login(where: Location) -> dict[str, str]:

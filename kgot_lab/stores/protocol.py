@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.changes import inverse
+from kgot_lab.io.processes import Closing
 from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
 
 Scalar = str | int | float
@@ -106,6 +109,21 @@ class GraphSize(NamedTuple):
 
     nodes: int
     edges: int
+
+
+class UndoableStore(Closing):
+    """A store that can undo the diffs of its writes."""
+
+    @abstractmethod
+    def apply(self, diff: Diff) -> None:
+        """Apply a diff, or raise BadInput if it does not fit the graph."""
+
+    def undo(self, diff: Diff) -> None:
+        """Undo a diff.
+
+        Raises BadInput if the graph has changed in the same elements since.
+        """
+        self.apply(inverse(diff))
 
 
 class Store(GraphStore, Browsable, Protocol):

@@ -6,8 +6,8 @@ import base64
 import math
 import time
 import wave
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,38 +103,26 @@ class Transcriber:
             )
         max_seconds = max_speech_seconds(path)
         start = time.perf_counter()
-        with self._reserve_budget(path, self._cost(max_seconds)) as usages:
-            transcription = self._request(path, self._cost(max_seconds))
-            billed, billed_seconds = transcription.usage, max_seconds
-            if billed is not None and billed.type == "duration":
-                billed_seconds = billed.seconds
-            usage = Usage(seconds=time.perf_counter() - start, cost=self._cost(billed_seconds))
-            usages.append(usage)
+        max_cost = self._cost(max_seconds)
+        reserved = (
+            self._spending.call(Usage(cost=max_cost)) if self._spending else nullcontext(lambda _: None)
+        )
+        try:
+            with reserved as count:
+                transcription = self._request(path, max_cost)
+                billed, billed_seconds = transcription.usage, max_seconds
+                if billed is not None and billed.type == "duration":
+                    billed_seconds = billed.seconds
+                usage = Usage(seconds=time.perf_counter() - start, cost=self._cost(billed_seconds))
+                count(usage)
+        except OverBudget as error:  # another tool may still fit the budget
+            raise ToolFailed(f"{path.name} is not written down: {error}") from None
         if not transcription.text.strip():
             raise ToolFailed(f"nothing is said in {path.name}", usage=[usage])
         return Transcript(transcription.text.strip(), usage)
 
     def _cost(self, seconds: float) -> float:
         return (self.price or 0.0) * seconds / 60
-
-    @contextmanager
-    def _reserve_budget(self, path: Path, max_cost: float) -> Iterator[list[Usage]]:
-        """Reserve budget for a request of at most `most` dollars.
-
-        The actual usage is put into the yielded list.
-        """
-        usages: list[Usage] = []
-        if self._spending is None:
-            yield usages
-            return
-        try:
-            with self._spending.call(Usage(cost=max_cost)) as count:
-                try:
-                    yield usages
-                finally:
-                    count(Usage.total(usages))
-        except OverBudget as error:  # another tool may still fit the budget
-            raise ToolFailed(f"{path.name} is not written down: {error}") from None
 
     def _request(self, path: Path, max_cost: float) -> Transcription:
         import openai

@@ -6,6 +6,7 @@ import inspect
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import isclose
 from pathlib import Path
@@ -54,11 +55,6 @@ class Result:
     recorded: bool = False
 
 
-_RETURNS = (
-    "a tool returns a text, or a Result with a text, or what JSON holds, such as a dict, a list or a number"
-)
-
-
 def checked_result(result: object) -> Result:
     """Return a tool's result after checking it. A text becomes a Result, as do values that JSON holds.
 
@@ -69,12 +65,13 @@ def checked_result(result: object) -> Result:
     if isinstance(result, str):
         return Result(result)
     if result is not None and not isinstance(result, Result):
-        try:
+        with suppress(PydanticSerializationError, RecursionError):
             return Result(to_json(result, fallback=_as_plain).decode())
-        except (PydanticSerializationError, RecursionError, UnicodeDecodeError):
-            raise BadInput(f"{_RETURNS}, not {describe_value(result)}") from None
     if not isinstance(result, Result) or not isinstance(result.text, str):
-        raise BadInput(f"{_RETURNS}, not {describe_value(result)}")
+        others = "a dict, a list, a number and a data class become JSON text"
+        raise BadInput(
+            f"a tool returns a text, or a Result with a text, not {describe_value(result)}; {others}"
+        )
     for name, values, kind in (("sources", result.sources, Document), ("usage", result.usage, Usage)):
         parts = values if isinstance(values, tuple | list) else [values]
         if odd := [part for part in parts if not isinstance(part, kind)]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.errors import BadInput, needs_extra
 from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import sentences
@@ -216,11 +216,9 @@ def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
     Each view replaces its widget. This runs arbitrary code from the notebook. Raises BadInput if a cell fails
     or takes more than `CELL_TIMEOUT`, and NotInstalled if the notebook packages are missing.
     """
-    try:
+    with needs_extra("lab", "nbclient"):
         from nbclient import NotebookClient
         from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
-    except ImportError as error:
-        raise NotInstalled("lab", "nbclient") from error
     client_class: Any = NotebookClient
     resources = {"metadata": {"path": str(path.parent)}}
     client = client_class(notebook, timeout=CELL_TIMEOUT, kernel_name="python3", resources=resources)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, require
 from kgot_lab.kgos.editing import CURATED_PROPERTY, Edit, Editor
-from kgot_lab.types import Edge, Json
+from kgot_lab.types import Json
 from kgot_lab.viz.claims import StaticOutput, static_output
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.table import Sheet, Table
@@ -125,7 +125,7 @@ class Editing(LiveOutput):
                 "node": self.node,
                 "type": node.labels[0] if node.labels else "",
                 "properties": [[name, _format_value(value)] for name, value in properties],
-                "edges": [_edge_row(edge) for edge in edges[:_MAX_EDGES]],
+                "edges": [[edge.source, edge.type, edge.target] for edge in edges[:_MAX_EDGES]],
                 "of_edges": len(edges),
                 "faults": [str(each) for each in editor.find_faults_at(self.node)],
                 "curated": by,
@@ -155,10 +155,6 @@ def edit(editor: Editor, *, node: str = "") -> Editing:
     node = node or editor.graph.ids[0]
     editor.graph.row(node)
     return Editing(editor, node)
-
-
-def _edge_row(edge: Edge) -> list[str]:
-    return [edge.source, edge.type, edge.target]
 
 
 def _format_value(value: Json) -> str:

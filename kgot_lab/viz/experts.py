@@ -316,7 +316,8 @@ def _intent_markup(question: str, thought: Thought) -> Markup:
 
 def _methods_markup(thought: Thought) -> Markup:
     steps = ((step.method, step.reason, step.found) for step in thought.steps)
-    weights = ((description, f"{thought.weights[name]:.0%}") for name, description in _retrievers(thought))
+    weighted = ((name, weight) for name, weight in thought.weights.items() if name in _RETRIEVER_WORDS)
+    weights = ((_RETRIEVER_WORDS[name], f"{weight:.0%}") for name, weight in weighted)
     tables = (
         sheet(("lane", "counts"), weights, "Lanes"), sheet(("method", "why", "what came of it"), steps, "Methods"),
     )  # fmt: skip
@@ -530,11 +531,6 @@ def _turns_table(turns: tuple[TalkAnswer, ...]) -> Table:
 
 
 __all__ = ["TalkView", "ThoughtView", "show_talk", "show_thought"]
-
-
-def _retrievers(thought: Thought) -> Iterator[tuple[str, str]]:
-    """Yield each weighted retriever with a description of what it searches for."""
-    yield from ((name, _RETRIEVER_WORDS[name]) for name in thought.weights if name in _RETRIEVER_WORDS)
 
 
 def _list_sections(parts: Iterable[tuple[str, Iterable[str], str]]) -> Markup:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from kgot_lab.errors import LabError, NotInstalled
+from kgot_lab.errors import LabError, NotInstalled, needs_extra
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, element, picture_key
@@ -156,11 +156,9 @@ def is_for_pages() -> bool:
 
 @cache
 def _widget_class() -> type[Any]:
-    try:
+    with needs_extra("lab", "anywidget, which puts live views into a notebook"):
         import anywidget
         import traitlets
-    except ImportError:
-        raise NotInstalled("lab", "anywidget, which puts live views into a notebook") from None
 
     class LiveView(anywidget.AnyWidget):
         _esm = script() + _read_asset("widget.js")

@@ -76,11 +76,10 @@ def _draw_head(found: SearchResult, width: float) -> Iterator[Markup]:
     purpose = f"Intent: {intent}. Purpose: {found.intents.purpose}."
     yield draw_text(purpose, _SEARCH_EDGE, 58.0, 13.0, FAINT_INK)
     x = _SEARCH_EDGE + _SEEDS + _GAP + _SEARCH_NAMES
-    for name, weight in (("embedding", found.weights.embedding), ("text", found.weights.text), ("graph", found.weights.graph),
-                         ("intent", found.weights.intent)):  # fmt: skip
-        row = list(RETRIEVER_FILLS).index(name)
+    for row, (name, fill) in enumerate(RETRIEVER_FILLS.items()):
+        weight = getattr(found.weights, name)
         left, top = x + 128.0 * (row % 2), 66.0 + 18.0 * (row // 2)
-        yield draw_rect(left, top, 12, 12, RETRIEVER_FILLS[name])
+        yield draw_rect(left, top, 12, 12, fill)
         yield draw_text(f"{name} × {format_decimal(weight)}", left + 18, top + 10.5, 12.0, "#222222")
     yield draw_text("SEEDS", _SEARCH_EDGE, 98.0, 12.0, FAINT_INK)
     yield draw_text("EDGES FOLLOWED", _SEARCH_EDGE + _SEEDS + 20, 98.0, 12.0, FAINT_INK)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.errors import BadInput, needs_extra
 from kgot_lab.io.files import write_atomically
 from kgot_lab.viz.external_requests import find_external_requests, find_notebook_requests
 
@@ -93,13 +93,11 @@ def read_notebook(path: Path) -> NotebookNode:
 
     Raises BadInput if it is missing or damaged, and NotInstalled if nbconvert is missing.
     """
-    try:
+    with needs_extra("lab", "nbconvert"):
         import nbconvert  # noqa: F401
         from nbformat import reads as untyped
         from nbformat.reader import NotJSONError
         from nbformat.validator import ValidationError
-    except ImportError as error:
-        raise NotInstalled("lab", "nbconvert") from error
     reads: Callable[..., NotebookNode] = untyped
     try:
         with warnings.catch_warnings():

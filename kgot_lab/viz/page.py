@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, zip_longest
+from itertools import accumulate, groupby, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, Tool
 from kgot_lab.loop.formatting import Part, PartKind, format_event, format_fact
 from kgot_lab.loop.replay.forks import edited_index, fork_note
 from kgot_lab.loop.state import ledger
-from kgot_lab.loop.trace import Trace, graph_after
+from kgot_lab.loop.trace import Trace, diffs, graph_after
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
 from kgot_lab.viz.external_requests import find_external_requests
@@ -198,7 +198,7 @@ def build_run_page(
     """
     run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
     events = run.events
-    graphs = _graphs_after_writes(events, graph or graph_after(events[:1]))
+    graphs = list(accumulate(diffs(events), PropertyGraph.apply, initial=graph or graph_after(events[:1])))
     # the support of an answer is found from the run alone
     is_whole = graph is None and {Started, Answered} <= set(map(type, events))
     graph_view = show_graph(graphs[-1], highlight=run if is_whole else None)
@@ -259,15 +259,6 @@ def html_document(title: str, css: str, *body: Markup, script: tuple[Markup, str
 
 def _section(heading: str, *inside: object) -> Markup:
     return element("section", element("h2", heading), *inside)
-
-
-def _graphs_after_writes(events: Sequence[Event], graph: PropertyGraph) -> list[PropertyGraph]:
-    """Return the graph before the run and after each write."""
-    graphs = [graph]
-    for event in events:
-        if isinstance(event, Wrote):
-            graphs.append(graphs[-1].apply(event.diff))
-    return graphs
 
 
 def _page_header(title: str, events: Sequence[Event], question: str) -> Markup:

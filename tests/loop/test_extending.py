@@ -12,7 +12,7 @@ import kgot_lab as lab
 from kgot_lab.errors import BadInput, TraceError, UnknownName
 from kgot_lab.llm.presets import Price
 from kgot_lab.loop.approval import Deny, NotApproved, Proposal
-from kgot_lab.loop.events import Answered, Asked, Decided, Refused, ToolReturned, Wrote
+from kgot_lab.loop.events import Answered, Asked, Decided, Refused, TextDelta, ToolReturned, Wrote
 from kgot_lab.loop.modes.voting import Voting
 from kgot_lab.loop.prompts import TEMPLATES, Answer
 from kgot_lab.loop.render import join_lines, row_lines
@@ -290,3 +290,23 @@ def test_a_tool_that_fails_at_once_with_others_is_recorded_in_its_turn():
 def test_options_that_do_not_exist_or_fit_are_refused(options):
     with pytest.raises(BadInput, match="parallel"):
         run(**options)
+
+
+# --- words as they are written ---
+
+
+def test_the_words_of_a_reply_come_before_its_event_and_are_in_no_trace(tmp_path):
+    path = tmp_path / "run.jsonl"
+    model = scripted(**SAID)
+    walk = lab.think(QUESTION, model, InMemory(), [search()], FEW, stream=True)
+    words, replies = "", []
+    for event in record(walk, path):
+        if isinstance(event, TextDelta):
+            words += event.text
+        elif isinstance(event, Asked):
+            replies.append(event.reply)
+            assert words == event.reply
+            words = ""
+    stored = load_run(path).events
+    assert replies == [event.reply for event in of(Asked, stored)] and not of(TextDelta, stored)
+    assert verify(stored) is None

@@ -157,10 +157,7 @@ def test_what_was_charged_once_is_not_charged_again_when_a_run_is_walked_again(t
         (Result("x", (), (3.25,)), "the usage of a Result are a tuple of Usage, not 3.25"),
         (Result("x", (), (Usage(cost=-1.0),)), "usage.cost is -1.0"),
         (Result("x", ("d1",)), "the sources of a Result are a tuple of Document"),
-        (
-            None,
-            "a tool returns a text, or a Result with a text, or what JSON holds, such as a dict, a list or a number, not None",
-        ),
+        (None, "a tool returns a text, or a Result with a text, not None"),
     ],
 )
 def test_a_result_that_is_none_is_the_tools_mistake_and_no_stack_trace(tmp_path, result, told):

@@ -15,12 +15,11 @@ from typing import Any
 
 from kgot_lab.benchmark.comparison.comparison_run import system_folder
 from kgot_lab.benchmark.comparison.results import ComparisonResults
-from kgot_lab.benchmark.questions.attempt import read_events
-from kgot_lab.benchmark.questions.batch import TRACES, trace_name
+from kgot_lab.benchmark.questions.batch import TRACES, readable_events, trace_name
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
-from kgot_lab.errors import BadInput, TraceError
+from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import contains_answer, exact_match
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.io.files import write_atomically
@@ -176,7 +175,7 @@ def _losses_in_traces(folder: Path, findings: ComparisonResults, set: str, syste
         return {}
     questions = _questions_by_id(set)
     for (_, id), receipt in findings.results_on(system, set).items():
-        events = _readable_events(traces / trace_name(id))
+        events = readable_events(traces / trace_name(id))
         if id in questions and (receipt.error or any(isinstance(event, Answered) for event in events)):
             found[id] = find_loss(questions[id], events, receipt)
     return found
@@ -192,11 +191,3 @@ def _is_consistent(stage: str, receipt: QuestionResult) -> bool:
 @cache
 def _questions_by_id(set: str) -> Mapping[str, Question]:
     return {question.id: question for question in BUNDLED_SETS[set]().questions}
-
-
-def _readable_events(path: Path) -> Sequence[Event]:
-    """Read the events of a trace, or none if it is damaged or missing."""
-    try:
-        return read_events(path)
-    except TraceError:
-        return ()

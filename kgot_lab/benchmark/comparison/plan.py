@@ -119,8 +119,7 @@ def drawn_samples() -> dict[str, QuestionSet]:
 
 def check_sets(only: Sequence[str], sets: Mapping[str, QuestionSet]) -> None:
     """Raise UnknownName for a set there is not."""
-    for name in only:
-        require_known("question set", name, sets)
+    require_known("question set", sets, *only)
 
 
 def develop_samples() -> dict[str, QuestionSet]:

@@ -104,7 +104,7 @@ ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
 def check_systems(only: Iterable[str], systems: Mapping[str, AnswerSystem] = ANSWER_SYSTEMS) -> None:
     """Raise UnknownName for a system there is not, BadInput for one whose preset this version does not have."""
     for name in only:
-        require_known("system", name, systems)
+        require_known("system", systems, name)
         if not systems[name].has_preset:
             lacking = f"this version has no preset {systems[name].preset!r}, so {name} cannot answer"
             raise BadInput(f"{lacking}; it has {', '.join(PRESETS)}")

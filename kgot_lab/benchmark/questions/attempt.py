@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.benchmark.questions.question import Question
-from kgot_lab.errors import BadInput, BadReply, ToolFailed, TraceError, UnknownName
+from kgot_lab.errors import BadInput, BadReply, ToolFailed, TraceError, require_known
 from kgot_lab.evaluation.grading import grading_prompt, parse_grade
 from kgot_lab.llm.structured import compact_schema, parse
 from kgot_lab.loop import prompts
 from kgot_lab.loop.answer_check import MAX_CITED, select_evidence
 from kgot_lab.loop.controller import think
-from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned
+from kgot_lab.loop.events import Answered, Asked, Event, Role, Started, ToolCall, ToolReturned
 from kgot_lab.loop.evidence import judge_answer
 from kgot_lab.loop.limits import REFERENCE, Limits
 from kgot_lab.loop.modes.paths.mentions import GraphSentence
@@ -137,7 +137,9 @@ def _request_reply(llm: LLM, prompt: Prompt, role: str) -> Steps[Reply]:
     """Call the model, record the call as an event, and return the reply."""
     reply = llm(prompt)
     usage, logprob = reply.usage, reply.logprob
-    yield Asked(role=role, model=llm.name, prompt=prompt, reply=reply.text, usage=usage, logprob=logprob)
+    yield Asked(
+        role=Role(role), model=llm.name, prompt=prompt, reply=reply.text, usage=usage, logprob=logprob
+    )
     return reply
 
 
@@ -165,8 +167,7 @@ class Equipment:
 
 def check_question_system(name: str) -> None:
     """Raise UnknownName for a system there is not."""
-    if name not in QUESTION_SYSTEMS:
-        raise UnknownName("system", name, QUESTION_SYSTEMS)
+    require_known("system", QUESTION_SYSTEMS, name)
 
 
 def run_question(question: Question, system: str, equipment: Equipment, path: Path) -> Steps[None]:

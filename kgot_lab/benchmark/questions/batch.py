@@ -192,7 +192,7 @@ class QuestionRun:
         seen: list[Event] = []
         receipt = score_answer(question, "", self.questions.scored_by)
         problem: Exception | None = None
-        stored_events = _stored_events(path)
+        stored_events = readable_events(path)
         before = Usage.total(event.usage for event in stored_events if isinstance(event, Asked)).seconds
         began = time.perf_counter()
         try:
@@ -222,7 +222,7 @@ class QuestionRun:
             seconds = earlier.seconds if earlier else None
         if not self.equipment.clocked:
             seconds = Usage.total(event.usage for event in seen if isinstance(event, Asked)).seconds
-        receipt = add_costs(receipt, seen or _stored_events(path), seconds)
+        receipt = add_costs(receipt, seen or readable_events(path), seconds)
         if self.system != "loop":  # it has no graph and no steps
             receipt = replace(receipt, out_of_steps=None, steps=None)
         return withhold_answer(receipt) if self.questions.private else receipt, problem
@@ -255,7 +255,8 @@ def _is_model_failure(error: Exception | None) -> bool:
     return isinstance(error, LLMError) and not isinstance(error, BadReply | ReplayMiss)
 
 
-def _stored_events(path: Path) -> tuple[Event, ...]:
+def readable_events(path: Path) -> tuple[Event, ...]:
+    """Read the events of a trace, or none if it is damaged or missing."""
     try:
         return read_events(path)
     except LabError:
@@ -264,7 +265,7 @@ def _stored_events(path: Path) -> tuple[Event, ...]:
 
 def load_traces(folder: Path) -> dict[str, tuple[Event, ...]]:
     """Read the events of every answer and grading trace of a run, by file name, without damaged ones."""
-    return {f"{path.parent.name}/{path.stem}": _stored_events(path) for path in trace_files(folder)}
+    return {f"{path.parent.name}/{path.stem}": readable_events(path) for path in trace_files(folder)}
 
 
 def trace_files(folder: Path) -> list[Path]:

@@ -60,7 +60,7 @@ def twowiki() -> QuestionSet:
     `locked` the held-out test split of 150 questions, and `test` holds the others like them: none of their
     gold passages is gold for any of the first 101 questions, which other experiments have used.
     """
-    passages = _passages(_TWOWIKI_PASSAGES)
+    passages = packed_passages(_TWOWIKI_PASSAGES)
     gold: dict[str, list[str]] = {}
     for question, document, _ in read_judgements(f"{_TWOWIKI}/qrels.tsv"):
         gold.setdefault(question, []).append(document)
@@ -117,7 +117,7 @@ def read_judgements(path: str) -> Iterator[tuple[str, str, int]]:
         yield query, document, int(grade)
 
 
-def _passages(folder: str) -> dict[str, Document]:
+def packed_passages(folder: str) -> dict[str, Document]:
     """Return the passages of a folder by their ids in its files.
 
     Each gets an id that does not follow the order of the questions.
@@ -137,7 +137,7 @@ def _by_id(documents: Iterable[Document]) -> list[Document]:
 
 
 def _hop_set(name: str, folder: str, *parts: str) -> QuestionSet:
-    passages, rows = _passages(folder), list(read_packed_rows(folder, "queries.jsonl.gz"))
+    passages, rows = packed_passages(folder), list(read_packed_rows(folder, "queries.jsonl.gz"))
     groups = connected_components({row["_id"]: musique_steps(row["_id"]) for row in rows})
     questions = [_hop_question(row, passages, groups[row["_id"]]) for row in rows]
     return QuestionSet(_by_id(passages.values()), questions, name, parts=read_split(folder, *parts))
@@ -186,11 +186,11 @@ def hotpotqa() -> QuestionSet:
     relevant ones when ties are broken by id. Exact duplicates are dropped.
     """
     rows = {row["_id"]: row for row in read_packed_rows(_HOTPOTQA, "corpus.jsonl.gz")}
-    ids = {old: content_id(row["title"], row["text"]) for old, row in rows.items()}
-    documents = {ids[old]: Document(ids[old], row["text"], row["title"]) for old, row in rows.items()}
-    questions = [_hotpot_question(row, rows, ids) for row in read_packed_rows(_HOTPOTQA, "queries.jsonl.gz")]
-    passages = [documents[id] for id in sorted(documents)]
-    return QuestionSet(passages, questions, "hotpotqa", parts=hotpotqa_split())
+    passages = packed_passages(_HOTPOTQA)
+    asked = read_packed_rows(_HOTPOTQA, "queries.jsonl.gz")
+    questions = [_hotpot_question(row, rows, passages) for row in asked]
+    documents = {document.id: document for document in passages.values()}
+    return QuestionSet(_by_id(documents.values()), questions, "hotpotqa", parts=hotpotqa_split())
 
 
 def hotpotqa_split() -> dict[str, tuple[str, ...]]:
@@ -208,9 +208,9 @@ def demo_questions() -> list[Question]:
     return [by_id[develop[number]] for number in (1, 7, 4)]
 
 
-def _hotpot_question(row: Json, rows: dict[str, Json], ids: dict[str, str]) -> Question:
+def _hotpot_question(row: Json, rows: dict[str, Json], passages: dict[str, Document]) -> Question:
     support = row["supporting_facts"]
-    gold = tuple(sorted({ids[document] for document, _ in support}))
+    gold = tuple(sorted({passages[document].id for document, _ in support}))
     facts = tuple(rows[document]["sentences"][number].strip() for document, number in support)
     return Question(row["_id"], row["text"], row["answer"], row["type"], row["level"], gold, facts)
 
@@ -406,7 +406,7 @@ class Selection:
         Raises UnknownName for an unknown part or level, and BadInput if nothing is left.
         """
         parts, chosen = questions.parts or {}, questions.questions
-        require_known("part", self.part or "all", ["all", *parts])
+        require_known("part", ["all", *parts], self.part or "all")
         if self.part in parts:
             chosen = [question for question in chosen if question.id in set(parts[self.part])]
         elif not self.part:

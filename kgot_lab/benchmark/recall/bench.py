@@ -198,9 +198,8 @@ def write_plan(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, obje
     folder holds another plan.
     """
     for known in systems.values():
-        require_known("baseline", plan.baseline, known)
-        if plan.expected:
-            require_known("system expected best", plan.expected, known)
+        require_known("baseline", known, plan.baseline)
+        require_known("system expected best", known, *filter(None, (plan.expected,)))
     plan.write_down(folder / PLAN)
 
 
@@ -234,9 +233,8 @@ def run_benchmark(
     """
     opened = _open_datasets(names, develop)
     known = {name: list(systems(dataset, embedder)) for name, dataset in opened.items()}
-    systems_known = dict.fromkeys(system for own in known.values() for system in own)
-    for name in only:
-        require_known("system of these data", name, systems_known)
+    every_name = dict.fromkeys(system for own in known.values() for system in own)
+    require_known("system of these data", every_name, *only)
     plan = plan or load_plan(folder, DEFAULT_PLAN)
     chosen = {*only, plan.baseline}
     wanted = {name: [each for each in own if not only or each in chosen] for name, own in known.items()}

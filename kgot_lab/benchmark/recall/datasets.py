@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA_EDGE
-from kgot_lab.benchmark.questions.sets import read_judgements, read_packed_rows, read_split
+from kgot_lab.benchmark.questions.sets import packed_passages, read_judgements, read_packed_rows, read_split
 from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 from kgot_lab.evaluation.dataset import (
     Dataset,
@@ -278,10 +278,9 @@ def _read_dataset(
     `locked` is the key of the test split in its split.json.
     """
     passages = passages or folder
-    rows = {row["_id"]: row for row in read_packed_rows(passages, "corpus.jsonl.gz")}
-    ids = _content_ids(passages)
-    found = (Document(ids[old], row["text"], row["title"]) for old, row in rows.items())
-    documents = sorted(found, key=lambda document: document.id)
+    found = packed_passages(passages)
+    ids = {old: document.id for old, document in found.items()}
+    documents = sorted(found.values(), key=lambda document: document.id)
     questions = list(read_packed_rows(folder, "queries.jsonl.gz"))
     triples: dict[str, tuple[Triple, ...]] = {}
     if folder == "musique-train-100":
@@ -307,8 +306,7 @@ def _content_ids(folder: str) -> dict[str, str]:
 
     The files number passages in the order of the questions, which would favour the relevant ones in ties.
     """
-    rows = read_packed_rows(folder, "corpus.jsonl.gz")
-    return {row["_id"]: content_id(row["title"], row["text"]) for row in rows}
+    return {old: document.id for old, document in packed_passages(folder).items()}
 
 
 def _delta_edges(folder: str) -> tuple[Edge, ...]:

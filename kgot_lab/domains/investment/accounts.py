@@ -17,7 +17,7 @@ from typing import Literal, get_args
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.investment.view import MAX_ID_LENGTH, storable_text, symbol_key
-from kgot_lab.errors import BadInput, UnknownName, require
+from kgot_lab.errors import BadInput, require, require_known
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import TableBacked, TableStorage
@@ -119,8 +119,7 @@ class Accounts(TableBacked):
         """Create or replace the profile of a user, who keeps the first owner key."""
         user = _check_user(user)
         require(horizon, str, "a horizon is a text")
-        if risk_tolerance not in get_args(RiskTolerance):
-            raise UnknownName("risk tolerance", str(risk_tolerance), get_args(RiskTolerance))
+        require_known("risk tolerance", get_args(RiskTolerance), risk_tolerance)
         try:
             serialized = {
                 "goals": json.dumps(list(goals), allow_nan=False),

@@ -308,7 +308,8 @@ class InvestmentView:
             return candidates[0]
         if not candidates:
             raise BadInput(f"nothing that is live has {what}; see how it is spelt, or write its node first")
-        names = " and ".join(_name_and_id(candidate.node) for candidate in candidates)
+        nodes = (candidate.node for candidate in candidates)
+        names = " and ".join(f"{display_name(node)} ({short_repr(node.id)})" for node in nodes)
         raise BadInput(f"{what} is shared by {names}: {advice}")
 
     def _nodes(self, statement: str, **values: Any) -> tuple[DatedNode, ...]:
@@ -319,7 +320,3 @@ class InvestmentView:
         order = "ORDER BY e.source, e.type, e.target, e.owner"
         rows = self.storage.rows(f"{statement} {order}", {"owner": self.owner, "at": self.at} | values)
         return tuple(map(edge_from_row, rows))
-
-
-def _name_and_id(node: Node) -> str:
-    return f"{display_name(node)} ({short_repr(node.id)})"

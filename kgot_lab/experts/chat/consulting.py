@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.experts.chat.citations import CITATION_PATTERN, CitableNode
 from kgot_lab.experts.error_messages import log
 from kgot_lab.experts.federation.delegation import DelegatedAnswer, Federation, delegate_to_all, join_answers
@@ -114,8 +114,7 @@ def require_known_peers(names: Sequence[str], consultants: Consultants | None) -
     """Raise UnknownName if an expert of an unknown peer is named."""
     for peer, _ in map(split_remote_name, names):
         known_peers = [] if consultants is None else [peer.name for peer in consultants.federation.peers]
-        if peer not in known_peers:
-            raise UnknownName("peer", peer, known_peers)
+        require_known("peer", known_peers, peer)
 
 
 class UncoveredWords(NamedTuple):

@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.experts.chat.citations import NO_SOURCE, NOT_KNOWN, CitableNode, sentences_schema
 from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
@@ -86,9 +86,7 @@ def read_playbook(path: Path) -> Playbook:
     if not names or not all(isinstance(name, str) for name in names):
         raise BadInput(f"the head of {path.name} has no name and title")
     words, intents = (_string_list(header, field, path) for field in ("words", "intents"))
-    for intent in intents:
-        if intent not in INTENTS:
-            raise UnknownName(f"intent in the head of {path.name}", intent, INTENTS)
+    require_known(f"intent in the head of {path.name}", INTENTS, *intents)
     sections = [part.partition("\n") for part in f"\n{body}".split("\n## ")[1:]]
     if not sections or not words:
         raise BadInput(f"{path.name} has no {'words' if sections else 'sections that begin with ##'}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
 
-from kgot_lab.errors import BadInput, NotInstalled, RefusedEnvelope
+from kgot_lab.errors import BadInput, RefusedEnvelope, needs_extra
 from kgot_lab.memory.claims.claim import from_micros
 
 # The key of an instance: an Ed25519 pair (RFC 8032) in a file that only its owner can read.
@@ -169,10 +169,8 @@ def _serialization() -> Any:
 
 
 def _cryptography(name: str) -> Any:
-    try:
+    with needs_extra("serve", "cryptography"):
         return import_module(f"cryptography.hazmat.primitives.{name}")
-    except ImportError:
-        raise NotInstalled("serve", "cryptography") from None
 
 
 MAX_ENVELOPE_BYTES = 2_000_000  # bytes

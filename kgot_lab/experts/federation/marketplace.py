@@ -23,7 +23,14 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
 
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, ToolFailed, UnknownName, require
+from kgot_lab.errors import (
+    BadInput,
+    StoreDamaged,
+    StoreUnavailable,
+    ToolFailed,
+    require,
+    require_known,
+)
 from kgot_lab.experts.federation.delegation import (
     CAPABILITIES_PATH,
     Federation,
@@ -215,8 +222,7 @@ def fetch_from_marketplace(location: Path | str, name: str, *, timeout: float = 
     message), and what `list_marketplace` raises.
     """
     experts = {each.name: each for each in list_marketplace(location, timeout=timeout)}
-    if name not in experts:
-        raise UnknownName("expert of the marketplace", name, experts)
+    require_known("expert of the marketplace", experts, name)
     data = _read_file(location, experts[name].file, MAX_EXPERT_BYTES, timeout)
     if not hmac.compare_digest(hashlib.sha256(data).hexdigest(), experts[name].sha256):
         raise StoreDamaged(HASH_MISMATCH)

@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 from kgot_lab.errors import (
     BadInput,
     ToolFailed,
-    UnknownName,
     require,
     require_amount,
     require_count,
+    require_known,
     short_repr,
 )
 from kgot_lab.experts.federation.envelope import (
@@ -229,8 +229,7 @@ class Peers:
 
         Raises UnknownName if there is none.
         """
-        if name not in self._named:
-            raise UnknownName("peer", name, self._named)
+        require_known("peer", self._named, name)
         return self._named[name]
 
     def with_key(self, public: str) -> Peer | None:

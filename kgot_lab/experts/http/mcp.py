@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from kgot_lab import __version__
-from kgot_lab.errors import LabError, NotInstalled
+from kgot_lab.errors import LabError, needs_extra
 from kgot_lab.experts.error_messages import failure_message
 from kgot_lab.experts.http.responses import StreamLimiter, describe_error
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.results import search_context
+from kgot_lab.kgos.query.mcp_server import tool_errors
 from kgot_lab.text.cleaning import fence_text
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
 
 _MAX_CHATS, _TIME_LIMIT = 8, 600.0  # chats of a local assistant at once, and the time limit of one in seconds
-_Result = TypeVar("_Result")
 _Expert = Annotated[str, Field(description="the id of an expert; `list_experts` tells which there are")]
 
 
@@ -59,11 +59,8 @@ def expert_tools(
     `owner` returns the owner of the conversations, and `limiter` limits how many answers run at once. Raises
     NotInstalled without the `mcp` package.
     """
-    try:
+    with needs_extra("serve", "the Model Context Protocol"):
         from mcp.server import MCPServer
-    except ImportError:
-        raise NotInstalled("serve", "the Model Context Protocol") from None
-    from mcp.server.mcpserver.exceptions import ToolError
     from mcp.types import ToolAnnotations
 
     streams = limiter or StreamLimiter(_MAX_CHATS, _TIME_LIMIT)
@@ -92,12 +89,10 @@ def expert_tools(
 
         A citation of something that was not in its prompt is marked.
         """
-        try:
+        with tool_errors(Exception, _error_text):
             ask = partial(service.ask, expert, owner(), question, conversation_id=conversation or None)
             turn, stream = await streams.start_turn(ask)
             text, sources, done = await stream.collect()
-        except Exception as error:
-            raise ToolError(_error_text(error)) from None
         return ExpertAnswer(
             answer=text,
             citations=[f"{node.graph}:{node.id}" for node in done.cited],
@@ -112,15 +107,12 @@ def expert_tools(
     @server.tool(annotations=read_only)
     def search_expert(expert: _Expert, query: Annotated[str, Field(description="what is looked for")]) -> str:
         """Search the graphs of an expert, and return what they hold as text, without asking a model."""
-
-        def search() -> str:
+        with tool_errors(Exception, _error_text):
             config = service.expert(expert).config
             known = service.graphs.expert_graphs(config)
             settings = config.search_config()
             found = intent_search(known.asked, query, config=settings, embedder=service.embedder)
             return fence_text(search_context(found), f"the graphs of {expert}")
-
-        return _with_mcp_errors(search)
 
     @server.tool(annotations=read_only)
     def why(
@@ -133,26 +125,14 @@ def expert_tools(
         Returns its intent, the searches and expansion, scores by retriever, and what was in the prompt, cited
         and cut.
         """
-
-        def metadata() -> dict[str, Any]:
+        with tool_errors(Exception, _error_text):
             messages = service.conversation(conversation, expert, owner())[1]
             answers = [each for each in messages if each.role == "assistant" and message in ("", each.id)]
             return dict(answers[-1].metadata) if answers else {}
 
-        return _with_mcp_errors(metadata)
-
     return server
 
 
-def _with_mcp_errors(make: Callable[[], _Result]) -> _Result:
-    """Call a function and turn its error into a ToolError with the same message as in the other protocols."""
-    from mcp.server.mcpserver.exceptions import ToolError
-
-    try:
-        return make()
-    except Exception as error:
-        raise ToolError(_error_text(error)) from None
-
-
 def _error_text(error: Exception) -> str:
+    """Return the message of an error, the same as in the other protocols."""
     return describe_error(error)[2] if isinstance(error, LabError) else failure_message(error)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Literal
+from typing import Literal, TypeVar
 
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.experts.learning.ledger import GraphProposal, PropertyToChange
@@ -42,18 +42,25 @@ def find_named_nodes(graph: PropertyGraph, text: str) -> tuple[int, ...]:
 
     Of overlapping names the longest counts.
     """
-    names, words = _rows_by_name(graph), name_units(text)
-    longest = max((len(name) for name in names), default=0)
-    found: dict[int, None] = {}
+    found = _longest_matches(_rows_by_name(graph), name_units(text))
+    return tuple(dict.fromkeys(row for _, rows in found for row in rows))
+
+
+_Found = TypeVar("_Found")
+
+
+def _longest_matches(
+    known: Mapping[tuple[str, ...], _Found], words: tuple[str, ...]
+) -> Iterator[tuple[frozenset[int], _Found]]:
+    """Yield what is known of the phrases of a text, each with its positions; of overlapping ones the longest."""
+    longest = max(map(len, known), default=0)
     start = 0
     while start < len(words):
-        for length in range(min(longest, len(words) - start), 0, -1):
-            if rows := names.get(words[start : start + length]):
-                found.update(dict.fromkeys(rows))
-                start += length - 1
-                break
-        start += 1
-    return tuple(found)
+        lengths = range(min(longest, len(words) - start), 0, -1)
+        length = next((n for n in lengths if words[start : start + n] in known), 0)
+        if length:
+            yield frozenset(range(start, start + length)), known[words[start : start + length]]
+        start += length or 1
 
 
 def _rows_by_name(graph: PropertyGraph) -> dict[tuple[str, ...], list[int]]:
@@ -121,7 +128,6 @@ def _ends_by_stems() -> dict[tuple[str, ...], set[tuple[str, DimensionEnd]]]:
 
 
 _ENDS_BY_STEMS = _ends_by_stems()
-_MAX_PHRASE_LENGTH = max(map(len, _ENDS_BY_STEMS))
 
 
 @dataclass(frozen=True)
@@ -146,7 +152,7 @@ def extract_statements(
         stems = text_stems(sentence)
         if sentence.rstrip().endswith("?") or not _UNSURE.isdisjoint(text_stems(_MONTH.sub("", sentence))):
             continue
-        phrases = list(_find_phrases(stems))
+        phrases = list(_longest_matches(_ENDS_BY_STEMS, stems))
         named = find_named_nodes(graph, sentence)
         names = {row: _name_positions(text_stems(node_names[row]), stems) for row in named}
         # a name such as "public data" may overlap such a phrase
@@ -165,27 +171,6 @@ def extract_statements(
             if (dimension, _opposite_end(end)) not in ends:
                 statements.append(DimensionEvidence(node, dimension, end, by, sentence.strip(), message, at))
     return tuple(statements)
-
-
-def _find_phrases(stems: tuple[str, ...]) -> Iterator[tuple[frozenset[int], set[tuple[str, DimensionEnd]]]]:
-    """Yield the phrases for ends of dimensions in a sentence: their positions, and the ends.
-
-    Of overlapping phrases the longest counts.
-    """
-    position = 0
-    while position < len(stems):
-        length = next(
-            (
-                n
-                for n in range(min(_MAX_PHRASE_LENGTH, len(stems) - position), 0, -1)
-                if stems[position : position + n] in _ENDS_BY_STEMS
-            ),
-            0,
-        )
-        if length:
-            phrase = stems[position : position + length]
-            yield frozenset(range(position, position + length)), _ENDS_BY_STEMS[phrase]
-        position += length or 1
 
 
 def _name_positions(name: tuple[str, ...], stems: tuple[str, ...]) -> frozenset[int]:

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, UnknownName, require_count, short_repr
+from kgot_lab.errors import BadInput, require_count, require_known, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.editing import CURATED_PROPERTY, Editor
 from kgot_lab.kgos.schemas.check import Fault
@@ -385,8 +385,7 @@ class ProposalLedger(TableBacked):
         Call it within `storage.changing()`.
         """
         standings = {"accept": "accepted", "reject": "rejected", "undo": "queued"}
-        if action not in standings:
-            raise UnknownName("decision", action, standings)
+        require_known("decision", standings, action)
         ((last,),) = self.storage.rows(SELECT_LAST_NUMBER)
         diff, after = (Diff(), "") if change is None else (change.diff, change.after.digest)
         decision = {"number": int(last) + 1, "proposal": id, "action": action, "undoes": undoes}

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgot_lab.errors import BadInput, UnknownName, require, require_amount, require_count
+from kgot_lab.errors import BadInput, require, require_amount, require_count, require_known
 
 # The variant of a conversation, assigned by a hash, so that no list must be stored.
 
@@ -151,8 +151,7 @@ def find_measure(name: str) -> TrialMeasure:
 
     Raises UnknownName if there is none.
     """
-    if name not in TRIAL_MEASURES:
-        raise UnknownName("measure of a trial", name, TRIAL_MEASURES)
+    require_known("measure of a trial", TRIAL_MEASURES, name)
     return TRIAL_MEASURES[name]
 
 

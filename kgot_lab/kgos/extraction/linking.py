@@ -4,17 +4,16 @@ one edge.
 
 from __future__ import annotations
 
-import gc
 import posixpath
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.processes import without_garbage_collection
 from kgot_lab.kgos.extraction.facts import (
     PACKAGE,
     SCRIPT_ENDINGS,
@@ -51,7 +50,7 @@ def link_facts(files: Sequence[FileFacts], names: ModuleNames, root: str) -> Lin
     builder.add_folders()
     program = Program.of(files, names)
     analysis = PointsTo(program)
-    with _without_garbage_collection():
+    with without_garbage_collection():
         analysis.solve()
     builder.add_imports(names)
     builder.add_script_edges()
@@ -59,21 +58,6 @@ def link_facts(files: Sequence[FileFacts], names: ModuleNames, root: str) -> Lin
     builder.add_calls(analysis)
     builder.add_mentions()
     return LinkedGraph(builder.build(), analysis.sites, analysis.resolved)
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Disable the cyclic garbage collector within a block.
-
-    Millions of small sets are created and stay alive, and scanning them takes long.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 class _GraphBuilder:
@@ -122,12 +106,9 @@ class _GraphBuilder:
         if source == target:
             return
         about = self.edges.setdefault((source, type, target), defaultdict(set))
-        if line:
-            about["lines"].add(line)
-        if name:
-            about["names"].add(name)
-        if quote:
-            about["said"].add(quote)
+        for kind, value in (("lines", line), ("names", name), ("said", quote)):
+            if value:
+                about[kind].add(value)
 
     # --- folders ---
 

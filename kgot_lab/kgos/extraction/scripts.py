@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
-from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.errors import BadInput, needs_extra
 from kgot_lab.kgos.extraction.facts import PACKAGE, Definition, FileFacts, Reference
 
 _FUNCTIONS = tuple(
@@ -52,12 +52,10 @@ def script_facts(text: str, path: str) -> FileFacts:
 
 @cache
 def _parser(ending: str) -> Any:
-    try:
+    with needs_extra("code", "the grammars of JavaScript and TypeScript"):
         import tree_sitter_javascript
         import tree_sitter_typescript
         from tree_sitter import Language, Parser
-    except ImportError:
-        raise NotInstalled("code", "the grammars of JavaScript and TypeScript") from None
     if ending == ".tsx":
         return Parser(Language(tree_sitter_typescript.language_tsx()))
     if ending in (".ts", ".mts", ".cts"):

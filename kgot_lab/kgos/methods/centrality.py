@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from kgot_lab.errors import UnknownName, require_count
+from kgot_lab.errors import require_count, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints, build_csr
 from kgot_lab.kgos.methods.formatting import TableFound
@@ -167,15 +167,12 @@ def critical_components(
     only nodes of these types are listed. Without it, all are, except packages that are not among the files of
     a folder. Raises UnknownName and BadInput.
     """
-    if metric not in METRICS:
-        raise UnknownName("measure", str(metric), METRICS)
+    require_known("measure", METRICS, metric)
     require_count(top_k, 1, "top_k")
     require_count(samples, 1, "samples")
     index = graph_index(graph)
     size = len(graph)
-    for type in types:
-        if type not in index.rows_by_label:
-            raise UnknownName("node type", type, index.rows_by_label)
+    require_known("node type", index.rows_by_label, *types)
     sources, targets = distinct_edge_pairs(graph)
     ends = [(sources.astype(np.int64), targets), (targets.astype(np.int64), sources)]
     near = np.unique(np.concatenate([one * max(1, size) + other for one, other in ends]))

@@ -43,9 +43,6 @@ class NodesWithin(MethodResult):
     def title(self) -> str:
         return f"{' and '.join(self.filters)}: {format_count(self.total, 'node')}"
 
-    def rows(self) -> Sequence[tuple[Any, ...]]:
-        return self.nodes
-
 
 def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20) -> NodesWithin:
     """Return the nodes within all bounds, such as {"pricing_tier": {"max": 0.3}}.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from kgot_lab.errors import NotInstalled
+from kgot_lab.errors import needs_extra
 from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
 from kgot_lab.text.cleaning import format_count, printable_line
 
@@ -34,6 +34,7 @@ class MethodResult:
     """
 
     COLUMNS: ClassVar[tuple[str, ...]]
+    nodes: tuple[Any, ...]
     why: tuple[str, ...]
 
     @property
@@ -42,8 +43,8 @@ class MethodResult:
         raise NotImplementedError
 
     def rows(self) -> Sequence[tuple[Any, ...]]:
-        """Return the answer as rows, with one value for each of COLUMNS."""
-        raise NotImplementedError
+        """Return the answer as rows, with one value for each of COLUMNS: its nodes, unless the answer is another."""
+        return self.nodes
 
     @property
     def ids(self) -> list[str]:
@@ -58,10 +59,8 @@ class MethodResult:
 
         Raises NotInstalled if pandas is missing.
         """
-        try:
+        with needs_extra("lab", "pandas"):
             import pandas as pd
-        except ImportError:
-            raise NotInstalled("lab", "pandas") from None
         return pd.DataFrame(list(self.rows()), columns=list(self.COLUMNS))
 
     def __repr__(self) -> str:
@@ -101,9 +100,6 @@ class NodesFound(MethodResult):
     def scores(self) -> dict[str, float]:
         """The score of each node found, by id."""
         return {node.id: node.score for node in self.nodes}
-
-    def rows(self) -> Sequence[NodeHit]:
-        return self.nodes
 
 
 def _format_value(value: object) -> str:

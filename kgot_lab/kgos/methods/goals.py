@@ -50,11 +50,11 @@ def want_to(
     boosts, first = index.links.boosts(seeds, _edge_type_weights(index, boost_types))
     weights = WEIGHT_PRESETS["goal-oriented"]
     scores = (weights.text * texts + weights.graph * boosts) / (weights.text + weights.graph)
-    rows = np.flatnonzero(scores)
-    order = rows[np.lexsort((index.name_order[rows], -scores[rows]))][:k]
+    ranked = index.rows_by_score(scores)
+    order = ranked[:k]
     reasons = (_format_reason(index, row, texts, first) for row in order.tolist())
     nodes = index.hits(order.tolist(), scores[order].tolist(), reasons)
-    why = tuple(_explain_ranking(index, goal, len(found), boost_types, len(rows) - k))
+    why = tuple(_explain_ranking(index, goal, len(found), boost_types, len(ranked) - k))
     return NodesFound(f"want to {goal!r}", nodes, why)
 
 

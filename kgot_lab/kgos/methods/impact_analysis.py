@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from kgot_lab.errors import UnknownName, require, require_count
+from kgot_lab.errors import UnknownName, require, require_count, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult
@@ -87,9 +87,6 @@ class Impact(MethodResult):
         total = format_count(self.total_impacted, "node")
         return f"impact of {self.node} ({self.direction}): {total}{levels}"
 
-    def rows(self) -> Sequence[Impacted]:
-        return self.nodes
-
 
 def impact_analysis(
     graph: PropertyGraph,
@@ -119,8 +116,7 @@ def impact_analysis(
         ("direction", direction, tuple(_DIRECTION_WEIGHTS)),
         ("way to follow edges", follow, ("arrows", "dependants")),
     ):
-        if value not in known:
-            raise UnknownName(name, str(value), known)
+        require_known(name, known, value)
     require_count(max_depth, 1, "max_depth")
     index = graph_index(graph)
     type_weights = _followed_edge_weights(index, direction, follow)

@@ -227,6 +227,11 @@ class GraphIndex(NodeTexts):
         order[sorted(range(len(self.graph)), key=self.graph.ids.__getitem__)] = np.arange(len(self.graph))
         return order
 
+    def rows_by_score(self, scores: Reals) -> StepIndices:
+        """Return the rows of the nodes with a score, from best to worst, ties in the order of ids."""
+        rows = np.flatnonzero(scores)
+        return rows[np.lexsort((self.name_order[rows], -scores[rows]))]
+
     @cached_property
     def rows_by_label(self) -> dict[str, Ints]:
         """The rows of the nodes with each label."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from kgot_lab.errors import UnknownName, require, require_amount, require_count
+from kgot_lab.errors import require, require_amount, require_count, require_known
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.schemas.dimensions import Bounds
 
@@ -251,7 +251,6 @@ def _explain_intents(
 def _validate_boosts(boosts: Mapping[str, float]) -> Mapping[str, float]:
     require(boosts, Mapping, "boosts are a dictionary of numbers by intent")
     for name, value in boosts.items():
-        if name not in INTENTS:
-            raise UnknownName("intent", str(name), INTENTS)
+        require_known("intent", INTENTS, name)
         require_amount(value, f"the boost of {name}")
     return boosts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,8 +76,7 @@ def edge_type_boost(
     absent = index.absent_types(boost_types)
     weights = index.edge_type_weights(boost_types, along=outgoing, against=incoming)
     boosts, first = index.links.boosts(rows, weights)
-    found = np.flatnonzero(boosts)
-    order = found[np.lexsort((index.name_order[found], -boosts[found]))]
+    order = index.rows_by_score(boosts)
     nodes = index.hits(order.tolist(), boosts[order].tolist(), index.format_steps(first[order].tolist()))
     along = "any type" if boost_types is None else ", ".join(sorted(boost_types))
     why = [f"edges followed: {along}; outgoing +{outgoing:g}, incoming +{incoming:g}, divided by the largest"]
@@ -119,9 +118,6 @@ class SimilarNodes(MethodResult):
     def title(self) -> str:
         return f"similar to {self.node}: {format_count(len(self.nodes), 'node')}"
 
-    def rows(self) -> Sequence[SimilarNode]:
-        return self.nodes
-
 
 def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:
     """Rank the nodes most like a node by .70 * Jaccard + .20 * same type + .10 * name overlap.
@@ -137,15 +133,14 @@ def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:
     jaccard, types, names = _neighbour_jaccard(index, row), _type_match(index, row), _name_overlap(index, row)
     scores = _JACCARD_WEIGHT * jaccard + _TYPE_WEIGHT * types + _NAME_WEIGHT * names
     scores[row] = 0.0
-    found = np.flatnonzero(scores)
-    order = found[np.lexsort((index.name_order[found], -scores[found]))]
+    order = index.rows_by_score(scores)
     why = [
         f"score = {_JACCARD_WEIGHT:g} * Jaccard + {_TYPE_WEIGHT:g} * type match + {_NAME_WEIGHT:g} * name overlap"
     ]
-    if not len(found):
+    if not len(order):
         why.append("no other node shares a neighbour, a label or a word of the name with it")
-    elif len(found) > k:
-        why.append(f"{len(found) - k:,} more score above 0, k={k} keeps the best")
+    elif len(order) > k:
+        why.append(f"{len(order) - k:,} more score above 0, k={k} keeps the best")
     selected = order[:k]
     parts = (part[selected].tolist() for part in (scores, jaccard, types, names))
     identities = (map(c.__getitem__, selected.tolist()) for c in (graph.ids, index.names, index.label_texts))

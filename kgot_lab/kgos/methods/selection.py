@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kgot_lab.errors import BadInput, UnknownName, require, require_count
+from kgot_lab.errors import BadInput, require, require_count, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimensions import Filters, select_rows, validate_filters
 from kgot_lab.kgos.methods.formatting import TableFound
@@ -190,9 +190,7 @@ def _format_edge(edge: Edge) -> str:
 def _check_names(what: str, names: Collection[str], known: Collection[str]) -> None:
     if isinstance(names, str):
         raise BadInput(f"a list of names is asked for, not one text: [{names!r}]")
-    for name in names:
-        if name not in known:
-            raise UnknownName(what, name, known)
+    require_known(what, known, *names)
 
 
 def _folded_text(value: object) -> str:

@@ -192,7 +192,7 @@ class Exploration(MethodResult):
     COLUMNS = ("id", "depth", "importance", "neighbours", "hub", "edge types", "from")
 
     @property
-    def nodes(self) -> tuple[Explored, ...]:
+    def nodes(self) -> tuple[Explored, ...]:  # type: ignore[override]
         """The nodes of all levels, the start first."""
         return tuple(node for level in self.levels for node in level)
 
@@ -205,9 +205,6 @@ class Exploration(MethodResult):
     def title(self) -> str:
         levels = "".join(f", {len(ids):,} at depth {depth}" for depth, ids in enumerate(self.levels) if depth)
         return f"around {self.start}: {format_count(len(self.nodes) - 1, 'node')}{levels}"
-
-    def rows(self) -> Sequence[Explored]:
-        return self.nodes
 
 
 def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> Exploration:

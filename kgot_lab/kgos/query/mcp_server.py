@@ -11,13 +11,14 @@ import inspect
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field
 
 from kgot_lab import __version__
-from kgot_lab.errors import LabError, NotInstalled
+from kgot_lab.errors import LabError, needs_extra
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.editing import Edit, Editor
 from kgot_lab.kgos.methods.formatting import MethodResult
@@ -38,17 +39,15 @@ if TYPE_CHECKING:
 _ResultT = TypeVar("_ResultT")
 
 
-def raise_tool_error(make: Callable[[], _ResultT]) -> _ResultT:
-    """Call a function and convert a LabError to a tool error with the same message.
-
-    The message says what would help.
-    """
+@contextmanager
+def tool_errors(of: type[Exception] = LabError, format_error: Callable[[Any], str] = str) -> Iterator[None]:
+    """Convert the errors of a block to tool errors, whose message says what would help."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     try:
-        return make()
-    except LabError as error:
-        raise ToolError(str(error)) from None
+        yield
+    except of as error:
+        raise ToolError(format_error(error)) from None
 
 
 _PROPERTIES_HELP = Field(description="properties, each a JSON value; null takes one away")
@@ -112,7 +111,8 @@ def graph_server(
 
 def _question_tool(question: GraphQuestion, served: _ServedGraph) -> Callable[..., AnswerRows]:
     def ask(**given: Any) -> AnswerRows:
-        return _answer_rows(raise_tool_error(lambda: question.ask(served.graph, **given)))
+        with tool_errors():
+            return _answer_rows(question.ask(served.graph, **given))
 
     parameters = [
         (parameter.name, parameter.type, parameter.help, parameter.default)
@@ -135,10 +135,8 @@ def _with_signature(
 
 
 def _create_server(title: str, instructions: str) -> MCPServer[Any]:
-    try:
+    with needs_extra("serve", "the Model Context Protocol"):
         from mcp.server import MCPServer
-    except ImportError:
-        raise NotInstalled("serve", "the Model Context Protocol") from None
     options: dict[str, Any] = {"title": title, "version": __version__, "instructions": instructions}
     return MCPServer("kgot-lab", log_level="WARNING", **options)
 
@@ -156,9 +154,8 @@ def _context_tool(served: _ServedGraph) -> Callable[..., str]:
         """What the graph says about a query, as text for an answer: nodes, edges and limitations, behind a
         fence.
         """
-        return raise_tool_error(
-            lambda: fence_text(search_context(intent_search(served.graph, query)), f"the graph, for {query}")
-        )
+        with tool_errors():
+            return fence_text(search_context(intent_search(served.graph, query)), f"the graph, for {query}")
 
     return context
 
@@ -242,8 +239,8 @@ _EDIT_LOCK = threading.Lock()
 
 def _apply_edit(make: Callable[[], Edit]) -> ChangeMade:
     # two assistants may ask at once, and a change begins from the graph that the last one left
-    with _EDIT_LOCK:
-        made = raise_tool_error(make)
+    with _EDIT_LOCK, tool_errors():
+        made = make()
     return ChangeMade(said=made.said, broken=list(map(str, made.broken)), mended=list(map(str, made.mended)))
 
 
@@ -275,7 +272,8 @@ def tool_server(tools: Sequence[TextTool], *, name: str, instructions: str = "")
 
 def _text_tool(tool: TextTool) -> Callable[..., str]:
     def ask(**given: str) -> str:
-        return raise_tool_error(lambda: fence_text(tool(**given).text, tool.name))
+        with tool_errors():
+            return fence_text(tool(**given).text, tool.name)
 
     required = [(name, str, about, inspect.Parameter.empty) for name, about in tool.takes.items()]
     optional = [(name, str, help, "") for name, help in tool.may.items()]

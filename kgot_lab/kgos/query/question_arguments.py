@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
-from kgot_lab.errors import BadInput, LabError, UnknownName
+from kgot_lab.errors import BadInput, LabError, UnknownName, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion, Parameter
@@ -48,9 +48,7 @@ def convert_arguments(question: GraphQuestion, arguments: Mapping[str, Any]) -> 
     """
     known = {parameter.name: parameter for parameter in question.parameters}
     values = {name.replace("-", "_"): value for name, value in arguments.items()}
-    for name in values:
-        if name not in known:
-            raise UnknownName(f"argument of {question.name}", name, known)
+    require_known(f"argument of {question.name}", known, *values)
     required = [p.name for p in known.values() if p.default is Inspected.empty]
     if missing := [name for name in required if name not in values]:
         helps = "; ".join(known[name].help for name in missing)

@@ -25,7 +25,7 @@ def changeable_part(event: Event) -> str:
     """Return which part of an event a fork may change: "reply", "text" or "statement", or "" if none."""
     match event:
         case Asked(role=role):
-            return "" if role.startswith("inside ") or event.is_failed else "reply"
+            return "" if role.is_inside or event.is_failed else "reply"
         case ToolReturned():
             return "text"
         case Read(statement=statement) if statement == WHOLE_GRAPH:
@@ -219,7 +219,7 @@ def _count_calls(original: Sequence[Event], forked: Sequence[Event], changed: in
 def _loop_calls(events: Sequence[Event]) -> dict[int, Asked]:
     """Return the calls that the loop itself made, by event index, without those inside tools."""
     events = without_failed_calls(events)
-    return {i: e for i, e in enumerate(events) if isinstance(e, Asked) and not e.role.startswith("inside ")}
+    return {i: e for i, e in enumerate(events) if isinstance(e, Asked) and not e.role.is_inside}
 
 
 def _without_duration(data: dict[str, Json]) -> dict[str, Json]:

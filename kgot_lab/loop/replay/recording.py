@@ -84,7 +84,7 @@ class Recording:
                     graph = Fingerprint(event.graph)
                 case Asked() if event.is_failed:
                     pass  # it was stopped there, and is asked for again
-                case Asked(role=role) if role.startswith("inside "):
+                case Asked() if event.role.is_inside:
                     inside += (event.usage,)
                 case Asked():
                     recording.replies[recording.prompt_key(event.prompt)].append(event.as_reply)

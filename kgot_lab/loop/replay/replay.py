@@ -351,7 +351,7 @@ def without_failed_calls(events: Sequence[Event]) -> tuple[Event, ...]:
 def _stopped_in_tool(recorded: Sequence[Event], number: int, error: LabError) -> bool:
     """Return whether a run was stopped inside a tool, between its model calls and its result."""
     rest = recorded[number:]
-    is_inside = all(isinstance(event, Asked) and event.role.startswith("inside ") for event in rest)
+    is_inside = all(isinstance(event, Asked) and event.role.is_inside for event in rest)
     return isinstance(error, ReplayMiss) and is_inside
 
 
@@ -447,7 +447,7 @@ def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialec
     The replies are used in order, since the store may list the graph in another order.
     """
     loop_calls = (e for e in without_failed_calls(events) if isinstance(e, Asked))
-    replies = deque(call.as_reply for call in loop_calls if not call.role.startswith("inside "))
+    replies = deque(call.as_reply for call in loop_calls if not call.role.is_inside)
     recording = replace(Recording.from_events(events), turns=replies)
     scratch = replace(replay_store(recording, events, scratch_store), spoken=dialect)
     return replay_events(events, recording, scratch)
@@ -566,7 +566,7 @@ def _apply_change(recording: Recording, events: Sequence[Event], at: int, change
     """Put the change into the recording, or return it as an edited statement."""
     event, earlier = events[at], events[:at]
     match event:
-        case Asked() if not event.role.startswith("inside "):
+        case Asked() if not event.role.is_inside:
             key = recording.prompt_key(event.prompt)
             nth = sum(isinstance(e, Asked) and recording.prompt_key(e.prompt) == key for e in earlier)
             # what a person wrote cost no tokens, and no model held it likely

@@ -56,8 +56,7 @@ class CertificateRules:
     missing: Ruling = "withheld"
 
     def __post_init__(self) -> None:
-        for ruling in astuple(self):
-            require_known("ruling", str(ruling), RULINGS)
+        require_known("ruling", RULINGS, *astuple(self))
         if "passes" in (self.missing, self.unsure):
             reason = 'missing and unsure are "hedged" or "withheld"'
             raise BadInput(f"an answer that needs a missing or unsure fact cannot pass: {reason}")

@@ -349,7 +349,7 @@ class Reviewer:
             "reject": lambda: self.ledger.reject(claim, by=self.by),
             "override": lambda: self.ledger.override(claim, confidence=confidence, object=object, by=self.by),
         }
-        require_known("verdict", verdict, decisions)
+        require_known("verdict", decisions, verdict)
         if verdict != "override" and (confidence, object) != (None, None):
             raise BadInput("another confidence or another object is given with override")
         with self.claims.storage.changing():  # so that nobody decides between the check and the decision

@@ -29,6 +29,7 @@ from kgot_lab.stores.cypher.connection import (
     WriteConflict,
     server_message,
 )
+from kgot_lab.stores.sql import touched_keys
 from kgot_lab.types import Diff, Edge, Node
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class DiffApplication:
 
     def _check(self, diff: Diff) -> None:
         """Check the elements that the diff touches by the rules of `MutableGraph.check`."""
-        nodes, edges = _touched_keys(diff)
+        nodes, edges = touched_keys(diff)
         new = {node.id for node in diff.added_nodes}
         ends = {end for identity in edges for end in (identity[0], identity[2])}
         self._element_ids = self._locate(dict.fromkeys(chain(nodes, ends)))
@@ -225,12 +226,6 @@ class DiffApplication:
 
     def _edge_record(self, edge: Edge) -> dict[str, Any]:
         return {**to_stored_edge(edge.key, edge.properties), "_run": self._namespace}
-
-
-def _touched_keys(diff: Diff) -> tuple[list[str], list[Identity]]:
-    nodes = chain(diff.added_nodes, diff.removed_nodes, (before for before, _ in diff.changed_nodes))
-    edges = chain(diff.added_edges, diff.removed_edges, (before for before, _ in diff.changed_edges))
-    return [node.id for node in nodes], [edge.identity for edge in edges]
 
 
 def _batches(rows: list[Any]) -> Iterator[list[Any]]:

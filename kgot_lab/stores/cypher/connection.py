@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kgot_lab.errors import BadInput, LabError, NotInstalled, ServerLost, StoreUnavailable
+from kgot_lab.errors import BadInput, LabError, ServerLost, StoreUnavailable, needs_extra
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, prevent_collection, register_for_forks, watchdog
 from kgot_lab.sandbox.cypher.mapping import backticked
 
@@ -239,10 +239,8 @@ class BoltLink:
 
 
 def _create_driver(uri: str, user: str, password: str) -> Driver:
-    try:
+    with needs_extra("stores", "neo4j"):
         import neo4j
-    except ImportError:
-        raise NotInstalled("stores", "neo4j") from None
     notes = logging.getLogger("neo4j.notifications")
     if not notes.handlers:  # else servers' hints about names that a graph does not have yet go to the screen
         notes.addHandler(logging.NullHandler())

@@ -9,9 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import validate_diff
-from kgot_lab.io.processes import Closing
 from kgot_lab.sandbox import Calculator
 from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores.cypher import apply as cypher_apply
@@ -30,7 +28,7 @@ from kgot_lab.stores.cypher.namespaces import (
     delete_bolt_namespace,
 )
 from kgot_lab.stores.cypher.patterns import NodeLookup
-from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
+from kgot_lab.stores.protocol import GraphSize, Scalar, Schema, UndoableStore
 from kgot_lab.stores.statements import LostStatements, require_search_text, require_statement
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
@@ -48,7 +46,7 @@ _COUNT_EDGES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
 TRANSACTION_ALLOWANCE = 600.0
 
 
-class CypherServer(Closing):
+class CypherServer(UndoableStore):
     """A graph in a namespace of a Bolt server's database.
 
     `kgot_lab.sandbox.cypher.mapping` defines how it is stored. Each of its nodes and edges is marked with the
@@ -198,8 +196,7 @@ class CypherServer(Closing):
         """Return the whole graph in its current state."""
         from kgot_lab.graph import PropertyGraph
 
-        with self._internal_errors():
-            current = dump.read_dump(self._query)
+        current = dump.read_dump(self._query)
         self._lookup.element_ids = current.element_ids()
         edges = (stored.to_edge() for stored in current.edges.values())
         return PropertyGraph.of((stored.to_node() for stored in current.nodes.values()), edges)
@@ -231,13 +228,6 @@ class CypherServer(Closing):
             )
             return application, application.run(diff)
 
-    def undo(self, diff: Diff) -> None:
-        """Undo a diff.
-
-        Raises BadInput if the graph has changed in the same elements since.
-        """
-        self.apply(inverse(diff))
-
     def close(self) -> None:
         """Close the connections.
 
@@ -250,16 +240,14 @@ class CypherServer(Closing):
 
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
-        with self._internal_errors():
-            return self._lookup.schema()
+        return self._lookup.schema()
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """Return a node's incoming and outgoing edges, in the server's order.
 
         Empty if there is no such node.
         """
-        with self._internal_errors():
-            return tuple(self._lookup.incident_edges([id]).get(id, ()))
+        return tuple(self._lookup.incident_edges([id]).get(id, ()))
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first.
@@ -267,34 +255,29 @@ class CypherServer(Closing):
         The server finds the candidates. They are scored here.
         """
         require_search_text(words)
-        with self._internal_errors():
-            return self._lookup.search(words, limit)
+        return self._lookup.search(words, limit)
 
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Return the nodes within some hops, ignoring direction, each with its distance.
 
         Empty if there is no such node.
         """
-        with self._internal_errors():
-            return self._lookup.within(id, hops)
+        return self._lookup.within(id, hops)
 
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
-        with self._internal_errors():
-            return self._lookup.path(source, target, max_edges)
+        return self._lookup.path(source, target, max_edges)
 
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
 
         Runs on the server. For what counts as equal see `lookup.holds_value`.
         """
-        with self._internal_errors():
-            return self._lookup.holds(value)
+        return self._lookup.holds(value)
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """Return the edges whose two ends are both among the given nodes, queried on the server."""
-        with self._internal_errors():
-            return self._lookup.edges_between(ids)
+        return self._lookup.edges_between(ids)
 
     # --- namespaces of a database ---
 
@@ -356,12 +339,12 @@ class CypherServer(Closing):
             raise QueryFailed(statement, f"{problem}, so that no path of any length can be followed")
 
     def _count(self, query: str) -> int:
-        with self._internal_errors():
-            return int(self._query(query, {})[0][0])
+        return int(self._query(query, {})[0][0])
 
     def _query(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
         """Run an internal read query, with the namespace as a parameter, and return its rows."""
-        return self._link.run_query(query, {"run": self.namespace, **parameters})
+        with self._internal_errors():
+            return self._link.run_query(query, {"run": self.namespace, **parameters})
 
     def _transaction_query(self, transaction: Transaction) -> RunQuery:
         return lambda query, p: transaction.run(query, {"run": self.namespace, **p}).values()

@@ -9,10 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import NamedGraph, read_snapshot, use_names_as_ids, write_snapshot
-from kgot_lab.io.files import read_regular_file, utf8_text, write_atomically
+from kgot_lab.io.files import read_file_as, read_regular_file, utf8_text, write_atomically
 from kgot_lab.sandbox.sparql.rdf import PREFIXES
 from kgot_lab.stores.files.graphml import read_graphml, read_graphml_with_notes, write_graphml
 from kgot_lab.stores.files.node_links import read_edge_list, read_json_graph
@@ -30,11 +30,7 @@ def read_turtle(path: Path | str) -> PropertyGraph:
     missing.
     """
     path, ox = Path(path), import_oxigraph()
-    try:
-        data = read_regular_file(path)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read as Turtle: {error}") from None
-    text = utf8_text(data, path)
+    text = utf8_text(read_file_as("Turtle", path), path)
     try:
         quads = ox.parse(input=text, format=ox.RdfFormat.TURTLE, base_iri=f"file:///{quote(path.name)}")
         return graph_from_triples([convert_triple(quad) for quad in quads])
@@ -120,8 +116,7 @@ def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None)
     UnknownName if there is no such format, and BadInput if the format cannot represent the graph.
     """
     form = form or _FORMAT_BY_SUFFIX[_known_suffix(Path(path), _FORMAT_BY_SUFFIX)]
-    if form not in WRITERS:
-        raise UnknownName("form of a graph file", form, WRITERS)
+    require_known("form of a graph file", WRITERS, form)
     WRITERS[form](graph, Path(path))
 
 

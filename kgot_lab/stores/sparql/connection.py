@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, ServerLost, StoreUnavailable
+from kgot_lab.errors import BadInput, QueryFailed, ServerLost, StoreUnavailable, needs_extra
 from kgot_lab.io.http_client import describe_proxy, proxy_options
 from kgot_lab.sandbox.sparql import rdf
 from kgot_lab.sandbox.sparql.statements import format_engine_error
@@ -62,10 +62,8 @@ class SparqlLink:
         /statements below it, as in RDF4J. Raises BadInput if an endpoint is no URL, and NotInstalled if httpx
         is missing.
         """
-        try:
+        with needs_extra("stores", "httpx"):
             import httpx  # a dependency of openai
-        except ImportError:
-            raise NotInstalled("stores", "httpx") from None
         update_url = update_url or _update_url(query_url)
         for url in (query_url, update_url):
             if not url.startswith(("http://", "https://")):

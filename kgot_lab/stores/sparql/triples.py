@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.errors import BadInput, needs_extra
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.sandbox.sparql import rdf
 from kgot_lab.sandbox.worker.values import RefusedValue
@@ -114,10 +114,8 @@ def import_oxigraph() -> ModuleType:
 
     Raises NotInstalled if it is missing.
     """
-    try:
+    with needs_extra("stores", "pyoxigraph"):
         import pyoxigraph
-    except ImportError:
-        raise NotInstalled("stores", "pyoxigraph") from None
     return pyoxigraph
 
 

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import validate_diff
-from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, register_for_forks
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.stores import sql
 from kgot_lab.stores.lookup import nodes_within, shortest_path
-from kgot_lab.stores.protocol import Scalar, Schema
+from kgot_lab.stores.protocol import Scalar, Schema, UndoableStore
 from kgot_lab.stores.sqlite import tables
 from kgot_lab.stores.sqlite.damage import (
     CHECKSUM_MISMATCH,
@@ -68,7 +67,7 @@ _INTEGER_LIMIT = 2**63
 _WHERE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
-class Sqlite(Closing):
+class Sqlite(UndoableStore):
     """A store for SQL statements in an SQLite file or, without a path, in memory.
 
     `seconds` is the time limit of one statement. When `write` and `apply` return, their changes are on disk.
@@ -180,13 +179,6 @@ class Sqlite(Closing):
             graph = self._connections()
             if self._path is not None and (damage := find_damage(graph.writer, tables.GRAPH_TABLES)):
                 raise damaged_error(self._path, damage)
-
-    def undo(self, diff: Diff) -> None:
-        """Undo a diff.
-
-        Raises BadInput if the graph has changed in the same elements since.
-        """
-        self.apply(inverse(diff))
 
     def close(self) -> None:
         """Close the file.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from typing import TypeVar
+from functools import cached_property, lru_cache
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.dataset import Dataset, Qrels
 from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights
 from kgot_lab.retrieval.stage import Stage, best
@@ -39,7 +38,7 @@ from kgot_lab.viz.explorer.hits import (
     score_sheet,
     shown_hits,
 )
-from kgot_lab.viz.live import Live, describe_error, in_marimo
+from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.drawing import Drawing
 from kgot_lab.viz.static.markup import Markup, shorten
 from kgot_lab.viz.static.pipeline import pipeline
@@ -50,8 +49,6 @@ from kgot_lab.viz.static.table import Table
 # stages or functions that build one, as returned by kgot_lab.benchmark.recall.systems.systems
 Systems = Mapping[str, Stage | Callable[[], Stage]]
 Explanation = tuple[tuple[ScorePart, ...], str]  # the parts of a score, and a path
-_Key = TypeVar("_Key", bound=Hashable)
-_Value = TypeVar("_Value")
 
 CACHE_SIZE = 20  # cached questions, and cached rankings of systems
 BLANK_QUESTION = "The question is blank: type one, or choose one of the list."
@@ -86,8 +83,8 @@ class Searches:
         self.lanes, self.shelf, self.queries, self.systems = lanes, shelf, queries, dict(systems)
         self._qrels = qrels
         self._known_queries = {_normalize_text(query.text): query for query in reversed(queries)}
-        self._results: dict[Query, SearchResults] = {}
-        self._system_rankings: dict[tuple[str, Query], Ranking] = {}
+        self._results = lru_cache(CACHE_SIZE)(lambda query: SearchResults(query, lanes))
+        self._rank = lru_cache(CACHE_SIZE)(lambda name, query: self._build_system(name).search(query))
 
     def query(self, text: str) -> Query:
         """Return the known query with this text, or a new one."""
@@ -99,9 +96,7 @@ class Searches:
 
     def search(self, query: Query) -> SearchResults:
         """Return what each retriever found for a query, cached."""
-        if query not in self._results:
-            _cache_value(self._results, query, SearchResults(query, self.lanes))
-        return self._results[query]
+        return self._results(query)
 
     def working_retrievers(self, query: Query) -> dict[str, Stage]:
         """Return the retrievers that can search for a query."""
@@ -236,15 +231,11 @@ class Searches:
         return replace(side, title=title if side.ranking.hits else f"{title}. {notes[0]}")
 
     def _system_side(self, query: Query, name: str) -> Side:
-        if name not in self.systems:
-            raise UnknownName("system", name, self.systems)
+        require_known("system", self.systems, name)
         try:
-            stage = self._build_system(name)
-            if (name, query) not in self._system_rankings:
-                _cache_value(self._system_rankings, (name, query), stage.search(query))
+            stage, ranking = self._build_system(name), self._rank(name, query)
         except Exception as error:  # a system may be user code, and a browser shows no traceback
             raise BadInput(f"The system {name!r} could not search: {describe_error(error)}") from error
-        ranking = self._system_rankings[name, query]
         return Side(name, stage, ranking, lambda id: ((), find_path(id, ranking)))
 
     def _build_system(self, name: str) -> Stage:
@@ -267,13 +258,6 @@ class Searches:
 
 def _normalize_text(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _cache_value(cache: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    """Cache a value, and evict the oldest ones at capacity."""
-    while len(cache) >= CACHE_SIZE:
-        del cache[next(iter(cache))]
-    cache[key] = value
 
 
 MAX_QUESTIONS = 500  # maximum questions in the list
@@ -339,7 +323,7 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     return explore(lanes, documents, queries=queries, qrels=qrels, systems=systems(dev_split, vectors))
 
 
-class Explorer:
+class Explorer(LiveOutput):
     """The result of `explore`: an interactive view, whose settings are available as a pipeline and a ranking.
 
     `question` and `mix` are the current settings, as the reader left them once the view is live.
@@ -349,15 +333,12 @@ class Explorer:
         self._searches, self.question, self.mix = searches, question, mix
 
     @cached_property
-    def live(self) -> Live:
+    def live(self) -> Live:  # type: ignore[override]  # made when it is first shown
         """The view in the browser."""
         return Live(self.picture, self._data(), self.handle_message)
 
-    def _ipython_display_(self) -> None:
+    def _refresh(self) -> None:
         self.live.picture, self.live.data = self.picture, self._data()  # as the reader left it
-        self.live._ipython_display_()
-
-    _display_ = in_marimo
 
     def __repr__(self) -> str:
         searches, mix = self._searches, self.mix

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 
-from kgot_lab.errors import BadInput, UnknownName, require
+from kgot_lab.errors import BadInput, UnknownName, require, require_known
 from kgot_lab.retrieval.fusion import (
     SCALES,
     WEIGHT_PRESETS,
@@ -55,9 +56,7 @@ def as_lanes(retrievers: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
     if isinstance(retrievers, Stage):
         return Lanes(text=retrievers)
     if isinstance(retrievers, Mapping):
-        for name in retrievers:
-            if name not in LETTERS:
-                raise UnknownName("retriever", str(name), LETTERS)
+        require_known("retriever", LETTERS, *retrievers)
         return Lanes(**retrievers)
     require(
         retrievers,
@@ -83,8 +82,7 @@ class Mix:
             raise BadInput(f"the weights of an explorer go from 0 to 1, not {self.weights}")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= MAX_HITS:
             raise BadInput(f"an explorer shows 1 to {MAX_HITS} hits, not {self.k!r}")
-        if unknown := self.off - set(LETTERS):
-            raise UnknownName("retriever", min(unknown), LETTERS)
+        require_known("retriever", LETTERS, *sorted(self.off))
 
     @staticmethod
     def of(message: Mapping[str, Json]) -> Mix:
@@ -191,7 +189,7 @@ class SearchResults:
         self.failed: dict[str, str] = {}
         self.stages: dict[str, Stage] = {}
         self._columns: dict[str, _RetrieverScores] = {}
-        self._joined: dict[tuple[tuple[str, float], ...], Ranking] = {}
+        self._joined = lru_cache(8)(lambda weights: _fuse(self.stages, dict(weights)).search(query))
         for name, stage in lanes.available.items():
             self._search(name, stage)
 
@@ -210,12 +208,7 @@ class SearchResults:
 
         The latest few are cached.
         """
-        key = tuple(weights.items())
-        if key not in self._joined:
-            while len(self._joined) >= 8:
-                del self._joined[next(iter(self._joined))]
-            self._joined[key] = _fuse(self.stages, weights).search(self.query)
-        return self._joined[key]
+        return self._joined(tuple(weights.items()))
 
     def parts(self, id: str, weights: Mapping[str, float]) -> tuple[ScorePart, ...]:
         """Return what each retriever adds to the score of a hit."""

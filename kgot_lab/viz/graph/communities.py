@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.errors import BadInput, NotInstalled, needs_extra
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, make_read_only
 from kgot_lab.viz.graph.layout import Mask
@@ -129,11 +129,9 @@ def _louvain_communities(links: Ints, is_isolated: NDArray[np.bool_], most: int)
     NetworkX took 2 to 6 s. The Leiden method of scikit-network gave different communities for one seed.
     Raises NotInstalled if scikit-network is missing.
     """
-    try:
+    with needs_extra("lab", "scikit-network"):
         from scipy.sparse import csr_matrix
         from sknetwork.clustering import Louvain
-    except ImportError:
-        raise NotInstalled("lab", "scikit-network") from None
     groups = np.full(len(is_isolated), -1, dtype=np.int64)
     if not links.size:
         return groups

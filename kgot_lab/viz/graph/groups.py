@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.property_graph import Ints, make_read_only
@@ -291,8 +291,7 @@ class ViewedGraph:
         """
         if not self.ids:
             raise BadInput("nothing is collapsed in this view: all nodes are drawn already")
-        if community not in self.ids:
-            raise UnknownName("community", community, self.ids)
+        require_known("community", self.ids, community)
         return self.ids.index(community)
 
 

@@ -242,7 +242,8 @@ def find_support(run: Trace | Iterable[Event]) -> AnswerSupport:
     hub = max(
         ends, key=lambda end: (_name_similarity(graph.node(end).text, answer), ends.count(end)), default=""
     )
-    passages = [document for document in _returned_documents(events) if document.id in answered.passages]
+    returned = (document for event in events if isinstance(event, ToolReturned) for document in event.sources)
+    passages = [document for document in returned if document.id in answered.passages]
     others = (edge for edge in read_facts if edge not in telling)
     beside = tuple(edge for edge in others if not {edge.source, edge.target}.isdisjoint(ends))
     quoted = tuple(_quotations(telling, passages, graph))
@@ -256,10 +257,6 @@ def _name_similarity(text: str, answer: str) -> int:
     if not one.strip() or not other.strip():
         return 0
     return 3 if one == other else 2 if other in one else int(one in other)
-
-
-def _returned_documents(events: Iterable[Event]) -> list[Document]:
-    return [document for event in events if isinstance(event, ToolReturned) for document in event.sources]
 
 
 def _quotations(facts: Iterable[Edge], passages: list[Document], graph: PropertyGraph) -> Iterator[Quotation]:
@@ -372,7 +369,11 @@ def mark_graph(graph: PropertyGraph, highlight: Highlight) -> MarkedGraph:
     if highlight is None or (not isinstance(highlight, Diff) and not highlight):
         return MarkedGraph(graph, {}, {}, "")
     if isinstance(highlight, Diff):
-        nodes, edges = _node_marks(highlight), _edge_marks(highlight)
+        diff = highlight
+        marked_nodes = _diff_marks(diff.removed_nodes, diff.changed_nodes, diff.added_nodes)
+        marked_edges = _diff_marks(diff.removed_edges, diff.changed_edges, diff.added_edges)
+        nodes = {node.id: mark for node, mark in marked_nodes}
+        edges = {edge.identity: mark for edge, mark in marked_edges}
         return MarkedGraph(_add_removed(graph, highlight), nodes, edges, f"{_LAST_WRITE} {highlight}.")
     if isinstance(highlight, str):
         raise BadInput(f"a path is a list of node ids, such as [{highlight!r}, …]")
@@ -423,20 +424,11 @@ def _add_removed(graph: PropertyGraph, diff: Diff) -> PropertyGraph:
     return PropertyGraph.of((nodes[id] for id in ordered), edges.values(), dangling="add")
 
 
-def _node_marks(diff: Diff) -> dict[str, str]:
-    return (
-        {node.id: "removed" for node in diff.removed_nodes}
-        | {node.id: "changed" for _, node in diff.changed_nodes}
-        | {node.id: "added" for node in diff.added_nodes}
-    )
-
-
-def _edge_marks(diff: Diff) -> dict[_Identity, str]:
-    return (
-        {edge.identity: "removed" for edge in diff.removed_edges}
-        | {edge.identity: "changed" for _, edge in diff.changed_edges}
-        | {edge.identity: "added" for edge in diff.added_edges}
-    )
+def _diff_marks(
+    removed: Iterable[Any], changed: Iterable[tuple[Any, Any]], added: Iterable[Any]
+) -> list[tuple[Any, str]]:
+    groups = {"removed": removed, "changed": (after for _, after in changed), "added": added}
+    return [(element, mark) for mark, group in groups.items() for element in group]
 
 
 def node_caption(node: Node) -> str:

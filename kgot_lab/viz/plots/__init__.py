@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
-from kgot_lab.errors import BadInput, UnknownName, require
+from kgot_lab.errors import BadInput, require, require_known
 from kgot_lab.viz.plots.comparison import (
     answer_scores,
     evidence_scores,
@@ -37,8 +37,7 @@ def plot_named(name: str, *what: Any, **options: Any) -> Plot:
     raises.
     """
     require(name, str, "a plot is named by a text, as in plot('ballots', …)")
-    if name not in PLOTS:
-        raise UnknownName("plot", name, PLOTS)
+    require_known("plot", PLOTS, name)
     takes = signature(PLOTS[name])
     try:
         takes.bind(*what, **options)

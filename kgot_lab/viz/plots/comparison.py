@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import UnknownName
+from kgot_lab.errors import require_known
 from kgot_lab.evaluation.reports import span
 from kgot_lab.evaluation.significance import Estimate, reliability, risk_curve
 from kgot_lab.evaluation.tables import format_decimal, format_signed
@@ -68,7 +68,7 @@ def answer_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> Plo
     lines = dict(zip(names, ("model alone", "ceiling: the gold sentences"), strict=True))
     with _panels(sets, 0.95 + 0.25 * len(systems)) as (figure, panels):
         for axes, set in zip(panels, sets, strict=False):
-            rows = _rows_by_system(findings, set)
+            rows = {row.system: row for row in findings.system_scores if row.on == set}
             for position, system in enumerate(systems):
                 if row := rows.get(system):
                     style = _marker_style(_system_pen(findings, system))
@@ -253,10 +253,6 @@ def _panels(sets: Sequence[str], height: float) -> Iterator[tuple[Any, list[Any]
         yield figure, panels
 
 
-def _rows_by_system(findings: ComparisonResults, set: str) -> Mapping[str, SystemScores]:
-    return {row.system: row for row in findings.system_scores if row.on == set}
-
-
 def _closed_book_system(findings: ComparisonResults) -> str:
     """Return the plan's system without search (closed book), or ""."""
     systems = findings.plan["systems"].items()
@@ -326,16 +322,12 @@ def _format_missing(names: Sequence[str]) -> str:
 
 
 def _checked_sets(findings: ComparisonResults, on: Sequence[str], default: list[str]) -> list[str]:
-    for name in on:
-        if name not in findings.sets:
-            raise UnknownName("question set", name, findings.sets)
+    require_known("question set", findings.sets, *on)
     return list(on) or default
 
 
 def _checked_systems(findings: ComparisonResults, systems: Sequence[str], default: list[str]) -> list[str]:
-    for name in systems:
-        if name not in findings.plan["systems"]:
-            raise UnknownName("system", name, findings.plan["systems"])
+    require_known("system", findings.plan["systems"], *systems)
     return list(systems) or default
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.errors import BadInput, needs_extra
 from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import printable_line
@@ -254,10 +254,8 @@ def _style() -> Iterator[None]:
 
     Raises NotInstalled if matplotlib is missing.
     """
-    try:
+    with needs_extra("lab", "matplotlib"):
         import matplotlib
-    except ImportError:
-        raise NotInstalled("lab", "matplotlib") from None
     # the font comes with matplotlib; a pair of dollar signs is not mathematics
     settings: dict[Any, Any] = {
         "svg.fonttype": "none", "svg.hashsalt": "kgot_lab", "pdf.fonttype": 42, "font.family": "sans-serif",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import Report
@@ -183,9 +183,7 @@ def _checked_systems(report: Report, systems: Sequence[str]) -> list[str]:
 
     Raises UnknownName if one is missing.
     """
-    for name in systems:
-        if name not in report.scores:
-            raise UnknownName("system", name, report.scores)
+    require_known("system", report.scores, *systems)
     return list(systems)
 
 

@@ -135,7 +135,7 @@ def _tool_names(events: Sequence[Event]) -> str:
 
 
 def _is_model_call(event: Event, role: str) -> bool:
-    return isinstance(event, Asked) and event.role.split(",")[0] == role
+    return isinstance(event, Asked) and event.role.purpose == role
 
 
 def _first_consecutive_call(events: Sequence[Event], at: int, role: str) -> int:
@@ -234,8 +234,8 @@ def _statement_questions(events: Sequence[Event]) -> Iterator[Prediction]:
     # whether the last requested statement writes; ballots, reads and answers from rows do not
     is_writing = True
     for at, event in enumerate(events):
-        if isinstance(event, Asked) and event.role.split(",")[0] != "mend":
-            is_writing = event.role.split(",")[0] == "write"
+        if isinstance(event, Asked) and event.role.purpose != "mend":
+            is_writing = event.role.purpose == "write"
         elif isinstance(event, Failed | Repaired | Refused | Read | Wrote):
             is_shown = event.statement not in seen_statements and not (is_built_for_model and is_writing)
             if is_shown and (outcome := _outcome(event)):
@@ -281,7 +281,7 @@ def _statement_question(
 def _answer_question(events: Sequence[Event]) -> Iterator[Prediction]:
     end = next((at for at, event in enumerate(events) if isinstance(event, Answered)), None)
     roles = ((at, event) for at, event in enumerate(events) if isinstance(event, Asked))
-    before = next((at for at, event in roles if event.role.split(",")[0] in _ANSWER_ROLES), end)
+    before = next((at for at, event in roles if event.role.purpose in _ANSWER_ROLES), end)
     if end is None or before is None:
         return
     truth, intro = events[end].text, "What was read is turned into a short answer."  # type: ignore[attr-defined]

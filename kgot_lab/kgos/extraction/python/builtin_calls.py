@@ -268,8 +268,8 @@ def _model_values(analysis: PointsTo, box: str, to: int, calls: CallSite) -> Non
     analysis.hold(values, ANY_KEY, analysis.slot(box, "all"))
 
 
-def _model_keys(analysis: PointsTo, box: str, to: int, calls: CallSite) -> None:
-    analysis.solver.add(to, ("box", box))  # iterating over a dictionary yields its keys
+def _model_same_items(analysis: PointsTo, box: str, to: int, calls: CallSite) -> None:
+    analysis.solver.add(to, ("box", box))  # of a dictionary too: iterating over it yields its keys
 
 
 def _model_items(analysis: PointsTo, box: str, to: int, calls: CallSite) -> None:
@@ -285,10 +285,6 @@ def _model_items(analysis: PointsTo, box: str, to: int, calls: CallSite) -> None
     analysis.hold(pair, known_key(1), analysis.slot(box, "all"))
 
 
-def _model_list_copy(analysis: PointsTo, box: str, to: int, calls: CallSite) -> None:
-    analysis.solver.add(to, ("box", box))
-
-
 def _model_sort(analysis: PointsTo, box: str, to: int, calls: CallSite) -> None:
     if (key := calls.names.get("key")) is not None:
         nothing = analysis.solver.number_of(f"nothing@{calls.caller}")
@@ -301,8 +297,8 @@ CONTAINER_METHODS: Mapping[str, Callable[[PointsTo, str, int, CallSite], None]] 
     **dict.fromkeys(("get", "pop", "popleft", "popitem"), _model_get),
     "setdefault": _model_setdefault,
     "values": _model_values,
-    "keys": _model_keys,
+    "keys": _model_same_items,
     "items": _model_items,
-    "copy": _model_list_copy,
+    "copy": _model_same_items,
     "sort": _model_sort,
 }

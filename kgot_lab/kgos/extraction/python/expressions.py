@@ -36,7 +36,7 @@ class ExpressionReader:
             case ast.Name(id=name):
                 return scope.read(name)
             case ast.Attribute(value=base, attr=attribute):
-                return self._read_attribute(self.value(base, scope), attribute, scope, node.lineno)
+                return flow.derive("get", self.value(base, scope), attribute, scope.id, node.lineno)
             case ast.Call():
                 return self._read_call(node, scope)
             case ast.Lambda():
@@ -127,36 +127,19 @@ class ExpressionReader:
                 if 0 <= at < len(items):
                     self.bind(target, read[at], scope, items[at])
             return
-        if value is None:
-            for target in targets:
-                self.bind(target, None, scope)
-            return
         for position, target in enumerate(targets):
-            part = self.flow.fresh_name()
-            if starred is None or position < starred:
-                self.flow.add("item", part, value, known_key(position), scope.id, target.lineno)
-            elif position == starred:
-                self.flow.add("part", part, value, position, None)
+            if position == starred:
+                part = self.flow.derive("part", value, position, None)
             else:
-                self.flow.add("item", part, value, ANY_KEY, scope.id, target.lineno)
+                key = known_key(position) if starred is None or position < starred else ANY_KEY
+                part = self.flow.derive("item", value, key, scope.id, target.lineno)
             self.bind(target, part, scope)
 
     def read_iteration(self, base: str | None, scope: Scope, line: int) -> str | None:
         """Return the variable for an item when iterating over `base`."""
-        if base is None:
-            return None
-        each = self.flow.fresh_name()
-        self.flow.add("each", each, base, scope.id, line)
-        return each
+        return self.flow.derive("each", base, scope.id, line)
 
     # --- kinds of expressions ---
-
-    def _read_attribute(self, base: str | None, attribute: str, scope: Scope, line: int) -> str | None:
-        if base is None:
-            return None
-        found = self.flow.fresh_name()
-        self.flow.add("get", found, base, attribute, scope.id, line)
-        return found
 
     def _read_call(self, node: ast.Call, scope: Scope) -> str | None:
         match node.func:
@@ -174,11 +157,7 @@ class ExpressionReader:
         names: dict[str, Json] = {}
         for keyword in node.keywords:
             names[keyword.arg or "**"] = self.value(keyword.value, scope)
-        if callee is None:
-            return None
-        returned = self.flow.fresh_name()
-        self.flow.add("call", returned, callee, arguments, names, scope.id, node.lineno)
-        return returned
+        return self.flow.derive("call", callee, arguments, names, scope.id, node.lineno)
 
     def _read_super(self, scope: Scope, line: int) -> str:
         """Return the variable for `super()` in a method.
@@ -229,7 +208,7 @@ class ExpressionReader:
         keys: list[Json] = []
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                items = self._read_any_item(self.value(value, scope), scope, value.lineno)
+                items = self.flow.derive("item", self.value(value, scope), ANY_KEY, scope.id, value.lineno)
                 self._put_item(box, ANY_KEY, items)
                 continue
             at = self._read_key(key, scope)
@@ -239,13 +218,6 @@ class ExpressionReader:
         self.flow.boxes[box] = keys
         self.flow.dictionaries.append(box)
         return self.flow.add_value(["box", box])
-
-    def _read_any_item(self, base: str | None, scope: Scope, line: int) -> str | None:
-        if base is None:
-            return None
-        found = self.flow.fresh_name()
-        self.flow.add("item", found, base, ANY_KEY, scope.id, line)
-        return found
 
     def _put_item(self, box: str, key: Json, value: str | None) -> None:
         if value is not None:
@@ -286,7 +258,6 @@ class ExpressionReader:
         return self.value(key, scope) or list(ANY_KEY)
 
     def _read_subscript(self, base: str | None, key: ast.expr, scope: Scope, line: int) -> str | None:
-        found = self.flow.fresh_name()
         if isinstance(key, ast.Slice):
             bounds = (key.lower, key.upper)
             low, high = (bound.value if isinstance(bound, ast.Constant) else None for bound in bounds)
@@ -295,22 +266,13 @@ class ExpressionReader:
             known = [end for end in (low, high) if end is not None]
             plain = key.step is None and all(isinstance(end, int) and end >= 0 for end in known)
             constant = all(bound is None or isinstance(bound, ast.Constant) for bound in bounds)
-            if base is not None:
-                ends = ((low or 0), high) if plain and constant else (None, None)
-                self.flow.add("part", found, base, *ends)
-            return found if base is not None else None
-        at = self._read_key(key, scope)
-        if base is None:
-            return None
-        self.flow.add("item", found, base, at, scope.id, line)
-        return found
+            ends = ((low or 0), high) if plain and constant else (None, None)
+            return self.flow.derive("part", base, *ends)
+        return self.flow.derive("item", base, self._read_key(key, scope), scope.id, line)
 
     def _read_alternatives(self, nodes: Iterable[ast.expr], scope: Scope) -> str | None:
-        found: list[str] = []
         before = dict(scope.versions)
-        for node in nodes:
-            if (value := self.value(node, scope)) is not None:
-                found.append(value)
+        found = [self.value(node, scope) for node in nodes]
         scope.versions = merge_versions(before, scope.versions)  # what := binds on one of the branches
         return self.flow.merge_variables(found)
 
@@ -327,9 +289,8 @@ class ExpressionReader:
         one, other = self.value(left, scope), self.value(right, scope)
         written = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.Set, ast.DictComp)
         if isinstance(left, written) or isinstance(right, written):
-            return self.flow.merge_variables([each for each in (one, other) if each is not None])
-        is_text = isinstance(left, ast.JoinedStr | ast.Constant) and _is_text(left)
-        return self.flow.add_value(["text"]) if is_text else None
+            return self.flow.merge_variables((one, other))
+        return self.flow.add_value(["text"]) if _is_text(left) else None
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -80,9 +80,17 @@ class ModuleFlow:
         self.add("new", variable, value)
         return variable
 
-    def merge_variables(self, variables: list[str]) -> str | None:
-        """Return a variable that merges some variables, or None if there are none."""
-        different = list(dict.fromkeys(variables))
+    def derive(self, kind: str, base: str | None, *how: Json) -> str | None:
+        """Create a variable that follows from another by a constraint. Without another there is none."""
+        if base is None:
+            return None
+        variable = self.fresh_name()
+        self.add(kind, variable, base, *how)
+        return variable
+
+    def merge_variables(self, variables: Iterable[str | None]) -> str | None:
+        """Return a variable that merges those variables that are not None, or None if all are."""
+        different = list(dict.fromkeys(variable for variable in variables if variable is not None))
         if len(different) < 2:
             return different[0] if different else None
         variable = self.fresh_name()
@@ -147,7 +155,7 @@ class Scope:
     def read(self, name: str) -> str | None:
         """Return the variable for the value of a name at this point."""
         if versions := self.versions.get(name):
-            return self.flow.merge_variables(list(versions))
+            return self.flow.merge_variables(versions)
         if name in self.bound and self.declared.get(name) is not ast.Global:
             return scope_variable(name, self.id)
         if (home := self._binding_scope(name)) is not None:

@@ -118,8 +118,7 @@ class StatementReader:
             case ast.AugAssign(target=target, value=given):
                 added = value(given, scope)
                 previous = value(ast.copy_location(_as_load(target), target), scope)
-                variables = [variable for variable in (previous, added) if variable is not None]
-                self.expressions.bind(target, self.flow.merge_variables(variables), scope)
+                self.expressions.bind(target, self.flow.merge_variables((previous, added)), scope)
             case ast.For() | ast.AsyncFor():
                 self._read_for(node, scope)
             case ast.While(test=test, body=body, orelse=orelse):
@@ -199,10 +198,7 @@ class StatementReader:
 
     def _read_with(self, item: ast.withitem, scope: Scope) -> None:
         manager = self.expressions.value(item.context_expr, scope)
-        entered = None
-        if manager is not None:
-            entered = self.flow.fresh_name()
-            self.flow.add("enter", entered, manager, scope.id, item.context_expr.lineno)
+        entered = self.flow.derive("enter", manager, scope.id, item.context_expr.lineno)
         if item.optional_vars is not None:
             self.expressions.bind(item.optional_vars, entered, scope)
 
@@ -214,8 +210,7 @@ class StatementReader:
                 if name is not None:
                     cls = inner.cls if isinstance(inner, ast.MatchClass) else None
                     narrowed = self._with_annotation(cls, scope, None) if cls is not None else None
-                    variables = [v for v in (matched, narrowed) if v is not None]
-                    scope.write(name, self.flow.merge_variables(variables))
+                    scope.write(name, self.flow.merge_variables((matched, narrowed)))
             case ast.MatchClass(cls=cls):
                 self.expressions.value(cls, scope)
                 for each in (*pattern.patterns, *pattern.kwd_patterns):
@@ -237,9 +232,7 @@ class StatementReader:
         for alias in aliases:
             self.references.append(Reference(self.flow.module, "imports", alias.name, line))
             name = alias.name if alias.asname else alias.name.split(".")[0]
-            module = self.flow.fresh_name()
-            self.flow.add("module", module, name)
-            scope.write(alias.asname or name, module)
+            scope.write(alias.asname or name, self.flow.derive("module", name))
 
     def _read_import_from(self, node: ast.ImportFrom, scope: Scope) -> None:
         module = node.module or ""
@@ -253,9 +246,7 @@ class StatementReader:
             if alias.name == "*":
                 self.flow.add("star", self.flow.module, module)
                 continue
-            imported = self.flow.fresh_name()
-            self.flow.add("from", imported, module, alias.name)
-            scope.write(alias.asname or alias.name, imported)
+            scope.write(alias.asname or alias.name, self.flow.derive("from", module, alias.name))
 
     # --- definitions ---
 
@@ -287,10 +278,7 @@ class StatementReader:
         """Apply decorators to a function or class, the last one first, and return the resulting variable."""
         for decorator in reversed(decorators):
             callee = self.expressions.value(decorator, scope)
-            if callee is not None:
-                decorated = self.flow.fresh_name()
-                self.flow.add("decorate", decorated, callee, value, scope.id, decorator.lineno)
-                value = decorated
+            value = self.flow.derive("decorate", callee, value, scope.id, decorator.lineno) or value
         return value
 
     def _read_lambda(self, scope: Scope, node: ast.Lambda) -> str:
@@ -360,7 +348,7 @@ class StatementReader:
         """Return a variable that may be a value, or an instance of the annotated type."""
         noted = self.flow.fresh_name()
         self._add_annotation(noted, annotation, scope)
-        return self.flow.merge_variables([each for each in (value, noted) if each is not None])
+        return self.flow.merge_variables((value, noted))
 
     def _add_annotation(self, variable: str, annotation: ast.expr, scope: Scope) -> None:
         for named in named_types(annotation):

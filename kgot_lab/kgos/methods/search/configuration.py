@@ -6,7 +6,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount, require_count
+from kgot_lab.errors import (
+    BadInput,
+    describe_value,
+    require,
+    require_amount,
+    require_count,
+    require_known,
+)
 from kgot_lab.kgos.methods.dimensions import Filters, validate_filters
 from kgot_lab.retrieval.fusion import Weights, normalised_weights
 from kgot_lab.text.words import name_tokens, stem
@@ -79,9 +86,7 @@ class RetrievalConfig:
         if not isinstance(self.methods, Collection) or isinstance(self.methods, str) or not self.methods:
             known = " and ".join(_RETRIEVERS_BY_METHOD)
             raise BadInput(f"methods are a list of {known}, not {self.methods!r}")
-        for method in self.methods:
-            if method not in _RETRIEVERS_BY_METHOD:
-                raise UnknownName("method of retrieval", str(method), _RETRIEVERS_BY_METHOD)
+        require_known("method of retrieval", _RETRIEVERS_BY_METHOD, *self.methods)
         normalised_weights(self.weights, *self.retrievers)
         require_count(self.limit, 1, "limit", "it is how many nodes are kept")
         require_count(self.expand_depth, 0, "expand_depth")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount
+from kgot_lab.errors import BadInput, describe_value, require, require_amount, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import GraphIndex, node_name
 from kgot_lab.types import Edge, Node, Ranking
@@ -50,8 +50,7 @@ class MultiGraph:
                 raise BadInput(f"{problem}; {name!r} is not")
             require(graph, PropertyGraph, f"the graph {name!r} is a PropertyGraph")
         for name, weight in (weights or {}).items():
-            if name not in graphs:
-                raise UnknownName("graph", str(name), graphs)
+            require_known("graph", graphs, name)
             require_amount(weight, f"the weight of the graph {name}", positive=True)
         nodes = [_namespaced_node(name, node) for name, graph in graphs.items() for node in graph.nodes]
         edges = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -101,9 +101,6 @@ class SearchResult(MethodResult):
         intent = f"{self.intents.best.name} {self.intents.best.score:g}" if self.intents.best else "none"
         return f"search for {self.query!r}: {format_count(len(self.nodes), 'node')}, intent {intent}, purpose {self.intents.purpose}"
 
-    def rows(self) -> Sequence[ScoredNode]:
-        return self.nodes
-
 
 # Format a search result for a prompt, with every limitation of its nodes.
 
@@ -124,23 +121,23 @@ def _format_nodes(result: SearchResult) -> Iterator[str]:
         leaving.setdefault(edge.source, []).append(f"  --[{edge.type}]--> {edge.target}")
     for node in result.nodes:
         sources = ", ".join(node.sources)
-        yield _single_line(f"{node.name} (node: {sources}; type: {node.type}; score: {node.score:.2f})")
+        yield printable_line(f"{node.name} (node: {sources}; type: {node.type}; score: {node.score:.2f})")
         yield from _format_description(result, node.id)
-        yield from (_single_line(edge) for id in node.sources for edge in leaving.get(id, ()))
+        yield from (printable_line(edge) for id in node.sources for edge in leaving.get(id, ()))
         limitations = [each for id in node.sources for each in result.limitations.get(id, ())]
         yield from _format_limitations(dict.fromkeys(limitations))
     if result.neighbours:
         yield "Around these:"
     for near in result.neighbours:
         outside = "" if near.within else "; outside the filter"
-        yield _single_line(f"{near.name} (node: {near.id}; type: {near.type}{outside}): {near.path}")
+        yield printable_line(f"{near.name} (node: {near.id}; type: {near.type}{outside}): {near.path}")
         yield from _format_limitations(result.limitations.get(near.id, ()))
 
 
 def _format_description(result: SearchResult, id: str) -> Iterator[str]:
     text = result.graph.node_properties[result.graph.row(id)].get("description")
     if text:
-        yield _single_line(f"  {text}")
+        yield printable_line(f"  {text}")
 
 
 def _format_limitations(limitations: Iterable[Limitation]) -> Iterator[str]:
@@ -151,7 +148,7 @@ def _format_limitations(limitations: Iterable[Limitation]) -> Iterator[str]:
             if limitation.workarounds
             else "; no workaround is known" * limitation.blocking
         )
-        yield _single_line(f"  Limitation: {limitation.name} (node: {limitation.id}){described}{helps}")
+        yield printable_line(f"  Limitation: {limitation.name} (node: {limitation.id}){described}{helps}")
 
 
 def _format_plan(result: SearchResult) -> Iterator[str]:
@@ -159,10 +156,6 @@ def _format_plan(result: SearchResult) -> Iterator[str]:
     if isinstance(plan, Composition) and plan.steps:
         yield "A plan:"
         for number, step in enumerate(plan.steps, start=1):
-            yield _single_line(f"  {number}. {step.name} (node: {step.tool}): {step.action}")
-        yield from (_single_line(f"  needed first: {prerequisite}") for prerequisite in plan.prerequisites)
-        yield from (_single_line(f"  warning: {warning}") for warning in plan.warnings)
-
-
-def _single_line(text: str) -> str:
-    return printable_line(text)
+            yield printable_line(f"  {number}. {step.name} (node: {step.tool}): {step.action}")
+        yield from (printable_line(f"  needed first: {prerequisite}") for prerequisite in plan.prerequisites)
+        yield from (printable_line(f"  warning: {warning}") for warning in plan.warnings)

@@ -10,7 +10,7 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import StoredVectors
-from kgot_lab.errors import UnknownName, require
+from kgot_lab.errors import UnknownName, require, require_known
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, Reals
 from kgot_lab.kgos.methods.intents import INTENTS, IntentRule, Intents
@@ -36,8 +36,7 @@ def intent_scores(index: GraphIndex, intent: str) -> Reals:
     such a node, .5 for each dimension within its bounds. The sum is divided by the largest. Raises
     UnknownName for an unknown intent.
     """
-    if intent not in INTENTS:
-        raise UnknownName("intent", intent, INTENTS)
+    require_known("intent", INTENTS, intent)
     if intent not in index.of_intent:
         index.of_intent[intent] = _score_nodes(index, INTENTS[intent])
     return index.of_intent[intent]
@@ -215,8 +214,7 @@ def _rank_by_graph(
     weights = index.edge_type_weights(types, along=OUTGOING_BOOST, against=INCOMING_BOOST)
     boosts, first = index.links.boosts(rows[:BOOST_SEEDS].astype(np.int32), weights)
     boosts = np.where(request.passing, boosts, 0.0)
-    found = np.flatnonzero(boosts)
-    order = found[np.lexsort((index.name_order[found], -boosts[found]))]
+    order = index.rows_by_score(boosts)
     ids = [index.graph.ids[row] for row in order.tolist()]
     paths = LazyTexts(ids, lambda number: index.links.path([int(first[order[number]])]))
     hits = HitColumns(index.graph.ids, order, boosts[order])
@@ -262,8 +260,7 @@ def _rank_by_intent(index: GraphIndex, request: SearchRequest) -> tuple[Ranking,
         scores = np.maximum(scores, method_scores(index, request.method_scores))
         reasons.append("what the invoked methods found")
     scores = np.where(request.passing, scores, 0.0)
-    found = np.flatnonzero(scores)
-    order = found[np.lexsort((index.name_order[found], -scores[found]))]
+    order = index.rows_by_score(scores)
     ranking = Ranking(Query(request.query), HitColumns(index.graph.ids, order, scores[order]), "intent")
     summary = f"{format_count(len(order), 'node')}, confidence {_intent_factor(request):g}"
     return ranking, MethodCall("intent", "; ".join(reasons) or "a goal mapping", summary)
