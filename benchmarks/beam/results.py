@@ -22,11 +22,12 @@ from benchmarks.beam.measuring import (
     system_names,
 )
 from benchmarks.beam.systems import CHAT_CONTROLS, OF_USER, TURN_MEMORY
+from benchmarks.roc import roc_area
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.results import load_results
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.significance import Estimate, holm, interval, roc_area, sign_flip_p, wins_ties_losses
+from kgot_lab.evaluation.significance import Estimate, holm, interval, sign_flip_p, wins_ties_losses
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
 
 _MEASURES = ("recall@5", "recall@10")

@@ -13,6 +13,7 @@ import argparse
 import gc
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.recall.growth import (
@@ -26,21 +27,27 @@ from benchmarks.recall.published import compare_with_published
 from kgot_lab.benchmark.recall.bench import DATASETS, BenchmarkProgress
 from kgot_lab.benchmark.recall.claims import judge_claims
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.systems import selection_decisions, systems
+from kgot_lab.benchmark.recall.systems import DEFAULT_PLAN, halves, select_for_fusion, systems
 from kgot_lab.cli.bench import run_reports, write_reports
 from kgot_lab.cli.terminal import progress_bar
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import InMemoryVectors, minilm
+from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report, derive_reports
 from kgot_lab.evaluation.results import circumstances
 from kgot_lab.evaluation.tables import Cell, Grid
+from kgot_lab.retrieval.fusion import rrf, weighted
 from kgot_lab.types import Json
 
 RESULTS = Path(__file__).parents[1] / "results"
 RECALL, PUBLISHED, INDEXING, GATE, SCALE = (
     RESULTS / name
     for name in ("recall", "recall_published", "recall_indexing.json", "recall_gate.json", "scale.jsonl")
+)
+_CANDIDATES = (
+    *("like", "fts5", "bm25", "embeddings", "graph boost only", "jaccard"),
+    *("sentences", "pagerank, titles"),
 )
 LARGEST = "2wiki"  # 6,119 passages
 
@@ -62,6 +69,29 @@ def measure() -> None:
             INDEXING.write_text(
                 json.dumps(indexing(LARGEST, minilm(), progress=progress), indent=1) + "\n", encoding="utf-8"
             )
+
+
+def selection_decisions(dataset: Dataset, vectors: Embedder) -> list[Json]:
+    """Which retrievers are selected for each fusion, on either half of the develop queries and on both."""
+    made, first_and_second = systems(dataset, vectors), halves(dataset)
+    candidates = {
+        {"graph boost only": "graph boost", "pagerank, titles": "pagerank"}.get(name, name): made[name]()
+        for name in _CANDIDATES
+    }
+    fusions = {
+        "equal weights": lambda lanes: weighted(*((1 / len(lanes), lane) for lane in lanes)),
+        "rrf": lambda lanes: rrf(*lanes),
+    }
+    parts = dict(
+        zip(("one half", "the other half", "both"), (*first_and_second, dataset.develop), strict=True)
+    )
+    decided = []
+    for fusion, fuse in fusions.items():
+        for name, part in parts.items():
+            admission = select_for_fusion(candidates, fuse, part, DEFAULT_PLAN.margin, DEFAULT_PLAN.primary)
+            choice = {"fusion": fusion, "tuned on": name, "admitted": admission.selected}
+            decided.append(choice | {"trials": [asdict(trial) for trial in admission.trials]})
+    return decided
 
 
 def indexing(

@@ -16,7 +16,7 @@ from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import CalibratedThresholds, calibrate_thresholds
 from kgot_lab.analogy.delta_edges import compare_pairs
 from kgot_lab.analogy.linguistic import LinguisticSkeletons
-from kgot_lab.analogy.skeleton_makers import StoredSkeletons, load_skeletons
+from kgot_lab.analogy.skeleton_makers import StoredSkeletons
 from kgot_lab.analogy.skeletons import SkeletonMaker, make_skeletons
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.io.files import bundled_path
@@ -27,7 +27,7 @@ MODEL_OF_SKELETONS = "the local model"
 @cache
 def skeletons_of_the_model() -> StoredSkeletons:
     """The skeletons that the local model made."""
-    return load_skeletons(bundled_path("skeletons/local-model.jsonl.gz"))
+    return StoredSkeletons(bundled_path("skeletons/local-model.jsonl.gz"))
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,13 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.roc import roc_area
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import compare_pairs, delta_edges
 from kgot_lab.analogy.linguistic import LinguisticSkeletons
 from kgot_lab.analogy.skeletons import make_skeletons
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.evaluation.significance import proportion, roc_area
+from kgot_lab.evaluation.significance import proportion
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.graph.property_graph import Node, PropertyGraph
 from kgot_lab.io.files import bundled_path, write_atomically

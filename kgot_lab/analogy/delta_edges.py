@@ -248,6 +248,7 @@ def delta_edges(
     verifier: Verifier | None = None,
     most: int = MAX_PAIRS,
     effort: Effort = DEFAULT_EFFORT,
+    changed: Iterable[str] | None = None,
 ) -> ComputedEdges:
     """Compute an edge for each two nodes whose skeletons are similar, and more similar than their texts.
 
@@ -256,37 +257,21 @@ def delta_edges(
     with the same text. All are counted. A pair equal to a threshold passes. `effort` is that of
     `join.delta_pairs`. Raises BadInput if a vector holds NaN, if the memory is too small, and if more than
     `most` pairs pass, so that no edge is dropped silently.
+
+    With `changed`, the ids of nodes that were added or changed, only these are compared, each with all nodes,
+    and the other delta edges of the graph are kept. The edges equal those without `changed` if it names every
+    new or changed node, if the embedder gives a text the same vector as before, and if the verifier is the
+    same. Vetoed edges, candidates and counts cover only the pairs compared. Raises BadInput if the old edges
+    were made by another rule or from other skeletons, and UnknownName for an unknown id.
     """
     rule, options = _EdgeRule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
+    ids = None if changed is None else _existing_ids(graph, changed)
     material, counts = EdgeCandidates.of(graph, skeletons, embedder, words=thresholds.words)
-    return rule.find_edges(material, counts, None, options)
-
-
-def update_delta_edges(
-    graph: PropertyGraph,
-    ids: Iterable[str],
-    skeletons: Skeletons,
-    embedder: Embedder,
-    *,
-    thresholds: Thresholds = DEFAULT_THRESHOLDS,
-    verifier: Verifier | None = None,
-    most: int = MAX_PAIRS,
-    effort: Effort = DEFAULT_EFFORT,
-) -> ComputedEdges:
-    """Update the delta edges of a graph after some nodes were added or changed.
-
-    Only these nodes are compared, each with all nodes. The edges equal those of `delta_edges` if `ids` names
-    every new or changed node, if the embedder gives a text the same vector as before, and if the verifier is
-    the same. Vetoed edges, candidates and counts cover only the pairs compared. Raises BadInput as
-    `delta_edges` does, and if the old edges were made by another rule or from other skeletons. Raises
-    UnknownName for an unknown id.
-    """
-    rule, options = _EdgeRule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
-    changed = _existing_ids(graph, ids)
-    material, counts = EdgeCandidates.of(graph, skeletons, embedder, words=thresholds.words)
-    old = [e for e in graph.edges if e.type == DELTA_EDGE and changed.isdisjoint((e.source, e.target))]
+    if ids is None:
+        return rule.find_edges(material, counts, None, options)
+    old = [e for e in graph.edges if e.type == DELTA_EDGE and ids.isdisjoint((e.source, e.target))]
     rule.check_same_rule(old, material)
-    changed_rows = np.array([row for row, id in enumerate(material.ids) if id in changed], np.int64)
+    changed_rows = np.array([row for row, id in enumerate(material.ids) if id in ids], np.int64)
     found = rule.find_edges(material, counts, changed_rows, options)
     return replace(found, edges=_sort_edges([*old, *found.edges]))
 

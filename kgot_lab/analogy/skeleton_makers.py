@@ -217,14 +217,6 @@ def save_skeletons(skeletons: Skeletons, path: str | Path, *, model: str = "", d
     write_atomically(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data, "the skeletons")
 
 
-def load_skeletons(path: str | Path) -> StoredSkeletons:
-    """Load skeletons that `save` wrote, as a maker.
-
-    Raises BadInput, which names the line, if the file cannot be read.
-    """
-    return StoredSkeletons(path)
-
-
 def _read_skeleton_file(path: Path) -> tuple[Mapping[str, Json], dict[str, str]]:
     """Read the header of a skeleton file and its skeletons by the hash of their text.
 

@@ -245,16 +245,16 @@ def make_skeletons(
     use = "a maker is called with texts and has a name and a digest, as LinguisticSkeletons() does"
     require_parts(maker, ("name", "digest", "__call__"), use)
     wanted = {text: text_key(maker.digest, text) for text in texts if not _is_blank(text)}
-    skeleton_cache = _SkeletonCache(folder) if cache else None
-    known = skeleton_cache.read(list(wanted.values())) if skeleton_cache else {}
+    file = CacheFile(folder, _SKELETON_TABLE, label="skeleton", fallback="skeletons are made anew")
+    known = _read_cache(file, list(wanted.values())) if cache else {}
     missing = [text for text, key in wanted.items() if key not in known]
     failed: dict[str, str] = {}
     for start in range(0, len(missing), BATCH_SIZE):
         _report_progress(progress, start, len(missing))
         made = dict(_make_batch(maker, missing[start : start + BATCH_SIZE], failed))
         fresh = {wanted[text]: skeleton for text, skeleton in made.items()}
-        if skeleton_cache:
-            skeleton_cache.write(fresh)
+        if cache:
+            file.write(fresh.items())
         known |= fresh
     _report_progress(progress, len(missing), len(missing))
     by_text = {text: known[key] for text, key in wanted.items() if key in known}
@@ -317,22 +317,10 @@ def _run_maker(maker: SkeletonMaker, texts: Sequence[str]) -> list[str]:
     return [replace_surrogates(extract_skeleton(skeleton)) for skeleton in made]
 
 
-class _SkeletonCache:
-    """The store of skeletons."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self._file = CacheFile(folder, _SKELETON_TABLE, label="skeleton", fallback="skeletons are made anew")
-
-    def read(self, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """Return the stored skeletons with these keys."""
-        known: dict[bytes, str] = {}
-        for rows in self._file.read(keys):
-            known |= {key: line for key, line in rows if isinstance(line, str) and not _is_blank(line)}
-        return known
-
-    def write(self, fresh: Mapping[bytes, str]) -> None:
-        """Store skeletons."""
-        self._file.write(fresh.items())
+def _read_cache(cache: CacheFile, keys: Sequence[bytes]) -> dict[bytes, str]:
+    """Return the cached skeletons of some keys. A blank one counts as missing."""
+    rows = chain.from_iterable(cache.read(keys))
+    return {key: line for key, line in rows if isinstance(line, str) and not _is_blank(line)}
 
 
 def _validate_texts(texts: Iterable[str]) -> list[str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -228,8 +226,7 @@ def revoke_tenant(
     typer.echo(f"{format_count(revoked, 'token')} of {tenant} revoked")
 
 
-@contextmanager
-def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
+def _existing_tables(store: str | None) -> ExpertTables:
     """Open tables that must exist, so that a mistyped location is not reported as one without tokens.
 
     Raises BadInput if there is no such file.
@@ -240,11 +237,7 @@ def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
     if "://" not in location and not Path(location).is_file():
         advice = "name the --store that kgot-lab serve is started with"
         raise BadInput(f"no experts are kept in {location}: {advice}")
-    tables = open_experts(location)
-    try:
-        yield tables
-    finally:
-        tables.close()
+    return open_experts(location)
 
 
 # `kgot-lab experts drift`: dimensions in an expert's graphs that its users contradict.

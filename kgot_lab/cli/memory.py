@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -238,13 +238,11 @@ def erase_claims(
 # --- shared ---
 
 
-@contextmanager
-def opened_memory(context: typer.Context) -> Iterator[Claims]:
+def opened_memory(context: typer.Context) -> Claims:
     """Open the memory that a command names. Raises BadInput if the file is no memory."""
     from kgot_lab.memory.claims.claims import open_claims
 
-    with open_claims(context.obj, new=False) as opened:
-        yield opened
+    return open_claims(context.obj, new=False)
 
 
 def _find_fact(claims: Claims, text: str) -> Triple:

@@ -30,7 +30,7 @@ from kgot_lab.errors import BadInput, LabError
 from kgot_lab.text.cleaning import decode_argument, format_count, printable_line
 
 if TYPE_CHECKING:
-    from kgot_lab.memory.claims.claim import Cardinality, Period, QueuedClaim
+    from kgot_lab.memory.claims.claim import Cardinality, QueuedClaim
     from kgot_lab.memory.claims.claims import Claims
     from kgot_lab.memory.claims.ledger import DecisionEvidence, Reviewer
     from kgot_lab.types import Triple
@@ -319,14 +319,10 @@ def show_changes(
         periods = beliefs.changes_of(*names)
         now = at if at is not None else claims.now()
 
-    def is_now(period: Period) -> bool:
-        has_begun = period.since is None or period.since <= now
-        return has_begun and (period.until is None or now < period.until)
-
     rows = [
         {"objects": [fact.object for fact in period.facts]}
         | {"from": _iso_time(period.since), "until": _iso_time(period.until)}
-        | {"contested": period.contested, "now": is_now(period)}
+        | {"contested": period.contested, "now": period.covers(now)}
         for period in periods
         if period.facts
     ]

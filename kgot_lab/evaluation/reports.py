@@ -18,7 +18,7 @@ from kgot_lab.evaluation.dataset import Dataset, query_splits
 from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.results import EMBEDDER_HASH, RESUMED, Plan, fingerprints, load_results
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, query_intervals
+from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals
 from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell, format_decimal, format_signed
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Json
@@ -287,7 +287,7 @@ def _rows(dataset: Dataset, part: str, scores: Mapping[str, Scores], plan: Plan)
     values = np.array([list(scores[system].per_query(measure).values()) for system, measure in named])
     asked = scores[named[0][0]].per_query(named[0][1])
     together = [dataset.groups[query] for query in asked] if dataset.groups else None
-    estimates: list[Estimate] = query_intervals(values, together, rounds=plan.rounds, seed=plan.seed)
+    estimates: list[Estimate] = intervals(values, together, rounds=plan.rounds, seed=plan.seed)
     return [
         ReportRow(dataset.name, system, part, measure, own.mean, own.low, own.high, own.n)
         for (system, measure), own in zip(named, estimates, strict=True)

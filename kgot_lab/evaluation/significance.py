@@ -112,8 +112,8 @@ def compare(
     differences = values[1:] - values[0]
     query_groups = [groups[query] for query in queries] if groups else None
     chance = {"rounds": rounds, "seed": seed}
-    first, *own = query_intervals(values, query_groups, **chance)
-    gaps = query_intervals(differences, query_groups, **chance)
+    first, *own = intervals(values, query_groups, **chance)
+    gaps = intervals(differences, query_groups, **chance)
     test: Callable[..., float] = partial(grouped_p, groups=query_groups) if query_groups else sign_flip_p
     ps = [test(row, **chance) for row in differences]
     estimates = zip(others, own, gaps, ps, holm(ps), strict=True)
@@ -154,32 +154,30 @@ def interval(values: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0, confiden
 
 
 def intervals(
-    values: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0, confidence: float = 0.95
+    values: ArrayLike,
+    groups: Sequence[str] | None = None,
+    *,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    confidence: float = 0.95,
 ) -> list[Estimate]:
     """Compute the mean of each row of `values` and its BCa bootstrap interval (Efron 1987).
 
-    `values` has the shape (rows, queries). Queries are drawn with replacement, the same ones for every row.
-    BCa corrects the percentiles for bias and skew, which means near 1 have. Raises BadInput for fewer than 2
-    queries or a value that is not finite.
+    `values` has the shape (rows, queries). Queries are drawn with replacement, the same ones for every row,
+    and with `groups`, the group of each query, those of a group together. BCa corrects the percentiles for
+    bias and skew, which means near 1 have. Raises BadInput for fewer than 2 queries or groups, or a value
+    that is not finite.
     """
+    if groups is not None:
+        return _grouped_intervals(
+            np.asarray(values, np.float64), groups, rounds=rounds, seed=seed, confidence=confidence
+        )
     table = np.asarray(values, np.float64)
     if table.ndim != 2 or table.shape[1] < 2 or not np.isfinite(table).all():
         raise BadInput("an interval needs two values or more, all of them finite numbers")
     count = table.shape[1]
     means = _draw_counts(count, rounds, seed) @ table.T / count
     return [_bca(row, means[:, number], confidence) for number, row in enumerate(table)]
-
-
-def query_intervals(
-    values: Numbers, groups: Sequence[str] | None, *, rounds: int = ROUNDS, seed: int = 0
-) -> list[Estimate]:
-    """Compute the mean of each row and its interval, by `intervals` or over groups of queries.
-
-    With `groups`, queries of one group are drawn together, as in `grouped_interval`.
-    """
-    if groups is None:
-        return intervals(values, rounds=rounds, seed=seed)
-    return _grouped_intervals(values, groups, rounds=rounds, seed=seed, confidence=0.95)
 
 
 def grouped_interval(
@@ -197,8 +195,7 @@ def grouped_interval(
     than 2 groups or a value that is not finite.
     """
     rows = np.asarray(values, np.float64)[None]
-    (found,) = _grouped_intervals(rows, groups, rounds=rounds, seed=seed, confidence=confidence)
-    return found
+    return intervals(rows, groups, rounds=rounds, seed=seed, confidence=confidence)[0]
 
 
 def _grouped_intervals(
@@ -427,17 +424,6 @@ def risk_area(confidence: Sequence[float], right: Sequence[float]) -> float:
     for coverage, risk in risk_curve(confidence, right):
         area, before = area + (coverage - before) * risk, coverage
     return area
-
-
-def roc_area(higher: Sequence[float], lower: Sequence[float]) -> float:
-    """Compute the area under the ROC curve (Hanley and McNeil 1982).
-
-    It is the probability that one of `higher` exceeds one of `lower`, a tie counting half. Raises BadInput if
-    either side is empty.
-    """
-    if not higher or not lower:
-        raise BadInput("the area under a curve needs one value or more on either side")
-    return fmean((one > other) + (one == other) / 2 for one in higher for other in lower)
 
 
 def _checked_pairs(confidence: Sequence[float], right: Sequence[float]) -> list[tuple[float, float]]:

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -144,15 +144,11 @@ class SQLiteTables:
         with self._lock, self._convert_errors():
             return self._connection.execute(_to_sqlite(statement), parameters).fetchall()
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        with self._transaction("BEGIN"):
-            yield
+    def reading(self) -> AbstractContextManager[None]:
+        return self._transaction("BEGIN")
 
-    @contextmanager
-    def changing(self) -> Iterator[None]:
-        with self._transaction("BEGIN IMMEDIATE"):
-            yield
+    def changing(self) -> AbstractContextManager[None]:
+        return self._transaction("BEGIN IMMEDIATE")
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:

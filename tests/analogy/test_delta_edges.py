@@ -23,7 +23,6 @@ from kgot_lab.analogy.delta_edges import (
     replace_computed_edges,
     similarity_edges,
     texts_by_node,
-    update_delta_edges,
 )
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import normalise_rows
@@ -446,7 +445,7 @@ def test_an_update_gives_exactly_what_making_all_edges_anew_gives(seed):
         graph = PropertyGraph.of(nodes, without_nodes(graph, gone).edges)
         skeletons = made(text for text in texts.values() if text not in refused)
         effort = Effort(chance.choice([LITTLE, 10**8]))
-        now = update_delta_edges(graph, changed | fresh, skeletons, BAGS, effort=effort, **how)
+        now = delta_edges(graph, skeletons, BAGS, changed=changed | fresh, effort=effort, **how)
         anew = delta_edges(graph, skeletons, BAGS, **how)
         assert now.edges == anew.edges and [e.properties for e in now] == [e.properties for e in anew]
         named = changed | fresh
@@ -466,10 +465,10 @@ def test_an_update_looks_at_the_new_nodes_against_all_and_at_no_other_pair():
     assert len(verifier.asked) == math.comb(10, 2)
     verifier.asked.clear()
     effort = Effort(progress=lambda *counts: told.append(counts))
-    now = update_delta_edges(graph, ["c", "h"], skeletons, BAGS, verifier=verifier, effort=effort, **how)
+    now = delta_edges(graph, skeletons, BAGS, changed=["c", "h"], verifier=verifier, effort=effort, **how)
     assert now.counts.pairs == len(verifier.asked) == 2 * 8 + 1 and told
     assert sum(now.candidates.values()) == now.counts.pairs and len(now) == math.comb(10, 2)
-    nothing = update_delta_edges(graph, [], skeletons, BAGS, verifier=verifier, **how)
+    nothing = delta_edges(graph, skeletons, BAGS, changed=[], verifier=verifier, **how)
     assert nothing.edges == now.edges and nothing.counts.pairs == 0
 
 
@@ -486,12 +485,12 @@ def test_edges_made_by_another_rule_are_not_mixed_with_new_ones():
     for other in others.values():
         how = {"skeletons": skeletons, "embedder": BAGS, "thresholds": LOOSE, **other}
         with pytest.raises(BadInput, match="make all anew by delta_edges"):
-            update_delta_edges(grown, ["n01"], **how)
+            delta_edges(grown, changed=["n01"], **how)
     turned = made(texts.values(), turn=lambda text: text.split()[0])
     with pytest.raises(BadInput, match="made from other skeletons: name the nodes that changed"):
-        update_delta_edges(grown, ["n01"], turned, BAGS, thresholds=LOOSE)
+        delta_edges(grown, turned, BAGS, changed=["n01"], thresholds=LOOSE)
     with pytest.raises(UnknownName):
-        update_delta_edges(grown, ["nobody"], skeletons, BAGS, thresholds=LOOSE)
+        delta_edges(grown, skeletons, BAGS, changed=["nobody"], thresholds=LOOSE)
 
 
 # --- a single pair ---
@@ -728,10 +727,10 @@ def test_a_real_embedder_joins_two_mechanisms_across_fields_and_not_two_texts_of
         "<2 structural_isomorphism edges, 0 vetoed; 15 pairs looked at>\n  skeleton >= "
     )
     grown = replace_computed_edges(graph, found)
-    again = update_delta_edges(without_nodes(grown, ["guano"]), [], skeletons, model, **how)
+    again = delta_edges(without_nodes(grown, ["guano"]), skeletons, model, changed=[], **how)
     assert [(e.source, e.target) for e in again] == [("drill", "immune")]
     back = PropertyGraph.of([*without_nodes(grown, ["guano"]).nodes, graph.node("guano")], again.edges)
-    assert update_delta_edges(back, ["guano"], skeletons, model, **how).edges == found.edges
+    assert delta_edges(back, skeletons, model, changed=["guano"], **how).edges == found.edges
 
 
 def test_a_changed_node_loses_its_edges_even_where_it_gets_no_new_ones():
@@ -741,7 +740,7 @@ def test_a_changed_node_loses_its_edges_even_where_it_gets_no_new_ones():
     )
     assert len(graph.edges) == 1
     emptied = PropertyGraph.of([Node("a", properties={"description": texts["a"]}), Node("b")], graph.edges)
-    assert not update_delta_edges(emptied, ["b"], made(texts.values()), BAGS)
+    assert not delta_edges(emptied, made(texts.values()), BAGS, changed=["b"])
 
 
 def test_nodes_of_one_text_get_no_edge_and_are_counted():

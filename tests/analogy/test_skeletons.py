@@ -22,7 +22,6 @@ from kgot_lab.analogy.skeleton_makers import (
     SKELETON_EXAMPLES,
     ModelSkeletons,
     StoredSkeletons,
-    load_skeletons,
     save_skeletons,
 )
 from kgot_lab.analogy.skeletons import BATCH_SIZE, LeakCheck, Skeletons, extract_skeleton, make_skeletons
@@ -297,7 +296,7 @@ def test_the_digest_follows_everything_that_decides_the_skeleton():
 def test_what_is_saved_is_found_again(name, tmp_path):
     made = make_skeletons([*TEXTS, "漢字 \u2028 🙂"], Upside(), folder=tmp_path)
     save_skeletons(made, tmp_path / name, model="m", date="2025-01-31")
-    maker = load_skeletons(tmp_path / name)
+    maker = StoredSkeletons(tmp_path / name)
     again = make_skeletons([*TEXTS, "漢字 \u2028 🙂"], maker, folder=tmp_path)
     assert again == made
     assert maker.head == {"skeletons": 1, "maker": "upside", "model": "m", "date": "2025-01-31"}
@@ -323,11 +322,11 @@ def test_a_text_that_is_not_stored_fails_and_is_not_invented(tmp_path):
 def test_a_line_may_give_the_text_itself(tmp_path):
     path = tmp_path / "hand.jsonl"
     path.write_text('{"skeletons": 1, "maker": "hand"}\n{"text": "A b.", "skeleton": "b. A"}\n')
-    assert load_skeletons(path)(["A b."]) == ["b. A"]
+    assert StoredSkeletons(path)(["A b."]) == ["b. A"]
     assert (
-        "A b." in load_skeletons(path)
-        and "A c." not in load_skeletons(path)
-        and 1 not in load_skeletons(path)
+        "A b." in StoredSkeletons(path)
+        and "A c." not in StoredSkeletons(path)
+        and 1 not in StoredSkeletons(path)
     )
 
 
@@ -344,14 +343,14 @@ def test_a_line_may_give_the_text_itself(tmp_path):
 def test_a_broken_file_is_told_with_its_line(lines, told, tmp_path):
     (tmp_path / "bad.jsonl").write_text(lines)
     with pytest.raises(BadInput, match=told):
-        load_skeletons(tmp_path / "bad.jsonl")
+        StoredSkeletons(tmp_path / "bad.jsonl")
 
 
 def test_a_file_that_is_not_there_or_not_gzip_is_told(tmp_path):
     (tmp_path / "bad.gz").write_text("plain")
     for name in ("none.jsonl", "bad.gz"):
         with pytest.raises(BadInput, match="cannot be read"):
-            load_skeletons(tmp_path / name)
+            StoredSkeletons(tmp_path / name)
 
 
 def test_importing_the_makers_brings_no_model():

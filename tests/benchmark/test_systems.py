@@ -7,6 +7,7 @@ import pytest
 from support.tiny_collection import TRIPLES, tiny
 
 from benchmarks.recall.growth import SyntheticVectors
+from benchmarks.recall.recall import selection_decisions
 from kgot_lab.analogy.delta_edges import DELTA_EDGE
 from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN
 from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS
@@ -15,7 +16,6 @@ from kgot_lab.benchmark.recall.filling import file_name
 from kgot_lab.benchmark.recall.systems import (
     BASELINE,
     mean_score,
-    selection_decisions,
     shuffle_targets,
     systems,
 )

@@ -16,12 +16,12 @@ from benchmarks.beam.measuring import chat_receipt, measure_chats, plan_of_chats
 from benchmarks.beam.results import chat_findings, chat_grids, chat_report
 from benchmarks.beam.systems import chat_systems
 from benchmarks.beam.turn_memory import TurnMemory, TurnRules
+from benchmarks.roc import roc_area
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import save_results
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.significance import roc_area
 from kgot_lab.types import Hit
 
 GARDEN = [  # session, day, what the user said, what the assistant said

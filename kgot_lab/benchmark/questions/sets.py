@@ -19,7 +19,7 @@ from typing import IO
 from urllib.parse import quote, urlencode, urlsplit
 
 from kgot_lab.benchmark.questions.question import Question, QuestionSet, load_questions
-from kgot_lab.errors import BadInput, UnknownName, require_count
+from kgot_lab.errors import BadInput, UnknownName, require_count, require_known
 from kgot_lab.evaluation.dataset import connected_components, content_id, musique_steps
 from kgot_lab.evaluation.grading import contains_answer
 from kgot_lab.io.files import bundled_path, write_atomically
@@ -406,8 +406,7 @@ class Selection:
         Raises UnknownName for an unknown part or level, and BadInput if nothing is left.
         """
         parts, chosen = questions.parts or {}, questions.questions
-        if self.part not in {"", "all", *parts}:
-            raise UnknownName("part", self.part, ["all", *parts])
+        require_known("part", ["all", *parts], self.part or "all")
         if self.part in parts:
             chosen = [question for question in chosen if question.id in set(parts[self.part])]
         elif not self.part:

@@ -24,7 +24,7 @@ from kgot_lab.benchmark.recall.systems import systems as ours
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import BadInput, LabError, UnknownName, describe_value, require, require_known
+from kgot_lab.errors import BadInput, LabError, describe_value, require, require_known
 from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_splits
 from kgot_lab.evaluation.reports import PLAN, Report, derive_reports, report
 from kgot_lab.evaluation.results import EMBEDDER_HASH, Plan, load_results
@@ -199,8 +199,7 @@ def write_plan(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, obje
     """
     for known in systems.values():
         require_known("baseline", known, plan.baseline)
-        if plan.expected and plan.expected not in known:
-            raise UnknownName("system expected best", plan.expected, known)
+        require_known("system expected best", known, *filter(None, (plan.expected,)))
     plan.write_down(folder / PLAN)
 
 
@@ -234,7 +233,8 @@ def run_benchmark(
     """
     opened = _open_datasets(names, develop)
     known = {name: list(systems(dataset, embedder)) for name, dataset in opened.items()}
-    _check_names(only, [system for own in known.values() for system in own])
+    every_name = dict.fromkeys(system for own in known.values() for system in own)
+    require_known("system of these data", every_name, *only)
     plan = plan or load_plan(folder, DEFAULT_PLAN)
     chosen = {*only, plan.baseline}
     wanted = {name: [each for each in own if not only or each in chosen] for name, own in known.items()}
@@ -298,12 +298,6 @@ def _other_datasets(folder: Path, opened: Mapping[str, Dataset], plan: Plan) -> 
         load_stored_runs(folder, dataset)
         found.append(dataset)
     return found
-
-
-def _check_names(only: Sequence[str], known: Sequence[str]) -> None:
-    for name in only:
-        if name not in known:
-            raise UnknownName("system of these data", name, dict.fromkeys(known))
 
 
 # Compare five retrieval families on every bundled set: dense, BM25, two fusions, and delta edges.

@@ -6,7 +6,7 @@ import hashlib
 import random
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -40,7 +40,7 @@ from kgot_lab.retrieval.pagerank import Seeds, first_hits, nearest_triples, page
 from kgot_lab.retrieval.pass_through import Walk, traverse
 from kgot_lab.retrieval.selection import Selection, select_retrievers
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Document, Edge, Json, Ranking
+from kgot_lab.types import Document, Edge, Ranking
 
 # Cross-fitting: what is chosen on some queries is applied to the others.
 
@@ -279,20 +279,6 @@ def _packaged_systems(
         except BadInput as error:
             warnings.warn(f"the retriever {name!r} is left out: {error}", stacklevel=3)
     return built
-
-
-def selection_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = DEFAULT_PLAN) -> list[Json]:
-    """Return which retrievers are selected for each fusion, on either half of the dev queries and on both."""
-    parts = _Parts(dataset, vectors)
-    first, second = halves(dataset)
-    tuned_on = {"one half": first, "the other half": second, "both": dataset.develop}
-    decided = []
-    for fusion, fuse in {"equal weights": _equal_weights, "rrf": _rank_fusion}.items():
-        for name, part in tuned_on.items():
-            admission = select_for_fusion(parts.candidates, fuse, part, plan.margin, plan.primary)
-            choice = {"fusion": fusion, "tuned on": name, "admitted": admission.selected}
-            decided.append(choice | {"trials": [asdict(trial) for trial in admission.trials]})
-    return decided
 
 
 def shuffle_targets(graph: PropertyGraph, seed: int = 0) -> PropertyGraph:

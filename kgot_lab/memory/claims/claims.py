@@ -353,9 +353,6 @@ def open_claims(
     def on_server(url: str) -> ClaimStorage:
         return PostgresClaims(url, namespace=CLAIMS_NAMESPACE if namespace is None else namespace)
 
+    check_probability(accept_from, "accept_from")
     storage = open_at(place, "claims", in_file=in_file, on_server=on_server, namespace=namespace)
-    try:
-        return Claims(storage, accept_from=accept_from, now=now)
-    except BaseException:
-        storage.close()
-        raise
+    return Claims(storage, accept_from=accept_from, now=now)

@@ -239,18 +239,6 @@ class Contents:
             del self.keys[between]
 
 
-def put(
-    database: Database,
-    names: TypeNames,
-    known: Contents,
-    nodes: list[ElementChange],
-    edges: list[ElementChange],
-) -> None:
-    """Apply claims to the database, each of a different element."""
-    if nodes or edges:
-        _ChangeLoader(database, names, known, nodes, edges).run()
-
-
 def edge_rid(database: Database, names: TypeNames, known: Contents, change: ElementChange) -> str:
     """Return the record number of an existing edge."""
     source, relation, target, key = change[:4]
@@ -259,7 +247,9 @@ def edge_rid(database: Database, names: TypeNames, known: Contents, change: Elem
     return next(edge.rid for edge in edges if edge.stored.get("_key", "") == key)
 
 
-class _ChangeLoader:
+class ChangeLoader:
+    """Applies claims to the database, each of a different element."""
+
     def __init__(
         self,
         database: Database,

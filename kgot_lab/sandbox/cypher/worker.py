@@ -19,7 +19,7 @@ from typing import Any
 
 from kgot_lab.sandbox.cypher.changes import CypherChanges, CypherStatements, TimedOut, WrongKind
 from kgot_lab.sandbox.cypher.engine import Database, EdgeRecord, NodeRecord, start_java
-from kgot_lab.sandbox.cypher.loading import Contents, TypeNames, edge_rid, put
+from kgot_lab.sandbox.cypher.loading import ChangeLoader, Contents, TypeNames, edge_rid
 from kgot_lab.sandbox.cypher.mapping import edge_properties, node_properties, plain_value
 from kgot_lab.sandbox.worker import seccomp
 from kgot_lab.sandbox.worker.fork_server import (
@@ -102,7 +102,9 @@ class CypherGraph:
 
     def put(self, nodes: Iterable[ElementChange], edges: Iterable[ElementChange]) -> None:
         """Apply claims to the graph."""
-        put(self._database, self._names, self._known, list(nodes), list(edges))
+        claims = list(nodes), list(edges)
+        if any(claims):
+            ChangeLoader(self._database, self._names, self._known, *claims).run()
         for type in sorted(self._left, key=len, reverse=True):
             if self._database.kind(type) and self._database.is_empty(type):
                 self._database.drop_type(type)
