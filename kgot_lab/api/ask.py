@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -225,7 +225,7 @@ def ask(
         execution = connect(options["execution"]) if options.get("execution") else None
         recorded = llm.preset if preset == "auto" and isinstance(llm, Recorded) else ""
         tools = [*([documents] if callable(documents) else ()), *own_tools]
-        with_tools = bool(attachments) or not all(map(search_argument, tools))
+        with_tools = bool(attachments or options.get("mode")) or not all(map(search_argument, tools))
         limits = limits_for(llm.name, recorded or preset, with_tools=with_tools)
         limits = limits.learning() if session else limits
         names = [Path(file).name for file in attachments]
@@ -248,11 +248,25 @@ def ask(
                 live: Any = {
                     name: value for name, value in given.items() if name in ("approve", "compute", "mode")
                 }
+                _warn_of_changes(before, llm.name, execution.name if execution else llm.name, given)
                 events = resume(trace, opened, Resources(tools, llm, execution, **live))
             else:
                 events = think(question, llm, opened, tools, limits, **given)
             run = _record_run(events, llm, trace, before, _progress_heading(llm, limits))
         return replace(run, about={**run.about, "memory": session.learn(run).as_json()}) if session else run
+
+
+def _warn_of_changes(before: Trace | None, planning: str, execution: str, given: Mapping[str, Any]) -> None:
+    """Warn where an interrupted run goes on with other models or with its own prompts in place of new ones."""
+    start = start_event(before.events if before else ())
+    recorded, now = (start.planning, start.execution), (planning, execution)
+    if recorded != now:
+        kept = f"it was begun with {' and '.join(dict.fromkeys(recorded))}"
+        warnings.warn(f"the run goes on with {' and '.join(dict.fromkeys(now))}; {kept}", stacklevel=3)
+    if "prompts" in given and dict(given["prompts"]) != start.custom.get("prompts", {}):
+        warnings.warn(
+            "the run goes on with the prompts that it was begun with, not those given", stacklevel=3
+        )
 
 
 def _record_run(

@@ -9,7 +9,15 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from kgot_lab.errors import BadInput, LabError, LLMError, describe_value, error_message, require_options
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    LLMError,
+    describe_value,
+    error_message,
+    require,
+    require_options,
+)
 from kgot_lab.io.coroutines import run_awaitable
 from kgot_lab.llm.budget import CHARACTERS_PER_TOKEN, estimate_tokens, report_possible_charge
 from kgot_lab.llm.presets import ENDPOINTS, Price, RetryPolicy, server_at
@@ -63,6 +71,8 @@ class AdaptedModel:
         own = getattr(model, "func", model)  # of a functools.partial
         called = (getattr(own, part, None) for part in ("model_name", "model", "__name__"))
         named = (text for text in called if isinstance(text, str) and text)
+        if price is not None:
+            require(price, Price, "a price is Price(dollars, dollars) a million tokens read and written")
         self.name, self.price = name or next(named, type(own).__name__), price
         self._model, self._ask = model, ask
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kgot_lab.errors import BadInput, LLMError
+from kgot_lab.errors import BadInput, LLMError, require
 from kgot_lab.io.http_client import bounded_client, proxy_options, proxy_variable
 from kgot_lab.llm.budget import (
     CHARACTERS_PER_TOKEN,
@@ -110,6 +110,8 @@ class OpenAICompatible:
             )
         self.name = f"{preset.name}:{model}{settings.suffix}"
         self.preset, self.model, self.patience, self.settings = preset, model, patience, settings
+        if price is not None:
+            require(price, Price, "a price is Price(dollars, dollars) a million tokens read and written")
         self.price = price or price_of(preset, model)
         self.requests = 0
         self._told: frozenset[str] = frozenset()  # messages that were said, without their numbers

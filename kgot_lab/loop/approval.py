@@ -52,8 +52,10 @@ def decide(approve: Approve, proposal: Proposal) -> tuple[str, str]:
     answer: object = approve(proposal)
     if isinstance(answer, bool):
         answer = proposal.text if answer else Deny()
+    if isinstance(answer, str) and not answer.strip():
+        answer = Deny("its text was emptied")
     if isinstance(answer, Deny):
-        return "denied", answer.reason
+        return "denied", answer.reason or Deny().reason
     if not isinstance(answer, str):
         given = f"approve({proposal.what}) returned {describe_value(answer)}"
         raise BadInput(f"{given}; it returns True, False, Deny(reason), or the text to take instead")

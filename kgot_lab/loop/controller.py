@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from kgot_lab.errors import BadInput, UnknownName, require, require_count, require_parts
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, require_parts
 from kgot_lab.llm.adapters import as_model
 from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.call_pool import PARALLEL, CallPool
@@ -91,7 +91,18 @@ def think(
     run = RunContext(llm, execution, store, by_name, limits, compute, State())
     run.prompts, run.pool = Prompts(options.get("prompts") or {}), CallPool(parallel)
     run.approve, run.stream = options.get("approve"), options.get("stream", False)
-    mode = (options.get("mode") or _usual_mode(limits))(run)
+    if run.approve is not None and not callable(run.approve):
+        raise BadInput(f"approve is a function of a proposal, not {describe_value(run.approve)}")
+    kind: object = options.get("mode") or _usual_mode(limits)
+    if not (isinstance(kind, type) and issubclass(kind, Mode)):
+        raise BadInput(
+            f"a mode is a class made from kgot_lab.loop.modes.voting.Voting, not {describe_value(kind)}"
+        )
+    if issubclass(kind, Voting) and not isinstance(limits.options, VotingOptions):
+        raise BadInput(
+            f"the mode {kind.__name__} votes, and these limits read paths: take the preset reference or local"
+        )
+    mode = kind(run)
     files = tuple(replace_surrogates(str(path)) for path in options.get("attachments", ()))
     mode.check(files)
     return _run_turns(mode, replace_surrogates(question.strip()), files)
@@ -118,9 +129,16 @@ def _run_turns(mode: Mode, question: str, attachments: tuple[str, ...]) -> Steps
         start=start,
     )
     try:
-        yield from mode.answer()
+        for event in mode.answer():
+            if not isinstance(event, Event):
+                raise BadInput(
+                    f"the mode {type(mode).__name__} yielded {describe_value(event)}, which is no event"
+                )
+            yield event
     finally:
         run.pool.close()
+    if run.state.answer is None:
+        raise BadInput(f"the mode {type(mode).__name__} ended without an Answered event")
 
 
 def _usual_mode(limits: Limits) -> type[Mode]:

@@ -114,7 +114,7 @@ def choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     for attempt in range(2):
         made_calls = (*run.state.calls, *skipped)
         shown = {
-            "calls": format_calls(made_calls),
+            "calls": format_calls(made_calls, run.state.returns),
             "missing": missing or "not stated",
             "tools": format_tools(tools),
         }
@@ -284,7 +284,7 @@ def approved_calls(run: RunContext, calls: Sequence[ToolCall]) -> Steps[list[Too
         tool = run.tools.get(call.tool)
         about = f"{call.tool}: {tool.description}" if tool else call.tool
         try:
-            decided = yield from approved(run, Proposal("tool call", text, about))
+            decided = yield from approved(run, Proposal("tool call", text, about), _changed_arguments)
         except NotApproved as error:
             yield run.record(ToolReturned, call=call, text=f"denied: {error}", failed=True)
             continue

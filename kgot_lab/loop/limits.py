@@ -190,6 +190,9 @@ class Limits(_Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(self.models, ModelLimits, "limits.models are ModelLimits(…)")
+        require(self.tools, ToolLimits, "limits.tools are ToolLimits(…)")
+        require(self.options, (VotingOptions, PathOptions), "limits.options are those of a mode")
         if (self.writing == "mentions") != (self.reading == "paths"):
             raise BadInput(
                 'limits.writing "mentions" and limits.reading "paths" go together: the paths are those of the mentions'

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from kgot_lab.errors import BadInput, UnknownName, require
-from kgot_lab.loop.events import ToolCall
+from kgot_lab.loop.events import ToolCall, ToolReturned
 from kgot_lab.loop.render import join_lines
 from kgot_lab.stores.protocol import Dialect
 from kgot_lab.tools.tool import Tool
@@ -102,6 +102,7 @@ class Prompts:
     """
 
     def __init__(self, own: Mapping[str, str] = {}) -> None:
+        require(own, Mapping, "prompts map the names of some of TEMPLATES to texts")
         self.own = dict(own)
         self._templates = {name: Template(text) for name, text in {**TEMPLATES, **own}.items()}
         for name, text in own.items():
@@ -111,8 +112,12 @@ class Prompts:
             wanted, given = (set(Template(some).get_identifiers()) for some in (TEMPLATES[name], text))
             if wanted != given or not self._templates[name].is_valid():
                 fields = ", ".join(f"${field}" for field in sorted(wanted))
-                problem = f"lacks {', '.join(sorted(wanted - given)) or 'none'} and has besides {', '.join(sorted(given - wanted)) or 'a single $'}"
-                raise BadInput(f"the prompt {name!r} must hold the fields {fields}; it {problem}")
+                lacks, besides = (", ".join(sorted(some)) for some in (wanted - given, given - wanted))
+                problems = [f"lacks {lacks}"] * bool(lacks) + [f"has besides {besides}"] * bool(besides)
+                problems = problems or ["has a $ that names no field: write $$ for a dollar sign"]
+                raise BadInput(
+                    f"the prompt {name!r} must hold the fields {fields}; it {' and '.join(problems)}"
+                )
 
     def __call__(self, name: str, dialect: Dialect | None = None, **fields: str) -> tuple[Message, ...]:
         """Return the messages of a prompt. The fields of a query language are taken from its dialect."""
@@ -129,9 +134,11 @@ def format_situation(question: str, attachments: Sequence[str], graph: str) -> s
     return f"Question: {question}{files}\n\nKnowledge graph so far:\n{graph or 'empty'}"
 
 
-def format_calls(calls: Sequence[ToolCall]) -> str:
-    """List the tool calls made so far."""
-    return "Tool calls made so far:\n" + format_list(calls, "- none")
+def format_calls(calls: Sequence[ToolCall], returns: Iterable[ToolReturned] = ()) -> str:
+    """List the tool calls made so far, with the reasons of those that failed."""
+    failed = {str(each.call): " ".join(each.text.split())[:300] if each.failed else "" for each in returns}
+    shown = [f"{call} failed: {failed[str(call)]}" if failed.get(str(call)) else str(call) for call in calls]
+    return "Tool calls made so far:\n" + format_list(shown, "- none")
 
 
 def format_list(items: Iterable[object], empty: str = "") -> str:

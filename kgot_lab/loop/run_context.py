@@ -118,16 +118,21 @@ class RunContext:
         return event
 
 
-def approved(run: RunContext, proposal: Proposal) -> Steps[str]:
-    """Return the text of what may be done, after a decision if somebody approves. Raises NotApproved."""
+def approved(run: RunContext, proposal: Proposal, check: Callable[[str], object] | None = None) -> Steps[str]:
+    """Return the text of what may be done, after a decision if somebody approves.
+
+    `check` raises for a text that cannot be done, before the decision is recorded. Raises NotApproved.
+    """
     if run.approve is None:
         return proposal.text
     decision, text = decide(run.approve, proposal)
+    if decision == "changed" and check is not None:
+        check(text)
     kept = {"what": proposal.what, "proposed": shortened(proposal.text)}
     yield run.record(Decided, decision=decision, text=text, **kept)
     if decision == "denied":
         raise NotApproved(text)
-    return text or proposal.text
+    return text if decision == "changed" else proposal.text
 
 
 @dataclass(frozen=True)

@@ -292,7 +292,7 @@ def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
     events = tuple(run) if isinstance(run, Iterable) and not isinstance(run, str | bytes) else (run,)
     for event in events:
         require(event, Event, "a run is a Trace or its events, as load_run(path) and think(…) give them")
-    return events
+    return tuple(event for event in events if not isinstance(event, TextDelta))
 
 
 def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGraph:

@@ -13,6 +13,7 @@ from kgot_lab.errors import BadInput, TraceError, UnknownName
 from kgot_lab.llm.presets import Price
 from kgot_lab.loop.approval import Deny, NotApproved, Proposal
 from kgot_lab.loop.events import Answered, Asked, Decided, Refused, TextDelta, ToolReturned, Wrote
+from kgot_lab.loop.limits import preset
 from kgot_lab.loop.modes.voting import Voting
 from kgot_lab.loop.prompts import TEMPLATES, Answer
 from kgot_lab.loop.render import join_lines, row_lines
@@ -78,12 +79,43 @@ def test_a_run_in_a_mode_of_ones_own_is_resumed_with_its_class_alone(tmp_path):
             break
     walk.close()
     live = [search()], scripted(**{**SAID, "vote": votes("R")}), options["execution"]
-    with pytest.raises(
-        TraceError, match=r"in the mode Agreement: give its class, as Resources\(mode=Agreement\)"
-    ):
+    with pytest.raises(TraceError, match=r"in the mode Agreement: give its class, mode=Agreement"):
         resume(path, store, Resources(*live))
     events = list(resume(path, store, Resources(*live, mode=Agreement)))
     assert events[-1].text == "London or Rome"
+    with pytest.raises(TraceError, match="give its class, mode=Agreement"):
+        verify(events)
+    assert verify(events, mode=Agreement) is None
+    assert list(replay(events, mode=Agreement))[-1].text == "London or Rome"
+
+
+class Silent(Voting):
+    """A mode that forgets to answer."""
+
+    def conclude(self, candidates):
+        yield from ()
+
+
+class Chatty(Voting):
+    """A mode that yields what is no event."""
+
+    def conclude(self, candidates):
+        yield "done"
+
+
+@every(
+    ("mode", "limits", "message"),
+    [
+        (5, FEW, "a mode is a class made from"),
+        (dict, FEW, "a mode is a class made from"),
+        (Agreement, preset("paths"), "votes, and these limits read paths"),
+        (Silent, FEW, "the mode Silent ended without an Answered event"),
+        (Chatty, FEW, "the mode Chatty yielded a str"),
+    ],
+)
+def test_what_is_no_mode_or_does_not_answer_is_refused(mode, limits, message):
+    with pytest.raises(BadInput, match=message):
+        run(limits=limits, mode=mode)
 
 
 # --- prompts of one's own ---
@@ -108,7 +140,8 @@ def test_a_prompt_of_ones_own_is_sent_and_stands_in_the_first_event(tmp_path):
             r"must hold the fields \$calls, \$retrieve, \$situation; it lacks calls",
         ),
         ({"merge": "$reasons and $facts"}, BadInput, "has besides facts"),
-        ({"merge": "$reasons for 5 $"}, BadInput, r"a single \$"),
+        ({"merge": "$reasons for 5 $"}, BadInput, r"a \$ that names no field"),
+        (["vote"], BadInput, "prompts map the names"),
         ({"merge": 5}, BadInput, "is a text with fields"),
     ],
 )
@@ -205,10 +238,43 @@ def test_a_paid_call_is_approved_with_the_most_it_can_cost_and_stops_the_run_whe
     assert [type(event).__name__ for event in load_run(tmp_path / "r.jsonl").events][-1] == "Decided"
 
 
+@every("what", ["write", "tool call"])
+def test_a_text_that_was_emptied_is_a_denial(what):
+    events = run(approve=lambda proposal: "" if proposal.what == what else True)
+    assert {e.decision for e in of(Decided, events) if e.what == what} == {"denied"}
+    assert not (
+        of(Wrote, events) if what == "write" else [e for e in of(ToolReturned, events) if not e.failed]
+    )
+
+
+def test_a_wrong_change_is_no_decision_so_the_run_can_be_resumed(tmp_path):
+    path, store = tmp_path / "run.jsonl", InMemory()
+    with pytest.raises(BadInput, match="JSON object"):
+        list(
+            record(lab.think(QUESTION, scripted(**SAID), store, [search()], FEW, approve=lambda p: "x"), path)
+        )
+    live = Resources([search()], scripted(**{**SAID, "vote": votes("R")}), approve=lambda proposal: True)
+    assert isinstance(list(resume(path, store, live))[-1], Answered)
+
+
+def test_why_a_call_failed_or_was_denied_is_told_to_the_model():
+    def approve(proposal):
+        return Deny("the archive is closed") if proposal.what == "tool call" else True
+
+    events = run(scripted(**{**SAID, "vote": votes("I")}), approve=approve)
+    asked = [event.prompt.messages[-1].text for event in of(Asked, events) if event.role.purpose == "vote"]
+    assert "failed: denied: the archive is closed" in asked[-1]
+
+
 @every("answer", [None, 3, {"query": "x"}])
 def test_an_answer_that_decides_nothing_is_refused(answer):
     with pytest.raises(BadInput, match=r"it returns True, False, Deny\(reason\), or the text"):
         run(approve=lambda proposal: answer)
+
+
+def test_what_cannot_be_asked_is_refused_before_a_model_is():
+    with pytest.raises(BadInput, match="approve is a function"):
+        run(scripted(), approve="yes")
 
 
 def test_a_changed_tool_call_must_be_arguments():
@@ -307,6 +373,9 @@ def test_the_words_of_a_reply_come_before_its_event_and_are_in_no_trace(tmp_path
             replies.append(event.reply)
             assert words == event.reply
             words = ""
+    assert (
+        verify(list(lab.think(QUESTION, scripted(**SAID), InMemory(), [search()], FEW, stream=True))) is None
+    )
     stored = load_run(path).events
     assert replies == [event.reply for event in of(Asked, stored)] and not of(TextDelta, stored)
     assert verify(stored) is None

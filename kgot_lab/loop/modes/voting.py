@@ -154,7 +154,7 @@ class Voting(Mode):
         if run.limits.reading == "operations":
             return run.prompts("vote by names", situation=text), OperationsVote
         retrieve = retrieve_request(None if run.limits.reading == "whole graph" else run.store.dialect)
-        calls = format_calls(run.state.calls)
+        calls = format_calls(run.state.calls, run.state.returns)
         return run.prompts("vote", situation=text, calls=calls, retrieve=retrieve), Vote
 
     def _sample(self, number: int) -> tuple[float, int]:

@@ -188,7 +188,9 @@ def replay_events(
     python = ReplayPython(recording, live.compute or python_executor(store.store, limits))
     mode = str(start.custom.get("mode", ""))
     if mode and getattr(live.mode, "__qualname__", "") != mode:
-        raise TraceError(f"this run was made in the mode {mode}: give its class, as Resources(mode={mode})")
+        raise TraceError(
+            f"this run was made in the mode {mode}: give its class, mode={mode}, or Resources(mode={mode})"
+        )
     events_again = think(
         start.question,
         ReplayLLM(recording, start.planning, live.planning),
@@ -206,14 +208,17 @@ def replay_events(
     return map(store.as_edited, events_again)
 
 
-def replay(run: Trace | Sequence[Event], store: Store | None = None) -> Iterator[Event]:
+def replay(
+    run: Trace | Sequence[Event], store: Store | None = None, *, mode: type[Mode] | None = None
+) -> Iterator[Event]:
     """Run the loop again on what a run recorded.
 
-    Every reply, tool result and statement result comes from the run.
+    Every reply, tool result and statement result comes from the run. `mode` is the class of a mode of one's own.
     """
     events = events_of(run)
     recording = Recording.from_events(events)
-    return replay_events(events, recording, replay_store(recording, events, store or InMemory()))
+    opened = replay_store(recording, events, store or InMemory())
+    return replay_events(events, recording, opened, Resources(mode=mode))
 
 
 _EXPECTED_STORE = "a run is walked again in a store, as open_store(…) gives one"
@@ -279,14 +284,18 @@ class Difference:
 
 
 def verify(
-    run: Trace | Sequence[Event], store: Store | None = None, compute: Callable[[str], str] | None = None
+    run: Trace | Sequence[Event],
+    store: Store | None = None,
+    compute: Callable[[str], str] | None = None,
+    *,
+    mode: type[Mode] | None = None,
 ) -> Difference | None:
     """Run the loop and every statement again on the recorded replies and tool results.
 
     Returns the first difference, or None. The store must be empty, and statements and arithmetic are executed
     in it. By default it is one in this process, for the query languages of the run, with a long timeout for
     busy machines. What timed out when it was recorded is not run again, since times are not compared.
-    `compute` runs Python instead of the store, as in `think`. Order is not compared where it has no meaning:
+    `compute` runs Python instead of the store, and `mode` is a mode of one's own, as in `think`. Order is not compared where it has no meaning:
     of the elements of a diff and, except in Python, of the words of a prompt and of rows that a statement does
     not order.
     """
@@ -296,7 +305,7 @@ def verify(
     any_order = has_own_order(start.dialect)
     recording = Recording.from_events(events, any_order=any_order).without_outcomes(limits)
     with _open_store_for(events, store) as opened:
-        live = Resources(compute=compute or python_executor(opened, limits))
+        live = Resources(compute=compute or python_executor(opened, limits), mode=mode)
         replayed = replay_events(events, recording, replay_store(recording, events, opened), live)
         return first_difference(events, replayed, any_order)
 
