@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.cli import terminal
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, require_known
 
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration, StoreChoice, ToolChoice
@@ -77,8 +77,7 @@ def available_tools(
     for name in requested:
         if name not in found and name in reasons:
             raise BadInput(f"the tool {name} cannot work here: {reasons[name]}")
-        if name not in found:
-            raise UnknownName("tool", name, [*found, *reasons])
+        require_known("tool", [*found, *reasons], name)
     return [found[name] for name in requested]
 
 

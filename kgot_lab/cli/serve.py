@@ -12,7 +12,7 @@ import typer
 from kgot_lab.cli import terminal
 from kgot_lab.cli.experts import experts_location, open_service, proposals_location
 from kgot_lab.cli.options import MODEL_FORMS, argument, option, with_options
-from kgot_lab.errors import BadInput, LabError, NotInstalled
+from kgot_lab.errors import BadInput, LabError, needs_extra
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -101,10 +101,8 @@ def serve_experts(
         terminal.log_warnings()
         tools.run("stdio")
         return
-    try:
+    with needs_extra("serve", "a web server"):
         from kgot_lab.experts.http.connections import LimitedServer
-    except ImportError:
-        raise NotInstalled("serve", "a web server") from None
     from kgot_lab.experts.http.auth import GuardRules, is_local_host
     from kgot_lab.experts.http.connections import listening_socket
     from kgot_lab.experts.http.server import expert_app

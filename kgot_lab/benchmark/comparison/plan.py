@@ -14,7 +14,13 @@ from typing import Any
 from kgot_lab import __version__
 from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, AnswerSystem, prompt_digests
 from kgot_lab.benchmark.questions.batch import RESULTS_FILE
-from kgot_lab.benchmark.questions.plan import PLAN_FILE, format_differences, hash_ids, plan_differences
+from kgot_lab.benchmark.questions.plan import (
+    PLAN_FILE,
+    format_differences,
+    hash_ids,
+    plan_differences,
+    refuse_other_files,
+)
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, LOCKED
 from kgot_lab.errors import BadInput, require_known
@@ -205,10 +211,7 @@ def write_comparison_plan(plan: Mapping[str, Json], folder: Path) -> bool:
             return True
         _require_same_plan(there, plan, folder)
         return True
-    held = [item.name for item in folder.iterdir()] if folder.is_dir() else []
-    if left := [name for name in held if not name.startswith(".")]:
-        remedy = "name an empty folder with --folder DIR"
-        raise BadInput(f"{folder} has no {PLAN_FILE} but holds {left[0]}: {remedy}")
+    refuse_other_files(folder)
     _write_plan(plan, path)
     # results are small enough for a repository, traces are not
     write_atomically(folder / ".gitignore", "traces/\n.lock*\n", "what git ignores")

@@ -13,7 +13,7 @@ from typing import Any
 from kgot_lab.benchmark.comparison.comparison_run import load_system_results
 from kgot_lab.benchmark.comparison.plan import ALL_SETS, Goal, load_comparison_plan
 from kgot_lab.benchmark.questions.question_result import QuestionResult
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.reports import format_p, span
 from kgot_lab.evaluation.significance import (
     Estimate,
@@ -145,8 +145,7 @@ class ComparisonResults:
         if both := [name for name in self.answers if name in other.answers]:
             raise BadInput(f"{both[0]} has answers in both comparisons: which are meant is not clear")
         answers = {**self.answers, **other.answers}
-        for name in (name for pair in pairs for name in pair if name not in answers):
-            raise UnknownName("system with answers", name, answers)
+        require_known("system with answers", answers, *(name for pair in pairs for name in pair))
         systems = {**self.plan["systems"], **other.plan["systems"]}
         named = [list(pair) for pair in pairs]
         return ComparisonResults({**self.plan, "systems": systems, "pairs": named, "aims": []}, answers)

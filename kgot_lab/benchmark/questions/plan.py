@@ -75,10 +75,8 @@ class QuestionPlan:
         if path.exists():
             self.check(folder)
             return True
+        refuse_other_files(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        if left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]:
-            remedy = "name an empty folder with --folder DIR"
-            raise BadInput(f"{folder} has no {PLAN_FILE} but holds {left[0]}: {remedy}")
         content = {"plan": 1, **self._compared_fields(), "made": dict(self.made)}
         write_atomically(path, json.dumps(content, indent=1) + "\n", "the plan")
         return False
@@ -99,6 +97,14 @@ class QuestionPlan:
     def _compared_fields(self) -> dict[str, Json]:
         fixed = {name: value for name, value in asdict(self).items() if name != "made"}
         return dict(json.loads(json.dumps(fixed)))
+
+
+def refuse_other_files(folder: Path) -> None:
+    """Raise BadInput if a folder without a plan holds anything but hidden files."""
+    held = [item.name for item in folder.iterdir()] if folder.is_dir() else []
+    if left := [name for name in held if not name.startswith(".")]:
+        remedy = "name an empty folder with --folder DIR"
+        raise BadInput(f"{folder} has no {PLAN_FILE} but holds {left[0]}: {remedy}")
 
 
 def hash_ids(questions: QuestionSet) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from kgot_lab.documents.files import extract_text
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, short_repr
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, needs_extra, require, short_repr
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.tools.tool import Result, TextTool
@@ -297,10 +297,8 @@ def _end_of_day(day: str) -> str:
 
 
 def _without_editor_parts(markup: str) -> str:
-    try:
+    with needs_extra("web", "beautifulsoup4"):
         from bs4 import BeautifulSoup
-    except ImportError:
-        raise NotInstalled("web", "beautifulsoup4") from None
     soup = BeautifulSoup(markup, "html.parser")
     for part in soup.select(_EDITOR_PARTS):
         part.decompose()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import Any, Protocol
 
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, UnknownName
+from kgot_lab.errors import BadInput, ToolFailed, UnknownName, needs_extra
 from kgot_lab.io.http_client import describe_proxy, is_retryable_status, proxy_options
 from kgot_lab.llm.keys import remove_key
 from kgot_lab.tools.web.fetching import USER_AGENT, bounded_body
@@ -49,10 +49,8 @@ class JsonApi:
         return self._request("POST", json=dict(body))
 
     def _request(self, method: str, **content_options: Json) -> dict[str, Json]:
-        try:
+        with needs_extra("web", "httpx"):
             import httpx
-        except ImportError:
-            raise NotInstalled("web", "httpx") from None
         try:
             client_options = proxy_options(self.address)
         except BadInput as error:
@@ -219,10 +217,8 @@ class Ddgs(_Engine):
     name = "ddgs"
 
     def __init__(self, *, ask: Callable[..., list[dict[str, Any]]] | None = None):
-        try:
+        with needs_extra("web", "ddgs"):
             import ddgs
-        except ImportError:
-            raise NotInstalled("web", "ddgs") from None
         self._ask = ask or (lambda query, **options: ddgs.DDGS().text(query, **options))
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:

@@ -14,7 +14,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab import __version__
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, short_repr
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, needs_extra, require_count, short_repr
 from kgot_lab.io.http_client import is_retryable_status
 from kgot_lab.llm.capabilities import requested_wait
 
@@ -43,10 +43,8 @@ def destination(address: str, private_hosts: Collection[str] = ()) -> Destinatio
     an address that is not http or https, contains a password, has an unknown host, or leads to a private,
     loopback or link-local computer. Raises NotInstalled without httpx.
     """
-    try:
+    with needs_extra("web", "httpx"):
         import httpx
-    except ImportError:
-        raise NotInstalled("web", "httpx") from None
     try:
         url = httpx.URL(address.strip())
     except (httpx.InvalidURL, ValueError) as error:

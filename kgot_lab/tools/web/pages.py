@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urljoin, urlsplit
 
 from kgot_lab.documents.files import decode_page, extract_text
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, short_repr
+from kgot_lab.errors import BadInput, ToolFailed, needs_extra, require_count, short_repr
 from kgot_lab.tools.web.fetching import Fetched, WebFetcher
 from kgot_lab.types import Document
 
@@ -78,10 +78,8 @@ def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
     Links are made absolute, hidden parts are removed, and frames become links. Raises NotInstalled without
     beautifulsoup4.
     """
-    try:
+    with needs_extra("web", "beautifulsoup4"):
         from bs4 import BeautifulSoup, Comment
-    except ImportError:
-        raise NotInstalled("web", "beautifulsoup4") from None
     soup = BeautifulSoup(markup, "html.parser")
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
     if soup.title:
@@ -364,15 +362,13 @@ def transcript_page(
     a requests.Session to use for this page. Raises ToolFailed if there is no transcript, and NotInstalled
     without youtube-transcript-api.
     """
-    try:
+    with needs_extra("web", "youtube-transcript-api"):
         from youtube_transcript_api import (
             RequestBlocked,
             YouTubeRequestFailed,
             YouTubeTranscriptApi,
             YouTubeTranscriptApiException,
         )
-    except ImportError:
-        raise NotInstalled("web", "youtube-transcript-api") from None
     from requests import RequestException, Session
 
     try:
