@@ -113,9 +113,8 @@ class ToolLimits(_Checked):
 
     calls: int = _number(5, 1)  # per step
     tool_attempts: int = _number(6, 1)  # attempts at a tool call with temporary failures
-    tool_wait: float = _number(
-        1.0, 0, 3600
-    )  # seconds before the second attempt, doubled for each further one
+    # seconds before the second attempt, doubled for each further one
+    tool_wait: float = _number(1.0, 0, 3600)
     # time limit of one run of Python, for arithmetic and for the Python tool
     python_seconds: float = _number(STATEMENT_SECONDS, 0.1, 3600)
     tool_tokens: int = _number(6000, 1)  # of what one call returned

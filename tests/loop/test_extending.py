@@ -9,7 +9,7 @@ from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, kinds, of, scripted, votes
 
 import kgot_lab as lab
-from kgot_lab.errors import BadInput, TraceError, UnknownName
+from kgot_lab.errors import BadInput, TraceError, UnknownName, UnsupportedQuestion
 from kgot_lab.llm.presets import Price
 from kgot_lab.loop.approval import Deny, NotApproved, Proposal
 from kgot_lab.loop.events import Answered, Asked, Decided, Refused, TextDelta, ToolReturned, Wrote
@@ -379,3 +379,11 @@ def test_the_words_of_a_reply_come_before_its_event_and_are_in_no_trace(tmp_path
     stored = load_run(path).events
     assert replies == [event.reply for event in of(Asked, stored)] and not of(TextDelta, stored)
     assert verify(stored) is None
+
+
+def test_what_the_mode_paths_cannot_use_is_told():
+    limits, tools = preset("paths"), [search(), TextTool("own", "tells", {"query": "anything"}, Result)]
+    with pytest.raises(UnsupportedQuestion, match="no prompts of these names"):
+        lab.think(QUESTION, scripted(), InMemory(), tools, limits, prompts={"guess": TEMPLATES["guess"]})
+    with pytest.warns(UserWarning, match="does not call own: take the preset local"):
+        lab.think(QUESTION, scripted(), InMemory(), tools, limits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -55,6 +56,7 @@ from kgot_lab.loop.modes.voting import Mode
 from kgot_lab.loop.run_context import CallOptions, Candidate, RunContext, Steps, ask_reply
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import contains_words
+from kgot_lab.tools.tool import search_argument
 from kgot_lab.types import Edge
 
 # Decomposed questions: hop by hop along a chain, or two compared things that are asked about separately.
@@ -192,7 +194,9 @@ class Paths(Mode):
     _calls: tuple[ToolCall, ...] = ()
 
     def check(self, attachments: Sequence[str]) -> None:
-        """Raise UnsupportedQuestion for attached files, and where no tool finds documents."""
+        """Raise UnsupportedQuestion for what the mode cannot use, and warn of tools that it does not call."""
+        if self.run.prompts.own:
+            raise UnsupportedQuestion("the mode paths has no prompts of these names: take another preset")
         if attachments:
             raise UnsupportedQuestion(
                 "the mode paths reads documents that a search finds, not attached files: leave them out, or take another preset"
@@ -202,6 +206,9 @@ class Paths(Mode):
                 'the mode paths needs a tool that finds documents, such as search(documents) or one of yours with finds="query", '
                 "or a store that holds a graph"
             )
+        if others := [name for name, tool in self.run.tools.items() if not search_argument(tool)]:
+            advice = "take the preset local or reference for them"
+            warnings.warn(f"the mode paths does not call {', '.join(others)}: {advice}", stacklevel=4)
 
     def answer(self) -> Steps[None]:
         """Search for the question and read the best paths until an answer is sure."""
