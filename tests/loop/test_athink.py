@@ -120,9 +120,9 @@ def test_a_cancelled_run_stops_at_the_next_event_and_has_let_go_of_its_store(sto
 
     llm, before, seen = asyncio.run(cancel())
     assert len(seen) == before and llm.asked == 1  # nothing more is asked
-    assert not [
-        thread for thread in threading.enumerate() if thread.name.startswith("think") and thread.is_alive()
-    ]
+    for thread in (each for each in threading.enumerate() if each.name.startswith("think")):
+        thread.join(AMPLE)
+        assert not thread.is_alive()
 
 
 def test_a_time_limit_ends_a_run_and_what_it_recorded_can_be_used(store):
