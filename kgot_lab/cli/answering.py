@@ -133,10 +133,10 @@ def _resume_arguments(
 
 def _approval(is_wanted: bool) -> Approve | None:
     """Return what asks on the terminal, if a run is to be approved. Raises BadInput without a terminal."""
-    if is_wanted and not sys.stdin.isatty():
-        raise BadInput("--approve asks on the terminal, and this command has none to read answers from")
     if not is_wanted:
         return None
+    if not sys.stdin.isatty():
+        raise BadInput("--approve asks on the terminal, and this command has none to read answers from")
     from kgot_lab.api.approve import approve
 
     return approve

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any, Literal, get_args
@@ -179,6 +180,11 @@ class ToolCall:
 
     tool: str
     arguments: Mapping[str, Json] = field(default_factory=dict, hash=False)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What two equal calls have in common."""
+        return self.tool, json.dumps(dict(self.arguments), sort_keys=True, default=str)
 
     def __str__(self) -> str:
         return f"{self.tool}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"

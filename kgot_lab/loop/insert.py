@@ -43,7 +43,6 @@ from kgot_lab.loop.prompts import (
     Reason,
     Statements,
     calls_schema,
-    format_calls,
     format_list,
     format_tools,
     names_schema,
@@ -114,7 +113,7 @@ def choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     for attempt in range(2):
         made_calls = (*run.state.calls, *skipped)
         shown = {
-            "calls": format_calls(made_calls, run.state.returns),
+            "calls": run.format_calls(made_calls),
             "missing": missing or "not stated",
             "tools": format_tools(tools),
         }
@@ -226,7 +225,7 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
     """
     wait = run.limits.tools.tool_wait
     for attempt in range(1, run.limits.tools.tool_attempts + 1):
-        outcome, inner_calls = run.pool.take(_pool_key(call), partial(_try_call, run, call))
+        outcome, inner_calls = run.pool.take(call.key, partial(_try_call, run, call))
         record_costs = partial(_record_inner_calls, run, call, inner_calls)
         try:
             if isinstance(outcome, BaseException):
@@ -260,11 +259,7 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
 
 def begin_tool_calls(run: RunContext, calls: Sequence[ToolCall]) -> None:
     """Begin tool calls side by side. `call_tool` takes their results."""
-    run.pool.begin({_pool_key(call): partial(_try_call, run, call) for call in calls})
-
-
-def _pool_key(call: ToolCall) -> tuple[str, str]:
-    return call.tool, json.dumps(dict(call.arguments), sort_keys=True, default=str)
+    run.pool.begin({call.key: partial(_try_call, run, call) for call in calls})
 
 
 def _try_call(run: RunContext, call: ToolCall) -> tuple[Result | BaseException, list[RecordedCall]]:

@@ -118,6 +118,7 @@ class ToolLimits(_Checked):
     # time limit of one run of Python, for arithmetic and for the Python tool
     python_seconds: float = _number(STATEMENT_SECONDS, 0.1, 3600)
     tool_tokens: int = _number(6000, 1)  # of what one call returned
+    tell_failures: bool = True  # prompts say why a call failed
 
 
 @dataclass(frozen=True)
@@ -303,10 +304,15 @@ class Limits(_Checked):
 
 _NEWER_LIMITS = (
     "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
-    "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences", "check_answers", "evidence",
+    "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences", "check_answers", "evidence", "tell_failures",
 )  # fmt: skip
 # defaults of runs that did not record a limit, where today's defaults differ
-_AS_RECORDED: Mapping[str, Any] = {"sentences": "plain", "links": ("titles", "names"), "evidence": 8}
+_AS_RECORDED: Mapping[str, Any] = {
+    "tell_failures": False,
+    "sentences": "plain",
+    "links": ("titles", "names"),
+    "evidence": 8,
+}
 
 
 REFERENCE = Limits()

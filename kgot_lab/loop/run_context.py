@@ -19,9 +19,20 @@ from kgot_lab.llm.streaming import stream_reply
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, repair_prompt
 from kgot_lab.loop.approval import Approve, NotApproved, Proposal, decide, shortened
 from kgot_lab.loop.call_pool import CallPool
-from kgot_lab.loop.events import Asked, Cut, Decided, Event, Read, Refused, Repaired, Role, TextDelta
+from kgot_lab.loop.events import (
+    Asked,
+    Cut,
+    Decided,
+    Event,
+    Read,
+    Refused,
+    Repaired,
+    Role,
+    TextDelta,
+    ToolCall,
+)
 from kgot_lab.loop.limits import Limits
-from kgot_lab.loop.prompts import Prompts, Statement, format_situation
+from kgot_lab.loop.prompts import Prompts, Statement, format_calls, format_situation
 from kgot_lab.loop.render import render_graph
 from kgot_lab.loop.state import State
 from kgot_lab.stores.lookup import holds_value
@@ -110,6 +121,10 @@ class RunContext:
     prompts: Prompts = field(default_factory=Prompts)
     # the rendered graph, with the number of writes before it and its language
     shown: tuple[tuple[int, str], str, Cut | None] | None = None
+
+    def format_calls(self, calls: Sequence[ToolCall]) -> str:
+        """List tool calls for a prompt, with the reasons of those that failed if the limits say so."""
+        return format_calls(calls, self.state.returns if self.limits.tools.tell_failures else ())
 
     def record(self, kind: type[_Kind], **values: Any) -> _Kind:
         """Create an event with the current step and update the state by it."""

@@ -266,6 +266,15 @@ def test_why_a_call_failed_or_was_denied_is_told_to_the_model():
     assert "failed: denied: the archive is closed" in asked[-1]
 
 
+def test_a_run_recorded_before_prompts_told_why_a_call_failed_is_verified_as_it_was():
+    limits = FEW.but(tell_failures=False)
+    events = run(
+        scripted(**{**SAID, "vote": votes("I")}), limits=limits, approve=lambda p: p.what != "tool call"
+    )
+    assert "tell_failures" not in events[0].limits and verify(events) is None
+    assert not any("failed: denied" in event.prompt.messages[-1].text for event in of(Asked, events))
+
+
 @every("answer", [None, 3, {"query": "x"}])
 def test_an_answer_that_decides_nothing_is_refused(answer):
     with pytest.raises(BadInput, match=r"it returns True, False, Deny\(reason\), or the text"):

@@ -17,7 +17,7 @@ from kgot_lab.loop.insert import (
     merge_reasons,
     write_result,
 )
-from kgot_lab.loop.prompts import OperationsVote, Vote, format_calls, retrieve_request
+from kgot_lab.loop.prompts import OperationsVote, Vote, retrieve_request
 from kgot_lab.loop.retrieve import conclude, is_statement, lookup_statement, read_candidates, read_forced
 from kgot_lab.loop.run_context import (
     Candidate,
@@ -154,7 +154,7 @@ class Voting(Mode):
         if run.limits.reading == "operations":
             return run.prompts("vote by names", situation=text), OperationsVote
         retrieve = retrieve_request(None if run.limits.reading == "whole graph" else run.store.dialect)
-        calls = format_calls(run.state.calls, run.state.returns)
+        calls = run.format_calls(run.state.calls)
         return run.prompts("vote", situation=text, calls=calls, retrieve=retrieve), Vote
 
     def _sample(self, number: int) -> tuple[float, int]:

@@ -89,7 +89,7 @@ class Recording:
                 case Asked():
                     recording.replies[recording.prompt_key(event.prompt)].append(event.as_reply)
                 case ToolReturned():
-                    recording.results[_call_key(event.call)].append((event, inside))
+                    recording.results[event.call.key].append((event, inside))
                     inside = ()
                 case Wrote():
                     if event.asked:
@@ -145,7 +145,7 @@ class Recording:
 
     def change_result(self, returned: ToolReturned, nth: int) -> None:
         """Replace the result of the nth call of this tool and arguments, counted from 0."""
-        results = self.results[_call_key(returned.call)]
+        results = self.results[returned.call.key]
         results[nth] = returned, results[nth][1]
 
     def next_result(self, call: ToolCall) -> _RecordedResult | None:
@@ -153,7 +153,7 @@ class Recording:
 
         The last result is repeated, unless it is a failure that may be retried.
         """
-        results = self.results.get(_call_key(call))
+        results = self.results.get(call.key)
         if not results:
             return None
         return results.popleft() if len(results) > 1 or results[0][0].again else results[0]
@@ -225,10 +225,6 @@ def _json(value: Json) -> str:
 
 def _plain_diff(diff: Diff) -> Json:
     return to_json(Wrote(statement="", diff=diff))["diff"]
-
-
-def _call_key(call: ToolCall) -> Key:
-    return call.tool, json.dumps(dict(call.arguments), sort_keys=True, default=str)
 
 
 @dataclass
