@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.requirements import require_local_model
 from benchmarks.structure.analogies import choices, hashed, jsonl_rows
-from kgot_lab.analogy.skeleton_makers import ModelSkeletons, load_skeletons, save_skeletons
+from kgot_lab.analogy.skeleton_makers import ModelSkeletons, StoredSkeletons, save_skeletons
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.llm.local import Local
 
@@ -49,7 +49,7 @@ def main() -> None:
     maker, made, failed = ModelSkeletons(model), dict[str, str](), dict[str, str]()
     engine = f"{model.sha256[:16]}, {model.engine}, prompt {maker.digest[:16]}"
     if FILE.exists():  # whatever the lots of today are, nothing of it is lost
-        kept = load_skeletons(FILE)
+        kept = StoredSkeletons(FILE)
         before = str(kept.head.get("model", ""))
         engine = before if engine in before else f"{before}; then {engine}" if before else engine
         made |= make_skeletons(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextvars import copy_context
+from threading import BoundedSemaphore, Thread
 from typing import Any
 
 PARALLEL = 4  # calls at once, unless a run says otherwise
@@ -18,7 +19,7 @@ class CallPool:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._threads: ThreadPoolExecutor | None = None
+        self._slots = BoundedSemaphore(size)
         self._begun: dict[Hashable, Future[Any]] = {}
 
     def begin(self, calls: Mapping[Hashable, Callable[[], Any]]) -> None:
@@ -26,9 +27,11 @@ class CallPool:
         new = {key: act for key, act in calls.items() if key not in self._begun}
         if min(self._size, len(new)) < 2:
             return
-        self._threads = self._threads or ThreadPoolExecutor(self._size, "kgot-lab-call")
         for key, act in new.items():
-            self._begun[key] = self._threads.submit(copy_context().run, act)
+            call: Future[Any] = Future()
+            self._begun[key] = call
+            # a daemon, unlike the threads of an executor: whoever stops a run does not wait for its calls
+            Thread(target=copy_context().run, args=(self._call, call, act), daemon=True).start()
 
     def take(self, key: Hashable, act: Callable[[], Any]) -> Any:
         """Return the result of a call that was begun, or else make it now."""
@@ -37,5 +40,13 @@ class CallPool:
 
     def close(self) -> None:
         """Cancel what has not begun to run. What runs is not waited for."""
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        for call in self._begun.values():
+            call.cancel()
+
+    def _call(self, call: Future[Any], act: Callable[[], Any]) -> None:
+        with self._slots:
+            if call.set_running_or_notify_cancel():
+                try:
+                    call.set_result(act())
+                except BaseException as error:  # raised where the result is taken
+                    call.set_exception(error)

@@ -163,7 +163,7 @@ def test_what_is_tuned_is_tuned_for_the_primary_measure_of_the_plan():
         ({"measures": "recall@5"}, "the measures of a plan are a list of names, .* not 'recall@5'"),
         ({"measures": None}, "the measures of a plan are a list of names, .* not None"),
         ({"measures": ("recall@5", 5)}, "the measures of a plan are a list of names"),
-        ({"ties": None}, "unknown rule for ties None"),
+        ({"ties": None}, "unknown rule for ties 'None'"),
         ({"ties": "by luck"}, "unknown rule for ties 'by luck'"),
         ({"measures": ("recall@5", "recal@2")}, "unknown measure 'recal'; did you mean 'recall'"),
         ({"measures": ("recall@5", "recall")}, "'recall' needs a cut of 1 or more"),

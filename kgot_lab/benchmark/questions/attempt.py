@@ -18,7 +18,7 @@ from kgot_lab.evaluation.grading import grading_prompt, parse_grade
 from kgot_lab.llm.structured import compact_schema, parse
 from kgot_lab.loop import prompts
 from kgot_lab.loop.answer_check import MAX_CITED, select_evidence
-from kgot_lab.loop.controller import think
+from kgot_lab.loop.controller import RunOptions, think
 from kgot_lab.loop.events import Answered, Asked, Event, Role, Started, ToolCall, ToolReturned
 from kgot_lab.loop.evidence import judge_answer
 from kgot_lab.loop.limits import REFERENCE, Limits
@@ -222,7 +222,9 @@ def _run_loop(question: Question, equipment: Equipment, path: Path) -> Iterator[
             return
         path.unlink(missing_ok=True)
         text, names = question.text, [file.name for file in question.attachments]
-        walk = think(text, llm, store, tools, equipment.limits, execution=execution, attachments=names)
+        # one call at a time: the questions are what runs side by side, and a killed run repeats no answered call
+        options: RunOptions = {"execution": execution, "attachments": names, "parallel": 1}
+        walk = think(text, llm, store, tools, equipment.limits, **options)
         yield from record(walk, path, metadata={"question": question.id, **model_metadata(llm)})
 
 
