@@ -161,6 +161,7 @@ def run_task(
         events = think(
             task.question, task.live.planning, opened, task.live.tools, task.limits, execution=task.live.execution,
             attachments=[file.name for file in task.attached], approve=task.live.approve, prompts=chosen.prompts, parallel=chosen.parallel,
+            mode=chosen.mode,
         )  # fmt: skip
         metadata = {**model_metadata(task.live.planning), **task.about}
         recorded = record(events, outputs.trace, metadata=metadata)

@@ -186,29 +186,40 @@ class ToolCall:
         """What two equal calls have in common."""
         return self.tool, json.dumps(dict(self.arguments), sort_keys=True, default=str)
 
+    @property
+    def arguments_text(self) -> str:
+        """The arguments as JSON, as somebody who approves the call is shown them."""
+        return json.dumps(dict(self.arguments), ensure_ascii=False, default=str)
+
     def __str__(self) -> str:
         return f"{self.tool}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Chose(Event):
-    """The tool calls of this step. `skipped` were proposed but had been made before."""
+    """The tool calls of this step.
+
+    Of those proposed besides, `skipped` had been made before, and `surplus` were more than a step may make.
+    """
 
     calls: tuple[ToolCall, ...]
     skipped: tuple[ToolCall, ...] = ()
+    surplus: tuple[ToolCall, ...] = field(default=(), metadata={"unless": ((),)})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Decided(Event):
     """What a person decided on a tool call, a write or a paid model call.
 
-    `decision` is "approved", "changed" (to `text`) or "denied" (for the reason `text`).
+    `decision` is "approved", "changed" (to `text`) or "denied" (for the reason `text`). `about` is the tool,
+    the source of the write, or the model and the most that the call could cost. Older traces do not say it.
     """
 
     what: str
     proposed: str
     decision: str
     text: str = ""
+    about: str = field(default="", compare=False, metadata={"unless": ("",)})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -430,6 +441,7 @@ _READERS: dict[tuple[type[Event], str], Any] = {
     (Asked, "logprob"): logprob_from_json,
     (Chose, "calls"): _calls_from_json,
     (Chose, "skipped"): _calls_from_json,
+    (Chose, "surplus"): _calls_from_json,
     (ToolReturned, "call"): lambda data: ToolCall(**data),
     (ToolReturned, "sources"): lambda data: tuple(Document(**document) for document in data),
     (Wrote, "diff"): diff_from_json,

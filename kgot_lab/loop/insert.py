@@ -71,9 +71,18 @@ from kgot_lab.memory.extraction import (
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates
 from kgot_lab.text.words import SentenceRules, content_words, sentences
-from kgot_lab.tools.tool import Result, Tool, broken_tool, checked_result, combine_costs, search_argument
+from kgot_lab.tools.tool import (
+    Result,
+    Tool,
+    broken_tool,
+    check_call,
+    checked_result,
+    combine_costs,
+    search_argument,
+)
 from kgot_lab.types import Diff, Document, Edge, Json, Message, Prompt, Triple, Usage
 
+_Calls = Sequence[ToolCall]
 _MIN_RELEVANCE = 0.4  # minimum relevance of a sentence, as a share of the best one's
 _MAX_START_EDGES = 400  # edges of the graph that a run began with up to which their names are looked at
 LEAD_BONUS = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
@@ -102,8 +111,7 @@ def choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     temperature.
     """
     if run.limits.open_with_question and not run.state.calls and (opening := _first_search(run)):
-        yield run.record(Chose, calls=opening)
-        return opening
+        return (yield from _choose(run, opening))
     search = search_tool(run) if run.limits.writing == "operations" else None
     if search and (names := unsearched_names(run)):
         return (yield from _choose_names(run, search, names))
@@ -128,13 +136,21 @@ def choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
         except BadReply:
             continue
         proposed = list(dict.fromkeys(ToolCall(call.tool, call.arguments) for call in reply.calls))
-        fresh = [call for call in proposed if call not in run.state.calls][: run.limits.tools.calls]
-        skipped += [call for call in proposed if call in run.state.calls]
+        fresh, made = _new_and_made(run, proposed)
+        skipped += made
         if fresh:
-            yield run.record(Chose, calls=tuple(fresh), skipped=tuple(skipped))
-            return tuple(fresh)
-    yield run.record(Chose, calls=(), skipped=tuple(skipped))
-    return ()
+            most = run.limits.tools.calls
+            return (yield from _choose(run, fresh[:most], skipped, fresh[most:]))
+    return (yield from _choose(run, (), skipped))
+
+
+def _choose(
+    run: RunContext, calls: _Calls, skipped: _Calls = (), surplus: _Calls = ()
+) -> Steps[tuple[ToolCall, ...]]:
+    """Record the calls of a step and return them. Those beyond its limit are told if the limits say so."""
+    told = tuple(surplus) if run.limits.tools.tell_unmade else ()
+    yield run.record(Chose, calls=tuple(calls), skipped=tuple(skipped), surplus=told)
+    return tuple(calls)
 
 
 def _first_search(run: RunContext) -> tuple[ToolCall, ...]:
@@ -171,10 +187,15 @@ def _choose_names(run: RunContext, tool: Tool, names: list[str]) -> Steps[tuple[
         chosen = reply.about
     except BadReply:
         chosen = names[:limit]  # nearest to the question first
-    proposed = [search_call(tool, name) for name in distinct(chosen)[:limit]]
-    calls = tuple(call for call in proposed if call not in run.state.calls)
-    yield run.record(Chose, calls=calls, skipped=tuple(call for call in proposed if call in run.state.calls))
-    return calls
+    proposed = [search_call(tool, name) for name in distinct(chosen)]
+    fresh, skipped = _new_and_made(run, proposed[:limit])
+    return (yield from _choose(run, fresh, skipped, _new_and_made(run, proposed[limit:])[0]))
+
+
+def _new_and_made(run: RunContext, calls: Sequence[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
+    """Divide calls into new ones and those that were made before."""
+    made = run.state.calls
+    return [call for call in calls if call not in made], [call for call in calls if call in made]
 
 
 def unsearched_names(run: RunContext, limit: int = 4) -> list[str]:
@@ -232,9 +253,7 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
                 raise outcome
             result = outcome
         except ToolFailed as error:
-            message = error_message(error)
-            # an address or a header that it shows may hold a key
-            text = replace_surrogates(message) if error.recorded else readable_text(message)
+            text = _failure_text(error)
             yield from record_costs(text, filter(is_usage, error.usage))
             returned = run.record(ToolReturned, call=call, text=text, failed=True, again=error.again)
             yield returned
@@ -272,19 +291,39 @@ def _try_call(run: RunContext, call: ToolCall) -> tuple[Result | BaseException, 
 
 
 def approved_calls(run: RunContext, calls: Sequence[ToolCall]) -> Steps[list[ToolCall]]:
-    """Return the calls that may be made. A denied one returns the reason as a failure."""
+    """Return the calls that may be made. A denied one returns the reason as a failure.
+
+    If somebody approves, so does one that cannot be made: he is not asked about it.
+    """
+    if run.approve is None:
+        return list(calls)
     made: list[ToolCall] = []
     for call in calls:
-        text = json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
-        tool = run.tools.get(call.tool)
+        text, tool = call.arguments_text, run.tools.get(call.tool)
         about = f"{call.tool}: {tool.description}" if tool else call.tool
         try:
+            if run.limits.tools.tell_unmade:
+                check_call(_tool_of(run, call), call.arguments)
             decided = yield from approved(run, Proposal("tool call", text, about), _changed_arguments)
-        except NotApproved as error:
-            yield run.record(ToolReturned, call=call, text=f"denied: {error}", failed=True)
+        except (NotApproved, ToolFailed) as error:
+            reason = _failure_text(error) if isinstance(error, ToolFailed) else f"denied: {error}"
+            yield run.record(ToolReturned, call=call, text=reason, failed=True)
             continue
         made.append(call if decided == text else ToolCall(call.tool, _changed_arguments(decided)))
     return made
+
+
+def _failure_text(error: ToolFailed) -> str:
+    """Return the message of a failed call. An address or a header that a live one shows may hold a key."""
+    message = error_message(error)
+    return replace_surrogates(message) if error.recorded else readable_text(message)
+
+
+def _tool_of(run: RunContext, call: ToolCall) -> Tool:
+    """Return the tool of a call. Raises ToolFailed if there is none."""
+    if call.tool not in run.tools:
+        raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
+    return run.tools[call.tool]
 
 
 def _changed_arguments(text: str) -> dict[str, Json]:
@@ -304,11 +343,10 @@ def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall])
     Raises ToolFailed if the call fails, also for errors of the tool itself. Errors of models and the sandbox
     are passed on, and lack of memory raises OutOfMemory, since neither says anything about the question.
     """
-    if call.tool not in run.tools:
-        raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
+    tool = _tool_of(run, call)
     try:
         with record_calls(inner_calls):
-            result = run_awaitable(run.tools[call.tool](**call.arguments))
+            result = run_awaitable(tool(**call.arguments))
     except LabError:
         raise
     except TimeoutError as error:

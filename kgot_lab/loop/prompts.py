@@ -134,11 +134,14 @@ def format_situation(question: str, attachments: Sequence[str], graph: str) -> s
     return f"Question: {question}{files}\n\nKnowledge graph so far:\n{graph or 'empty'}"
 
 
-def format_calls(calls: Sequence[ToolCall], returns: Iterable[ToolReturned] = ()) -> str:
-    """List the tool calls made so far, with the reasons of those that failed."""
+def format_calls(
+    calls: Sequence[ToolCall], returns: Iterable[ToolReturned] = (), surplus: Sequence[ToolCall] = ()
+) -> str:
+    """List the tool calls made so far, with the reasons of those that failed, and those beyond the limit."""
     failed = {str(each.call): " ".join(each.text.split())[:300] if each.failed else "" for each in returns}
     shown = [f"{call} failed: {failed[str(call)]}" if failed.get(str(call)) else str(call) for call in calls]
-    return "Tool calls made so far:\n" + format_list(shown, "- none")
+    left_out = f"\nNot made, as too many at once:\n{format_list(surplus)}" if surplus else ""
+    return f"Tool calls made so far:\n{format_list(shown, '- none')}{left_out}"
 
 
 def format_list(items: Iterable[object], empty: str = "") -> str:

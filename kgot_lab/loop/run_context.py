@@ -124,7 +124,8 @@ class RunContext:
 
     def format_calls(self, calls: Sequence[ToolCall]) -> str:
         """List tool calls for a prompt, with the reasons of those that failed if the limits say so."""
-        return format_calls(calls, self.state.returns if self.limits.tools.tell_failures else ())
+        returns = self.state.returns if self.limits.tools.tell_failures else ()
+        return format_calls(calls, returns, [call for call in self.state.surplus if call not in calls])
 
     def record(self, kind: type[_Kind], **values: Any) -> _Kind:
         """Create an event with the current step and update the state by it."""
@@ -143,7 +144,7 @@ def approved(run: RunContext, proposal: Proposal, check: Callable[[str], object]
     decision, text = decide(run.approve, proposal)
     if decision == "changed" and check is not None:
         check(text)
-    kept = {"what": proposal.what, "proposed": shortened(proposal.text)}
+    kept = {"what": proposal.what, "proposed": shortened(proposal.text), "about": shortened(proposal.about)}
     yield run.record(Decided, decision=decision, text=text, **kept)
     if decision == "denied":
         raise NotApproved(text)
@@ -232,8 +233,8 @@ def _record_call(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[
 
     If the call fails at a cost, that cost is recorded in its own event before the error is raised.
     """
-    price = requested_price(llm)
-    if run.approve is not None and price not in (None, FREE):
+    awaits_decision = getattr(llm, "awaits_decision", lambda _: requested_price(llm) not in (None, FREE))
+    if run.approve is not None and awaits_decision(prompt):
         most = maximum_usage(llm, prompt)
         about = f"{llm.name}, at most {most.prompt_tokens:,} + {most.completion_tokens:,} tokens, ${most.cost:.4f}"
         last = prompt.messages[-1]
