@@ -270,7 +270,8 @@ def resume_run(
         question_setup.print_namespace(store)
         try:
             approve = _approval(bool(begun.custom.get("approves")))
-            events = resume(trace, store, Resources(tools, planning, execution_llm, approve=approve))
+            live = Resources(tools, planning, execution_llm, approve=approve)
+            events = terminal.call_with_notes(lambda: resume(trace, store, live))
         except BadInput as error:
             if location is None or not store.schema().nodes:
                 raise
