@@ -7,6 +7,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -118,13 +119,14 @@ def _sampling_options(model: Any) -> list[str]:
     One that is bound already, as by partial() or bind(), is left as it is.
     """
     bound = {**getattr(model, "keywords", {}), **getattr(model, "kwargs", {})}
-    try:
-        parameters = [*inspect.signature(getattr(model, "invoke", model)).parameters.values()][1:]
-    except (TypeError, ValueError):  # a function of C
-        return []
-    names = {each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
-    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
-    return [name for name in _SAMPLING if (takes_any or name in names) and name not in bound]
+
+    def takes(name: str) -> bool:
+        with suppress(TypeError, ValueError):  # it takes no such name, or is a function of C
+            inspect.signature(getattr(model, "invoke", model)).bind_partial("", **{name: 0})
+            return name not in bound
+        return False
+
+    return list(filter(takes, _SAMPLING))
 
 
 def _ask_function(function: Callable[..., object], prompt: Prompt, **options: Any) -> RawReply:

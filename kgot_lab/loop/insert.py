@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from time import sleep
+from typing import TypeAlias
 
 from kgot_lab.errors import (
     BadInput,
@@ -71,18 +72,10 @@ from kgot_lab.memory.extraction import (
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates
 from kgot_lab.text.words import SentenceRules, content_words, sentences
-from kgot_lab.tools.tool import (
-    Result,
-    Tool,
-    broken_tool,
-    check_call,
-    checked_result,
-    combine_costs,
-    search_argument,
-)
+from kgot_lab.tools.tool import Result, Tool, broken_tool, checked_result, combine_costs, search_argument
 from kgot_lab.types import Diff, Document, Edge, Json, Message, Prompt, Triple, Usage
 
-_Calls = Sequence[ToolCall]
+_Calls: TypeAlias = Sequence[ToolCall]
 _MIN_RELEVANCE = 0.4  # minimum relevance of a sentence, as a share of the best one's
 _MAX_START_EDGES = 400  # edges of the graph that a run began with up to which their names are looked at
 LEAD_BONUS = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
@@ -104,16 +97,16 @@ def merge_reasons(run: RunContext, reasons: tuple[str, ...]) -> Steps[str]:
     return reason
 
 
-def choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
+def choose_calls(run: RunContext, missing: str) -> Steps[_Calls]:
     """Choose the next tool calls.
 
     Calls that were made before are skipped. If none is left, the model is asked once more at a higher
     temperature.
     """
-    if run.limits.open_with_question and not run.state.calls and (opening := _first_search(run)):
-        return (yield from _choose(run, opening))
-    search = search_tool(run) if run.limits.writing == "operations" else None
-    if search and (names := unsearched_names(run)):
+    search = search_tool(run)
+    if run.limits.open_with_question and not run.state.calls and search:
+        return (yield from _choose(run, [search_call(search, run.state.question)]))
+    if search and run.limits.writing == "operations" and (names := unsearched_names(run)):
         return (yield from _choose_names(run, search, names))
     text = yield from situation(run)
     tools = list(run.tools.values())
@@ -144,19 +137,11 @@ def choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     return (yield from _choose(run, (), skipped))
 
 
-def _choose(
-    run: RunContext, calls: _Calls, skipped: _Calls = (), surplus: _Calls = ()
-) -> Steps[tuple[ToolCall, ...]]:
+def _choose(run: RunContext, calls: _Calls, skipped: _Calls = (), surplus: _Calls = ()) -> Steps[_Calls]:
     """Record the calls of a step and return them. Those beyond its limit are told if the limits say so."""
     told = tuple(surplus) if run.limits.tools.tell_unmade else ()
     yield run.record(Chose, calls=tuple(calls), skipped=tuple(skipped), surplus=told)
-    return tuple(calls)
-
-
-def _first_search(run: RunContext) -> tuple[ToolCall, ...]:
-    """Return the question itself as the first search, if a tool finds documents."""
-    tool = search_tool(run)
-    return (search_call(tool, run.state.question),) if tool else ()
+    return calls
 
 
 def search_tool(run: RunContext) -> Tool | None:
@@ -169,7 +154,7 @@ def search_call(tool: Tool, words: str) -> ToolCall:
     return ToolCall(tool.name, {search_argument(tool): words})
 
 
-def _choose_names(run: RunContext, tool: Tool, names: list[str]) -> Steps[tuple[ToolCall, ...]]:
+def _choose_names(run: RunContext, tool: Tool, names: list[str]) -> Steps[_Calls]:
     """Choose, in operations mode, which names revealed by the graph to look up next.
 
     The model selects among given names, which a small model can do.
@@ -302,8 +287,7 @@ def approved_calls(run: RunContext, calls: Sequence[ToolCall]) -> Steps[list[Too
         text, tool = call.arguments_text, run.tools.get(call.tool)
         about = f"{call.tool}: {tool.description}" if tool else call.tool
         try:
-            if run.limits.tools.tell_unmade:
-                check_call(_tool_of(run, call), call.arguments)
+            run.check_call(call)
             decided = yield from approved(run, Proposal("tool call", text, about), _changed_arguments)
         except (NotApproved, ToolFailed) as error:
             reason = _failure_text(error) if isinstance(error, ToolFailed) else f"denied: {error}"
@@ -317,13 +301,6 @@ def _failure_text(error: ToolFailed) -> str:
     """Return the message of a failed call. An address or a header that a live one shows may hold a key."""
     message = error_message(error)
     return replace_surrogates(message) if error.recorded else readable_text(message)
-
-
-def _tool_of(run: RunContext, call: ToolCall) -> Tool:
-    """Return the tool of a call. Raises ToolFailed if there is none."""
-    if call.tool not in run.tools:
-        raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
-    return run.tools[call.tool]
 
 
 def _changed_arguments(text: str) -> dict[str, Json]:
@@ -343,7 +320,7 @@ def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall])
     Raises ToolFailed if the call fails, also for errors of the tool itself. Errors of models and the sandbox
     are passed on, and lack of memory raises OutOfMemory, since neither says anything about the question.
     """
-    tool = _tool_of(run, call)
+    tool = run.tool_of(call)
     try:
         with record_calls(inner_calls):
             result = run_awaitable(tool(**call.arguments))
@@ -430,17 +407,28 @@ def write_result(run: RunContext, returned: ToolReturned) -> Steps[None]:
     A statement that cannot be repaired is recorded as refused.
     """
     ask = _triple_statements if run.limits.writing == "operations" else _ask_statements
-    write = partial(write_statement, run.store)
     for statement in (yield from ask(run, returned)):
-        try:
-            statement = yield from approved(run, Proposal("write", statement, str(returned.call)))
+        yield from write_approved(run, statement, str(returned.call), repaired=True)
+
+
+def write_approved(run: RunContext, statement: str, source: str, *, repaired: bool = False) -> Steps[None]:
+    """Run a statement, after a decision if somebody approves. One that fails is `repaired` by the model.
+
+    A statement that is denied or fails is recorded as refused.
+    """
+    write = partial(write_statement, run.store)
+    try:
+        final = statement = yield from approved(run, Proposal("write", statement, source))
+        if repaired:
             final, diff = yield from run_with_repairs(run, write, statement, writing=True)
-        except NotApproved as error:
-            yield run.record(Refused, statement=statement, reason=f"denied: {error}", writing=True)
-        except QueryFailed as error:
-            yield record_refusal(run, error, writing=True)
         else:
-            yield run.record(Wrote, statement=final, diff=diff, source=str(returned.call))
+            diff = write(statement)
+    except NotApproved as error:
+        yield run.record(Refused, statement=statement, reason=f"denied: {error}", writing=True)
+    except QueryFailed as error:
+        yield record_refusal(run, error, writing=True)
+    else:
+        yield run.record(Wrote, statement=final, diff=diff, source=source)
 
 
 def _ask_statements(run: RunContext, returned: ToolReturned) -> Steps[list[str]]:

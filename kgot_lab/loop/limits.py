@@ -240,11 +240,8 @@ class Limits(_Checked):
         another preset, which is where limits begin.
         """
         if changes.get("preset", self.preset) != self.preset:
-            names = ", ".join(PRESETS)
-            advice = f"preset(name).but(…) begins with another ({names}), and Limits(preset=…) has a name of its own"
-            raise BadInput(
-                f"but(…) changes limits, and leaves them those of the preset {self.preset}: {advice}"
-            )
+            advice = f"preset(name).but(…) begins with another ({', '.join(PRESETS)})"
+            raise BadInput(f"but(…) leaves limits those of the preset {self.preset}: {advice}")
         return self._changed(**changes)
 
     def _changed(self, **changes: Any) -> Limits:

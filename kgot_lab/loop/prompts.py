@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.loop.events import ToolCall, ToolReturned
 from kgot_lab.loop.render import join_lines
 from kgot_lab.stores.protocol import Dialect
-from kgot_lab.tools.tool import Tool
+from kgot_lab.tools.tool import Tool, object_schema
 from kgot_lab.types import Json, Message
 
 SYSTEM = "You answer a question by growing a knowledge graph from what tools return and then reading the answer from it. Be exact. Never invent facts."
@@ -251,17 +251,11 @@ class CandidateChoice(BaseModel):
 def names_schema(names: Sequence[str], limit: int) -> Mapping[str, Json]:
     """Return the JSON schema of `Names` restricted to at most `limit` of the given names."""
     array = {"type": "array", "minItems": 1, "maxItems": limit, "items": {"enum": list(names)}}
-    return _object_schema(about=array)
+    return object_schema({"about": array})
 
 
 def calls_schema(tools: Sequence[Tool], limit: int) -> Mapping[str, Json]:
     """Return the JSON schema of `ChosenCalls` restricted to the given tools, each with its own arguments."""
-    variants = [_object_schema(tool={"const": tool.name}, arguments=dict(tool.arguments)) for tool in tools]
+    variants = [object_schema({"tool": {"const": t.name}, "arguments": dict(t.arguments)}) for t in tools]
     items = variants[0] if len(variants) == 1 else {"anyOf": variants}
-    return _object_schema(calls={"type": "array", "minItems": 1, "maxItems": limit, "items": items})
-
-
-def _object_schema(**properties: Json) -> dict[str, Json]:
-    """Return the schema of an object that has these properties and no other."""
-    closed = {"required": list(properties), "additionalProperties": False}
-    return {"type": "object", "properties": properties, **closed}
+    return object_schema({"calls": {"type": "array", "minItems": 1, "maxItems": limit, "items": items}})

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel
 
-from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
+from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost, ToolFailed
 from kgot_lab.llm.budget import maximum_usage, requested_price
 from kgot_lab.llm.presets import FREE
 from kgot_lab.llm.recorded import prompt_digest
@@ -39,7 +39,7 @@ from kgot_lab.stores.lookup import holds_value
 from kgot_lab.stores.protocol import Scalar, StatementConstants, Store
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import name_tokens
-from kgot_lab.tools.tool import Tool
+from kgot_lab.tools.tool import Tool, check_call
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Rows, Usage
 
 # Constants: which rows of a read come from the graph, and which only from the statement itself.
@@ -126,6 +126,17 @@ class RunContext:
         """List tool calls for a prompt, with the reasons of those that failed if the limits say so."""
         returns = self.state.returns if self.limits.tools.tell_failures else ()
         return format_calls(calls, returns, [call for call in self.state.surplus if call not in calls])
+
+    def tool_of(self, call: ToolCall) -> Tool:
+        """Return the tool of a call. Raises ToolFailed if there is none."""
+        if call.tool not in self.tools:
+            raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(self.tools)}")
+        return self.tools[call.tool]
+
+    def check_call(self, call: ToolCall) -> None:
+        """Raise ToolFailed for a call that cannot be made, if the limits say so."""
+        if self.limits.tools.tell_unmade:
+            check_call(self.tool_of(call), call.arguments)
 
     def record(self, kind: type[_Kind], **values: Any) -> _Kind:
         """Create an event with the current step and update the state by it."""

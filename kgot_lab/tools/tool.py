@@ -36,6 +36,7 @@ from kgot_lab.errors import (
 )
 from kgot_lab.io.coroutines import run_awaitable
 from kgot_lab.llm.adapters import as_model
+from kgot_lab.llm.budget import WrappedLLM
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.llm.structured import RecordedCall, checked_reply, compact_schema, field_problem, usage_problem
 from kgot_lab.stores.protocol import PythonRunner
@@ -120,6 +121,12 @@ def search_argument(tool: Tool) -> str:
     return tool.finds if isinstance(tool, Finder) else ""
 
 
+def object_schema(properties: Mapping[str, Json], required: Iterable[str] | None = None) -> dict[str, Json]:
+    """Return the JSON schema of an object that has these properties, of which some are required, and no other."""
+    closed = {"required": list(properties if required is None else required), "additionalProperties": False}
+    return {"type": "object", "properties": properties, **closed}
+
+
 def source_digest(tool: Tool) -> str:
     """Return the digest of the documents or files that a tool reads, or "" if it tells none."""
     digest = getattr(tool, "digest", "")
@@ -186,8 +193,7 @@ class TextTool:
         """The JSON schema of the arguments."""
         meanings = self._all_arguments.items()
         properties = {name: {"type": "string", "description": meaning} for name, meaning in meanings}
-        closed = {"required": list(self.takes), "additionalProperties": False}
-        return {"type": "object", "properties": properties, **closed}
+        return object_schema(properties, self.takes)
 
     @property
     def _all_arguments(self) -> dict[str, str]:
@@ -328,7 +334,7 @@ _LIBRARIES = (
 # A wrapper that records the usage of a model, for tools.
 
 
-class MeteredLLM:
+class MeteredLLM(WrappedLLM):
     """Wraps a model and records the cost of each reply in `usage`.
 
     An LLMError that passes through carries all that was spent until then. `usage_before` is what the tool had spent
@@ -336,13 +342,8 @@ class MeteredLLM:
     """
 
     def __init__(self, llm: LLM, usage_before: tuple[Usage, ...] = ()):
-        self._llm = llm
+        super().__init__(llm)
         self.usage = usage_before
-
-    @property
-    def name(self) -> str:
-        """The name of the wrapped model."""
-        return self._llm.name
 
     def __call__(self, prompt: Prompt) -> Reply:
         try:

@@ -252,13 +252,14 @@ class ReplayLLM:
     @property
     def price(self) -> Price | None:
         """The price of the live model."""
-        return None if self.live is None else requested_price(self.live)
+        return requested_price(self.live)
 
     def awaits_decision(self, prompt: Prompt) -> bool:
         """Return whether a decision on a call is recorded, or is due since a live model with a price makes it."""
-        if self.recording.decided(Proposal("model call", prompt.messages[-1].text)):
-            return True
-        return self.price not in (None, FREE) and not self._replies(prompt)
+        is_live_and_paid = self.price not in (None, FREE) and not self._replies(prompt)
+        return is_live_and_paid or bool(
+            self.recording.decided(Proposal("model call", prompt.messages[-1].text))
+        )
 
     def _replies(self, prompt: Prompt) -> deque[Reply] | None:
         if self.recording.turns is not None:

@@ -401,11 +401,12 @@ def same_event(first: Event, second: Event, *, any_order: bool = False) -> bool:
 
 
 def _as_loaded(event: Event) -> Event:
-    """Return an event as loaded from a file, without limits that its mode does not have."""
+    """Return an event as loaded from a file, without limits that its mode does not have and digests of sources."""
     loaded = from_json(json.loads(_to_line(event)))
-    return (
-        replace(loaded, limits=recorded_limits(loaded).as_json()) if isinstance(loaded, Started) else loaded
-    )
+    if not isinstance(loaded, Started):
+        return loaded
+    tools = {name: {**about, "digest": ""} for name, about in loaded.tools.items()}
+    return replace(loaded, limits=recorded_limits(loaded).as_json(), tools=tools)
 
 
 def _to_line(event: Event) -> str:
