@@ -104,7 +104,7 @@ def choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     if run.limits.open_with_question and not run.state.calls and (opening := _first_search(run)):
         yield run.record(Chose, calls=opening)
         return opening
-    search = search_tool(run) if run.limits.writing == "operations" else None
+    search = search_tool(run) if run.limits.writes_triples else None
     if search and (names := unsearched_names(run)):
         return (yield from _choose_names(run, search, names))
     text = yield from situation(run)
@@ -391,7 +391,7 @@ def write_result(run: RunContext, returned: ToolReturned) -> Steps[None]:
 
     A statement that cannot be repaired is recorded as refused.
     """
-    ask = _triple_statements if run.limits.writing == "operations" else _ask_statements
+    ask = _triple_statements if run.limits.writes_triples else _ask_statements
     write = partial(write_statement, run.store)
     for statement in (yield from ask(run, returned)):
         try:
