@@ -106,7 +106,7 @@ def choose_calls(run: RunContext, missing: str) -> Steps[_Calls]:
     search = search_tool(run)
     if run.limits.open_with_question and not run.state.calls and search:
         return (yield from _choose(run, [search_call(search, run.state.question)]))
-    if search and run.limits.writing == "operations" and (names := unsearched_names(run)):
+    if search and run.limits.writes_triples and (names := unsearched_names(run)):
         return (yield from _choose_names(run, search, names))
     text = yield from situation(run)
     tools = list(run.tools.values())
@@ -406,7 +406,7 @@ def write_result(run: RunContext, returned: ToolReturned) -> Steps[None]:
 
     A statement that cannot be repaired is recorded as refused.
     """
-    ask = _triple_statements if run.limits.writing == "operations" else _ask_statements
+    ask = _triple_statements if run.limits.writes_triples else _ask_statements
     for statement in (yield from ask(run, returned)):
         yield from write_approved(run, statement, str(returned.call), repaired=True)
 

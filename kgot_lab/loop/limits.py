@@ -210,6 +210,16 @@ class Limits(_Checked):
         return f"{self.writing}, read by {self.reading}"
 
     @property
+    def writes_triples(self) -> bool:
+        """Whether the model writes triples, which are converted to statements."""
+        return self.writing == "operations"
+
+    @property
+    def reads_names(self) -> bool:
+        """Whether the model names nodes, and the facts near them are read."""
+        return self.reading == "operations"
+
+    @property
     def voting(self) -> VotingOptions:
         """The options of a mode that votes."""
         assert isinstance(self.options, VotingOptions)
@@ -401,7 +411,7 @@ def forecast_extraction(limits: Limits, texts: Sequence[str], *, rate: Rate | No
 
     This takes one call per sentence, or one per text if the model writes statements.
     """
-    by_sentence = limits.writing == "operations"
+    by_sentence = limits.writes_triples
     counts = {"sentence": sum(len(sentences(t)) for t in texts)} if by_sentence else {"write": len(texts)}
     return estimate(counts, _CALL_TOKENS, rate or Rate())
 
@@ -426,7 +436,7 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
     turns = max(most, min(options.unpolled, limits.steps))
     forced = turns == limits.steps
     sampled = limits.models.vote_temperature > 0
-    by_sentence = limits.writing == "operations"
+    by_sentence = limits.writes_triples
     votes, parses = (options.votes, options.parses) if sampled else (1, 1)
     polled = max(turns - options.unpolled, 0)
     reads = 0 if limits.reading == "whole graph" or not forced else options.forced_reads if sampled else 1

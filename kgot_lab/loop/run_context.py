@@ -319,7 +319,7 @@ def graph_text(run: RunContext, reader: Store | None = None) -> Steps[str]:
     key, store = (len(run.state.writes), (reader or run.store).dialect.name), reader or run.store
     if run.shown is None or run.shown[0] != key:
         # the model judges facts and does not write their names in code
-        sources = run.limits.reading == "operations"
+        sources = run.limits.reads_names
         run.shown = (
             key,
             *render_graph(store, run.state.question, run.limits.voting.graph_tokens, sources=sources),
