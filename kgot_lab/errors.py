@@ -110,11 +110,12 @@ class LLMError(LabError):
 
 
 class BadReply(LLMError):
-    """A reply of a model that does not have the requested form."""
+    """A reply of a model that does not have the requested form. `source` is the model, and what it was asked for."""
 
-    def __init__(self, reason: str, text: str):
+    def __init__(self, reason: str, text: str, source: str = "the model"):
         self.reason, self.text = reason, text
-        super().__init__(f"the model's reply is not in the shape asked for ({reason}): {text[:200]!r}")
+        problem = f"the reply of {source} is not in the shape asked for ({reason}): {text[:200]!r}"
+        super().__init__(f"{problem}; ask again, or take a model that keeps to a JSON schema")
 
 
 class ReplayMiss(LLMError):
@@ -231,11 +232,20 @@ _SECRET_PARAMETER = re.compile(
 )
 
 
-def mask_secrets(text: str) -> str:
-    """Mask user names, passwords and keys in addresses by an ellipsis.
+# keys that are known by how they begin, and what follows "Bearer"
+_KNOWN_KEY = re.compile(
+    r"\b(?:[spr]k-|[sr]k_|gsk_|hf_|r8_|AIza|AKIA|xai-|pplx-|nvapi-|tvly-|glpat-|gh[opsu]_|github_pat_|xox[abeprs]-)(?=[-\w*.]*\d)[-\w*.]{10,}[\w*]"
+    r"|(?<=\bbearer )(?=[-\w.~+/]*\d)[-\w.~+/]{12,}=*",
+    re.I | re.A,
+)
 
-    Examples are bolt://…@host and http://host/query?api_key=…
+
+def mask_secrets(text: str) -> str:
+    """Mask user names, passwords and keys in addresses by an ellipsis, and keys that are known by how they begin.
+
+    Examples are bolt://…@host, http://host/query?api_key=… and sk-…
     """
+    text = _KNOWN_KEY.sub("…", text)
     if "@" in text:
         text = _ADDRESS_LOGIN.sub(r"\g<scheme>…@", text)
     return _SECRET_PARAMETER.sub(r"\g<name>…", text) if "=" in text else text

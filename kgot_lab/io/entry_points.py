@@ -33,6 +33,8 @@ def errors_of(entry: EntryPoint) -> Iterator[None]:
 
     Raises OutOfMemory, and errors of this package, as they are.
     """
+    from kgot_lab.llm.keys import mask_known_keys
+
     try:
         yield
     except LabError:
@@ -40,8 +42,10 @@ def errors_of(entry: EntryPoint) -> Iterator[None]:
     except (Exception, SystemExit) as error:  # any error of another package
         if errors.is_out_of_memory(error):
             raise OutOfMemory(f"{entry.name} of another package") from error
-        why = f"{type(error).__name__}: {printable_line(errors.mask_secrets(error_message(error))[:200])}"
-        raise BadInput(f"{_origin(entry)} failed ({why})") from error
+        told = error_message(error)
+        masked = mask_known_keys(errors.mask_secrets(told))
+        why = f"{type(error).__name__}: {printable_line(masked[:200])}"
+        raise BadInput(f"{_origin(entry)} failed ({why})") from (error if masked == told else None)
 
 
 def create(entry: EntryPoint, parts: Iterable[str], *arguments: Any, **options: Any) -> Any:

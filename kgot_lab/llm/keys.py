@@ -10,6 +10,7 @@ import re
 import string
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from dotenv.parser import parse_stream
 
-from kgot_lab.errors import LLMError
+from kgot_lab.errors import LLMError, error_message, mask_secrets
 from kgot_lab.io.files import read_regular_text
 from kgot_lab.llm.presets import Endpoint
 
@@ -223,6 +224,33 @@ def mask_known_keys(text: str, environment: Mapping[str, str] | None = None) -> 
         if is_key and any(_squeezed(form) in lowered for form in _spellings(key)):
             text = mask_key(text, key)
     return text
+
+
+@contextmanager
+def errors_without_keys(problem: str = "") -> Iterator[None]:
+    """Mask the keys in an error of another's code, and in those that it came from.
+
+    Raises LLMError in place of an error that cannot be changed.
+    """
+    try:
+        yield
+    except Exception as error:
+        is_clean, chain = True, [error]
+        for each in chain:
+            each.args = tuple(_keyless(arg) if isinstance(arg, str) else arg for arg in each.args)
+            is_clean = is_clean and _keyless(error_message(each)) == error_message(each)
+            chain += [
+                more
+                for more in (each.__cause__, each.__context__)
+                if isinstance(more, Exception) and more not in chain
+            ]
+        if is_clean:
+            raise
+        raise LLMError(f"{problem}{type(error).__name__}: {_keyless(error_message(error))}") from None
+
+
+def _keyless(text: str) -> str:
+    return mask_known_keys(mask_secrets(text))
 
 
 def authorization_headers(preset: Endpoint, key: str) -> dict[str, Any]:

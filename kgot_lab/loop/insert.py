@@ -39,6 +39,7 @@ from kgot_lab.loop.events import (
     Wrote,
 )
 from kgot_lab.loop.prompts import (
+    ChosenCall,
     ChosenCalls,
     Names,
     Reason,
@@ -128,13 +129,22 @@ def choose_calls(run: RunContext, missing: str) -> Steps[_Calls]:
             reply = yield from ask(temperature=temperature, **options)
         except BadReply:
             continue
-        proposed = list(dict.fromkeys(ToolCall(call.tool, call.arguments) for call in reply.calls))
+        proposed = list(dict.fromkeys(_as_tool_has_it(run, call) for call in reply.calls))
         fresh, made = _new_and_made(run, proposed)
         skipped += made
         if fresh:
             most = run.limits.tools.calls
             return (yield from _choose(run, fresh[:most], skipped, fresh[most:]))
     return (yield from _choose(run, (), skipped))
+
+
+def _as_tool_has_it(run: RunContext, call: ChosenCall) -> ToolCall:
+    """Return a call by the tool's own letter case, with its arguments by place under their names."""
+    spelt = {name.casefold(): name for name in run.tools}
+    name = call.tool if call.tool in run.tools else spelt.get(call.tool.casefold(), call.tool)
+    takes = run.tools[name].arguments.get("properties", {}) if name in run.tools else {}
+    places = {str(place): argument for place, argument in enumerate(takes)}
+    return ToolCall(name, {places.get(key, key): value for key, value in call.arguments.items()})
 
 
 def _choose(run: RunContext, calls: _Calls, skipped: _Calls = (), surplus: _Calls = ()) -> Steps[_Calls]:

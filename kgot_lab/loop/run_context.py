@@ -212,12 +212,13 @@ def ask_structured(
         except BadReply as error:
             if not reply.cut:
                 if mended:
-                    raise
+                    raise BadReply(error.reason, reply.text, f"{llm.name} to {options.kind!r}") from None
                 role, prompt, mended = Role(role).but("again"), repair_prompt(prompt, reply.text, error), True
                 continue
             if longer == run.limits.models.longer:
                 limit = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
-                raise ReplyTooLong(f"the reply did not end within {limit}", reply.text) from error
+                reason, source = f"the reply did not end within {limit}", f"{llm.name} to {options.kind!r}"
+                raise ReplyTooLong(reason, reply.text, source) from error
         role = Role(role).but("longer")
         prompt = replace(prompt, max_tokens=2 * prompt.max_tokens)
         longer += 1
