@@ -273,7 +273,6 @@ def _from_yaml(text: str, fields: Collection[str]) -> Json:
     line = rf"(?mi)^[*_]*({'|'.join(map(re.escape, fields))})[*_]*:[*_]*[ \t]+(?![\[{{\"'|>])(\S.*)$"
     quoted = re.sub(line, lambda found: f"{found[1]}: {json.dumps(found[2])}", text[:_MAX_YAML])
     with suppress(yaml.YAMLError, ValueError, RecursionError):
-        return yaml.load(
-            quoted, yaml.BaseLoader
-        )  # texts, which are converted where a field is of another kind
+        # texts, which are converted where a field is of another kind; aliases could repeat a value without end
+        return None if re.search(r"(?:^|[\s\[{,:-])&\w", quoted) else yaml.load(quoted, yaml.BaseLoader)
     return None

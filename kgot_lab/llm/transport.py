@@ -265,7 +265,7 @@ def _texts(content: Json) -> tuple[str, str]:
         return content, ""
     listed = content if isinstance(content, list) else [] if content is None else [content]
     parts = [part for part in listed if isinstance(part, Mapping)]
-    if parts and not any({"text", "type"} & part.keys() for part in parts):  # the value asked for
+    if parts and not any("type" in part or part.keys() == {"text"} for part in parts):  # the value asked for
         return json.dumps(content, ensure_ascii=False), ""
     texts = [part if isinstance(part, str) else _member(part, "text") for part in listed]
     said = "".join(text for text in texts if isinstance(text, str))
