@@ -28,7 +28,7 @@ LabError
 import errno
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
@@ -249,6 +249,21 @@ def mask_secrets(text: str) -> str:
     if "@" in text:
         text = _ADDRESS_LOGIN.sub(r"\g<scheme>…@", text)
     return _SECRET_PARAMETER.sub(r"\g<name>…", text) if "=" in text else text
+
+
+_KEY_VARIABLE = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.I)
+_PLAIN_WORD = re.compile("[A-Za-z][a-z]{0,14}")
+_SHORTEST_KEY = 8
+
+
+def keys_in(environment: Mapping[str, str]) -> list[str]:
+    """Return the values of environment variables that hold keys by their names (…_KEY, …_TOKEN, …).
+
+    A value that is a plain word, as in POSTGRES_PASSWORD=postgres, is left out, because texts that use the word
+    would lose it.
+    """
+    keys = [value.strip() for name, value in environment.items() if _KEY_VARIABLE.search(name)]
+    return [key for key in keys if len(key) >= _SHORTEST_KEY and not _PLAIN_WORD.fullmatch(key)]
 
 
 def error_message(error: BaseException) -> str:

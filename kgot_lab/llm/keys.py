@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from dotenv.parser import parse_stream
 
-from kgot_lab.errors import LLMError, error_message, mask_secrets
+from kgot_lab.errors import LLMError, error_message, keys_in, mask_secrets
 from kgot_lab.io.files import read_regular_text
 from kgot_lab.llm.presets import Endpoint
 
@@ -95,8 +95,6 @@ def _read(path: Path) -> tuple[dict[str, str], list[int]]:
 NO_KEY = "none"  # sent to a server that needs no key
 _MAX_SHOWN = 8  # maximum consecutive characters of a key to show: servers repeat the start of a wrong key
 _SHORT_KEY = 4  # a key this short occurs inside ordinary words
-_KEY_VARIABLE = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.I)
-_PLAIN_WORD = re.compile("[A-Za-z][a-z]{0,14}")
 _MAX_SEARCHED = 6_000  # characters of a message that are searched
 # unlike lower(), it keeps the index of every character
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
@@ -212,16 +210,10 @@ def _forms_pattern(forms: list[str]) -> re.Pattern[str]:
 
 
 def mask_known_keys(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """Mask the values of environment variables that hold keys by their names (…_KEY, …_TOKEN, …).
-
-    A value that is a plain word, as in POSTGRES_PASSWORD=postgres, is left, because texts that use the word
-    would lose it.
-    """
+    """Mask the keys in environment variables that `keys_in` finds."""
     lowered = _squeezed(text).translate(_LOWER)
-    for name, value in (os.environ if environment is None else environment).items():
-        key = value.strip()
-        is_key = _KEY_VARIABLE.search(name) and len(key) >= _MAX_SHOWN and not _PLAIN_WORD.fullmatch(key)
-        if is_key and any(_squeezed(form) in lowered for form in _spellings(key)):
+    for key in keys_in(os.environ if environment is None else environment):
+        if any(_squeezed(form) in lowered for form in _spellings(key)):
             text = mask_key(text, key)
     return text
 
