@@ -168,9 +168,7 @@ def describe_tool(tool: Tool) -> dict[str, Json]:
     described = {"description": tool.description, "arguments": dict(tool.arguments)}
     if (searched := search_argument(tool)) != default_search_argument(tool.name, tool.arguments):
         described["finds"] = searched
-    if digest := source_digest(tool):
-        described["digest"] = digest
-    return described
+    return described | ({"digest": digest} if (digest := source_digest(tool)) else {})
 
 
 def default_search_argument(name: str, arguments: Mapping[str, Json]) -> str:

@@ -111,11 +111,6 @@ class Asked(Event):
         """The reply as the model gave it."""
         return Reply(self.reply, self.usage, self.model, self.cut, self.logprob)
 
-    @property
-    def is_failed(self) -> bool:
-        """Whether the call failed at a cost. It has no reply, and a replay does not repeat it."""
-        return self.role.is_failed
-
 
 class TextDelta(Event):
     """Words of a reply as the model writes them, before its Asked event. It is in no trace."""

@@ -175,11 +175,6 @@ class CallOptions:
     likelihood: bool = False  # request the log-probability of the reply
 
 
-def ask_text(run: RunContext, role: str, messages: tuple[Message, ...], options: CallOptions) -> Steps[str]:
-    """Ask a model for a text, as `ask_reply` does."""
-    return (yield from ask_reply(run, role, messages, options)).text
-
-
 def ask_reply(
     run: RunContext, role: str, messages: tuple[Message, ...], options: CallOptions
 ) -> Steps[Reply]:

@@ -10,7 +10,7 @@ import codecs
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -121,7 +121,7 @@ def record(
         raise TraceLocked(f"{path} exists already: resume that run, or name another file") from None
     except OSError as error:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
-    with TraceWriter(path, file) as writer:
+    with closing(TraceWriter(path, file)) as writer:
         head = {"trace": 1, "run": run or uuid4().hex[:12], "created": _now(), "version": __version__}
         writer.write_line(head | {"about": metadata or {}})
         yield from writer.write_events(events, begins=True)
@@ -183,12 +183,6 @@ class TraceWriter:
         with suppress(OSError):  # what could not be written was said when it was tried
             self._file.close()
 
-    def __enter__(self) -> TraceWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def snapshot_path(path: Path) -> Path:
     """Return the path of the snapshot of the initial graph, beside the trace."""
@@ -200,7 +194,7 @@ def append_events(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
 
     A truncated last line is dropped. A complete one without a line break is ended.
     """
-    with reopen_trace(path) as writer:
+    with closing(reopen_trace(path)) as writer:
         yield from writer.write_events(events)
 
 

@@ -187,7 +187,7 @@ def test_what_a_call_that_failed_has_cost_stands_in_the_trace_and_the_run_resume
     with pytest.raises(LLMError, match="the reply is empty"):
         list(record(think(QUESTION, Scripted(failed), store, [TOOL], FEW), path))
     lost = load_run(path).events[-1]
-    assert lost.is_failed and lost.role == "write, failed" and lost.usage.completion_tokens == 7
+    assert lost.role.is_failed and lost.role == "write, failed" and lost.usage.completion_tokens == 7
     store.write("G.clear()")
     events = list(resume(path, store, Resources([TOOL], scripted(**{**TOLD, "vote": votes("R")}))))
     assert events[-1].text == "London" and lost in events

@@ -371,7 +371,7 @@ def first_difference(recorded: Sequence[Event], walk: Iterator[Event], any_order
 
 
 def _is_failed_call(event: Event) -> bool:
-    return isinstance(event, Asked) and event.is_failed
+    return isinstance(event, Asked) and event.role.is_failed
 
 
 def without_failed_calls(events: Sequence[Event]) -> tuple[Event, ...]:
@@ -487,7 +487,7 @@ def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialec
 
 def _continue_run(recorded: Sequence[Event], walk: Iterator[Event], writer: TraceWriter) -> Iterator[Event]:
     any_order = has_own_order(start_event(recorded).dialect)
-    with writer:
+    with closing(writer):
         for number, expected in enumerate(recorded):
             event = expected if _is_failed_call(expected) else next(walk, None)
             if event is None or not same_event(expected, event, any_order=any_order):
