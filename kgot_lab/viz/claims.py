@@ -27,8 +27,8 @@ from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Triple
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page
-from kgot_lab.viz.live import Live, LiveOutput, describe_error, page_script, placeholder, style
-from kgot_lab.viz.page import NEEDS_SCRIPT, STYLE, html_document
+from kgot_lab.viz.live import Live, LiveOutput, describe_error, page_script, placeholder, read_asset, style
+from kgot_lab.viz.page import NEEDS_SCRIPT, html_document
 from kgot_lab.viz.side_by_side import comparison_table
 from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, shorten
 from kgot_lab.viz.static.table import ALIGN_LEFT, Table, sheet
@@ -264,7 +264,9 @@ class OverTime(LiveOutput):
         """Return the slider as a page that works from disk, with a table for readers without JavaScript."""
         tables = element("section", element("h2", "The same as a table"), self.table().html)
         body = element("main", element("h1", title), NEEDS_SCRIPT, placeholder(self.live.data), tables)
-        return Page(title, html_document(title, STYLE + style(), body, script=page_script()))
+        return Page(
+            title, html_document(title, read_asset("run_page.css") + style(), body, script=page_script())
+        )
 
     def _static_view(self) -> StaticOutput:
         """Return an early, a middle and the last moment as pictures, and all moments as a table.

@@ -20,7 +20,7 @@ from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Json
 from kgot_lab.viz.graph.view_data import NO_GROUP_OPENS
-from kgot_lab.viz.live import FOR_PAGES, VIEWS, page_source, page_style, placeholder
+from kgot_lab.viz.live import FOR_PAGES, VIEWS, page_source, page_style, placeholder, read_asset
 from kgot_lab.viz.notebook_page import (
     TEMPLATE,
     PageFrame,
@@ -86,27 +86,6 @@ def _strip_markdown(markdown: str) -> str:
 
 FRONT_PAGE = "index.html"
 
-_STYLE = """
-body { font: 17px/1.55 Georgia, "Times New Roman", serif; color: #111; background: #fff; }
-body { margin: 2.5rem auto 4rem; max-width: 50rem; padding: 0 1.2rem; }
-h1, h2, .minutes, .number, .see { font-family: Helvetica, Arial, sans-serif; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .6rem; }
-h2 { font-size: 1.15rem; line-height: 1.3; margin: 0; }
-a { color: #00568a; }
-a:focus-visible { outline: 3px solid #0072b2; outline-offset: 2px; }
-ol { list-style: none; padding: 0; margin: 2rem 0 0; }
-ol > li { border-top: 1px solid #bbb; padding: 1.1rem 0 1.2rem; display: grid; grid-template-columns: 3rem 1fr auto; gap: 0 .8rem; }
-ol > li > div { grid-column: 2; }
-.number, .minutes { color: #555; font-size: .95rem; line-height: 1.6; }
-.about { margin: .4rem 0; color: #333; }
-.see { margin: .5rem 0 0; font-size: .85rem; color: #555; }
-ul { margin: .1rem 0 0; padding-left: 1.2rem; font-size: .95rem; }
-@media (max-width: 34rem) { ol > li { grid-template-columns: 2rem 1fr; } .minutes { grid-column: 2; } }
-@media (prefers-color-scheme: dark) {
-  body { color: #eee; background: #1b1b1b; } a { color: #8accf5; } .about { color: #ccc; } .number, .minutes, .see { color: #b0b0b0; }
-}
-@media print { body { max-width: none; margin: 0; } li { break-inside: avoid; } }
-"""
 _MAX_ABOUT = 330  # maximum characters of a notebook's first paragraph, in whole sentences
 
 
@@ -121,7 +100,7 @@ def front_page(title: str, subtitle: str, chapters: Mapping[str, Chapter]) -> st
     length = format_count(len(chapters), "notebook") + total
     entries = (_chapter_entry(number, *item) for number, item in enumerate(chapters.items(), start=1))
     head = element("h1", title), element("p", f"{length}. {subtitle}")
-    return html_document(title, _STYLE, element("main", *head, element("ol", *entries)))
+    return html_document(title, read_asset("front_page.css"), element("main", *head, element("ol", *entries)))
 
 
 def _chapter_entry(number: int, address: str, chapter: Chapter) -> Markup:

@@ -21,9 +21,9 @@ from kgot_lab.types import Edge, Json
 from kgot_lab.viz.claims import StaticOutput, static_output
 from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.live import Drawable, Live, LiveOutput, describe_error
+from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.methods import RETRIEVER_FILLS, score_bar
-from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing, fit_lines
+from kgot_lab.viz.static.drawing import Drawing, StaticPicture, draw_rect, draw_text, drawing, fit_lines
 from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, shorten
 from kgot_lab.viz.static.table import Sheet, Table, sheet
@@ -140,7 +140,7 @@ def _draw_subgraph(
 # An answer with its citations as chips, and a card for each cited node: description, edges and limitations.
 
 # converts a picture to markup: SVG in a live view, an img element in an untrusted notebook
-AsMarkup = Callable[[Drawable], Markup]
+AsMarkup = Callable[[StaticPicture], Markup]
 
 LINE = Markup("<br>")
 _CHIP = "border:1px solid currentColor;border-radius:9px;padding:0 6px;white-space:nowrap"
@@ -486,11 +486,11 @@ def show_thought(answered: TalkAnswer) -> ThoughtView:
     return ThoughtView(answered)
 
 
-def _svg_markup(picture: Drawable) -> Markup:
+def _svg_markup(picture: StaticPicture) -> Markup:
     return Markup(picture._repr_svg_())
 
 
-def _image_markup(picture: Any) -> Markup:
+def _image_markup(picture: StaticPicture) -> Markup:
     return Markup(picture._repr_html_())
 
 

@@ -13,7 +13,8 @@ from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace
-from kgot_lab.viz.page import STYLE, build_run_page, html_document
+from kgot_lab.viz.live import read_asset
+from kgot_lab.viz.page import build_run_page, html_document
 from kgot_lab.viz.plots.figure import Plot
 from kgot_lab.viz.plots.retrieval import challenger, pace, recall_curves, scatter, shown_systems
 from kgot_lab.viz.static.markup import Markup, collapsible, concat, element
@@ -23,19 +24,6 @@ from kgot_lab.viz.stepping.stepper import stepper
 
 _MAX_QUESTIONS = 300  # maximum questions listed per data set
 _MAX_ROWS = 300  # maximum rows of a plot's numbers
-
-RECALL_STYLE = """
-body { max-width: 76rem; }
-.wide { overflow-x: auto; }
-table.grid td, table.grid th { padding-left: .9rem; white-space: nowrap; font-variant-numeric: tabular-nums; }
-table.grid td:first-child, table.grid th:first-child { padding-left: 0; }
-caption { font-weight: bold; padding-bottom: .3rem; white-space: nowrap; }
-figure { margin: 1.2rem 0; } figure svg { max-width: 100%; height: auto; border: none; }
-figcaption { font: .85rem Helvetica, Arial, sans-serif; max-width: 60rem; }
-.failure { border-bottom: 1px solid #e5e5e5; padding: .25rem 0; }
-.failure table { margin-left: 1.2rem; } .failure p { margin: .3rem 1.2rem; }
-nav a { margin-right: 1.2rem; font-family: Helvetica, Arial, sans-serif; }
-"""
 
 
 def write_recall_page(reports: Report | Iterable[Report], path: Path, *, k: int = 5) -> Path:
@@ -59,7 +47,7 @@ def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The reca
     plans += [element("p", remark) for remark in remarks]
     sections = (_report_section(report, k) for report in reports)
     body = element("main", element("h1", title), *plans, element("nav", *anchors), *sections)
-    return html_document(title, STYLE + RECALL_STYLE, body)
+    return html_document(title, read_asset("run_page.css") + read_asset("recall_page.css"), body)
 
 
 def _report_section(report: Report, k: int) -> Markup:

@@ -7,7 +7,6 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 from kgot_lab.errors import LabError, NotInstalled, needs_extra
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
+from kgot_lab.viz.static.drawing import StaticPicture
 from kgot_lab.viz.static.markup import Markup, element, picture_key
 
 _FOLDER = Path(__file__).parent / "browser"
@@ -33,12 +33,6 @@ FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # environment variable: views go to pages with
 MessageHandler = Callable[[Mapping[str, Json]], Json]
 
 
-class Drawable(Protocol):
-    """A self-contained picture that is shown before, or without, a live view."""
-
-    def _repr_svg_(self) -> str: ...
-
-
 class Readable(Protocol):
     """Self-contained HTML that is shown before, or without, a live view.
 
@@ -52,16 +46,13 @@ class Live:
     """A live view in the browser, and the static picture before it: two outputs of one cell."""
 
     def __init__(
-        self, picture: Drawable | Readable, data: Mapping[str, Json], handle_message: MessageHandler
+        self, picture: StaticPicture | Readable, data: Mapping[str, Json], handle_message: MessageHandler
     ) -> None:
         self.picture, self.data, self._handle_message = picture, data, handle_message
         self.is_live = False  # whether a browser has reported that it shows the view
         self._widgets: list[Any] = []
 
     def _ipython_display_(self) -> None:
-        if (collected := _COLLECTED_VIEWS.get()) is not None:
-            collected.append(self)
-            return
         from IPython.display import display
 
         display(self.picture)  # type: ignore[no-untyped-call]
@@ -108,24 +99,6 @@ class Live:
             widget.send(replace_surrogates(answer))
 
 
-# collects views that are not for IPython
-_COLLECTED_VIEWS: ContextVar[list[Live] | None] = ContextVar("_ELSEWHERE", default=None)
-
-
-def in_marimo(view: Any) -> Any:
-    """Return what marimo displays for a view.
-
-    Use it for marimo's display protocol: `_display_ = in_marimo` in a class with `_ipython_display_`.
-    """
-    shown: list[Live] = []
-    token = _COLLECTED_VIEWS.set(shown)
-    try:
-        view._ipython_display_()
-    finally:
-        _COLLECTED_VIEWS.reset(token)
-    return shown[0].in_marimo()
-
-
 class LiveOutput:
     """An object that displays itself by its `live` view, in IPython and in marimo."""
 
@@ -138,7 +111,9 @@ class LiveOutput:
         self._refresh()
         self.live._ipython_display_()
 
-    _display_ = in_marimo
+    def _display_(self) -> Any:  # marimo's display protocol
+        self._refresh()
+        return self.live.in_marimo()
 
 
 def describe_error(error: Exception) -> str:
@@ -161,7 +136,7 @@ def _widget_class() -> type[Any]:
         import traitlets
 
     class LiveView(anywidget.AnyWidget):
-        _esm = script() + _read_asset("widget.js")
+        _esm = script() + read_asset("widget.js")
         _css = style()
         data = traitlets.Dict().tag(sync=True)
 
@@ -174,9 +149,9 @@ def script() -> str:
 
     Nothing runs until one of them is called.
     """
-    vendored = f"const cytoscape = (() => {{ const module = {{ exports: {{}} }}, exports = module.exports;\n{_read_asset('cytoscape.min.js')}\n"
+    vendored = f"const cytoscape = (() => {{ const module = {{ exports: {{}} }}, exports = module.exports;\n{read_asset('cytoscape.min.js')}\n"
     views = ", ".join(f"{name}: {name}View" for name in VIEWS)
-    files = "\n".join(_read_asset(f"{name}.js") for name in (*_SHARED, *VIEWS))
+    files = "\n".join(read_asset(f"{name}.js") for name in (*_SHARED, *VIEWS))
     return f"{vendored}return module.exports; }})();\n{files}\nconst VIEWS = {{ {views} }};\n"
 
 
@@ -184,7 +159,7 @@ def script() -> str:
 def style() -> str:
     """Return the CSS of every view."""
     names = ("lab", "stepper", "explorer", "review", "editing", "talk")
-    return "".join(_read_asset(f"{name}.css") for name in names)
+    return "".join(read_asset(f"{name}.css") for name in names)
 
 
 @cache
@@ -193,12 +168,7 @@ def page_style() -> str:
 
     In print, the still pictures replace the live views.
     """
-    return f"""{style()}
-.live-note {{ font: 13px/1.45 Helvetica, Arial, sans-serif; color: #444; margin: .2rem 0 0; }}
-@media screen and (prefers-color-scheme: dark) {{ .live-note {{ color: #cfcfcf; }} }}
-@media screen {{ .kl-replaced {{ display: none !important; }} }}
-@media print {{ .live {{ display: none; }} }}
-"""
+    return style() + "\n" + read_asset("standalone.css")
 
 
 def placeholder(data: Mapping[str, Json]) -> Markup:
@@ -216,7 +186,7 @@ def placeholder(data: Mapping[str, Json]) -> Markup:
 @cache
 def page_source() -> str:
     """Return the script that fills every `placeholder` of a page, as a separate file."""
-    return f'"use strict";\n{script()}{_read_asset("standalone.js")}'
+    return f'"use strict";\n{script()}{read_asset("standalone.js")}'
 
 
 def page_script() -> tuple[Markup, str]:
@@ -230,5 +200,6 @@ def page_script() -> tuple[Markup, str]:
 
 
 @cache
-def _read_asset(name: str) -> str:
+def read_asset(name: str) -> str:
+    """Return a script or style sheet of this package."""
     return (_FOLDER / name).read_text(encoding="utf-8")

@@ -83,14 +83,11 @@ class View:
         return self.nodes[int(self.at[self.graph.row(id)])].id
 
     def community_of(self, id: str) -> str:
-        """Return the community of a node, whether the node is drawn or hidden.
+        """Return the community of a node of a collapsed graph, whether the node is drawn or hidden.
 
-        Raises UnknownName if there is no such node, and BadInput if nothing is collapsed.
+        Raises UnknownName if there is no such node.
         """
-        row = self.graph.row(id)
-        if not self.whole.ids:
-            raise BadInput("nothing is collapsed in this view: it has no communities")
-        return self.whole.ids[int(self.whole.division.of[row])]
+        return self.whole.ids[int(self.whole.division.of[self.graph.row(id)])]
 
 
 def collapse_graph(graph: PropertyGraph, most: int = MAX_NODES, *, marked: Collection[Identity] = ()) -> View:
@@ -111,7 +108,7 @@ def collapse_graph(graph: PropertyGraph, most: int = MAX_NODES, *, marked: Colle
 def close_community(view: View, community: str) -> View:
     """Return the view with a community collapsed again.
 
-    Raises UnknownName if there is no such community, and BadInput if nothing is collapsed.
+    Raises UnknownName if there is no such community.
     """
     number = view.whole.number(community)
     return make_view(view.whole, view.shown[view.whole.division.of[view.shown] != number])
@@ -150,7 +147,7 @@ def open_community(view: View, community: str) -> View:
     It shows the nodes of the community, or, if there are more than 60, the smaller communities that it splits
     into. A community that does not split shows its best connected nodes, and the next ones when it is opened
     again. Beside it are the communities with the most edges to it, and everything else as one, which leads
-    out again. Raises UnknownName if there is no such community, and BadInput if nothing is collapsed.
+    out again. Raises UnknownName if there is no such community.
     """
     number = view.whole.number(community)
     if view.whole.outer and view.whole.division.kinds[number] == EVERYTHING_ELSE:
@@ -170,16 +167,6 @@ def open_community(view: View, community: str) -> View:
     is_partial = len(drawn) < len(rows)
     omission = f" {len(drawn)} of {nodes} are drawn; open it again for the next ones." * is_partial
     return make_view(whole, drawn, f"Inside “{_community_name(view, community)}”.{omission}")
-
-
-def leave_community(view: View) -> View:
-    """Return the view from which a community was opened.
-
-    Raises BadInput if no community is open.
-    """
-    if not view.whole.outer:
-        raise BadInput("no community is open in this view")
-    return view.whole.outer
 
 
 def _divide_outside(view: View, number: int, rows: Ints) -> ViewedGraph:

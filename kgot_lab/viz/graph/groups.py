@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, require_known
+from kgot_lab.errors import require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.property_graph import Ints, make_read_only
@@ -287,10 +287,8 @@ class ViewedGraph:
     def number(self, community: str) -> int:
         """Return the number of a community.
 
-        Raises BadInput if there are no communities, and UnknownName if there is no such one.
+        Raises UnknownName if there is no such one.
         """
-        if not self.ids:
-            raise BadInput("nothing is collapsed in this view: all nodes are drawn already")
         require_known("community", self.ids, community)
         return self.ids.index(community)
 

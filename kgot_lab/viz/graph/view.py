@@ -16,7 +16,6 @@ from kgot_lab.viz.graph.collapse import (
     View,
     close_community,
     collapse_graph,
-    leave_community,
     open_community,
     reveal_nodes,
 )
@@ -261,9 +260,9 @@ class GraphView(LiveOutput):
             case {"open": str(community)} if community in self.view.whole.ids:
                 self._placed = {}  # the opened community and its surroundings get a new layout
                 return self._show_view(open_community(self.view, community), "Opened, and laid out anew.")
-            case {"close": str()} if self.view.whole.outer:
+            case {"close": str()} if outer := self.view.whole.outer:
                 self._placed = {}
-                return self._show_view(leave_community(self.view), "Closed: drawn as one again.")
+                return self._show_view(outer, "Closed: drawn as one again.")
             case {"close": str(id)} if self.view.communities and id in self.graph:
                 self._placed = {}
                 view = close_community(self.view, self.view.community_of(id))

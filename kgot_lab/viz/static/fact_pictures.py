@@ -14,8 +14,10 @@ from kgot_lab.memory.claims.certificate import FACT_STATES, Certificate, Certifi
 from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge
+from kgot_lab.viz.graph.marks import Style
 from kgot_lab.viz.static.drawing import (
     Drawing,
+    Part,
     draw_arrow_head,
     draw_circle,
     draw_lines,
@@ -25,6 +27,7 @@ from kgot_lab.viz.static.drawing import (
     drawing,
     fit_lines,
     line_width,
+    stack_parts,
 )
 from kgot_lab.viz.static.markup import Markup, concat, element, shorten
 from kgot_lab.viz.static.table import Sheet, sheet
@@ -36,37 +39,20 @@ _MAX_QUOTES, _MAX_QUOTE_LINES = 2, 2  # quoted supports per fact, and lines of e
 _INK, _FAINT = "#111111", "#555555"
 
 
-@dataclass(frozen=True)
-class LinkLook:
-    """The look of a fact in a state: sign, line width, dashes, whether the line is double, and colour."""
-
-    sign: str
-    width: float
-    colour: str
-    dashes: str | None = None
-    double: bool = False
-
-
-# Okabe and Ito, dark enough for text; sign and line encode the same in grey
-LINK_LOOKS: Mapping[str, LinkLook] = {
-    "holds": LinkLook("✓", 4.0, "#00614A"),
-    "one source": LinkLook("1", 1.6, "#005A8C"),
-    "contested": LinkLook("≠", 1.6, "#9C4400", double=True),
-    "out of date": LinkLook("†", 2.4, "#6B4E00", "7 4"),
-    "unsure": LinkLook("~", 1.6, "#5A3E85", "5 3"),
-    "missing": LinkLook("×", 3.2, "#8A1538", "2.5 3.5"),
+# Okabe and Ito, dark enough for text; sign and line encode the same in grey, and a contested fact has two lines
+LINK_LOOKS: Mapping[str, Style] = {
+    "holds": Style("#00614A", "#00614A", 4.0, None, "✓"),
+    "one source": Style("#005A8C", "#005A8C", 1.6, None, "1"),
+    "contested": Style("#9C4400", "#9C4400", 1.6, None, "≠"),
+    "out of date": Style("#6B4E00", "#6B4E00", 2.4, "7 4", "†"),
+    "unsure": Style("#5A3E85", "#5A3E85", 1.6, "5 3", "~"),
+    "missing": Style("#8A1538", "#8A1538", 3.2, "2.5 3.5", "×"),
 }
 _VERDICTS: Mapping[Ruling, str] = {
     "passes": "The certificate passes",
     "hedged": "The answer is hedged",
     "withheld": "The answer is withheld",
 }
-
-
-@dataclass(frozen=True)
-class _Piece:
-    markup: Markup
-    height: float
 
 
 def certificate_picture(certificate: Certificate, *, question: str = "", answer: str = "") -> Drawing:
@@ -76,11 +62,9 @@ def certificate_picture(certificate: Certificate, *, question: str = "", answer:
     withheld answer is not revealed anywhere.
     """
     verdict, certificate = _verdict_text(certificate, answer), certificate.redacted(answer)
-    y, elements = 18.0, []
-    heading, path = _heading_pieces(question), _path_pieces(certificate.facts)
-    for piece in chain(heading, path, _verdict_pieces(certificate, verdict), _legend_pieces(certificate)):
-        elements.append(element("g", piece.markup, transform=f"translate(0 {y:.1f})"))
-        y += piece.height
+    heading, path = _heading_parts(question), _path_parts(certificate.facts)
+    parts = chain(heading, path, _verdict_parts(certificate, verdict), _legend_parts(certificate))
+    elements, y = stack_parts(parts, 18.0)
     text = describe_certificate(certificate, question)
     return drawing(text, _WIDTH, y + 8, *elements, sheets=[_fact_sheet(certificate)])
 
@@ -99,14 +83,14 @@ def describe_certificate(certificate: Certificate, question: str = "") -> str:
 # --- parts, from top to bottom ---
 
 
-def _heading_pieces(question: str) -> Iterator[_Piece]:
+def _heading_parts(question: str) -> Iterator[Part]:
     if question.strip():
         lines = fit_lines(question, _WIDTH - 2 * _EDGE, _QUESTION_SIZE * 1.08, 3)[0]
         drawn = draw_lines(lines, _EDGE, 16, _QUESTION_SIZE, _INK, bold=True)
-        yield _Piece(drawn, 1.3 * _QUESTION_SIZE * len(lines) + 12)
+        yield Part(drawn, 1.3 * _QUESTION_SIZE * len(lines) + 12)
 
 
-def _path_pieces(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
+def _path_parts(facts: Sequence[CertifiedFact]) -> Iterator[Part]:
     """Yield a box for each name and a link for each fact between them.
 
     A fact that does not begin where the previous one ended begins a new path.
@@ -121,7 +105,7 @@ def _path_pieces(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
         previous_end = end
 
 
-def _name_box(name: str, *, first: bool = False) -> _Piece:
+def _name_box(name: str, *, first: bool = False) -> Part:
     """Draw a name in a box, with a dashed rim if the name is unknown.
 
     The `first` box of a later path is set apart by a gap.
@@ -131,10 +115,10 @@ def _name_box(name: str, *, first: bool = False) -> _Piece:
     look = {"stroke_width": 1.2, "stroke_dasharray": "4 4"} if name == "?" else {"stroke_width": 2.0}
     rim = draw_rect(_EDGE, gap, _BOX_WIDTH, height, "#FFFFFF", rx=7, stroke=_INK, **look)
     name_lines = draw_lines(lines, _EDGE + 12, gap + 7 + _NAME_SIZE, _NAME_SIZE, _INK, bold=True)
-    return _Piece(concat([rim, name_lines]), height + gap)
+    return Part(concat([rim, name_lines]), height + gap)
 
 
-def _fact_link(fact: CertifiedFact) -> _Piece:
+def _fact_link(fact: CertifiedFact) -> Part:
     """Draw the line between two boxes, with the sign, text, state and sources of the fact."""
     look, text_width = LINK_LOOKS[fact.state], _WIDTH - _TEXT_X - _EDGE
     relation_lines = fit_lines(_format_relation(fact), text_width, _RELATION_SIZE * 1.08, 2)[0]
@@ -147,12 +131,12 @@ def _fact_link(fact: CertifiedFact) -> _Piece:
         parts.append(draw_lines(lines, _TEXT_X, y, size, colour, bold=bold))
         y += 1.3 * size * len(lines) + (3 if lines else 0)
     height = max(y, 66.0)
-    xs = (_LINE_X - 3, _LINE_X + 3) if look.double else (_LINE_X,)
+    xs = (_LINE_X - 3, _LINE_X + 3) if fact.state == "contested" else (_LINE_X,)
     stroke = {"stroke": look.colour, "stroke_width": look.width, "stroke_dasharray": look.dashes}
     lines = [element("path", d=f"M{x:.1f} 0 V{height - 10:.1f}", **stroke, fill="none") for x in xs]
     points = f"{_LINE_X},{height - 1:.1f} {_LINE_X - 6},{height - 11:.1f} {_LINE_X + 6},{height - 11:.1f}"
     head = element("polygon", points=points, fill=look.colour)
-    return _Piece(concat([*lines, head, _draw_sign(look, _LINE_X, height / 2 - 4), *parts]), height)
+    return Part(concat([*lines, head, _draw_sign(look, _LINE_X, height / 2 - 4), *parts]), height)
 
 
 def _fit_texts(texts: Sequence[str], width: float, size: float, max_lines: int) -> list[str]:
@@ -160,7 +144,7 @@ def _fit_texts(texts: Sequence[str], width: float, size: float, max_lines: int) 
     return [line for text in texts for line in fit_lines(text, width, size, max_lines)[0]]
 
 
-def _verdict_pieces(certificate: Certificate, text: str) -> Iterator[_Piece]:
+def _verdict_parts(certificate: Certificate, text: str) -> Iterator[Part]:
     """Draw the verdict on the answer and the message to the reader."""
     title, text_width = _VERDICTS[certificate.ruling], _WIDTH - 2 * _EDGE - 28
     lines = fit_lines(text, text_width, _RELATION_SIZE, 5)[0] if text else []
@@ -168,20 +152,20 @@ def _verdict_pieces(certificate: Certificate, text: str) -> Iterator[_Piece]:
     panel = draw_rect(_EDGE, 20, _WIDTH - 2 * _EDGE, height, "#F2F2F2", rx=7, stroke=_INK, stroke_width=1)
     verdict = draw_text(title, _EDGE + 14, 42, _NAME_SIZE, _INK, bold=True)
     reasons = draw_lines(lines, _EDGE + 14, 64, _RELATION_SIZE, _INK)
-    yield _Piece(concat([panel, verdict, reasons]), height + 32)
+    yield Part(concat([panel, verdict, reasons]), height + 32)
 
 
-def _legend_pieces(certificate: Certificate) -> Iterator[_Piece]:
+def _legend_parts(certificate: Certificate) -> Iterator[Part]:
     """Draw the legend of the signs used in the picture."""
     parts, x = [], _EDGE + 10
     for state in sorted({fact.state for fact in certificate.facts}, key=FACT_STATES.index):
         parts += [_draw_sign(LINK_LOOKS[state], x, 10), draw_text(state, x + 16, 14, _SMALL_SIZE, _FAINT)]
         x += 46 + 6.2 * len(state)
     if parts:
-        yield _Piece(concat(parts), 26)
+        yield Part(concat(parts), 26)
 
 
-def _draw_sign(look: LinkLook, x: float, y: float) -> Markup:
+def _draw_sign(look: Style, x: float, y: float) -> Markup:
     disc = draw_circle(x, y, 10.0, "#FFFFFF", stroke=look.colour, stroke_width=1.8)
     return concat([disc, draw_text(look.sign, x, y + 5, 14.0, look.colour, bold=True, text_anchor="middle")])
 
