@@ -55,9 +55,7 @@ def build_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
     page = _rewrite_links(_convert_notebook(notebook, path, frame), path, frame)
     own_files = {frame.style, frame.script}
     if external := [each for each in find_external_requests(page, beside=True) if each not in own_files]:
-        # widgets are left out of the page
-        found = (request for request in find_notebook_requests(path) if not request.kind.startswith("widget"))
-        requests = [str(request) for request in found] or external
+        requests = find_notebook_requests(notebook) or external
         raise BadInput(
             f"the page of {path} would fetch what is not in it; take this out of the notebook: {'; '.join(requests[:5])}"
         )
