@@ -30,7 +30,7 @@ from kgot_lab.viz.html import Page
 from kgot_lab.viz.live import Live, LiveOutput, describe_error, page_script, placeholder, read_asset, style
 from kgot_lab.viz.page import NEEDS_SCRIPT, html_document
 from kgot_lab.viz.side_by_side import comparison_table
-from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, shorten
+from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, first_lines, shorten
 from kgot_lab.viz.static.table import ALIGN_LEFT, Table, sheet
 
 # Output where no live view can be drawn: tables and pictures in HTML, with the key by which a live view finds
@@ -201,7 +201,7 @@ def _list_section(heading: str, lines: Sequence[str]) -> Markup:
     """Format lines under a heading, with a count of the rest, or nothing if there are none."""
     if not lines:
         return Markup()
-    return element("div", element("div", heading), bullet_list(_first_lines(lines, _MAX_CELL_FACTS)))
+    return element("div", element("div", heading), bullet_list(first_lines(lines, _MAX_CELL_FACTS)))
 
 
 # The graph over valid time: a slider over the times at which facts begin or cease to be valid. It also works
@@ -367,8 +367,7 @@ def _spread_indices(length: int, limit: int) -> list[int]:
 
 
 def _format_first_facts(facts: Sequence[Triple]) -> str:
-    more = f"; and {len(facts) - _MAX_CAPTION_FACTS} more" if len(facts) > _MAX_CAPTION_FACTS else ""
-    return "; ".join(map(format_claim, facts[:_MAX_CAPTION_FACTS])) + more
+    return "; ".join(first_lines(list(map(format_claim, facts)), _MAX_CAPTION_FACTS))
 
 
 # Review in a notebook, by keyboard: one waiting claim at a time, with its support and the effect of accepting
@@ -589,12 +588,7 @@ def _describe_decision(decided: ReviewDecision) -> str:
 
 
 def _format_first(facts: Sequence[Triple]) -> list[str]:
-    return _first_lines([shorten(format_claim(fact), _MAX_FACT_LENGTH) for fact in facts], _MAX_FACTS)
-
-
-def _first_lines(lines: Sequence[str], limit: int) -> list[str]:
-    """Return the first `limit` lines and a line with the number of the others."""
-    return [*lines[:limit], *([f"and {len(lines) - limit:,} more"] if len(lines) > limit else [])]
+    return first_lines([shorten(format_claim(fact), _MAX_FACT_LENGTH) for fact in facts], _MAX_FACTS)
 
 
 def _format_rivals(weighed: DecisionEvidence) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, require
 from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count, printable_line
+from kgot_lab.viz.static.markup import shorten
 from kgot_lab.viz.static.table import Sheet, sheet
 
 # The attempts at the exercises of this session, and a small file of them to hand in.
@@ -129,20 +130,18 @@ def _format_answer(answer: Any, depth: int = 0) -> str:
     address appears.
     """
     if isinstance(answer, str):
-        return _truncate(printable_line(answer))
+        return shorten(printable_line(answer), _MAX_ANSWER_LENGTH)
     is_small_integer = isinstance(answer, int) and abs(answer) < 10**50
     if is_small_integer or isinstance(answer, bool | float | None):
         return str(answer)
     if isinstance(answer, list | tuple | set | frozenset) and len(answer) <= _MAX_PARTS and depth < 2:
         parts = [_format_answer(part, depth + 1) for part in answer]
         if isinstance(answer, set | frozenset):
-            return _truncate(f"{{{', '.join(sorted(parts))}}}")
-        return _truncate(f"[{', '.join(parts)}]" if isinstance(answer, list) else f"({', '.join(parts)})")
+            text = f"{{{', '.join(sorted(parts))}}}"
+        else:
+            text = f"[{', '.join(parts)}]" if isinstance(answer, list) else f"({', '.join(parts)})"
+        return shorten(text, _MAX_ANSWER_LENGTH)
     return type(answer).__name__
-
-
-def _truncate(text: str) -> str:
-    return text if len(text) <= _MAX_ANSWER_LENGTH else text[: _MAX_ANSWER_LENGTH - 1] + "…"
 
 
 _SEAL = "sealed:"

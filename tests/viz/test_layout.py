@@ -10,15 +10,15 @@ from viz.test_collapse import EVIL, MIDDLE, of_columns, opened, planted
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.collapse import close_community, collapse_graph, reveal_nodes
-from kgot_lab.viz.graph.layout import (
-    force_layout,
+from kgot_lab.viz.graph.layout import force_layout, quasirandom_points
+from kgot_lab.viz.graph.places import (
     free_grid_positions,
+    node_positions,
     pack_discs,
-    quasirandom_points,
     separate_boxes,
     sunflower_points,
+    view_positions,
 )
-from kgot_lab.viz.graph.places import node_positions, view_positions
 
 BLOCKS = of_columns(600, planted(600, 2_000, 6, 0.95)[0])
 TREE = of_columns(120, [(row // 3, row) for row in range(1, 120)])

@@ -29,10 +29,8 @@ from kgot_lab.viz.graph.groups import (
     EdgeBundle,
     NodeNumbers,
     ViewedGraph,
-    describe_collapse,
     describe_community,
-    describe_omitted_lines,
-    describe_single_nodes,
+    describe_view,
     select_lines,
 )
 
@@ -237,15 +235,10 @@ def make_view(whole: ViewedGraph, shown: NDArray[np.integer[Any]], note: str = "
         bundles=tuple(bundle for bundle in selected.bundles if not outside >= {bundle.source, bundle.target}),
         communities=tuple(group for group in groups if group.size),
         left_out=selected.left_out,
-        note=_view_note(whole, len(rows), note, describe_omitted_lines(whole, selected.left_out, most)),
+        note=describe_view(whole, len(rows), note, selected.left_out, most),
         at=make_read_only(at),
     )
 
 
 def _super_node(group: Community) -> Node:
     return Node(group.id, (), {"text": group.title, "nodes": group.hidden, "edges inside": group.edges})
-
-
-def _view_note(whole: ViewedGraph, shown: int, note: str, left_out: str) -> str:
-    single = describe_single_nodes(shown) if whole.ids else ""
-    return " ".join(filter(None, (describe_collapse(whole), note, single, left_out)))

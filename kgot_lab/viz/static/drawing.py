@@ -140,9 +140,9 @@ def draw_path(path: str, colour: str, width: float | None = None, **look: object
     return element("path", d=path, fill="none", stroke=colour, stroke_width=width, **look)
 
 
-def draw_arrow_head(tip: float, back: float, y: float, colour: str, half: float = 4.5) -> Markup:
+def draw_arrow_head(tip: float, back: float, y: float, colour: str) -> Markup:
     """Draw the head of a horizontal arrow, from its tip back to its base."""
-    points = f"{tip:.1f},{y:.1f} {back:.1f},{y - half:.1f} {back:.1f},{y + half:.1f}"
+    points = f"{tip:.1f},{y:.1f} {back:.1f},{y - 4.5:.1f} {back:.1f},{y + 4.5:.1f}"
     return element("polygon", points=points, fill=colour)
 
 

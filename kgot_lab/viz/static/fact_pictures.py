@@ -29,7 +29,7 @@ from kgot_lab.viz.static.drawing import (
     line_width,
     stack_parts,
 )
-from kgot_lab.viz.static.markup import Markup, concat, element, shorten
+from kgot_lab.viz.static.markup import Markup, concat, element, first_lines, shorten
 from kgot_lab.viz.static.table import Sheet, sheet
 
 # widths of picture, margin and box, and x coordinates of lines and texts
@@ -198,8 +198,7 @@ def _format_sources(fact: CertifiedFact) -> list[str]:
         else f"said by {claim.source}"
         for claim in fact.supports
     ]
-    omitted = [f"and {len(sources) - _MAX_QUOTES} more"] if len(sources) > _MAX_QUOTES else []
-    return [*sources[:_MAX_QUOTES], *omitted]
+    return first_lines(sources, _MAX_QUOTES)
 
 
 def _format_fact(fact: CertifiedFact) -> str:
@@ -486,9 +485,8 @@ def _format_asset(briefing: Briefing, symbol: str) -> str:
 
 def _briefing_notes(briefing: Briefing, graph: FactGraph) -> list[str]:
     """Return the notes under the paths: evidence, freshness and the disclaimer."""
-    shown, more = briefing.evidence[:_MAX_EVIDENCE], len(briefing.evidence) - _MAX_EVIDENCE
-    lines = [f"From: {display_name(node)}{_format_origin(node.properties)}" for node in shown]
-    lines += [f"and {more} more"] if more > 0 else []
+    evidence = [f"From: {display_name(node)}{_format_origin(node.properties)}" for node in briefing.evidence]
+    lines = first_lines(evidence, _MAX_EVIDENCE)
     hops = {(hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path}
     if len(hops) > len(graph.drawn):
         lines.append(f"Not drawn: {format_count(len(hops) - len(graph.drawn), 'hop')}; the table lists all.")
