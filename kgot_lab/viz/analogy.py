@@ -19,7 +19,7 @@ from kgot_lab.text.cleaning import printable_line, replace_surrogates
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.analogy_picture import PictureRow, Section, TextComparison, Unit, comparison_picture
 from kgot_lab.viz.static.drawing import StaticPicture
-from kgot_lab.viz.static.markup import Markup, collapsible, concat, image_element, shorten
+from kgot_lab.viz.static.markup import Markup, shorten
 from kgot_lab.viz.static.table import Sheet, Table, sheet
 
 # The structure view: two texts, their skeletons and alignment, and the delta of the edge between them.
@@ -323,11 +323,6 @@ class StructureView(StaticPicture):
             rows = [(role.source, f"{role.times:,}", role.target, _YES_NO[role.agrees]) for role in roles]
             sheets.append(_full_sheet("Who plays whom", (one, "times", other, "one to one"), rows))
         return Table(tuple(sheets))
-
-    def html(self) -> Markup:
-        """Return the picture and, collapsed below it, the tables, as an HTML fragment."""
-        tables = collapsible("The same as tables, with every text in full", self.table().html)
-        return concat([image_element(self.svg, self.alt), tables])
 
     def __repr__(self) -> str:
         count = len(self._source.edges)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,35 +26,10 @@ from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Triple
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page
-from kgot_lab.viz.live import Live, LiveOutput, describe_error, page_script, placeholder, read_asset, style
-from kgot_lab.viz.page import NEEDS_SCRIPT, html_document
+from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error, static_output
 from kgot_lab.viz.side_by_side import comparison_table
-from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, first_lines, shorten
+from kgot_lab.viz.static.markup import Markup, bullet_list, element, first_lines, shorten
 from kgot_lab.viz.static.table import ALIGN_LEFT, Table, sheet
-
-# Output where no live view can be drawn: tables and pictures in HTML, with the key by which a live view finds
-# what it replaces.
-
-
-@dataclass(frozen=True)
-class StaticOutput:
-    """Self-contained HTML, and the same content as tables for plain text."""
-
-    html: Markup = field(repr=False)
-    tables: Table
-
-    def _repr_html_(self) -> str:
-        return self.html
-
-    def __repr__(self) -> str:
-        return repr(self.tables)
-
-
-def static_output(tables: Table, *parts: Markup) -> StaticOutput:
-    """Join HTML fragments under a key made from their content, with the same content as tables."""
-    inner = concat(parts)
-    key = hashlib.sha256(inner.encode()).hexdigest()[:12]
-    return StaticOutput(element("div", inner, data_picture=key), tables)
 
 
 def format_claim(fact: Triple) -> str:

@@ -9,8 +9,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, require
 from kgot_lab.kgos.editing import CURATED_PROPERTY, Edit, Editor
 from kgot_lab.types import Json
-from kgot_lab.viz.claims import StaticOutput, static_output
-from kgot_lab.viz.live import Live, LiveOutput, describe_error
+from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error, static_output
 from kgot_lab.viz.static.table import Sheet, Table
 
 # An editable node with its properties and edges. The rules are checked before anything is written.

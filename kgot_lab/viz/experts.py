@@ -18,10 +18,9 @@ from kgot_lab.kgos.methods.index import GraphIndex, graph_index
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json
-from kgot_lab.viz.claims import StaticOutput, static_output
 from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.live import Live, LiveOutput, describe_error
+from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error, static_output
 from kgot_lab.viz.methods import RETRIEVER_FILLS, score_bar
 from kgot_lab.viz.static.drawing import Drawing, StaticPicture, draw_rect, draw_text, drawing, fit_lines
 from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK

@@ -7,15 +7,17 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from kgot_lab.errors import LabError, NotInstalled, needs_extra
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
 from kgot_lab.viz.static.drawing import StaticPicture
-from kgot_lab.viz.static.markup import Markup, element, picture_key
+from kgot_lab.viz.static.markup import Markup, concat, element, picture_key
+from kgot_lab.viz.static.table import Table
 
 _FOLDER = Path(__file__).parent / "browser"
 # each is a file NAME.js with a function NAMEView(root, data, tell)
@@ -28,25 +30,47 @@ _SHARED = (
 )  # fmt: skip
 
 FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # environment variable: views go to pages without Python
+_PYTHON_NOTES = {  # what a view cannot do without Python; graphs and the explorer say so themselves
+    "stepper": "On this page the run can be walked, guessed and compared. Changing an event to fork it needs a running notebook.",
+    "review": "This page shows one moment. Deciding needs a running notebook.",
+    "editing": "This page shows one moment. Changing the graph needs a running notebook.",
+    "talk": "These answers were given before. Asking something else needs a running notebook.",
+}
 
 # handles a message from the browser; a reply that is not empty is sent back
 MessageHandler = Callable[[Mapping[str, Json]], Json]
 
 
-class Readable(Protocol):
-    """Self-contained HTML that is shown before, or without, a live view.
+# Output where no live view can be drawn: tables and pictures in HTML, with the key by which a live view finds
+# what it replaces.
 
-    It has its key in `data-picture`, as a picture has.
-    """
 
-    def _repr_html_(self) -> str: ...
+@dataclass(frozen=True)
+class StaticOutput:
+    """Self-contained HTML, and the same content as tables for plain text."""
+
+    html: Markup = field(repr=False)
+    tables: Table
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def __repr__(self) -> str:
+        return repr(self.tables)
+
+
+def static_output(tables: Table, *parts: Markup) -> StaticOutput:
+    """Join HTML fragments under a key made from their content, with the same content as tables."""
+    inner = concat(parts)
+    key = hashlib.sha256(inner.encode()).hexdigest()[:12]
+    return StaticOutput(element("div", inner, data_picture=key), tables)
 
 
 class Live:
     """A live view in the browser, and the static picture before it: two outputs of one cell."""
 
     def __init__(
-        self, picture: StaticPicture | Readable, data: Mapping[str, Json], handle_message: MessageHandler
+        self, picture: StaticPicture | StaticOutput, data: Mapping[str, Json], handle_message: MessageHandler
     ) -> None:
         self.picture, self.data, self._handle_message = picture, data, handle_message
         self.is_live = False  # whether a browser has reported that it shows the view
@@ -56,6 +80,11 @@ class Live:
         from IPython.display import display
 
         display(self.picture)  # type: ignore[no-untyped-call]
+        if is_for_pages():
+            note = _PYTHON_NOTES.get(str(self.data["view"]), "")
+            markup = placeholder({"alone": note, **self._widget_data()})
+            display({"text/html": markup, "text/plain": ""}, raw=True)  # type: ignore[no-untyped-call]
+            return
         try:
             display(self.widget())  # type: ignore[no-untyped-call]
         except NotInstalled as missing:  # the picture is displayed; the message says how to get more
@@ -77,13 +106,16 @@ class Live:
 
         Raises NotInstalled if anywidget is missing.
         """
-        shown: Any = self.picture
-        markup = shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_html_()
-        data = {**replace_surrogates(self.data), "stands_for": picture_key(markup)}
-        new_widget = _widget_class()(data=data)
+        new_widget = _widget_class()(data=self._widget_data())
         new_widget.on_msg(lambda widget, message, buffers: self._receive(widget, message))
         self._widgets.append(new_widget)
         return new_widget
+
+    def _widget_data(self) -> dict[str, Json]:
+        """Return the data of the view with the key of the picture that it replaces."""
+        shown: Any = self.picture
+        markup = shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_html_()
+        return {**replace_surrogates(self.data), "stands_for": picture_key(markup)}
 
     def send(self, message: Mapping[str, Json]) -> None:
         """Send a message to every widget of this view."""

@@ -143,20 +143,18 @@ def build_run_page(
     run: Trace | Iterable[Event],
     *,
     title: str = "",
-    graph: PropertyGraph | None = None,
     live: Mapping[str, Mapping[str, Json]] | None = None,
 ) -> str:
     """Build the HTML page of a run: question, answer, graph and evidence, then every event and the cost.
 
-    The answer and its supporting facts are marked in the graph. `graph` is the graph before the run, by
-    default the one it began with. `live` has the data of views to embed, by heading. Without any, the page
-    has no script and the graph is a picture. Raises BadInput if the writes do not fit the graph.
+    The answer and its supporting facts are marked in the graph. `live` has the data of views to embed, by
+    heading. Without any, the page has no script and the graph is a picture. Raises BadInput if the writes do
+    not fit the graph with which the run began.
     """
     run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
     events = run.events
-    graphs = list(accumulate(diffs(events), PropertyGraph.apply, initial=graph or graph_after(events[:1])))
-    # the support of an answer is found from the run alone
-    is_whole = graph is None and {Started, Answered} <= set(map(type, events))
+    graphs = list(accumulate(diffs(events), PropertyGraph.apply, initial=graph_after(events[:1])))
+    is_whole = {Started, Answered} <= set(map(type, events))
     graph_view = show_graph(graphs[-1], highlight=run if is_whole else None)
     entities = (
         [show_graph(with_relations(graphs[-1]), hidden=SCAFFOLD)] if is_entity_graph(graphs[-1]) else []

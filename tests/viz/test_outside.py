@@ -15,6 +15,7 @@ from support.external_links import find_external_links
 from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.errors import LabError
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop.events import Started
 from kgot_lab.types import Edge
 from kgot_lab.viz import build_run_page, svg, table
 from kgot_lab.viz.external_requests import find_external_requests, find_notebook_requests
@@ -232,7 +233,7 @@ def test_our_own_outputs_fetch_nothing():
     for made in (
         svg(graph).svg,
         table(graph).html,
-        build_run_page([], title="<script src=//e.example>", graph=graph),
+        build_run_page([Started(question="?", start=graph)], title="<script src=//e.example>"),
     ):
         assert find_external_requests(made, beside=True) == ()
 

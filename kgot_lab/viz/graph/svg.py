@@ -29,6 +29,7 @@ from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene, dra
 from kgot_lab.viz.static.drawing import (
     HALO,
     StaticPicture,
+    draw_lines,
     draw_path,
     draw_rect,
     draw_text,
@@ -269,11 +270,10 @@ class _SvgRenderer:
 def _draw_centred_lines(lines: Sequence[str], middle: Point, size: float, colour: str) -> Markup:
     """Draw lines of text centred at a point, grouped if there are several."""
     first = middle[1] - (len(lines) - 1) * size * 0.61 + size * 0.35
-    texts = [
-        _draw_text(line, middle[0], first + number * size * 1.22, size, colour)
-        for number, line in enumerate(lines)
-    ]
-    return texts[0] if len(texts) == 1 else element("g", *texts)
+    texts = draw_lines(
+        lines, middle[0], first, size, colour, leading=1.22 * size, text_anchor="middle", **HALO
+    )
+    return texts if len(lines) == 1 else element("g", texts)
 
 
 def _draw_text(line: str, x: float, y: float, size: float, colour: str, anchor: str = "middle") -> Markup:

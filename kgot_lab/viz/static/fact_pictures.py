@@ -402,14 +402,13 @@ class _FactCanvas:
         path = f"M{start:.1f} {y0:.1f} H{turn:.1f} C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f} {end:.1f} {y1:.1f}"
         colour, ink = (_STRONG_COLOUR, STRONG_INK) if is_strong else (_FAINT_LINE, FAINT_INK)
         tip, back, y = (x0, start, y0) if edge.target == outer else (x1, end, y1)
-        weight = "bold" if is_strong else None
-        look = {"font_size": _LINE_CAPTION_SIZE, "fill": ink, "text_anchor": "middle", "font_weight": weight}
+        look: dict[str, Any] = {"bold": is_strong, "text_anchor": "middle"}
         text = f"{self.selection.names[edge.source]} – {edge.type} – {self.selection.names[edge.target]}"
         return element(
             "g", element("title", text),
             draw_path(path, colour, 3.0 if is_strong else 1.2),
             draw_arrow_head(tip, back, y, colour),
-            element("text", self._edge_caption(edge), x=(start + turn) / 2, y=y0 - 6, **look),
+            draw_text(self._edge_caption(edge), (start + turn) / 2, y0 - 6, _LINE_CAPTION_SIZE, ink, **look),
         )  # fmt: skip
 
     def draw_node(self, id: str) -> Markup:
@@ -424,14 +423,9 @@ class _FactCanvas:
         look: dict[str, Any] = {"rx": 8, "stroke": rim, "stroke_width": 2.0 if box.strong else 1.0}
         frame = draw_rect(box.x, box.y - box.height / 2, box.width, box.height, fill, **look)
         first = box.y - (len(box.lines) - 1) * box.size * 0.65 + box.size * 0.35
-        weight = "bold" if box.strong else None
-        look = {"font_size": box.size, "fill": ink, "text_anchor": "middle", "font_weight": weight}
-        middle = box.x + box.width / 2
-        lines = (
-            element("text", line, x=middle, y=first + number * box.size * 1.3, **look)
-            for number, line in enumerate(box.lines)
-        )
-        return element("g", element("title", self.selection.names[id]), frame, *lines)
+        middle, look = box.x + box.width / 2, {"bold": box.strong, "text_anchor": "middle"}
+        lines = draw_lines(box.lines, middle, first, box.size, ink, **look)
+        return element("g", element("title", self.selection.names[id]), frame, lines)
 
 
 _MIN_WIDTH, _MARGIN = 760.0, 24.0  # minimum width of the picture, and its margin
