@@ -25,7 +25,7 @@ from kgot_lab.memory.claims.ledger import DecisionEvidence, Reviewer
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Triple
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.html import Page
+from kgot_lab.viz.html import Page, view_page
 from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error, static_output
 from kgot_lab.viz.side_by_side import comparison_table
 from kgot_lab.viz.static.markup import Markup, bullet_list, element, first_lines, shorten
@@ -237,10 +237,7 @@ class OverTime(LiveOutput):
     def page(self, title: str = "What is true when") -> Page:
         """Return the slider as a page that works from disk, with a table for readers without JavaScript."""
         tables = element("section", element("h2", "The same as a table"), self.table().html)
-        body = element("main", element("h1", title), NEEDS_SCRIPT, placeholder(self.live.data), tables)
-        return Page(
-            title, html_document(title, read_asset("run_page.css") + style(), body, script=page_script())
-        )
+        return view_page(title, self.live.data, tables)
 
     def _static_view(self) -> StaticOutput:
         """Return an early, a middle and the last moment as pictures, and all moments as a table.

@@ -452,7 +452,7 @@ class TalkView(LiveOutput):
             for event in self.talk.events(question):
                 if isinstance(event, ThoughtEvent):
                     pages = thought_pages(self.talk.known, question, event.thought, _svg_markup)
-                    self.live.send({"steps": _pages_data(pages)})
+                    self.live.send({"steps": pages})
                 elif isinstance(event, TokenEvent):
                     self.live.send({"piece": event.content})
         except KeyboardInterrupt:  # interrupting the kernel stops the model; its partial reply is kept
@@ -493,17 +493,13 @@ def _image_markup(picture: StaticPicture) -> Markup:
     return Markup(picture._repr_html_())
 
 
-def _pages_data(pages: list[ThoughtPage]) -> list[list[str]]:
-    return [[page.title, page.markup] for page in pages]
-
-
 def _turn_data(answered: TalkAnswer) -> dict[str, Any]:
     """Return an answer as data for the browser, with all markup escaped."""
     return {
         "question": answered.question,
         "answer": answer_markup(answered),
         "cards": [[chip_name(node), node_card(answered.known, node, _svg_markup)] for node in answered.cited],
-        "steps": _pages_data(answer_pages(answered, _svg_markup)),
+        "steps": answer_pages(answered, _svg_markup),
         "said": f"Answered: {format_count(len(answered.cited), 'node')} cited, {len(answered.false)} false.",
     }
 

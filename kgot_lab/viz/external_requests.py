@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from html import unescape
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -133,7 +133,8 @@ def find_external_requests(text: str, *, beside: bool = False) -> tuple[str, ...
     with `beside` also files next to the page. Addresses that a reader may click are not.
     """
     found = (address.address for address in _find_addresses(text) if not address.clicked)
-    return _unique_addresses(address for address in found if _is_external(address, beside))
+    external = (_normalize_address(address) for address in found if _is_external(address, beside))
+    return tuple(dict.fromkeys(external))
 
 
 def find_notebook_requests(notebook: Mapping[str, Json]) -> tuple[str, ...]:
@@ -345,7 +346,3 @@ def _parse_script(text: str) -> Iterator[_Address]:
 
 
 _PARSERS = {"markup": _parse_markup, "style": _parse_style, "script": _parse_script}
-
-
-def _unique_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(_normalize_address, addresses)))

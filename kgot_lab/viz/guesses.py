@@ -22,7 +22,7 @@ from kgot_lab.viz.static.drawing import (
     wrap_lines,
 )
 from kgot_lab.viz.static.markup import Markup, element
-from kgot_lab.viz.static.table import Sheet, Table
+from kgot_lab.viz.static.table import Table, sheet
 
 _WIDTH, _MARGIN, _LINE_HEIGHT, _ROW_HEIGHT = 760, 14, 19, 30
 _SIZE, _INK, _MUTED, _EDGE = 13, "#222", "#555", "#999"
@@ -58,8 +58,8 @@ class GuessFirst(LiveOutput):
     def table(self) -> Table:
         """Return a table of what was measured in each round."""
         rounds = self.contest.rounds
-        rows = tuple((entry.on, " and ".join(entry.first) or "open", entry.told) for entry in rounds)
-        return Table((Sheet(("on", "first", "told"), rows, len(rows), "What was measured"),))
+        rows = ((entry.on, " and ".join(entry.first) or "open", entry.told) for entry in rounds)
+        return Table((sheet(("on", "first", "told"), rows, "What was measured"),))
 
     def __repr__(self) -> str:
         said = ", ".join(f"{on}: {system}" for on, (system, _) in self.guessed.items())

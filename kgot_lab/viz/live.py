@@ -94,8 +94,7 @@ class Live:
         """Return the view as a marimo element: the picture, and below it the widget that replaces it."""
         import marimo
 
-        shown: Any = self.picture
-        picture = marimo.Html(shown._repr_html_() if hasattr(shown, "_repr_html_") else shown._repr_svg_())
+        picture = marimo.Html(self.picture._repr_html_())
         try:
             return marimo.vstack([picture, marimo.ui.anywidget(self.widget())], gap=0)
         except NotInstalled as missing:

@@ -222,11 +222,7 @@ def _page_header(title: str, events: Sequence[Event], question: str) -> Markup:
 
 def _run_settings(events: Sequence[Event]) -> Markup:
     """List the models, tools and limits of the run."""
-    started = next((event for event in events if isinstance(event, Started)), None)
-    return element("p", _format_run_settings(started), class_="facts") if started else Markup()
-
-
-def _format_run_settings(started: Started) -> str:
+    started = next((event for event in events if isinstance(event, Started)), Started(question=""))
     fields = {
         "preset": started.preset,
         "planning": started.planning,
@@ -235,7 +231,8 @@ def _format_run_settings(started: Started) -> str:
         "tools": ", ".join(started.tools),
         "attachments": ", ".join(started.attachments),
     }
-    return " · ".join(f"{name}: {value}" for name, value in fields.items() if value)
+    settings = " · ".join(f"{name}: {value}" for name, value in fields.items() if value)
+    return element("p", settings, class_="facts") if settings else Markup()
 
 
 def _evidence_section(events: Sequence[Event]) -> Markup:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kgot_lab.domains.npc.explanations import Knowing, why_not
-from kgot_lab.domains.npc.models import Entity, Relationship, VisibleWorld
+from kgot_lab.domains.npc.models import Entity, VisibleWorld
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
@@ -32,7 +32,11 @@ def visible_graph(visible: VisibleWorld) -> PropertyGraph:
     ranks = {type: rank for rank, type in enumerate(_COMMON_TYPES)}
     entities = sorted(visible.entities, key=lambda entity: ranks.get(entity.type, len(ranks)))
     nodes = [Node(names[e.id], (e.type,), {**e.attributes, "text": e.name}) for e in entities]
-    return PropertyGraph.of(nodes, (_edge(entity, names) for entity in visible.relationships))
+    edges = (
+        Edge(names[each.source_id], each.type, names[each.target_id], dict(each.attributes))
+        for each in visible.relationships
+    )
+    return PropertyGraph.of(nodes, edges)
 
 
 def unique_names(entities: Iterable[Entity]) -> dict[str, str]:
@@ -43,11 +47,6 @@ def unique_names(entities: Iterable[Entity]) -> dict[str, str]:
         entity.id: entity.name if counts[entity.name] == 1 else f"{entity.name} ({entity.id[:8]})"
         for entity in entities
     }
-
-
-def _edge(relationship: Relationship, names: dict[str, str]) -> Edge:
-    ends = names[relationship.source_id], names[relationship.target_id]
-    return Edge(ends[0], relationship.type, ends[1], dict(relationship.attributes))
 
 
 # Comparison of several NPCs: what each sees, who knows of the thing, and why another does not.

@@ -24,7 +24,6 @@ from kgot_lab.viz.explorer.fusion_weights import (
     effective_weights,
     find_path,
     mix_pipeline,
-    preset_weights,
 )
 from kgot_lab.viz.explorer.hits import (
     RETRIEVER_COLOURS,
@@ -360,7 +359,9 @@ class Explorer(LiveOutput):
         Raises UnknownName if the preset or a retriever is unknown, and BadInput if the weights or `k` are out
         of bounds.
         """
-        wanted = preset_weights(preset) if preset is not None else weights or self.mix.weights
+        if preset is not None:
+            require_known("preset", WEIGHT_PRESETS, preset)
+        wanted = weights or self.mix.weights if preset is None else WEIGHT_PRESETS[preset]
         mix = Mix(wanted, self.mix.off if off is None else frozenset(off), self.mix.k if k is None else k)
         query = self.question if question is None else self._searches.query(question)
         return Explorer(self._searches, query, mix)

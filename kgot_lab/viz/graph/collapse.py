@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.property_graph import Ints, make_read_only
@@ -91,11 +90,8 @@ class View:
 def collapse_graph(graph: PropertyGraph, most: int = MAX_NODES, *, marked: Collection[Identity] = ()) -> View:
     """Create a view of a graph: all nodes if there are at most `most`, else each community as one node.
 
-    Edges whose identity is `marked` are drawn first if there are more than 5,000. Raises BadInput if `most`
-    is below 1.
+    Edges whose identity is `marked` are drawn first if there are more than 5,000. `most` is at least 1.
     """
-    if most < 1:
-        raise BadInput(f"a view of {most} nodes shows nothing: give at least 1")
     if len(graph) <= most:
         nothing = Communities(np.zeros(len(graph), dtype=np.int32), (), "")
         return make_view(ViewedGraph(graph, nothing, most, marked), np.arange(len(graph)))

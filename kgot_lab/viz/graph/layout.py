@@ -230,16 +230,6 @@ class NodeExtents:
     half: Points
     high: Points
 
-    @property
-    def halves(self) -> Points:
-        """Half the width and height of the box around a node and the name below it, shape (n, 2)."""
-        return np.stack([np.maximum(self.half, self.radius) + 4, self.radius + self.high / 2 + 4], axis=1)
-
-    @property
-    def shift(self) -> Points:
-        """The vertical offset from a node to the centre of that box, shape (n,)."""
-        return self.high / 2
-
 
 def untangle_layout(
     points: Points, pairs: NodePairs, extents: NodeExtents, bounds: Size, label_sizes: Points, fixed: Mask
@@ -271,8 +261,11 @@ class _LayoutSearch:
         self, points: Points, pairs: NodePairs, extents: NodeExtents, bounds: Size, label_sizes: Points
     ) -> None:
         self.points, self.pairs, self.words = points.copy(), pairs, label_sizes
-        self.radius, self.halves = extents.radius, extents.halves
-        self.down = np.stack([np.zeros(len(points)), extents.shift], axis=1)
+        self.radius = radius = extents.radius
+        # half the size of the box around a node and the name below it, and the offset to its centre
+        sides = np.maximum(extents.half, radius) + 4, radius + extents.high / 2 + 4
+        self.halves = np.stack(sides, axis=1)
+        self.down = np.stack([np.zeros(len(points)), extents.high / 2], axis=1)
         self.name_down = np.stack([np.zeros(len(points)), extents.radius + extents.high / 2 + 3], axis=1)
         self.name_halves = np.stack([np.maximum(extents.half, 1), np.maximum(extents.high / 2, 1)], axis=1)
         # bounds of a node's centre

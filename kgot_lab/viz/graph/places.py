@@ -6,7 +6,6 @@ A node with a given position keeps it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +47,7 @@ def node_positions(
     else:
         division = find_communities(graph)
         groups = members_by_community(division, np.bincount(pairs.ravel(), minlength=len(graph)))
-        points = _layout_in_discs(pairs, groups, aspect=aspect).points
+        points, _ = _layout_in_discs(pairs, groups, aspect=aspect)
     return _positions_by_id(graph.ids, np.where(is_fixed[:, None], fixed, points))
 
 
@@ -65,13 +64,13 @@ def view_positions(
         return node_positions(graph, positions=positions, aspect=aspect)
     is_shown = np.zeros(len(graph), dtype=bool)
     is_shown[view.shown] = True
-    layout = _layout_in_discs(
+    whole_points, centres = _layout_in_discs(
         _edge_pairs(graph), whole.members, aspect=aspect, wanted=is_shown, hole=HOLE_RADIUS
     )
-    middles = _fill_missing_centres(layout.middles, _known_positions(whole.ids, positions or {}))
+    middles = _fill_missing_centres(centres, _known_positions(whole.ids, positions or {}))
     community_of = whole.division.of[view.shown]
     # members move with a community that has a given position
-    points = layout.points[view.shown] + (middles - layout.middles)[community_of]
+    points = whole_points[view.shown] + (middles - centres)[community_of]
     ids = [graph.ids[row] for row in view.shown.tolist()]
     fixed = _known_positions(ids, positions or {})
     is_fixed = ~np.isnan(fixed[:, 0])
@@ -101,17 +100,6 @@ def _fill_missing_centres(middles: Points, fixed: Points) -> Points:
 # --- communities in discs ---
 
 
-@dataclass(frozen=True, eq=False)
-class _DiscLayout:
-    """A layout by communities: the position of each node row, and the centre of each community's disc.
-
-    Positions are points of the unit square.
-    """
-
-    points: Points
-    middles: Points
-
-
 def _layout_in_discs(
     pairs: NodePairs,
     groups: Sequence[Ints],
@@ -119,10 +107,11 @@ def _layout_in_discs(
     aspect: float,
     wanted: Mask | None = None,
     hole: float = 0.0,
-) -> _DiscLayout:
-    """Lay out nodes within the discs of their groups.
+) -> tuple[Points, Points]:
+    """Lay out nodes within the discs of their groups, in the unit square.
 
-    To save time, nodes of groups without a wanted node are put at the disc's centre.
+    Returns the position of each node row, and the centre of each group's disc. To save time, nodes of groups
+    without a wanted node are put at the disc's centre.
     """
     count = sum(map(len, groups))
     group_of, rank_in_group = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
@@ -144,7 +133,7 @@ def _layout_in_discs(
             inner_pairs = rank_in_group[ordered[starts[number] : starts[number + 1]]]
             offsets[rows] = _layout_in_disc(len(rows), inner_pairs, hole)
     turned = _rotate_discs(offsets, group_of, pairs[~within], middles * (aspect, 1))
-    return _DiscLayout(middles[group_of] + reach[group_of] * turned, middles)
+    return middles[group_of] + reach[group_of] * turned, middles
 
 
 def _layout_in_disc(count: int, pairs: NodePairs, hole: float) -> Points:
@@ -163,8 +152,8 @@ def _layout_in_disc(count: int, pairs: NodePairs, hole: float) -> Points:
         division = partition_rows(pairs.T.astype(np.int32), np.zeros(count, dtype=np.int64))
         if len(division) > 1:
             groups = members_by_community(division, np.bincount(pairs.ravel(), minlength=count))
-            layout = _layout_in_discs(pairs, groups, aspect=1)
-            return _clear_centre(hole, square_to_disc(layout.points))
+            square, _ = _layout_in_discs(pairs, groups, aspect=1)
+            return _clear_centre(hole, square_to_disc(square))
     return quasirandom_points(count, hole) if count > MAX_NODES else sunflower_points(count, hole)
 
 

@@ -109,7 +109,12 @@ def svg(
     scene = select_scene(graph, highlight, limit, labels)
     canvas = _SvgRenderer(scene, width, height, arrows=arrows)
     plan = canvas.make_plan(positions or {})
-    parts = [canvas.draw_background(), canvas.draw_legend(), *canvas.draw_graph(plan), canvas.draw_note(plan)]
+    parts = [
+        canvas.draw_background(),
+        element("g", *canvas.legend),
+        *canvas.draw_graph(plan),
+        canvas.draw_note(plan),
+    ]
     drawing = svg_root(scene.title, width, height, *parts, desc=_describe_scene(scene))
     all_positions = {**plan.fractions(), **(positions or {})}
     alt = f"{scene.title}. {_describe_scene(scene)}"
@@ -133,7 +138,7 @@ class _SvgRenderer:
 
     def __init__(self, scene: Scene, width: int, height: int, *, arrows: bool = True) -> None:
         self.scene, self.width, self.height, self.arrows = scene, width, height, arrows
-        self.entries, rows = self._legend_entries()
+        self.legend, rows = self._legend_entries()
         self.top = _MARGIN + _LEGEND_ROW * rows
         self.low = _NOTE_HEIGHT * len(self._note_lines(None))
         self.most = _MAX_TOOLTIP_LINE_LARGE if len(scene.nodes) > 60 else _MAX_TOOLTIP_LINE
@@ -245,10 +250,6 @@ class _SvgRenderer:
             items.append(_draw_text(text, left, y + 4, 12, "#333", anchor="start"))
             x += space
         return items, 0 if not items else 1 + (y > _LEGEND_TOP)
-
-    def draw_legend(self) -> Markup:
-        """Draw the legend of shapes, colours and marks."""
-        return element("g", *self.entries)
 
     def draw_note(self, plan: DrawingPlan) -> Markup:
         """Draw the notes on what is left out, and on labels without room."""

@@ -464,17 +464,14 @@ def _path_graph(briefing: Briefing) -> FactGraph:
     names: dict[str, str] = {briefing.signal: "this signal"}
     facts: dict[tuple[str, str, str], Edge] = {}
     for each in briefing.reached:
-        names[each.asset.id] = f"{_format_asset(briefing, each.symbol)}, {each.weight:.2f}"
+        kind = "held" if each.symbol in briefing.held else "watched"
+        names[each.asset.id] = f"{each.symbol} ({kind}), {each.weight:.2f}"
         for hop in each.path:
             source, target = (hop.source, hop.target) if hop.forward else (hop.target, hop.source)
             facts[source.id, hop.by, target.id] = Edge(source.id, hop.by, target.id)
             names.setdefault(hop.target.id, display_name(hop.target))
     edges = list(facts.values())
     return fact_graph(FactSelection(edges, names, briefing.signal, edges, is_answer=True))
-
-
-def _format_asset(briefing: Briefing, symbol: str) -> str:
-    return f"{symbol} ({'held' if symbol in briefing.held else 'watched'})"
 
 
 def _briefing_notes(briefing: Briefing, graph: FactGraph) -> list[str]:

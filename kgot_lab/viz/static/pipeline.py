@@ -9,9 +9,17 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.viz.static.drawing import Drawing, draw_arrow_head, draw_path, draw_rect, draw_text, drawing
+from kgot_lab.viz.static.drawing import (
+    HALO,
+    Drawing,
+    draw_arrow_head,
+    draw_path,
+    draw_rect,
+    draw_text,
+    drawing,
+)
 from kgot_lab.viz.static.markup import Markup, concat, element, shorten, text_width
-from kgot_lab.viz.static.table import Sheet
+from kgot_lab.viz.static.table import sheet
 
 # The parts of a pipeline: steps in sequence, and retrievers in parallel.
 
@@ -149,8 +157,7 @@ def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawi
     """
     diagram = sketch(stage, colours or {})
     alt = f"A pipeline from the question to the ranking: {shorten(stage.name, MAX_NAME_LENGTH)}"
-    rows = tuple(_table_rows(_full_pipeline(stage)))
-    steps = Sheet(("number", "step", "options", "after"), rows, len(rows), "Steps")
+    steps = sheet(("number", "step", "options", "after"), _table_rows(_full_pipeline(stage)), "Steps")
     return drawing(alt, diagram.width, diagram.height, diagram.markup, sheets=[steps])
 
 
@@ -275,7 +282,6 @@ def _draw_arrow(source: ArrowStart, x: float, y: float) -> Markup:
     if source.label:
         # on the side away from the bend
         label_offset = 12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2
-        halo: dict[str, Any] = {"stroke": "#fff", "stroke_width": 3, "paint_order": "stroke"}
         x, y = source.x + 7, source.y + label_offset
-        parts.append(draw_text(f"{float(source.label):.2g}", x, y, 12, _INK, **halo))
+        parts.append(draw_text(f"{float(source.label):.2g}", x, y, 12, _INK, **HALO))
     return concat(parts)
