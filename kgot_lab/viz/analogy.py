@@ -488,16 +488,10 @@ def _row_cells(row: PictureRow, part: Section) -> tuple[str, str, str, str]:
     return left_text, row.between, right_text, "; ".join(remarks)
 
 
-_NO_LIMIT = sys.maxsize
-
-
 class _FullSheet(Sheet):
     """A table without truncated cells."""
 
-    @property
-    def html(self) -> Markup:
-        """The table in HTML."""
-        return Markup(self.grid(_NO_LIMIT).html)
+    max_cell_length = sys.maxsize
 
     @property
     def text(self) -> str:

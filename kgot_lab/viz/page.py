@@ -18,20 +18,20 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import as_graph, is_undirected
 from kgot_lab.io.files import write_atomically
 from kgot_lab.kgos.extraction.entity_graph import SCAFFOLD, is_entity_graph, with_relations
-from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned, Wrote
+from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.formatting import Part, PartKind, format_event, format_fact
 from kgot_lab.loop.replay.forks import edited_index, fork_note
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, diffs, graph_after
 from kgot_lab.text.cleaning import format_count
-from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
+from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Usage
 from kgot_lab.viz.external_requests import find_external_requests
 from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view import GraphView, show_graph
 from kgot_lab.viz.graph.view_data import MAX_NODES_DRAWN
 from kgot_lab.viz.live import page_script, page_style, placeholder, read_asset
-from kgot_lab.viz.static.markup import Markup, collapsible, concat, element, picture_key, shorten
+from kgot_lab.viz.static.markup import Markup, bullet_list, collapsible, concat, element, picture_key, shorten
 from kgot_lab.viz.static.table import Table, format_properties, table
 
 # Each event of a run as an HTML fragment: its description, and long texts collapsed.
@@ -88,14 +88,6 @@ def _part_markup(part: Part) -> Markup:
     return collapsible(part.summary, markup) if part.summary else markup
 
 
-def _calls_markup(calls: Iterable[ToolCall]) -> Markup:
-    return element("ul", *(element("li", element("code", call)) for call in calls))
-
-
-def _rows_markup(rows: Rows) -> Markup:
-    return table(rows).html
-
-
 def diff_markup(diff: Diff) -> Markup:
     """List the nodes and edges that a write added, removed and changed, each with a sign."""
     added: tuple[Node | Edge, ...] = (*diff.added_nodes, *diff.added_edges)
@@ -125,8 +117,8 @@ _MARKUP: Mapping[PartKind, Callable[[Any], Markup]] = {
     "small": lambda text: element("p", text, class_="small"),
     "code": lambda text: element("code", text),
     "verbatim": preformatted,
-    "calls": _calls_markup,
-    "rows": _rows_markup,
+    "calls": lambda calls: bullet_list(element("code", call) for call in calls),
+    "rows": lambda rows: table(rows).html,
     "diff": diff_markup,
 }
 

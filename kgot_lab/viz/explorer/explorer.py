@@ -175,15 +175,11 @@ class Searches:
             "pipeline": self._draw_pipeline(side.stage),
             "stage": side.stage.name,
             "sides": sides,
-            "sheet": self._score_sheet(query) if request.get("sheet") else None,
+            # the scores with which the browser ranks while a weight moves; without them it asks Python
+            "sheet": score_sheet(self.search(query), self.shelf, self.gold(query))
+            if request.get("sheet") and query.text.strip()
+            else None,
         }
-
-    def _score_sheet(self, query: Query) -> dict[str, Json] | None:
-        """Return the scores with which the browser ranks while a weight moves.
-
-        Returns None if the question is blank or there are too many documents. The browser then asks Python.
-        """
-        return score_sheet(self.search(query), self.shelf, self.gold(query)) if query.text.strip() else None
 
     def _previous_ranking(self, query: Query, mix_data: Json) -> Ranking | None:
         ranking = (

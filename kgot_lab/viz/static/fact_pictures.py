@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Any
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
-from kgot_lab.domains.investment.reach import PathHop
 from kgot_lab.domains.investment.view import display_name
 from kgot_lab.memory.claims.certificate import FACT_STATES, Certificate, CertifiedFact, Ruling, hedge_answer
 from kgot_lab.memory.claims.claim import format_time
@@ -448,8 +447,9 @@ def briefing_picture(briefing: Briefing) -> Drawing:
     notes_top = graph_top + graph.height + 34
     notes = _fit_texts(_briefing_notes(briefing, graph), text_width - 32, _NOTE_SIZE + 1, _MAX_TEXT_LINES)
     height = notes_top + 19 * len(notes) + 22
+    paths = (" ".join(["this signal", *map(str, each.path)]) for each in briefing.reached)
     return drawing(
-        f"{title}: {shorten(briefing.summary, 300)}. {'. '.join(_format_path(each.path) for each in briefing.reached)}.",
+        f"{title}: {shorten(briefing.summary, 300)}. {'. '.join(paths)}.",
         width, height + 14,
         draw_text(title, _MARGIN, 40.0, _TITLE_SIZE, STRONG_INK, bold=True),
         draw_lines(summary, _MARGIN, 66.0, _BODY_SIZE, leading=19.0),
@@ -493,10 +493,6 @@ def _format_origin(properties: Mapping[str, object]) -> str:
     date = str(properties.get("published_at") or properties.get("date") or "")[: len("2026-02-05")]
     parts = [str(properties.get("source") or ""), date]
     return f" ({', '.join(filter(None, parts))})" if any(parts) else ""
-
-
-def _format_path(path: Sequence[PathHop]) -> str:
-    return " ".join(["this signal", *map(str, path)])
 
 
 def _hop_sheet(briefing: Briefing) -> Sheet:
