@@ -499,7 +499,7 @@ def _turn_data(answered: TalkAnswer) -> dict[str, Any]:
         "question": answered.question,
         "answer": answer_markup(answered),
         "cards": [[chip_name(node), node_card(answered.known, node, _svg_markup)] for node in answered.cited],
-        "steps": answer_pages(answered, _svg_markup),
+        "steps": list(map(list, answer_pages(answered, _svg_markup))),
         "said": f"Answered: {format_count(len(answered.cited), 'node')} cited, {len(answered.false)} false.",
     }
 

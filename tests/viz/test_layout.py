@@ -144,9 +144,7 @@ def test_the_members_of_a_community_leave_room_for_the_node_that_stands_for_the_
 @every("sizes", [[1], [5, 5], [1000, 1, 1, 1], [3] * 40, list(range(1, 40)), [50, 0, 50]], ids=str)
 @every("aspect", [0.5, 1.5, 3])
 def test_discs_lie_apart_and_inside(sizes, aspect):
-    middles, radii = pack_discs(
-        np.array(sizes, dtype=float), np.zeros((0, 2), dtype=np.intp), aspect=aspect, seed=0
-    )
+    middles, radii = pack_discs(np.array(sizes, dtype=float), np.zeros((0, 2), dtype=np.intp), aspect=aspect)
     apart = distances(middles) + 9 * np.eye(len(sizes))
     assert (apart >= radii[:, None] + radii).all() and (radii > 0.01).all()
     assert (middles - radii[:, None] >= -1e-9).all()
