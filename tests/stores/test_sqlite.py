@@ -297,14 +297,14 @@ ATTACKS = [
 @every("statement", ATTACKS)
 def test_the_engine_refuses_what_the_statement_check_would_let_through(store, statement):
     with pytest.raises(sqlite3.Error):
-        store._open_connections.reader.execute(statement)
+        store._reader.execute(statement)
 
 
 def test_the_reading_connection_is_read_only_even_without_its_guard(store):
-    store._open_connections.reader.set_authorizer(None)
-    store._open_connections.reader.execute("PRAGMA query_only = OFF")
+    store._reader.set_authorizer(None)
+    store._reader.execute("PRAGMA query_only = OFF")
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        store._open_connections.reader.execute("DELETE FROM nodes")
+        store._reader.execute("DELETE FROM nodes")
 
 
 @every(
@@ -414,7 +414,7 @@ def test_search_keeps_up_with_every_kind_of_change(store):
     assert store.search("polonium") == ()
     store.write("DELETE FROM nodes")
     assert store.search("Curie Skłodowska radium") == ()
-    store._open_connections.writer.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+    store._connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
 
 
 def test_a_hub_is_walked_as_quickly_as_its_nodes_are_many():
