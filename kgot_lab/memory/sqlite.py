@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, StoreDamaged, require, require_count
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
 from kgot_lab.io.sqlite_files import SQLiteFile, immediate_transaction
 from kgot_lab.memory import triple_store
 from kgot_lab.text.words import name_tokens
@@ -172,10 +172,15 @@ class SQLiteTripleStore(SQLiteFile):
             _index_new_rows(connection)  # for a file that another program made with the same tables
 
     def _close_connections(self) -> None:
-        if self._has_deleted:  # until its parts are merged, the index has the words of what was deleted
-            with self._convert_errors():
-                self._connection.execute("INSERT INTO triple_words (triple_words) VALUES ('optimize')")
-        super()._close_connections()
+        try:
+            if self._has_deleted:  # until its parts are merged, the index has the words of what was deleted
+                with self._convert_errors():
+                    self._connection.execute("INSERT INTO triple_words (triple_words) VALUES ('optimize')")
+        except StoreUnavailable as error:
+            left = "closed, and the words of deleted triples stay in it until a store that deleted some is closed"
+            raise type(error)(f"{error} ({left})") from None
+        finally:
+            super()._close_connections()
 
 
 def _index_new_rows(connection: sqlite3.Connection) -> None:

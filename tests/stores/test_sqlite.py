@@ -492,9 +492,9 @@ def test_a_write_waits_for_another_process_that_is_writing(tmp_path):
     path = tmp_path / "shared.db"
     Sqlite(path).close()
     code = (
-        "store = Sqlite(sys.argv[1])\nwith store._transaction() as graph:\n    print('holds', flush=True)\n"
+        "store = Sqlite(sys.argv[1])\nwith store._transaction() as writer:\n    print('holds', flush=True)\n"
         "    sys.stdin.readline()\n"
-        "    graph.writer.execute(\"INSERT INTO nodes (id) VALUES ('theirs')\")\nstore.close()"
+        "    writer.execute(\"INSERT INTO nodes (id) VALUES ('theirs')\")\nstore.close()"
     )
     with in_another_process(code, path) as other, Sqlite(path) as store:
         assert other.stdout.readline() == "holds\n"
