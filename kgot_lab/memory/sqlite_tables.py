@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -147,12 +147,12 @@ def open_tables(
     `namespace` names the schema in PostgreSQL. Raises BadInput if the place is invalid or contains something
     else. Raises StoreUnavailable, StoreDamaged or NotInstalled if opening fails.
     """
-    schema = "kgot_" + layout.name.replace(" ", "_") if namespace is None else namespace
+    schema = "kgot_" + layout.name.replace(" ", "_")
     return open_at(
         place,
         layout.name,
-        in_file=lambda: SQLiteTables(layout, place),
-        on_server=lambda url: PostgresTables(layout, url, namespace=schema),
+        partial(SQLiteTables, layout),
+        partial(PostgresTables, layout, namespace=schema),
         namespace=namespace,
     )
 
@@ -160,13 +160,13 @@ def open_tables(
 def open_at(
     place: Path | str,
     noun: str,
+    in_file: Callable[[Path | str], _OpenedTables],
+    on_server: Callable[..., _OpenedTables],
     *,
-    in_file: Callable[[], _OpenedTables],
-    on_server: Callable[[str], _OpenedTables],
     namespace: str | None = None,
     example: str = "memory.db",
 ) -> _OpenedTables:
-    """Call `in_file` or `on_server`, depending on the kind of place, and return the result.
+    """Call `in_file` with the place, or `on_server` with it and the namespace if there is one.
 
     Raises BadInput if the place is neither a file nor an address, and for a file with a namespace.
     """
@@ -175,7 +175,7 @@ def open_at(
         if place.partition("://")[0].lower() not in ("postgresql", "postgres"):
             raise BadInput(f"{noun} are kept in a file or at postgresql://HOST/NAME, and at no other address")
         resolve_location(place)
-        return on_server(place)
+        return on_server(place) if namespace is None else on_server(place, namespace=namespace)
     # otherwise a file would be created whose name may be a password
     if isinstance(place, str) and _LIBPQ_PAIRS.match(place):
         remedy = "give the server as an address, not as name=value pairs"
@@ -186,4 +186,4 @@ def open_at(
         raise BadInput(f"{noun} are kept in a file: give its name, such as {example}")
     if (path := Path(place)).is_dir():
         raise BadInput(f"{path} is a folder: name a file in it, such as {path / example}")
-    return in_file()
+    return in_file(place)

@@ -91,10 +91,8 @@ def _read_sqlite(path: Path) -> NamedGraph:
             for kind, rows in (("nodes", nodes), ("edges", edges)):
                 if gone := query_number(connection, f"SELECT count(*) FROM {kind}") - len(rows):
                     raise damaged_error(path, f"{format_count(gone, 'row')} of {kind} not as written")
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise unavailable_error(error, path) or StoreUnavailable(f"{path}: {error}") from None
-    except UnicodeDecodeError as error:
-        raise damaged_error(path, str(error)) from None
     return NamedGraph(PropertyGraph.of(map(node_from_row, nodes), map(edge_from_row, edges)), lost)
 
 
