@@ -66,8 +66,9 @@ class SQLiteFile(Closing):
 
     def after_fork(self) -> None:
         """Detach the connection in a forked child, where SQLite must not even close it."""
-        prevent_collection(self._connection)
-        self._over = self._over or StoreUnavailable(f"{self._location} {OPENED_BEFORE_FORK}")
+        if self._over is None:
+            self._over = StoreUnavailable(f"{self._location} {OPENED_BEFORE_FORK}")
+            prevent_collection(self._connection)
         self._lock = RLock()
 
     # --- for subclasses ---
@@ -127,6 +128,7 @@ class SQLiteFile(Closing):
         try:
             yield
         except sqlite3.ProgrammingError:
+            self._require_open()
             raise
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._explain(error) from None
@@ -147,18 +149,26 @@ class SQLiteFile(Closing):
     def _transaction(
         self, begin: str = "BEGIN IMMEDIATE", end: str = "COMMIT"
     ) -> Iterator[sqlite3.Connection]:
-        """Open a transaction, or continue the one that this thread has open. An error rolls it back."""
-        with self._connected() as connection:
+        """Open a transaction, or continue the one that this thread has open. An error rolls it back.
+
+        One that only reads may `end` with ROLLBACK, which unlike COMMIT works on a damaged file.
+        """
+        with self._lock:
+            self._require_open()
+            connection = self._connection
             if connection.in_transaction:
                 yield connection
                 return
-            connection.execute(begin)
+            with self._convert_errors():
+                connection.execute(begin)
             try:
                 yield connection
+                self._require_open()  # in a forked child it is not
                 if end == "COMMIT" or connection.in_transaction:
-                    connection.execute(end)
+                    with self._convert_errors():
+                        connection.execute(end)
             except BaseException:
-                if self._over is None and connection.in_transaction:  # a forked child must not touch it
+                if self._over is None and connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
 

@@ -70,7 +70,7 @@ class SQLiteTripleStore(SQLiteFile):
         checked = triple_store.check_triples(triples)
         rows = [(*t.identity, t.confidence, t.source_turn, _format_time(t.created_at)) for t in checked]
         insert = f"INSERT OR IGNORE INTO triples ({_TRIPLE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
-        with self._transaction() as connection:
+        with self._transaction() as connection, self._convert_errors():
             connection.executemany(insert, rows)
             _index_new_rows(connection)
 
@@ -110,7 +110,7 @@ class SQLiteTripleStore(SQLiteFile):
         Raises BadInput without any part.
         """
         pattern = triple_store.require_deletion_pattern(subject, relation, object)
-        with self._transaction() as connection:
+        with self._transaction() as connection, self._convert_errors():
             _index_new_rows(connection)  # a row that is not in the index could not be removed from it
             condition, values = f"FROM triples {_where_clause(pattern)}", tuple(pattern.values())
             select = f"SELECT id, subject, relation, object {condition}"
@@ -132,7 +132,7 @@ class SQLiteTripleStore(SQLiteFile):
 
     def clear(self) -> None:
         """Delete everything."""
-        with self._transaction() as connection:
+        with self._transaction() as connection, self._convert_errors():
             connection.execute("DELETE FROM triples")
             connection.execute("INSERT INTO triple_words (triple_words) VALUES ('delete-all')")
 

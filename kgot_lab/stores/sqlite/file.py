@@ -94,8 +94,9 @@ class GraphFile(SQLiteFile):
 
     def after_fork(self) -> None:
         """Detach the connections in a forked child, where what SQLite knows of the file's locks does not hold."""
-        prevent_collection(self._reader)
-        _OPEN_BEFORE_FORK.update(self._files.values())
+        if self._over is None:
+            prevent_collection(self._reader)
+            _OPEN_BEFORE_FORK.update(self._files.values())
         super().after_fork()
 
     def _require_unmoved(self) -> None:
