@@ -161,6 +161,7 @@ def run_task(
         events = think(
             task.question, task.live.planning, opened, task.live.tools, task.limits, execution=task.live.execution,
             attachments=[file.name for file in task.attached], approve=task.live.approve, prompts=chosen.prompts, parallel=chosen.parallel,
+            mode=chosen.mode,
         )  # fmt: skip
         metadata = {**model_metadata(task.live.planning), **task.about}
         recorded = record(events, outputs.trace, metadata=metadata)
@@ -269,7 +270,8 @@ def resume_run(
         question_setup.print_namespace(store)
         try:
             approve = _approval(bool(begun.custom.get("approves")))
-            events = resume(trace, store, Resources(tools, planning, execution_llm, approve=approve))
+            live = Resources(tools, planning, execution_llm, approve=approve)
+            events = terminal.call_with_notes(lambda: resume(trace, store, live))
         except BadInput as error:
             if location is None or not store.schema().nodes:
                 raise

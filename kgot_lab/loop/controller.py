@@ -15,13 +15,14 @@ from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.call_pool import PARALLEL, CallPool
 from kgot_lab.loop.events import EMPTY, Answered, Event, Started
 from kgot_lab.loop.limits import REFERENCE, Limits, VotingOptions
+from kgot_lab.loop.modes import named_mode
 from kgot_lab.loop.modes.voting import Mode, Voting
 from kgot_lab.loop.prompts import Prompts
 from kgot_lab.loop.run_context import RunContext, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import PythonRunner, Store, readers
 from kgot_lab.text.cleaning import replace_surrogates
-from kgot_lab.tools.tool import Tool, as_tool, search_argument
+from kgot_lab.tools.tool import Tool, as_tool, search_argument, source_digest
 from kgot_lab.types import LLM, Json
 
 
@@ -32,7 +33,7 @@ class RunOptions(TypedDict, total=False):
     attachments: files that belong to the question.
     compute: runs Python outside this process and returns what it printed, with limits of its own; by default
         the store runs it, for at most `limits.python_seconds`.
-    mode: a class of one's own in place of that of the limits.
+    mode: a class of one's own in place of that of the limits, or the name of one that a package offers.
     prompts: texts in place of those of `kgot_lab.loop.prompts.TEMPLATES`, by their names.
     approve: is asked before a tool call, a write and a paid call (`kgot_lab.loop.approval`).
     parallel: how many tool calls, and calls of a model on a server, run at once (4); 1: one after the other.
@@ -41,7 +42,7 @@ class RunOptions(TypedDict, total=False):
     execution: LLM | Any
     attachments: Sequence[str | Path]
     compute: Callable[[str], str] | None
-    mode: type[Mode] | None
+    mode: type[Mode] | str | None
     prompts: Mapping[str, str]
     approve: Approve | None
     parallel: int
@@ -94,6 +95,7 @@ def think(
     if run.approve is not None and not callable(run.approve):
         raise BadInput(f"approve is a function of a proposal, not {describe_value(run.approve)}")
     kind: object = options.get("mode") or _usual_mode(limits)
+    kind = named_mode(kind) if isinstance(kind, str) else kind
     if not (isinstance(kind, type) and issubclass(kind, Mode)):
         raise BadInput(
             f"a mode is a class made from kgot_lab.loop.modes.voting.Voting, not {describe_value(kind)}"
@@ -159,13 +161,15 @@ def python_executor(store: object, limits: Limits) -> Callable[[str], str] | Non
 
 
 def describe_tool(tool: Tool) -> dict[str, Json]:
-    """Return the description and arguments of a tool for the start event of a run.
+    """Return the description and arguments of a tool for the start event of a run, and a digest of its sources.
 
     The argument that it searches by is included only if it differs from what the arguments suggest.
     """
     described = {"description": tool.description, "arguments": dict(tool.arguments)}
     if (searched := search_argument(tool)) != default_search_argument(tool.name, tool.arguments):
         described["finds"] = searched
+    if digest := source_digest(tool):
+        described["digest"] = digest
     return described
 
 

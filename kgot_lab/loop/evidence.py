@@ -302,7 +302,7 @@ def _has_answer(texts: Iterable[str], answer: str) -> bool:
 
 def _edges_read(run: RunContext, candidate: Candidate, rows: Sequence[Json]) -> list[Edge]:
     """Return the edges that rows were read from: facts that the loop looked up are edges themselves."""
-    if run.limits.reading == "operations" or not candidate.statement:
+    if run.limits.reads_names or not candidate.statement:
         facts = list(filter(None, map(_fact_parts, rows)))
         edges = (edge for subject, *_ in facts for edge in run.store.neighbours(subject))
         return [edge for edge in edges if (edge.source, edge.type, edge.target) in facts]

@@ -119,6 +119,8 @@ class ToolLimits(_Checked):
     python_seconds: float = _number(STATEMENT_SECONDS, 0.1, 3600)
     tool_tokens: int = _number(6000, 1)  # of what one call returned
     tell_failures: bool = True  # prompts say why a call failed
+    # prompts name the calls beyond the limit, and nobody is asked to approve a call that cannot be made
+    tell_unmade: bool = True
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,16 @@ class Limits(_Checked):
         return f"{self.writing}, read by {self.reading}"
 
     @property
+    def writes_triples(self) -> bool:
+        """Whether the model writes triples, which are converted to statements."""
+        return self.writing == "operations"
+
+    @property
+    def reads_names(self) -> bool:
+        """Whether the model names nodes, and the facts near them are read."""
+        return self.reading == "operations"
+
+    @property
     def voting(self) -> VotingOptions:
         """The options of a mode that votes."""
         assert isinstance(self.options, VotingOptions)
@@ -234,8 +246,15 @@ class Limits(_Checked):
         """Return the limits with some values changed, each by its name alone.
 
         The name of the preset then ends in "*". Another mode begins with the defaults of its options. Raises
-        UnknownName for an unknown limit, and BadInput for an option that the mode does not have.
+        UnknownName for an unknown limit, and BadInput for an option that the mode does not have, and for
+        another preset, which is where limits begin.
         """
+        if changes.get("preset", self.preset) != self.preset:
+            advice = f"preset(name).but(…) begins with another ({', '.join(PRESETS)})"
+            raise BadInput(f"but(…) leaves limits those of the preset {self.preset}: {advice}")
+        return self._changed(**changes)
+
+    def _changed(self, **changes: Any) -> Limits:
         kind = PathOptions if changes.get("reading", self.reading) == "paths" else VotingOptions
         options = self.options if isinstance(self.options, kind) else kind()
         records: dict[str, Any] = {"models": self.models, "tools": self.tools, "options": options}
@@ -263,7 +282,7 @@ class Limits(_Checked):
         values = {**_AS_RECORDED, **recorded}
         other = VotingOptions if values.get("reading") == "paths" else PathOptions
         kept = {name: value for name, value in values.items() if name not in _names(other)}
-        return cls().but(**{"preset": "reference", **kept})
+        return cls()._changed(**{"preset": "reference", **kept})
 
     def as_json(self) -> dict[str, Any]:
         """Convert the limits to plain values by their names, for the head of a trace.
@@ -305,10 +324,12 @@ class Limits(_Checked):
 _NEWER_LIMITS = (
     "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
     "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences", "check_answers", "evidence", "tell_failures",
+    "tell_unmade",
 )  # fmt: skip
 # defaults of runs that did not record a limit, where today's defaults differ
 _AS_RECORDED: Mapping[str, Any] = {
     "tell_failures": False,
+    "tell_unmade": False,
     "sentences": "plain",
     "links": ("titles", "names"),
     "evidence": 8,
@@ -316,12 +337,12 @@ _AS_RECORDED: Mapping[str, Any] = {
 
 
 REFERENCE = Limits()
-LOCAL = REFERENCE.but(
+LOCAL = REFERENCE._changed(
     preset="local", steps=3, votes=3, forced_reads=1, rereads=1, repairs=2, parses=3, calls=2, writing="operations", reading="operations",
     pool=True, merge=False, unpolled=2, open_with_question=True, stop_when_stuck=True, arithmetic="numbers", answer_format="gaia",
     graph_tokens=550, tool_tokens=190, row_tokens=700,
 )  # fmt: skip
-PATHS = REFERENCE.but(
+PATHS = REFERENCE._changed(
     preset="paths", steps=2, writing="mentions", reading="paths", open_with_question=True, answer_format="gaia",
     path_tokens=140, wide_tokens=260, typed_facts=False, check_answers=True,
 )  # fmt: skip
@@ -390,7 +411,7 @@ def forecast_extraction(limits: Limits, texts: Sequence[str], *, rate: Rate | No
 
     This takes one call per sentence, or one per text if the model writes statements.
     """
-    by_sentence = limits.writing == "operations"
+    by_sentence = limits.writes_triples
     counts = {"sentence": sum(len(sentences(t)) for t in texts)} if by_sentence else {"write": len(texts)}
     return estimate(counts, _CALL_TOKENS, rate or Rate())
 
@@ -415,7 +436,7 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
     turns = max(most, min(options.unpolled, limits.steps))
     forced = turns == limits.steps
     sampled = limits.models.vote_temperature > 0
-    by_sentence = limits.writing == "operations"
+    by_sentence = limits.writes_triples
     votes, parses = (options.votes, options.parses) if sampled else (1, 1)
     polled = max(turns - options.unpolled, 0)
     reads = 0 if limits.reading == "whole graph" or not forced else options.forced_reads if sampled else 1

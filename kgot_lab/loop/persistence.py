@@ -28,7 +28,7 @@ from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.words import content_words, name_tokens
-from kgot_lab.tools.tool import Result, Tool, checked_result, search_argument
+from kgot_lab.tools.tool import Result, Tool, check_call, checked_result, search_argument, source_digest
 from kgot_lab.types import Document, Edge, Json, Triple
 
 # The initial graph of a question: the facts of a memory near it, with their sources.
@@ -345,29 +345,23 @@ def sentence_span(text: str, sentence: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class ToolWrapper:
-    """A wrapper with the name and arguments of another tool. Subclasses change its results."""
+    """A wrapper that is described as another tool is. Subclasses change its results."""
 
     tool: Tool
+    name: str = field(init=False)
+    description: str = field(init=False)
+    arguments: Mapping[str, Json] = field(init=False, hash=False)
+    finds: str = field(init=False)
+    digest: str = field(init=False)
 
-    @property
-    def name(self) -> str:
-        """That of the tool."""
-        return self.tool.name
+    def __post_init__(self) -> None:
+        tool = self.tool
+        same = {"name": tool.name, "description": tool.description, "arguments": tool.arguments}
+        vars(self).update(same, finds=search_argument(tool), digest=source_digest(tool))
 
-    @property
-    def description(self) -> str:
-        """That of the tool."""
-        return self.tool.description
-
-    @property
-    def arguments(self) -> Mapping[str, Json]:
-        """Those of the tool."""
-        return self.tool.arguments
-
-    @property
-    def finds(self) -> str:
-        """The argument that the tool searches by."""
-        return search_argument(self.tool)
+    def check_arguments(self, arguments: Mapping[str, Json]) -> None:
+        """Raise ToolFailed for arguments that the tool does not take."""
+        check_call(self.tool, arguments)
 
 
 # Tools without retracted sources, so that the next question does not read them again.

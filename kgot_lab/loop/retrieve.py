@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from kgot_lab.errors import BadReply, QueryFailed
-from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed, Read
+from kgot_lab.loop.events import Answered, Computed, Cut, Failed, Forced, Parsed, Read
 from kgot_lab.loop.evidence import SupportFinder, answer_evidence, judge_rows, passage_ids
 from kgot_lab.loop.modes.paths.values import answer_keys, is_no_answer
-from kgot_lab.loop.prompts import FORMATS, Answer, CandidateChoice, Code, ComputationNeeded, Names, Statement
+from kgot_lab.loop.prompts import (
+    FORMATS,
+    Answer,
+    CandidateChoice,
+    Code,
+    ComputationNeeded,
+    Names,
+    OperationsVote,
+    Statement,
+    Vote,
+    retrieve_request,
+)
 from kgot_lab.loop.render import fit_budget, join_lines, row_lines
 from kgot_lab.loop.run_context import (
     Candidate,
@@ -28,27 +39,229 @@ from kgot_lab.loop.run_context import (
     situation,
 )
 from kgot_lab.stores.embedded_store import fact_of
-from kgot_lab.stores.protocol import Store, readers
+from kgot_lab.stores.protocol import Dialect, Store, readers
 from kgot_lab.stores.provenance import flatten_facts
 from kgot_lab.text.cleaning import estimate_tokens, truncate_to_tokens
 from kgot_lab.types import Message, Rows
 
 WHOLE_GRAPH = "the whole graph, as text"
+_Request: TypeAlias = tuple[str, tuple[Message, ...], type[Names] | type[Statement]]
 
 
-def read_candidates(run: RunContext, retrieves: list[str]) -> Steps[list[Candidate]]:
-    """Return the candidates for the RETRIEVE ballots.
+class Reading:
+    """How a run that votes reads the graph: here with statements that the model writes.
 
-    These are the rows of each distinct statement, or the direct answers with the facts of the graph.
+    What a ballot for RETRIEVE says is the statement to read with.
     """
-    if run.limits.reading == "whole graph":
-        return (yield from _direct_candidates(run, retrieves))
-    found_candidates: list[Candidate] = []
-    for statement in retrieves:
-        _add_candidate(found_candidates, (yield from read_statement(run, statement)))
-    for reader in readers(run.store):
-        _add_candidate(found_candidates, (yield from _read_in_dialect(run, reader)))
-    return found_candidates
+
+    vote_shape: type[Vote] | type[OperationsVote] = Vote
+
+    def __init__(self, run: RunContext) -> None:
+        self.run = run
+
+    def ballot_prompt(self, text: str) -> tuple[Message, ...]:
+        """Return what a ballot is asked, with the question and the graph as text."""
+        return self._vote_prompt(text, self.run.store.dialect)
+
+    def understand(self, vote: Any) -> tuple[str, str]:
+        """Return the choice of a ballot, and what is missing or what to read with."""
+        return vote.choice, vote.text.strip()
+
+    def check(self, statement: str) -> Steps[str]:
+        """Return why a ballot for RETRIEVE counts as one for INSERT, or "".
+
+        A statement that finds no rows does. One that fails is no evidence, since it may still be repaired,
+        unless the graph is empty.
+        """
+        run = self.run
+        rows = run.state.known_rows(statement)
+        if rows is None:
+            try:
+                event = read_event(run, run.store, statement, run.store.read(statement))
+                rows = event.grounded
+                yield event
+            except QueryFailed as error:
+                yield run.record(Failed, statement=statement, reason=error.reason)
+                return "" if run.store.schema().nodes else f"reading found nothing: {statement}"
+        return "" if rows else f"reading found nothing: {statement}"
+
+    def candidates(self, retrieves: list[str]) -> Steps[list[Candidate]]:
+        """Return the candidates for the RETRIEVE ballots: the rows of each distinct statement."""
+        found_candidates: list[Candidate] = []
+        for statement in retrieves:
+            _add_candidate(found_candidates, (yield from self.read(statement)))
+        for reader in readers(self.run.store):
+            _add_candidate(found_candidates, (yield from self._read_in_dialect(reader)))
+        return found_candidates
+
+    def forced(self) -> Steps[list[Candidate]]:
+        """Return candidates when the steps ran out or the loop is stuck: the model must name what to read."""
+        run = self.run
+        yield run.record(Forced, what="read")
+        text = yield from situation(run)
+        statements = []
+        samples = _samples(run, "read", run.limits.voting.forced_reads)
+        messages = run.prompts("forced read", run.store.dialect, situation=text)
+        begin_calls(run, *self._request(text, messages), samples)
+        for temperature, seed in samples:
+            options = {"temperature": temperature, "seed": seed}
+            try:
+                ask = self._ask("forced read", text, messages, run.store, **options)
+                statements.append((yield from ask))
+            except BadReply as error:
+                yield record_refusal(run, error, writing=False)
+        return (yield from self.candidates(distinct(statements)))
+
+    def read(self, statement: str, reader: Store | None = None) -> Steps[Candidate]:
+        """Execute a read statement, with repairs if it fails and a new statement if it finds nothing.
+
+        `reader` is the store to read from, if not the run's own. The candidate has no rows if nothing
+        succeeds.
+        """
+        run = self.run
+        store, dialect = reader or run.store, reader.dialect.name if reader else ""
+        for attempt in range(run.limits.voting.rereads + 1):
+            if attempt:
+                text = yield from situation(run, reader)
+                try:
+                    statement = yield from self._ask_again(text, statement, attempt, store)
+                except BadReply as error:
+                    yield record_refusal(run, error, writing=False, dialect=dialect)
+                    continue
+            rows = run.state.known_rows(statement, dialect)
+            if rows is None:
+                try:
+                    repaired = run_with_repairs(run, store.read, statement, writing=False, reader=reader)
+                    statement, rows = yield from repaired
+                except QueryFailed as error:
+                    yield record_refusal(run, error, writing=False, dialect=dialect)
+                    continue
+                event = read_event(run, store, statement, rows, dialect)
+                statement = meant(store, statement)
+                yield event
+                rows = event.grounded
+            if rows:
+                return Candidate(rows, statement=statement, reader=store)
+        return Candidate(())
+
+    def _vote_prompt(self, text: str, dialect: Dialect | None) -> tuple[Message, ...]:
+        calls = self.run.format_calls(self.run.state.calls)
+        return self.run.prompts("vote", situation=text, calls=calls, retrieve=retrieve_request(dialect))
+
+    def _read_in_dialect(self, reader: Store) -> Steps[Candidate]:
+        """Read from the same graph in another query language.
+
+        Returns a candidate without rows if no statement of the model works.
+        """
+        run, dialect = self.run, reader.dialect
+        text = yield from situation(run, reader)
+        role, temperature = f"read in {dialect.name}", run.limits.models.temperature
+        try:
+            messages = run.prompts("read", dialect, situation=text)
+            statement = yield from self._ask(role, text, messages, reader, temperature=temperature)
+        except BadReply as error:
+            yield record_refusal(run, error, writing=False, dialect=dialect.name)
+            return Candidate(())
+        return (yield from self.read(statement, reader))
+
+    def _request(self, text: str, messages: tuple[Message, ...]) -> _Request:
+        """Return the kind, the messages and the schema of a question for what to read."""
+        return "read", messages, Statement
+
+    def _ask(
+        self, role: str, text: str, messages: tuple[Message, ...], reader: Store, **options: Any
+    ) -> Steps[str]:
+        kind, asked, shape = self._request(text, messages)
+        reply = yield from ask_structured(self.run, role, asked, shape, kind=kind, **options)
+        return self._statement(reply, reader)
+
+    def _ask_again(self, text: str, wrong: str, attempt: int, reader: Store) -> Steps[str]:
+        models = self.run.limits.models
+        temperature = max(models.temperature, models.vote_temperature if attempt > 1 else 0.0)
+        messages = self.run.prompts("read again", reader.dialect, situation=text, wrong=wrong)
+        options = {"temperature": temperature, "seed": 50 + attempt}
+        return (yield from self._ask("read again", text, messages, reader, **options))
+
+    def _statement(self, reply: Any, reader: Store) -> str:
+        return str(reply.statement)
+
+
+class NameReading(Reading):
+    """The model names nodes, and the facts near them and near what was searched for are read."""
+
+    vote_shape = OperationsVote
+
+    def ballot_prompt(self, text: str) -> tuple[Message, ...]:
+        return self.run.prompts("vote by names", situation=text)
+
+    def understand(self, vote: Any) -> tuple[str, str]:
+        unknown = vote.answer.strip().lower().rstrip(".") in {"", "unknown"}
+        if unknown or vote.choice == "INSERT":
+            return "INSERT", vote.missing
+        return "RETRIEVE", self._statement(vote, self.run.store)
+
+    def _request(self, text: str, messages: tuple[Message, ...]) -> _Request:
+        return "names", self.run.prompts("names", situation=text), Names
+
+    def _statement(self, reply: Any, reader: Store) -> str:
+        state = self.run.state
+        arguments = (value for call in state.calls for value in call.arguments.values())
+        looked_up = [str(value) for value in arguments if value != state.question]
+        all_names = distinct([name.strip() for name in (*reply.about, *looked_up) if name.strip()])
+        return reader.dialect.about(all_names, 2)
+
+
+class TextReading(Reading):
+    """The model answers from the whole graph as text. What a ballot for RETRIEVE says is the answer."""
+
+    def ballot_prompt(self, text: str) -> tuple[Message, ...]:
+        return self._vote_prompt(text, None)
+
+    def check(self, statement: str) -> Steps[str]:
+        if not self.run.store.schema().nodes:
+            return f"the graph is empty, so nothing in it says: {statement}"
+        return (yield from super().check(statement)) if is_statement(statement) else ""
+
+    def candidates(self, retrieves: list[str]) -> Steps[list[Candidate]]:
+        """Return the answers with all facts of the graph.
+
+        An answer that is itself a read statement is executed instead.
+        """
+        candidates: list[Candidate] = []
+        for statement in filter(is_statement, retrieves):
+            _add_candidate(candidates, (yield from self.read(statement)))
+        direct = [answer for answer in retrieves if not is_statement(answer)]
+        if not direct and candidates:
+            return candidates
+        facts = graph_rows(self.run)
+        yield self.run.record(Read, statement=WHOLE_GRAPH, rows=facts)
+        return candidates + [Candidate(facts, answer) for answer in direct or [""]] if facts else candidates
+
+    def forced(self) -> Steps[list[Candidate]]:
+        """Return candidates for direct answers from the graph as text, as many as the limits allow."""
+        run, answers = self.run, list[str]()
+        yield run.record(Forced, what="read")
+        if run.store.schema().nodes:
+            text = yield from situation(run)
+            messages = run.prompts("guess", situation=text, format=FORMATS[run.limits.answer_format])
+            samples = _samples(run, "guess", run.limits.voting.forced_reads)
+            begin_calls(run, "guess", messages, Answer, samples)
+            for temperature, seed in samples:
+                options = {"temperature": temperature, "seed": seed, "kind": "guess"}
+                try:
+                    reply = yield from ask_structured(run, "forced answer", messages, Answer, **options)
+                except BadReply as error:
+                    yield record_refusal(run, error, writing=False)
+                else:
+                    answers.append(reply.answer.strip())
+        return (yield from self.candidates(distinct([answer for answer in answers if answer])))
+
+
+READINGS: Mapping[str, type[Reading]] = {
+    "statements": Reading,
+    "operations": NameReading,
+    "whole graph": TextReading,
+}
 
 
 def _add_candidate(candidates: list[Candidate], known: Candidate) -> None:
@@ -58,108 +271,12 @@ def _add_candidate(candidates: list[Candidate], known: Candidate) -> None:
         candidates.append(replace(known, rows=rows))
 
 
-def _read_in_dialect(run: RunContext, reader: Store) -> Steps[Candidate]:
-    """Read from the same graph in another query language.
-
-    Returns a candidate without rows if no statement of the model works.
-    """
-    text = yield from situation(run, reader)
-    role, dialect = f"read in {reader.dialect.name}", reader.dialect
-    try:
-        messages, temperature = run.prompts("read", dialect, situation=text), run.limits.models.temperature
-        statement = yield from _ask_read(run, role, text, messages, reader, temperature=temperature)
-    except BadReply as error:
-        yield record_refusal(run, error, writing=False, dialect=dialect.name)
-        return Candidate(())
-    return (yield from read_statement(run, statement, reader))
-
-
-def read_forced(run: RunContext) -> Steps[list[Candidate]]:
-    """Return candidates when the steps ran out or the loop is stuck.
-
-    The model must name what to read. In direct mode it reads the whole graph.
-    """
-    yield run.record(Forced, what="read")
-    if run.limits.reading == "whole graph":
-        return (yield from _direct_candidates(run, (yield from _ask_forced_answers(run))))
-    text = yield from situation(run)
-    statements = []
-    samples = _samples(run, "read", run.limits.voting.forced_reads)
-    messages = run.prompts("forced read", run.store.dialect, situation=text)
-    begin_calls(run, *_read_request(run, text, messages), samples)
-    for temperature, seed in samples:
-        options = {"temperature": temperature, "seed": seed}
-        try:
-            ask = _ask_read(run, "forced read", text, messages, run.store, **options)
-            statements.append((yield from ask))
-        except BadReply as error:
-            yield record_refusal(run, error, writing=False)
-    return (yield from read_candidates(run, distinct(statements)))
-
-
 def _samples(run: RunContext, kind: str, most: int) -> list[tuple[float, int]]:
     """Return the temperature and seed of each sample: the first at the set temperature, the others drawn."""
     models = run.limits.models
     # at temperature 0 all are identical
     number = most if models.temperatures.get(kind, models.vote_temperature) > 0 else 1
     return [(models.vote_temperature if seed else models.temperature, seed) for seed in range(number)]
-
-
-def _read_request(
-    run: RunContext, text: str, messages: tuple[Message, ...]
-) -> tuple[str, tuple[Message, ...], type[Names] | type[Statement]]:
-    """Return what is asked to read: a statement, or in the mode "operations" the names to look up."""
-    if run.limits.reading == "operations":
-        return "names", run.prompts("names", situation=text), Names
-    return "read", messages, Statement
-
-
-def _ask_read(
-    run: RunContext, role: str, text: str, messages: tuple[Message, ...], reader: Store, **options: Any
-) -> Steps[str]:
-    """Ask for a read statement, or for names that one is built from."""
-    kind, asked, shape = _read_request(run, text, messages)
-    reply = yield from ask_structured(run, role, asked, shape, kind=kind, **options)
-    return lookup_statement(run, reply.about, reader) if isinstance(reply, Names) else reply.statement
-
-
-def _ask_forced_answers(run: RunContext) -> Steps[list[str]]:
-    """Return direct answers from the graph as text, as many as the limits allow.
-
-    Returns none if the graph is empty.
-    """
-    if not run.store.schema().nodes:
-        return []
-    text = yield from situation(run)
-    answers = []
-    messages = run.prompts("guess", situation=text, format=FORMATS[run.limits.answer_format])
-    samples = _samples(run, "guess", run.limits.voting.forced_reads)
-    begin_calls(run, "guess", messages, Answer, samples)
-    for temperature, seed in samples:
-        options = {"temperature": temperature, "seed": seed}
-        try:
-            reply = yield from ask_structured(run, "forced answer", messages, Answer, kind="guess", **options)
-        except BadReply as error:
-            yield record_refusal(run, error, writing=False)
-        else:
-            answers.append(reply.answer.strip())
-    return distinct([answer for answer in answers if answer])
-
-
-def _direct_candidates(run: RunContext, answers: list[str]) -> Steps[list[Candidate]]:
-    """Return the answers with all facts of the graph as candidates.
-
-    An answer that is itself a read statement is executed instead.
-    """
-    candidates: list[Candidate] = []
-    for statement in filter(is_statement, answers):
-        _add_candidate(candidates, (yield from read_statement(run, statement)))
-    direct = [answer for answer in answers if not is_statement(answer)]
-    if not direct and candidates:
-        return candidates
-    facts = graph_rows(run)
-    yield run.record(Read, statement=WHOLE_GRAPH, rows=facts)
-    return candidates + [Candidate(facts, answer) for answer in direct or [""]] if facts else candidates
 
 
 def graph_rows(run: RunContext) -> Rows:
@@ -172,46 +289,6 @@ def graph_rows(run: RunContext) -> Rows:
     return tuple(edges) or tuple(nodes)
 
 
-def read_statement(run: RunContext, statement: str, reader: Store | None = None) -> Steps[Candidate]:
-    """Execute a read statement, with repairs if it fails and a new statement if it finds nothing.
-
-    `reader` is the store to read from, if not the run's own. The candidate has no rows if nothing succeeds.
-    """
-    store, dialect = reader or run.store, reader.dialect.name if reader else ""
-    for attempt in range(run.limits.voting.rereads + 1):
-        if attempt:
-            text = yield from situation(run, reader)
-            try:
-                statement = yield from _ask_new_statement(run, text, statement, attempt, store)
-            except BadReply as error:
-                yield record_refusal(run, error, writing=False, dialect=dialect)
-                continue
-        rows = run.state.known_rows(statement, dialect)
-        if rows is None:
-            try:
-                repaired = run_with_repairs(run, store.read, statement, writing=False, reader=reader)
-                statement, rows = yield from repaired
-            except QueryFailed as error:
-                yield record_refusal(run, error, writing=False, dialect=dialect)
-                continue
-            event = read_event(run, store, statement, rows, dialect)
-            statement = meant(store, statement)
-            yield event
-            rows = event.grounded
-        if rows:
-            return Candidate(rows, statement=statement, reader=store)
-    return Candidate(())
-
-
-def _ask_new_statement(run: RunContext, text: str, wrong: str, attempt: int, reader: Store) -> Steps[str]:
-    temperature = max(
-        run.limits.models.temperature, run.limits.models.vote_temperature if attempt > 1 else 0.0
-    )
-    messages = run.prompts("read again", reader.dialect, situation=text, wrong=wrong)
-    options = {"temperature": temperature, "seed": 50 + attempt}
-    return (yield from _ask_read(run, "read again", text, messages, reader, **options))
-
-
 _STATEMENT_START = re.compile(
     r"(OPTIONAL\s+)?MATCH\s*\(.*\bRETURN\b|(PREFIX\s.*)?(SELECT|ASK)\s+.*\{|result\s*=[^=]|CALL\s+[\w.]+\s*(\(|YIELD\b)|CALL\s*\{|facts\(",
     re.I | re.S,
@@ -221,17 +298,6 @@ _STATEMENT_START = re.compile(
 def is_statement(text: str) -> bool:
     """Return whether a text that should be an answer is a read statement."""
     return _STATEMENT_START.match(text.strip()) is not None
-
-
-def lookup_statement(run: RunContext, names: list[str], reader: Store | None = None) -> str:
-    """Return the read statement for an operations-mode reply.
-
-    It reads the facts near the given names and near the names that were searched for.
-    """
-    arguments = (value for call in run.state.calls for value in call.arguments.values())
-    looked_up = [str(value) for value in arguments if value != run.state.question]
-    all_names = distinct([name.strip() for name in (*names, *looked_up) if name.strip()])
-    return (reader or run.store).dialect.about(all_names, 2)
 
 
 # From rows to an answer: compute if needed, parse, choose, and cite the evidence.

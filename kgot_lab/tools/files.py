@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from kgot_lab.documents.archives import UnpackLimits, find_unpacked, unpacked
 from kgot_lab.documents.files import read_document_text
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, describe_value, require, short_repr
 from kgot_lab.text.cleaning import format_count, printable_line
-from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.tools.tool import Result, TextTool, digest_of
 from kgot_lab.types import Document
 
 _MAX_LISTED = 50  # files listed in a message
@@ -38,6 +38,11 @@ class FileCollection:
         self._files = _attached_files(paths)
         self._unpack_into = unpack_into
         self._limits = limits or UnpackLimits()
+
+    @property
+    def digest(self) -> str:
+        """A digest of the files."""
+        return _digest(self._files)
 
     @property
     def names(self) -> list[str]:
@@ -111,6 +116,16 @@ def _attached_files(paths: Sequence[str | Path]) -> dict[str, Path]:
     return files
 
 
+def _digest(files: Mapping[str, Path]) -> str:
+    """Return a digest of some files by their names, or "" if one cannot be read."""
+    try:
+        return digest_of(
+            name.encode(errors="surrogatepass") + path.read_bytes() for name, path in files.items()
+        )
+    except OSError:  # the tool says so when it is called
+        return ""
+
+
 # The tool that reads attachments.
 
 
@@ -133,7 +148,8 @@ def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment
 
     listed = " ".join(", ".join(sorted(files)).split())
     description = f"Returns the text of an attached file. Attached: {listed}."
-    return TextTool(name, description, {"file": "the name of the file, without a folder"}, run)
+    takes = {"file": "the name of the file, without a folder"}
+    return TextTool(name, description, takes, run, digest=_digest(files))
 
 
 # The tool that unpacks zip files.
@@ -155,4 +171,4 @@ def extract_zip(files: FileCollection, *, name: str = "extract_zip") -> TextTool
         return Result("\n".join([head, *map(printable_line, names)]))
 
     description = "Unpacks a zip file and returns the names of the files in it, by which they can be read."
-    return TextTool(name, description, {"file": "the name of the zip file"}, run)
+    return TextTool(name, description, {"file": "the name of the zip file"}, run, digest=files.digest)

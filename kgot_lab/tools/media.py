@@ -229,7 +229,8 @@ def inspect_file(
         optional = {"question": "what to find out from it; leave it out for the text itself"}
         does = "Returns the text of a file, or answers a question about it."
     description = f"{does} Files: {files.format_names()}."
-    return TextTool(name, description, {"file": "the name of the file as listed"}, run, may=optional)
+    takes = {"file": "the name of the file as listed"}
+    return TextTool(name, description, takes, run, may=optional, digest=files.digest)
 
 
 def _read_file(

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from kgot_lab.errors import BadReply, QueryFailed
-from kgot_lab.loop.events import Ballot, Failed, ToolReturned, Voted
+from kgot_lab.errors import BadReply
+from kgot_lab.loop.events import Ballot, ToolReturned, Voted
 from kgot_lab.loop.insert import (
     approved_calls,
     begin_tool_calls,
@@ -17,8 +17,7 @@ from kgot_lab.loop.insert import (
     merge_reasons,
     write_result,
 )
-from kgot_lab.loop.prompts import OperationsVote, Vote, retrieve_request
-from kgot_lab.loop.retrieve import conclude, is_statement, lookup_statement, read_candidates, read_forced
+from kgot_lab.loop.retrieve import READINGS, conclude
 from kgot_lab.loop.run_context import (
     Candidate,
     RunContext,
@@ -26,10 +25,8 @@ from kgot_lab.loop.run_context import (
     ask_structured,
     begin_calls,
     distinct,
-    read_event,
     situation,
 )
-from kgot_lab.types import Message
 
 
 class Mode(ABC):
@@ -81,6 +78,7 @@ class Voting(Mode):
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)
         self.statements: list[str] = []  # read statements (or answers) of the last ballots
+        self.reading = READINGS[run.limits.reading](run)
         self._is_stuck = False
 
     def vote(self) -> Steps[Voted | None]:
@@ -98,7 +96,7 @@ class Voting(Mode):
         is_sampled = limits.models.temperatures.get("vote", limits.models.vote_temperature) > 0
         possible = limits.voting.votes if is_sampled else 1
         text = yield from situation(run)
-        messages, shape = self._ballot_prompt(text)
+        messages, shape = self.reading.ballot_prompt(text), self.reading.vote_shape
         needed = [self._sample(number + 1) for number in range((possible + 1) // 2)]  # cast in any case
         ballots: list[Ballot] = []
         while len(ballots) < possible and not _is_decided(ballots, possible):
@@ -141,21 +139,12 @@ class Voting(Mode):
     def read(self, voted: Voted | None) -> Steps[list[Candidate]]:
         """Read with the statements of the ballots, or with those that the model must name."""
         if voted is None:
-            return (yield from read_forced(self.run))
-        return (yield from read_candidates(self.run, self.statements))
+            return (yield from self.reading.forced())
+        return (yield from self.reading.candidates(self.statements))
 
     def conclude(self, candidates: list[Candidate]) -> Steps[None]:
         """Compute if needed, parse and choose an answer, and cite its evidence."""
         yield from conclude(self.run, candidates)
-
-    def _ballot_prompt(self, text: str) -> tuple[tuple[Message, ...], type[Vote] | type[OperationsVote]]:
-        """Return what every ballot of a turn is asked, and the schema of its reply."""
-        run = self.run
-        if run.limits.reading == "operations":
-            return run.prompts("vote by names", situation=text), OperationsVote
-        retrieve = retrieve_request(None if run.limits.reading == "whole graph" else run.store.dialect)
-        calls = run.format_calls(run.state.calls)
-        return run.prompts("vote", situation=text, calls=calls, retrieve=retrieve), Vote
 
     def _sample(self, number: int) -> tuple[float, int]:
         """Return the temperature and seed of a ballot."""
@@ -166,29 +155,18 @@ class Voting(Mode):
 
         A RETRIEVE whose statement finds nothing counts as INSERT. An invalid reply counts as nothing.
         """
-        run = self.run
+        run, reading = self.run, self.reading
         cast = partial(run.record, Ballot, number=number)
-        reads_text = run.limits.reading == "whole graph"
-        messages, shape = self._ballot_prompt(text)
+        messages, shape = reading.ballot_prompt(text), reading.vote_shape
         temperature, seed = self._sample(number)
         try:
             vote = yield from ask_structured(run, "vote", messages, shape, temperature=temperature, seed=seed)
-            if isinstance(vote, OperationsVote):
-                unknown = vote.answer.strip().lower().rstrip(".") in {"", "unknown"}
-                choice, reason = "INSERT" if unknown else vote.choice, vote.missing
-                statement = lookup_statement(run, vote.about)
-            else:
-                choice, reason, statement = vote.choice, vote.text.strip(), vote.text.strip()
         except BadReply as error:
             return cast(choice="", text=error.reason)
-        if choice == "INSERT":
-            return cast(choice="INSERT", text=reason)
-        if reads_text and not run.store.schema().nodes:
-            return cast(choice="INSERT", text=f"the graph is empty, so nothing in it says: {statement}")
-        needs_rows = not reads_text or is_statement(statement)
-        if needs_rows and (yield from _finds_no_rows(run, statement)):
-            return cast(choice="INSERT", text=f"reading found nothing: {statement}")
-        return cast(choice="RETRIEVE", text=statement)
+        choice, said = reading.understand(vote)
+        if choice == "RETRIEVE" and (why_not := (yield from reading.check(said))):
+            choice, said = "INSERT", why_not
+        return cast(choice=choice, text=said)
 
 
 def _is_decided(ballots: list[Ballot], possible: int) -> bool:
@@ -197,20 +175,3 @@ def _is_decided(ballots: list[Ballot], possible: int) -> bool:
     counts = Counter(ballot.choice for ballot in ballots)
     inserts, retrieves = counts["INSERT"], counts["RETRIEVE"]
     return retrieves > inserts + remaining or inserts >= retrieves + remaining
-
-
-def _finds_no_rows(run: RunContext, statement: str) -> Steps[bool]:
-    """Return whether a read statement gives no rows.
-
-    A statement that fails is no evidence, since it may still be repaired, unless the graph is empty.
-    """
-    if (rows_before := run.state.known_rows(statement)) is not None:
-        return not rows_before
-    try:
-        rows = run.store.read(statement)
-    except QueryFailed as error:
-        yield run.record(Failed, statement=statement, reason=error.reason)
-        return not run.store.schema().nodes
-    event = read_event(run, run.store, statement, rows)
-    yield event
-    return not event.grounded
