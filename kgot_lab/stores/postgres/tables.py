@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ DEFAULT_VECTOR_SCHEMA = "public"  # the schema in which pgvector is installed if
 _LOCK_TIMEOUT = 30  # seconds to wait for another store that is writing
 # of PostgreSQL: has generated columns, xid8 and SQL functions with a body that is parsed once
 _MIN_SERVER_VERSION = 14
+
+_NAMED_PARAMETER = re.compile(r"(?<!:):(\w+)")  # and not what stands behind ::
 
 # Text search reads the first 100,000 characters, because a tsvector holds at most 1 MB. Punctuation becomes
 # spaces: PostgreSQL parses a/b as a file and a.b as a host, and finds neither by its parts. Ids are names: no
@@ -106,18 +109,18 @@ GRANT INSERT (source, type, target, key, properties), UPDATE (source, type, targ
 GRANT SELECT, INSERT, UPDATE, DELETE ON facts TO {role};
 """
 
-COUNT_LABELS = """
-SELECT label, sum(times)::bigint FROM (SELECT labels, count(*) AS times FROM nodes GROUP BY labels) AS alike,
-  LATERAL (SELECT DISTINCT jsonb_array_elements_text(labels) AS label) AS each
-GROUP BY label
-"""
-
 WIPE = """
 DROP VIEW IF EXISTS facts;
 DROP TABLE IF EXISTS vectors, edges, nodes, journal;
 DROP FUNCTION IF EXISTS note_node, note_edge, add_fact, spaced, texts_of;
 DROP SCHEMA {namespace};
 """
+
+
+@cache
+def to_postgres(statement: str) -> str:
+    """Write the named parameters of a statement, as in :id, in the notation of the driver."""
+    return _NAMED_PARAMETER.sub(r"%(\1)s", statement)
 
 
 def fill_names(template: str, **names: str) -> str:

@@ -8,17 +8,15 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.stores import sql
-from kgot_lab.stores.lookup import nodes_within, shortest_path
-from kgot_lab.stores.protocol import Scalar, Schema, UndoableStore
+from kgot_lab.stores.protocol import Scalar
 from kgot_lab.stores.sqlite import tables
 from kgot_lab.stores.sqlite.damage import (
     CHECKSUM_MISMATCH,
@@ -31,7 +29,7 @@ from kgot_lab.stores.statements import require_search_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
-    from kgot_lab.graph import PropertyGraph
+    pass
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
 SQLITE = sql.sql_dialect("SQL (SQLite)", collation="BINARY")
@@ -59,7 +57,7 @@ _INTEGER_LIMIT = 2**63
 _WHERE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
-class Sqlite(GraphFile, UndoableStore):
+class Sqlite(GraphFile, sql.SqlGraph):
     """A store for SQL statements in an SQLite file or, without a path, in memory.
 
     `seconds` is the time limit of one statement. When `write` and `apply` return, their changes are on disk.
@@ -68,6 +66,7 @@ class Sqlite(GraphFile, UndoableStore):
     """
 
     dialect = SQLITE
+    select_nodes, select_edges = _NODES, _EDGES
 
     def __init__(self, path: Path | str = ":memory:", *, seconds: float = STATEMENT_SECONDS):
         self.seconds = seconds
@@ -169,58 +168,16 @@ class Sqlite(GraphFile, UndoableStore):
 
     # --- queries ---
 
-    def graph(self) -> PropertyGraph:
-        """Return the whole graph in its current state, oldest elements first."""
-        from kgot_lab.graph import PropertyGraph
-
-        with self._transaction("BEGIN", "ROLLBACK"):
-            nodes, edges = self._query(f"{_NODES} ORDER BY number"), self._query(f"{_EDGES} ORDER BY number")
-        return PropertyGraph.of(self._nodes(nodes), self._edges(edges))
-
-    def schema(self) -> Schema:
-        """Count the nodes per label and the edges per type, by name."""
-        labels, count = Counter[str](), 0
-        with self._transaction("BEGIN", "ROLLBACK"):
-            for text, times in self._query("SELECT labels, count(*) FROM nodes GROUP BY labels"):
-                labels.update(dict.fromkeys(json.loads(text), times))
-                count += times
-            types = dict(self._query("SELECT type, count(*) FROM edges GROUP BY type"))
-        return Schema(dict(sorted(labels.items())), dict(sorted(types.items())), count, sum(types.values()))
-
-    def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """Return a node's incoming and outgoing edges, oldest first.
-
-        Empty if there is no such node.
-        """
-        query = f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number"
-        return tuple(self._edges(self._query(query, (id,))))
-
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first by BM25.
 
         Ties go to the shorter id.
         """
         require_search_text(words)
-        with self._transaction("BEGIN", "ROLLBACK"):
+        with self._snapshot():
             match_query = " OR ".join(self._distinctive_terms(tables.query_terms(words)))
             found = self._query(_SEARCH, (NAME_WEIGHT, match_query, max(0, limit))) if match_query else []
         return tuple(self._nodes(found))
-
-    def within(self, id: str, hops: int) -> dict[str, int]:
-        """Return the nodes within some hops, ignoring direction, each with its distance.
-
-        Empty if there is no such node.
-        """
-        with self._transaction("BEGIN", "ROLLBACK"):
-            is_node = self._query("SELECT 1 FROM nodes WHERE id = ?", (id,))
-            return nodes_within(id, hops, self._adjacent_ids) if is_node else {}
-
-    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
-        with self._transaction("BEGIN", "ROLLBACK"):
-            steps = shortest_path(source, target, max_edges, self._bare_edges)
-            rows = (row for step in steps for row in self._query(f"{_EDGES} {_WHERE_EDGE}", step.identity))
-            return tuple(self._edges(rows))
 
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
@@ -240,6 +197,12 @@ class Sqlite(GraphFile, UndoableStore):
         return tuple(self._edges(self._query(query, (json.dumps(list(ids), ensure_ascii=False),))))
 
     # --- internal ---
+
+    def _rows(self, query: str, **values: str) -> list[Any]:
+        return self._query(query, values)
+
+    def _snapshot(self) -> AbstractContextManager[object]:
+        return self._transaction("BEGIN", "ROLLBACK")
 
     def _distinctive_terms(self, terms: list[str]) -> list[str]:
         """Return the terms that occur in at most a tenth of all nodes, or all terms if there are none.
