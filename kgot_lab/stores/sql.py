@@ -151,6 +151,24 @@ def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
     return edge.source, edge.type, edge.target, edge.key, properties
 
 
+def parse_change(
+    table: SqlTable, before: str | None, after: str | None, parse: Callable[[str, str], Json] = parse_json
+) -> Change:
+    """Parse one line of a journal, whose rows are JSON lists.
+
+    Raises BadInput if the new row is no valid node or edge: an id may be blank, a label no text, a number too large.
+    """
+    old, new = (
+        None if text is None else tuple(parse(text, f"a row of {table}, {text[:60]}…,"))
+        for text in (before, after)
+    )
+    if new is not None and table == "nodes":
+        node_row(Node(new[0], tuple(new[1]), new[2]))
+    elif new is not None:
+        edge_row(Edge(new[0], new[1], new[2], new[4], new[3]))
+    return Change(table, old, new)
+
+
 def texts_in(value: Json) -> Iterator[str]:
     """Yield every text in a value, including the keys of objects."""
     if isinstance(value, str):

@@ -4,6 +4,7 @@ damaged.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
@@ -762,3 +763,19 @@ def test_a_file_with_two_names_is_refused_since_each_would_have_a_log_of_its_own
         store.apply(Diff(added_nodes=(Node("c"),)))
     with Sqlite(path) as store:
         assert {"a", "c"} <= set(store.graph().ids)
+
+
+@pytest.mark.parametrize(
+    "text", ["it's \"quoted\"", "a\nb\tc", "nul\0in", "\x01\x7f", "back\\slash", "😀é", "e\u0301", "[1]", "null", " x "]
+)  # fmt: skip
+def test_the_diff_of_a_statement_has_every_text_as_it_was_written(text):
+    with Sqlite() as store:
+        properties = {"text": text, "large": 10**25, "zero": -0.0, "list": [1, 1.0, None, {"": True}]}
+        insert = "INSERT INTO facts (subject, relation, object, key, properties) VALUES (?, ?, ?, ?, ?)"
+        added = store.write(insert, (text, text, f"{text}!", text, json.dumps(properties)))
+        assert repr(added.added_edges) == repr((Edge(text, text, f"{text}!", properties, text),))
+        assert {node.id for node in added.added_nodes} == {text, f"{text}!"}
+        removed = store.write("DELETE FROM nodes")
+        assert repr(removed.removed_edges) == repr(added.added_edges)
+        store.undo(removed)
+        assert repr(store.neighbours(text)) == repr(added.added_edges)

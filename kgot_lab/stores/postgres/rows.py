@@ -121,20 +121,6 @@ def _parse_properties(text: str) -> dict[str, Json]:
     return properties
 
 
-def parse_change(table: sql.SqlTable, before: str | None, after: str | None) -> sql.Change:
-    """Parse one line of the journal.
-
-    Raises BadInput if the new row is no valid node or edge.
-    """
-    where = f"a row of {table}"
-    old, new = (None if text is None else tuple(parse_jsonb(text, where)) for text in (before, after))
-    if new is not None and table == "nodes":
-        sql.node_row(Node(new[0], tuple(new[1]), new[2]))
-    elif new is not None:
-        sql.edge_row(Edge(new[0], new[1], new[2], new[4], new[3]))
-    return sql.Change(table, old, new)
-
-
 # --- diffs ---
 
 

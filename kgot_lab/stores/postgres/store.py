@@ -19,7 +19,7 @@ from kgot_lab.stores.postgres import rows, tables
 from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink
 from kgot_lab.stores.postgres.server import Server
 from kgot_lab.stores.protocol import Scalar
-from kgot_lab.stores.sql import SqlGraph, journal_diff, sql_dialect
+from kgot_lab.stores.sql import SqlGraph, journal_diff, parse_change, sql_dialect
 from kgot_lab.stores.statements import require_search_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
 
@@ -276,7 +276,8 @@ def _journalled_diff(connection: Connection) -> Diff:
     lines = connection.execute(
         "DELETE FROM journal WHERE writer = pg_current_xact_id_if_assigned() RETURNING number, what, before::text, after::text"
     ).fetchall()
-    return journal_diff(rows.parse_change(*line) for _, *line in sorted(lines))
+    changes = (parse_change(what, old, new, rows.parse_jsonb) for _, what, old, new in sorted(lines))
+    return journal_diff(changes)
 
 
 def _fetch_rows(connection: Connection, query: str, parameters: _Parameters, statement: str) -> Rows:
