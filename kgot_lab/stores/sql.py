@@ -151,6 +151,20 @@ def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
     return edge.source, edge.type, edge.target, edge.key, properties
 
 
+def node_from_row(row: SqlRow, parse: Callable[[str], Any] = json.loads) -> Node:
+    """Convert a row, with labels and properties as JSON text, to a node."""
+    id, labels, properties = row
+    return Node(
+        id, tuple(parse(labels)) if labels != "[]" else (), parse(properties) if properties != "{}" else {}
+    )
+
+
+def edge_from_row(row: SqlRow, parse: Callable[[str], Any] = json.loads) -> Edge:
+    """Convert a row, with properties as JSON text, to an edge."""
+    source, type, target, key, properties = row
+    return Edge(source, type, target, parse(properties) if properties != "{}" else {}, key)
+
+
 def parse_change(
     table: SqlTable, before: str | None, after: str | None, parse: Callable[[str, str], Json] = parse_json
 ) -> Change:

@@ -22,6 +22,7 @@ from kgot_lab.stores.files import read_named_graph
 from kgot_lab.stores.hash_chain import EMPTY_LOG, read_chain
 from kgot_lab.stores.log import read_history, read_log
 from kgot_lab.stores.opening import environment_login, open_store
+from kgot_lab.stores.sql import edge_from_row, node_from_row
 from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND_ROWS, enable_checksums, find_log_damage
 from kgot_lab.stores.sqlite.file import (
     APPLICATION,
@@ -31,7 +32,6 @@ from kgot_lab.stores.sqlite.file import (
     require_own_format,
     unavailable_error,
 )
-from kgot_lab.stores.sqlite.tables import edge_from_row, node_from_row
 from kgot_lab.text.cleaning import format_count
 
 # Read the graph in a store's file without opening the store: nothing is locked, repaired or created.

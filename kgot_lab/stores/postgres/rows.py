@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
@@ -105,21 +106,8 @@ def _parse_float(text: str) -> float:
     return -0.0 if text == MINUS_ZERO else float(text)
 
 
-def node_from_row(row: sql.SqlRow) -> Node:
-    """Convert a row to a node."""
-    return Node(row[0], tuple(parse_jsonb(row[1])), _parse_properties(row[2]))
-
-
-def edge_from_row(row: sql.SqlRow) -> Edge:
-    """Convert a row to an edge."""
-    source, type, target, key, properties = row
-    return Edge(source, type, target, _parse_properties(properties), key)
-
-
-def _parse_properties(text: str) -> dict[str, Json]:
-    properties: dict[str, Json] = {} if text == "{}" else parse_jsonb(text)
-    return properties
-
+node_from_row = partial(sql.node_from_row, parse=parse_jsonb)
+edge_from_row = partial(sql.edge_from_row, parse=parse_jsonb)
 
 # --- diffs ---
 

@@ -229,10 +229,10 @@ class Sqlite(GraphFile, sql.SqlGraph):
         return (Edge(source, type, target, key=key) for source, type, target, key in rows)
 
     def _nodes(self, rows: Iterable[sql.SqlRow]) -> Iterator[Node]:
-        yield from map(tables.node_from_row, self._checked_rows(rows))
+        yield from map(sql.node_from_row, self._checked_rows(rows))
 
     def _edges(self, rows: Iterable[sql.SqlRow]) -> Iterator[Edge]:
-        yield from map(tables.edge_from_row, self._checked_rows(rows))
+        yield from map(sql.edge_from_row, self._checked_rows(rows))
 
     def _checked_rows(self, rows: Iterable[sql.SqlRow]) -> Iterator[sql.SqlRow]:
         """Yield rows without their checksums.

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.stores.sql import SqlRow
 from kgot_lab.stores.sqlite.damage import CHECKSUM_REMOVAL_TRIGGERS, CHECKSUM_SCHEMA, CHECKSUM_TRIGGERS
-from kgot_lab.types import Edge, Json, Node, Rows
+from kgot_lab.types import Json, Rows
 
 SCHEMA = (
     """CREATE TABLE nodes (
@@ -128,17 +127,6 @@ _MAX_RESULT = 16_000_000  # approximate bytes of rows that one read may return
 _MAX_QUERY_WORDS = 500  # words of a query that are looked up
 
 _WORD = re.compile(r"[^\W_]+")
-
-
-def node_from_row(row: SqlRow) -> Node:
-    id, labels, properties = row
-    label_list = tuple(json.loads(labels)) if labels != "[]" else ()
-    return Node(id, label_list, json.loads(properties) if properties != "{}" else {})
-
-
-def edge_from_row(row: SqlRow) -> Edge:
-    source, type, target, key, properties = row
-    return Edge(source, type, target, json.loads(properties) if properties != "{}" else {}, key)
 
 
 def fetch_rows(cursor: sqlite3.Cursor, statement: str) -> Rows:
