@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
-from kgot_lab.memory.sqlite import BUSY_TIMEOUT
+from kgot_lab.io.sqlite_files import BUSY_TIMEOUT
 from kgot_lab.memory.tables import CLAIMS_LAYOUT, COUNT_UNSCRUBBED, MARK_SCRUBBED, STANDINGS, ClaimRow, Layout
 from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink, import_driver
 from kgot_lab.stores.postgres.tables import (

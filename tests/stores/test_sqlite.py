@@ -297,14 +297,14 @@ ATTACKS = [
 @every("statement", ATTACKS)
 def test_the_engine_refuses_what_the_statement_check_would_let_through(store, statement):
     with pytest.raises(sqlite3.Error):
-        store._open_connections.reader.execute(statement)
+        store._reader.execute(statement)
 
 
 def test_the_reading_connection_is_read_only_even_without_its_guard(store):
-    store._open_connections.reader.set_authorizer(None)
-    store._open_connections.reader.execute("PRAGMA query_only = OFF")
+    store._reader.set_authorizer(None)
+    store._reader.execute("PRAGMA query_only = OFF")
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        store._open_connections.reader.execute("DELETE FROM nodes")
+        store._reader.execute("DELETE FROM nodes")
 
 
 @every(
@@ -414,7 +414,7 @@ def test_search_keeps_up_with_every_kind_of_change(store):
     assert store.search("polonium") == ()
     store.write("DELETE FROM nodes")
     assert store.search("Curie Skłodowska radium") == ()
-    store._open_connections.writer.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+    store._connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
 
 
 def test_a_hub_is_walked_as_quickly_as_its_nodes_are_many():
@@ -492,9 +492,9 @@ def test_a_write_waits_for_another_process_that_is_writing(tmp_path):
     path = tmp_path / "shared.db"
     Sqlite(path).close()
     code = (
-        "store = Sqlite(sys.argv[1])\nwith store._transaction() as graph:\n    print('holds', flush=True)\n"
+        "store = Sqlite(sys.argv[1])\nwith store._transaction() as writer:\n    print('holds', flush=True)\n"
         "    sys.stdin.readline()\n"
-        "    graph.writer.execute(\"INSERT INTO nodes (id) VALUES ('theirs')\")\nstore.close()"
+        "    writer.execute(\"INSERT INTO nodes (id) VALUES ('theirs')\")\nstore.close()"
     )
     with in_another_process(code, path) as other, Sqlite(path) as store:
         assert other.stdout.readline() == "holds\n"

@@ -175,7 +175,8 @@ def prepare_namespace(connection: Connection, namespace: str, *, wipe: bool, log
             connection.execute(comment + f"'{_SCHEMA_COMMENT}'")
             for part in (TABLES, TRIGGERS, INDEXES):
                 connection.execute(part)
-        return _ensure_role(connection, namespace, login)
+        role = role_name(namespace)
+        return ensure_role(connection, namespace, role, has_grants=_HAS_GRANTS, grants=GRANTS, login=login)
 
 
 def schema_comment(connection: Connection, namespace: str) -> str | None:
@@ -204,14 +205,19 @@ def _drop_schema(connection: Connection, namespace: str) -> None:
         raise BadInput(f"the namespace {namespace!r} was not wiped: {error}") from None
 
 
-def _ensure_role(connection: Connection, namespace: str, login: bool) -> str | None:
-    """Return the namespace's role, creating it if needed.
+_HAS_GRANTS = "SELECT has_table_privilege(%s, 'facts', 'INSERT')"
 
-    All databases of a server share its roles, so the role may exist before it has its rights.
+
+def ensure_role(
+    connection: Connection, namespace: str, role: str, *, has_grants: str, grants: str, login: bool = False
+) -> str | None:
+    """Return the role of a namespace, creating it and granting it its rights if needed.
+
+    All databases of a server share its roles, so the role may exist before it has its rights, for which
+    `has_grants` asks. None if this user may not create roles.
     """
     from psycopg import errors
 
-    role = role_name(namespace)
     privilege = "SET" if connection.info.server_version >= 160_000 else "MEMBER"
     try:
         with connection.transaction():
@@ -220,22 +226,20 @@ def _ensure_role(connection: Connection, namespace: str, login: bool) -> str | N
             query = "SELECT rolcanlogin FROM pg_roles WHERE rolname = %s"
             found = connection.execute(query, (role,)).fetchone()
             if found is None:
-                create_role(connection, role)
+                _create_role(connection, role)
             if login and found != (True,):  # private server: nobody else can connect, no password needed
                 alter = "ALTER ROLE {role} LOGIN; ALTER ROLE {role} SET temp_file_limit = '1GB'"
                 connection.execute(fill_names(alter, role=role))
             query = f"SELECT pg_has_role(current_user, %s, '{privilege}')"
-            if connection.execute(query, (role,)).fetchone() != (True,):
-                connection.execute(fill_names("GRANT {role} TO CURRENT_USER", role=role))
-            query = "SELECT has_table_privilege(%s, 'facts', 'INSERT')"
-            if connection.execute(query, (role,)).fetchone() != (True,):
-                connection.execute(fill_names(GRANTS, namespace=namespace, role=role))
+            for question, grant in ((query, "GRANT {role} TO CURRENT_USER"), (has_grants, grants)):
+                if connection.execute(question, (role,)).fetchone() != (True,):
+                    connection.execute(fill_names(grant, namespace=namespace, role=role))
     except errors.InsufficientPrivilege:
         return None
     return role
 
 
-def create_role(connection: Connection, role: str) -> None:
+def _create_role(connection: Connection, role: str) -> None:
     """Create a role, which may exist by now."""
     from psycopg import errors
 
