@@ -16,8 +16,8 @@ from dataclasses import replace
 from pydantic import BaseModel, ValidationError
 
 from benchmarks.requirements import require_local_model
-from kgot_lab.io.files import bundled_path
 from kgot_lab.errors import BadReply
+from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.structured import parse
 from kgot_lab.loop import prompts

@@ -116,7 +116,7 @@ def test_a_recording_of_our_tools_is_told_as_before():
     begun = walked(search(ADA, bm25(ADA)), ask_model(Scripted([])))[0]
     told = {name: set(about) for name, about in begun.tools.items()}
     usual = {"description", "arguments"}
-    assert told == {"search": {*usual, "digest"}, "ask_model": usual}
+    assert told == {"search": {*usual, "digest"}, "llm_query": usual}
 
 
 def test_a_text_tool_that_needs_more_than_what_to_look_for_is_refused():
