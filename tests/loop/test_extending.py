@@ -18,6 +18,7 @@ from kgot_lab.loop.modes.voting import Voting
 from kgot_lab.loop.prompts import TEMPLATES, Answer
 from kgot_lab.loop.render import join_lines, row_lines
 from kgot_lab.loop.replay.replay import Resources, replay, resume, same_event, verify
+from kgot_lab.loop.retrieve import answer_with_evidence
 from kgot_lab.loop.run_context import ask_structured
 from kgot_lab.loop.trace import Trace, load_run, record
 from kgot_lab.retrieval.lexical import bm25
@@ -53,13 +54,12 @@ class Agreement(Voting):
         run = self.run
         facts = join_lines(line for candidate in candidates for line in row_lines(candidate.rows))
         messages = run.prompts("parse", question=run.state.question, facts=facts, format="A few words.")
-        answers = []
-        for execution in (False, True):
-            reply = yield from ask_structured(run, "parse", messages, Answer, execution=execution)
-            answers.append(reply.answer)
-        agreed = answers[0] == answers[1]
-        text = answers[0] if agreed else f"{answers[0]} or {answers[1]}"
-        yield run.record(Answered, text=text, forced=not agreed)
+        first = yield from ask_structured(run, "parse", messages, Answer)
+        second = yield from ask_structured(run, "parse", messages, Answer, execution=True)
+        if first.answer == second.answer:
+            yield from answer_with_evidence(run, candidates, first.answer)
+        else:
+            yield run.record(Answered, text=f"{first.answer} or {second.answer}", forced=True)
 
 
 @every(("second", "answer"), [("London", "London"), ("Paris", "London or Paris")])
@@ -67,6 +67,7 @@ def test_a_mode_asks_two_models_and_takes_what_they_agree_on(second, answer):
     other = scripted("second", tools=call(), parse={"answer": second})
     events = run(execution=other, mode=Agreement)
     assert (events[-1].text, events[-1].forced) == (answer, "or" in answer)
+    assert ("Ada Lovelace --[born in]--> London" in map(str, events[-1].evidence)) == (second == "London")
     assert [event.model for event in of(Asked, events) if event.role == "parse"] == ["scripted", "second"]
 
 
