@@ -237,7 +237,8 @@ def resume_run(
     connect = terminal.connect_model if model or has_configuration else terminal.reconnect_model
     name = model or (configuration.model if has_configuration else begun.planning)
     planning = connect(name, spending, outputs.tape, trace=trace, models=configuration.models)
-    connect = terminal.connect_model if execution or has_configuration else terminal.reconnect_model
+    reconnect = partial(terminal.reconnect_model, option="--execution-model")
+    connect = terminal.connect_model if execution or has_configuration else reconnect
     registry = configuration.models
     execution_llm = connect(executor, spending, trace=trace, models=registry) if executor else None
     resume_command = ResumeCommand(

@@ -199,12 +199,14 @@ def ask_structured(
     """
     options = CallOptions(**{"kind": role, "shape": shape, **how})
     llm = run.execution if options.execution else run.planning
-    prompt, longer, mended = _build_prompt(run, messages, options), 0, False
+    prompt, longer, mended, calls = _build_prompt(run, messages, options), 0, False, 0
     while True:
         reply = yield from _record_call(run, role, llm, prompt)
+        calls += 1
         try:
             return _parse_value(reply.text, shape)
         except BadReply as error:
+            error.calls, error.args = calls, (f"{llm.name}, asked to {options.kind}: {error}",)
             if not reply.cut:
                 if mended:
                     raise
@@ -212,7 +214,9 @@ def ask_structured(
                 continue
             if longer == run.limits.models.longer:
                 limit = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
-                raise ReplyTooLong(f"the reply did not end within {limit}", reply.text) from error
+                too_long = ReplyTooLong(f"the reply did not end within {limit}", reply.text)
+                too_long.calls = calls
+                raise too_long from error
         role = Role(role).but("longer")
         prompt = replace(prompt, max_tokens=2 * prompt.max_tokens)
         longer += 1

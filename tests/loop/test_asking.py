@@ -165,7 +165,9 @@ def test_after_a_resume_with_another_model_each_reply_names_who_gave_it(store, t
             break
     walk.close()
     store.write("G.clear()")
-    list(resume(path, store, Resources([TOOL], scripted("second", **{**TOLD, "vote": votes("R")}))))
+    second = scripted("second", **{**TOLD, "vote": votes("R")})
+    with pytest.warns(UserWarning, match="goes on with second; it was begun with first"):
+        list(resume(path, store, Resources([TOOL], second)))
     events = load_run(path).events
     told = [event.model for event in of(Asked, events)]
     assert told == ["first"] * 4 + ["second"] * (len(told) - 4) and len(told) > 6
