@@ -110,11 +110,13 @@ class LLMError(LabError):
 
 
 class BadReply(LLMError):
-    """A reply of a model that does not have the requested form. `source` is the model, and what it was asked for."""
+    """A reply of a model that does not have the requested form, the last of `calls` to one request."""
 
-    def __init__(self, reason: str, text: str, source: str = "the model"):
+    calls = 1
+
+    def __init__(self, reason: str, text: str):
         self.reason, self.text = reason, text
-        problem = f"the reply of {source} is not in the shape asked for ({reason}): {text[:200]!r}"
+        problem = f"the model's reply is not in the shape asked for ({reason}): {text[:200]!r}"
         super().__init__(f"{problem}; ask again, or take a model that keeps to a JSON schema")
 
 

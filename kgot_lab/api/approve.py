@@ -20,11 +20,11 @@ def approve(proposal: Proposal) -> bool | str | Deny:
     typer.echo("\n".join(["", *map(printable_line, shown)]), err=True)
     while True:
         answer = _ask_line("approve [a], change [c] or deny [d]?", "a").strip().lower()
-        if answer in ("a", "approve"):
+        if answer in ("a", "approve", "y", "yes"):
             return True
         if answer in ("c", "change"):
             return _ask_line("in its place, on one line", proposal.text)
-        if answer in ("d", "deny"):
+        if answer in ("d", "deny", "n", "no"):
             return Deny(_ask_line("why", Deny().reason))
 
 

@@ -124,12 +124,11 @@ def _sampling_options(model: Any) -> list[str]:
 
     One that is bound already, as by partial() or bind(), is left as it is.
     """
-    bound = {**getattr(model, "keywords", {}), **getattr(model, "kwargs", {})}
 
     def takes(name: str) -> bool:
         with suppress(TypeError, ValueError):  # it takes no such name, or is a function of C
             inspect.signature(_invoke_of(model) or model).bind_partial("", **{name: 0})
-            return name not in bound
+            return not any(name in getattr(model, bound, ()) for bound in ("keywords", "kwargs"))
         return False
 
     return list(filter(takes, _SAMPLING))

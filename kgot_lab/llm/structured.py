@@ -317,7 +317,8 @@ def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
     try:
         return parse(text, shape)
     except BadReply as error:
-        raise BadReply(error.reason, text, f"{llm.name} to a request for {shape.__name__}") from None
+        error.args = (f"{llm.name}, asked for {shape.__name__}: {error}",)
+        raise
 
 
 def write_schema_in_prompt(prompt: Prompt) -> Prompt:

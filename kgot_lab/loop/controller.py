@@ -110,37 +110,56 @@ def think(
     return _run_turns(mode, replace_surrogates(question.strip()), files)
 
 
+_STORES_IN_USE: set[int] = set()  # by runs that are under way: two would write into one graph
+
+
 def _run_turns(mode: Mode, question: str, attachments: tuple[str, ...]) -> Steps[None]:
     run = mode.run
+    used = id(getattr(run.store, "store", run.store))
+    if used in _STORES_IN_USE:
+        raise BadInput(
+            "another run goes on in this store: let it end, close its events, or open a store for this one"
+        )
     start = run.store.graph() if run.store.schema().nodes else EMPTY
     own_mode = "" if type(mode) is _usual_mode(run.limits) else type(mode).__qualname__
     custom = {"prompts": run.prompts.own, "mode": own_mode, "approves": run.approve is not None}
-    yield run.record(
-        Started,
-        question=question,
-        attachments=attachments,
-        limits=run.limits.as_json(),
-        planning=run.planning.name,
-        execution=run.execution.name,
-        dialect=run.store.dialect.name,
-        readers=tuple(reader.dialect.name for reader in readers(run.store)),
-        tools={name: describe_tool(tool) for name, tool in run.tools.items()},
-        computes=run.compute is not None,
-        graph=start.digest if start else "",
-        custom={name: value for name, value in custom.items() if value},
-        start=start,
-    )
+    answers = 0
+    _STORES_IN_USE.add(used)
     try:
+        yield run.record(
+            Started,
+            question=question,
+            attachments=attachments,
+            limits=run.limits.as_json(),
+            planning=run.planning.name,
+            execution=run.execution.name,
+            dialect=run.store.dialect.name,
+            readers=tuple(reader.dialect.name for reader in readers(run.store)),
+            tools={name: describe_tool(tool) for name, tool in run.tools.items()},
+            computes=run.compute is not None,
+            graph=start.digest if start else "",
+            custom={name: value for name, value in custom.items() if value},
+            start=start,
+        )
         for event in mode.answer():
-            if not isinstance(event, Event):
-                raise BadInput(
-                    f"the mode {type(mode).__name__} yielded {describe_value(event)}, which is no event"
-                )
+            _check_event(event, f"the mode {type(mode).__name__} yielded", answers)
+            answers += isinstance(event, Answered)
             yield event
     finally:
         run.pool.close()
-    if run.state.answer is None:
-        raise BadInput(f"the mode {type(mode).__name__} ended without an Answered event")
+        _STORES_IN_USE.discard(used)
+    if not answers:
+        raise BadInput(f"the mode {type(mode).__name__} ended without yielding an Answered event")
+
+
+def _check_event(event: object, what: str, answers: int) -> None:
+    """Raise BadInput for what a mode of one's own must not yield."""
+    if not isinstance(event, Event):
+        raise BadInput(f"{what} {describe_value(event)}, which is no event")
+    if isinstance(event, Answered) and (answers or not isinstance(event.text, str)):
+        raise BadInput(
+            f"{what} {'a second answer' if answers else 'an answer that is no text'}: {event.text!r}"
+        )
 
 
 def _usual_mode(limits: Limits) -> type[Mode]:
@@ -168,9 +187,7 @@ def describe_tool(tool: Tool) -> dict[str, Json]:
     described = {"description": tool.description, "arguments": dict(tool.arguments)}
     if (searched := search_argument(tool)) != default_search_argument(tool.name, tool.arguments):
         described["finds"] = searched
-    if digest := source_digest(tool):
-        described["digest"] = digest
-    return described
+    return described | ({"digest": digest} if (digest := source_digest(tool)) else {})
 
 
 def default_search_argument(name: str, arguments: Mapping[str, Json]) -> str:

@@ -111,11 +111,6 @@ class Asked(Event):
         """The reply as the model gave it."""
         return Reply(self.reply, self.usage, self.model, self.cut, self.logprob)
 
-    @property
-    def is_failed(self) -> bool:
-        """Whether the call failed at a cost. It has no reply, and a replay does not repeat it."""
-        return self.role.is_failed
-
 
 class TextDelta(Event):
     """Words of a reply as the model writes them, before its Asked event. It is in no trace."""
@@ -350,19 +345,20 @@ EVENTS = {kind.__name__: kind for kind in Event.__subclasses__() if kind is not 
 
 def to_json(event: Event) -> dict[str, Json]:
     """Convert an event to plain JSON values, with its kind under "event"."""
-    return {"event": type(event).__name__, **_to_plain(event)}
+    return {"event": type(event).__name__, **to_plain(event)}
 
 
-def _to_plain(value: Any) -> Json:
+def to_plain(value: Any) -> Json:
+    """Convert an event, or a value of one such as a diff, to plain JSON values."""
     if is_dataclass(value) and not isinstance(value, Prompt):
         items = [item for item in fields(value) if not _is_omitted(item, value)]
-        return {item.name: _to_plain(getattr(value, item.name)) for item in items}
+        return {item.name: to_plain(getattr(value, item.name)) for item in items}
     if isinstance(value, Prompt):
         return prompt_to_json(value)
     if isinstance(value, Mapping):
-        return {str(key): _to_plain(item) for key, item in value.items()}
+        return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_to_plain(item) for item in value]
+        return [to_plain(item) for item in value]
     return value
 
 

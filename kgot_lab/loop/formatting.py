@@ -159,8 +159,8 @@ def _chose(event: events.Chose) -> FormattedEvent:
 def _decided(event: events.Decided) -> FormattedEvent:
     about = f" ({_one_line(event.about, 60)})" if event.about else ""
     text = f"{event.what}{about}: {_one_line(event.text or event.proposed)}"
-    words = Part("words", f"{event.decision}: {event.text}")
-    parts = Part("words", event.about), Part("verbatim", event.proposed), words
+    head = (Part("words", event.about),) if event.about else ()
+    parts = *head, Part("verbatim", event.proposed), Part("words", f"{event.decision}: {event.text}")
     return FormattedEvent(f"{event.decision} a {event.what}", event.decision, text, parts)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from time import sleep
 from typing import TypeAlias
+
+from pydantic import TypeAdapter, ValidationError
 
 from kgot_lab.errors import (
     BadInput,
@@ -56,8 +57,8 @@ from kgot_lab.loop.run_context import (
     RunContext,
     Steps,
     approved,
+    ask_reply,
     ask_structured,
-    ask_text,
     distinct,
     record_refusal,
     run_with_repairs,
@@ -315,13 +316,10 @@ def _failure_text(error: ToolFailed) -> str:
 
 def _changed_arguments(text: str) -> dict[str, Json]:
     try:
-        arguments = json.loads(text)
-    except ValueError:
-        arguments = None
-    if not isinstance(arguments, dict):
+        return TypeAdapter(dict[str, Json]).validate_json(text)
+    except ValidationError:
         given = f"approve changed a tool call to {text[:200]!r}"
-        raise BadInput(f"{given}; its text is a JSON object of the arguments")
-    return arguments
+        raise BadInput(f"{given}; its text is a JSON object of the arguments") from None
 
 
 def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall]) -> Result:
@@ -336,12 +334,10 @@ def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall])
             result = run_awaitable(tool(**call.arguments))
     except LabError:
         raise
-    except TimeoutError as error:
-        message = error_message(error) or "no answer in time"
-        raise ToolFailed(f"{call.tool} took too long: {message}", again=True) from error
-    except ConnectionError as error:
-        message = error_message(error) or type(error).__name__
-        raise ToolFailed(f"{call.tool}: {message}", again=True) from error
+    except (TimeoutError, ConnectionError) as error:
+        is_late = isinstance(error, TimeoutError)
+        message = error_message(error) or ("no answer in time" if is_late else type(error).__name__)
+        raise ToolFailed(f"{call.tool}{' took too long' * is_late}: {message}", again=True) from error
     except SystemExit as error:  # a tool made from a script: it ends itself, not the run
         message = f"it ended itself ({type(error).__name__}: {error_message(error)})"
         raise ToolFailed(f"{call.tool} is broken: {message}") from error
@@ -505,8 +501,8 @@ def _triple_statements(run: RunContext, returned: ToolReturned) -> Steps[list[st
     invented: list[Triple] = []
     for piece in (pieces[number] for number in selected):
         options = CallOptions("sentence", temperature=run.limits.models.temperature)
-        text = yield from ask_text(run, "write", facts_prompt(str(piece)), options)
-        stated, unstated = split_grounded(text, [piece])
+        reply = yield from ask_reply(run, "write", facts_prompt(str(piece)), options)
+        stated, unstated = split_grounded(reply.text, [piece])
         grounded += stated
         invented += unstated
     if invented:

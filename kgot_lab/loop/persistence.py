@@ -121,10 +121,10 @@ def graph_from_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph
     for fact, fact_claims in claims.items():
         plain: list[Support] = []
         for claim in fact_claims:
-            if is_sentence_claim(claim):
+            if _is_quoted(claim, SAYS_SENTENCE, claim.fact.object):  # the sentence itself, not its node
                 start = claim.span.start if claim.span else 0
                 said_by_title[fact.subject].append((claim.source, start, claim.fact.object))
-            elif is_mention_claim(claim):
+            elif _is_quoted(claim, MENTIONS_NAME, claim.fact.subject):
                 mentions.append((fact, claim))
             else:
                 plain.append(Support(claim.source, claim.span.text if claim.span else ""))
@@ -143,22 +143,9 @@ def graph_from_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph
     return PropertyGraph.of((), {edge.identity: edge for edge in edges}.values(), dangling="add")
 
 
-def is_sentence_claim(claim: Claim) -> bool:
-    """Return whether a claim states that a title says a sentence.
-
-    The object of such a claim is the sentence itself, not its node.
-    """
-    quoted = claim.span and claim.span.text
-    return claim.fact.relation == SAYS_SENTENCE and quoted == claim.fact.object
-
-
-def is_mention_claim(claim: Claim) -> bool:
-    """Return whether a claim states that a sentence mentions a name.
-
-    The subject of such a claim is the sentence itself.
-    """
-    quoted = claim.span and claim.span.text
-    return claim.fact.relation == MENTIONS_NAME and quoted == claim.fact.subject
+def _is_quoted(claim: Claim, relation: str, sentence: str) -> bool:
+    """Return whether a claim has a relation of a sentence, and quotes that sentence."""
+    return claim.fact.relation == relation and (claim.span and claim.span.text) == sentence
 
 
 # Learning: the writes of a finished run as claims, in one transaction.

@@ -16,6 +16,7 @@ from kgot_lab.llm.reply_forms import as_call, as_calls
 from kgot_lab.loop.events import ToolCall, ToolReturned
 from kgot_lab.loop.render import join_lines
 from kgot_lab.stores.protocol import Dialect
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.tools.tool import Tool, object_schema
 from kgot_lab.types import Json, Message
 
@@ -104,9 +105,11 @@ class Prompts:
 
     def __init__(self, own: Mapping[str, str] = {}) -> None:
         require(own, Mapping, "prompts map the names of some of TEMPLATES to texts")
-        self.own = dict(own)
-        self._templates = {name: Template(text) for name, text in {**TEMPLATES, **own}.items()}
-        for name, text in own.items():
+        self.own = {
+            name: replace_surrogates(text) if isinstance(text, str) else text for name, text in own.items()
+        }
+        self._templates = {name: Template(text) for name, text in {**TEMPLATES, **self.own}.items()}
+        for name, text in self.own.items():
             if name not in TEMPLATES:
                 raise UnknownName("prompt", str(name), TEMPLATES)
             require(text, str, f"the prompt {name!r} is a text with fields such as $situation")

@@ -175,11 +175,6 @@ class CallOptions:
     likelihood: bool = False  # request the log-probability of the reply
 
 
-def ask_text(run: RunContext, role: str, messages: tuple[Message, ...], options: CallOptions) -> Steps[str]:
-    """Ask a model for a text, as `ask_reply` does."""
-    return (yield from ask_reply(run, role, messages, options)).text
-
-
 def ask_reply(
     run: RunContext, role: str, messages: tuple[Message, ...], options: CallOptions
 ) -> Steps[Reply]:
@@ -204,21 +199,24 @@ def ask_structured(
     """
     options = CallOptions(**{"kind": role, "shape": shape, **how})
     llm = run.execution if options.execution else run.planning
-    prompt, longer, mended = _build_prompt(run, messages, options), 0, False
+    prompt, longer, mended, calls = _build_prompt(run, messages, options), 0, False, 0
     while True:
         reply = yield from _record_call(run, role, llm, prompt)
+        calls += 1
         try:
             return _parse_value(reply.text, shape)
         except BadReply as error:
+            error.calls, error.args = calls, (f"{llm.name}, asked to {options.kind}: {error}",)
             if not reply.cut:
                 if mended:
-                    raise BadReply(error.reason, reply.text, f"{llm.name} to {options.kind!r}") from None
+                    raise
                 role, prompt, mended = Role(role).but("again"), repair_prompt(prompt, reply.text, error), True
                 continue
             if longer == run.limits.models.longer:
                 limit = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
-                reason, source = f"the reply did not end within {limit}", f"{llm.name} to {options.kind!r}"
-                raise ReplyTooLong(reason, reply.text, source) from error
+                too_long = ReplyTooLong(f"the reply did not end within {limit}", reply.text)
+                too_long.calls = calls
+                raise too_long from error
         role = Role(role).but("longer")
         prompt = replace(prompt, max_tokens=2 * prompt.max_tokens)
         longer += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,8 +41,13 @@ class FileCollection:
 
     @property
     def digest(self) -> str:
-        """A digest of the files."""
-        return _digest(self._files)
+        """A digest of the files, or "" if one cannot be read."""
+        try:
+            return digest_of(
+                name.encode(errors="surrogatepass") + path.read_bytes() for name, path in self._files.items()
+            )
+        except OSError:  # a tool says so when it is called
+            return ""
 
     @property
     def names(self) -> list[str]:
@@ -116,16 +121,6 @@ def _attached_files(paths: Sequence[str | Path]) -> dict[str, Path]:
     return files
 
 
-def _digest(files: Mapping[str, Path]) -> str:
-    """Return a digest of some files by their names, or "" if one cannot be read."""
-    try:
-        return digest_of(
-            name.encode(errors="surrogatepass") + path.read_bytes() for name, path in files.items()
-        )
-    except OSError:  # the tool says so when it is called
-        return ""
-
-
 # The tool that reads attachments.
 
 
@@ -134,22 +129,22 @@ def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment
 
     Raises BadInput if a file is missing or two have the same name.
     """
-    files = _attached_files(paths)
+    files = FileCollection(paths)
 
     def run(file: str) -> Result:
-        if file not in files:
-            known = ", ".join(sorted(files))
-            raise ToolFailed(f"{name}: there is no attachment {file!r}; there are: {known}")
+        if file not in files.names:
+            raise ToolFailed(f"{name}: there is no attachment {file!r}; there are: {', '.join(files.names)}")
         try:
-            found = read_document_text(files[file])
+            found = read_document_text(files.path(file))
         except (BadInput, NotInstalled) as error:
             raise ToolFailed(f"{name}: {file}: {error}") from error
         return Result(found.text, (Document(file, found.text, found.title or file),))
 
-    listed = " ".join(", ".join(sorted(files)).split())
-    description = f"Returns the text of an attached file. Attached: {listed}."
+    description = (
+        f"Returns the text of an attached file. Attached: {' '.join(', '.join(files.names).split())}."
+    )
     takes = {"file": "the name of the file, without a folder"}
-    return TextTool(name, description, takes, run, digest=_digest(files))
+    return TextTool(name, description, takes, run, digest=files.digest)
 
 
 # The tool that unpacks zip files.

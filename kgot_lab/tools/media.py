@@ -312,7 +312,8 @@ def image_question(
     sources += ["the address of a picture on the web"] if fetch is not None else []
     file_list = f" Files: {files.format_names()}." if files else ""
     takes = {"image": ", or ".join(sources), "question": "a complete question about the picture"}
-    return TextTool(name, f"Looks at a picture and answers a question about it.{file_list}", takes, run)
+    digest, does = files.digest if files else "", "Looks at a picture and answers a question about it."
+    return TextTool(name, does + file_list, takes, run, digest=digest)
 
 
 def data_url(data: bytes, name: str) -> str:

@@ -15,6 +15,7 @@ from support.waiting import AMPLE
 import kgot_lab as lab
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.llm.recorded import Scripted
+from kgot_lab.loop.approval import Deny
 from kgot_lab.loop.events import Answered, Asked, ToolReturned
 from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.retrieval.lexical import bm25
@@ -304,6 +305,23 @@ def test_a_tool_that_is_cancelled_by_itself_has_failed_and_the_run_goes_on(store
 
     events = asyncio.run(answer())
     assert "it was cancelled" in of(ToolReturned, events)[0].text and of(Answered, events)
+
+
+def test_a_coroutine_that_approves_runs_there_too(store):
+    async def answer():
+        seen = set()
+
+        async def approve(proposal):
+            await asyncio.sleep(0)
+            seen.add(asyncio.get_running_loop())
+            return Deny("closed") if proposal.what == "tool call" else True
+
+        llm = scripted(vote=votes("I"), tools=call(), guess={"answer": "1815"})
+        events = await events_of(QUESTION, llm, store, [TOOL], ONCE, approve=approve)
+        assert of(ToolReturned, events)[0].text == "denied: closed" and seen == {asyncio.get_running_loop()}
+        return events
+
+    assert lab.verify(asyncio.run(answer())) is None
 
 
 def test_without_athink_a_coroutine_has_a_loop_of_its_own(store):

@@ -13,14 +13,14 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ServerLost, ToolFailed
 from kgot_lab.llm.budget import Spending, charged_account, requested_price
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.llm.structured import record_replayed
-from kgot_lab.loop.approval import Approve, Deny, Proposal, decision_of, shortened
+from kgot_lab.loop.approval import Approve, Proposal, decision_of, shortened
 from kgot_lab.loop.controller import default_search_argument
 from kgot_lab.loop.events import (
     Answered,
@@ -83,7 +83,7 @@ class Recording:
             match event:
                 case Started():
                     graph = Fingerprint(event.graph)
-                case Asked() if event.is_failed:
+                case Asked() if event.role.is_failed:
                     pass  # it was stopped there, and is asked for again
                 case Asked() if event.role.is_inside:
                     inside += (event.usage,)
@@ -236,6 +236,13 @@ def _plain_diff(diff: Diff) -> Json:
     return to_json(Wrote(statement="", diff=diff))["diff"]
 
 
+def _given(live: _Value | None, what: str, advice: str) -> _Value:
+    """Return what is live in place of a recording. Raises ReplayMiss if it was not given."""
+    if live is None:
+        raise ReplayMiss(f"the recorded run holds no {what}, and {advice}")
+    return live
+
+
 @dataclass
 class ReplayLLM:
     """A model that answers from a recording, and calls the live model, if there is one, for the rest."""
@@ -271,14 +278,11 @@ class ReplayLLM:
         if replies := self._replies(prompt):
             self.recording.avoided += 1
             return replies.popleft()
-        if self.live is None:
-            last = " ".join(prompt.messages[-1].text.split())[-120:]
-            raise ReplayMiss(
-                f"the recorded run holds no reply to the prompt that ends {last!r}, and no live model was given"
-            )
+        last = " ".join(prompt.messages[-1].text.split())[-120:]
+        live = _given(self.live, f"reply to the prompt that ends {last!r}", "no live model was given")
         self.recording.made += 1
-        reply = self.live(prompt)
-        return replace(reply, model=reply.model or self.live.name)
+        reply = live(prompt)
+        return replace(reply, model=reply.model or live.name)
 
 
 @dataclass
@@ -323,11 +327,8 @@ class ReplayTool:
                 failure.recorded = True
                 raise failure
             return Result(returned.text, returned.sources, usage, recorded=True)
-        if self.live is None:
-            raise ReplayMiss(
-                f"the recorded run holds no result of {ToolCall(self.name, arguments)}, and the tool itself was not given"
-            )
-        return self.live(**arguments)
+        what = f"result of {ToolCall(self.name, arguments)}"
+        return _given(self.live, what, "the tool itself was not given")(**arguments)
 
 
 @dataclass
@@ -343,10 +344,8 @@ class ReplayPython:
             if computed.failed:
                 raise QueryFailed(code, computed.output)
             return computed.output
-        if self.live is None:
-            message = "the recorded run holds no output of this Python, and nothing here runs any: "
-            raise ReplayMiss(f"{message}take another store, or give Resources(compute=…)")
-        return self.live(code)
+        advice = "nothing here runs any: take another store, or give Resources(compute=…)"
+        return _given(self.live, "output of this Python", advice)(code)
 
 
 @dataclass
@@ -356,13 +355,11 @@ class ReplayApproval:
     recording: Recording
     live: Approve | None = None
 
-    def __call__(self, proposal: Proposal) -> bool | str | Deny:
+    def __call__(self, proposal: Proposal) -> Any:  # as the live one answers
         if decided := self.recording.decided(proposal):
             return decision_of(decided.popleft())
-        if self.live is None:
-            message = f"the recorded run holds no decision on this {proposal.what}, and nobody here decides: "
-            raise ReplayMiss(f"{message}give Resources(approve=…)")
-        return self.live(proposal)
+        advice = "nobody here decides: give Resources(approve=…)"
+        return _given(self.live, f"decision on this {proposal.what}", advice)(proposal)
 
 
 @dataclass

@@ -35,6 +35,7 @@ from kgot_lab.loop.events import (
     Event,
     Read,
     Started,
+    TextDelta,
     ToolReturned,
     Wrote,
     from_json,
@@ -216,6 +217,15 @@ def _warn_of_other_sources(start: Started, tools: Iterable[Tool]) -> None:
         warnings.warn(f"the run goes on with other documents or files; {kept}", stacklevel=4)
 
 
+def _warn_of_other_models(start: Started, live: Resources) -> None:
+    """Warn where other models go on with a run, or one model in place of two."""
+    begun, planning = (start.planning, start.execution), live.planning
+    now = tuple(model.name for model in (planning, live.execution or planning) if model is not None)
+    if now and now != begun:
+        kept = f"it was begun with {' and '.join(dict.fromkeys(begun))}"
+        warnings.warn(f"the run goes on with {' and '.join(dict.fromkeys(now))}; {kept}", stacklevel=4)
+
+
 def _recorded_mode(start: Started, given: type[Mode] | str | None) -> type[Mode] | None:
     """Return the class of a run's own mode, which is given or offered by a package. Raises TraceError."""
     if not (name := str(start.custom.get("mode", ""))):
@@ -371,7 +381,7 @@ def first_difference(recorded: Sequence[Event], walk: Iterator[Event], any_order
 
 
 def _is_failed_call(event: Event) -> bool:
-    return isinstance(event, Asked) and event.is_failed
+    return isinstance(event, Asked) and event.role.is_failed
 
 
 def without_failed_calls(events: Sequence[Event]) -> tuple[Event, ...]:
@@ -467,6 +477,7 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
         any_order = has_own_order(start_event(trace.events).dialect)
         recording = Recording.from_events((*trace.events, *missing), any_order=any_order)
         walk = replay_events(trace.events, recording, replay_store(recording, trace.events, store), live)
+        _warn_of_other_models(start_event(trace.events), live)
     except BaseException:
         writer.close()
         raise
@@ -487,7 +498,7 @@ def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialec
 
 def _continue_run(recorded: Sequence[Event], walk: Iterator[Event], writer: TraceWriter) -> Iterator[Event]:
     any_order = has_own_order(start_event(recorded).dialect)
-    with writer:
+    with closing(writer):
         for number, expected in enumerate(recorded):
             event = expected if _is_failed_call(expected) else next(walk, None)
             if event is None or not same_event(expected, event, any_order=any_order):
@@ -580,12 +591,16 @@ def _prepare_fork(
     Returns the events without losses, the index of the changed one among them, the recording, and the edited
     statements. Raises BadInput if `at` is no event that can be changed.
     """
-    events = events_of(run)
+    given = run.events if isinstance(run, Trace) else tuple(run)
+    events = events_of(given)
     require(change, str, "what an event is changed to is a text")
     require(live, Resources, "what a fork may use is Resources(tools, model)")
-    if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < len(events):
-        known = f"events 0 to {len(events) - 1}" if events else "no events"
+    if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < len(given):
+        known = f"events 0 to {len(given) - 1}" if given else "no events"
         raise BadInput(f"there is no event {short_repr(at)}: the run has {known}")
+    if isinstance(given[at], TextDelta):
+        raise BadInput(f"event {at} is a part of a reply: change the Asked after it, which has all of it")
+    at -= sum(isinstance(event, TextDelta) for event in given[:at])
     if _is_failed_call(events[at]):
         raise BadInput(f"event {at} is a call that failed: it has no reply to change")
     at -= sum(map(_is_failed_call, events[:at]))
