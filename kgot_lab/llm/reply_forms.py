@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from kgot_lab.types import Json
@@ -25,11 +25,14 @@ _MAX_YAML = 20_000  # characters
 
 @dataclass(frozen=True)
 class Found:
-    """A value in a text, how many characters it takes, and whether it is a part of a broken one."""
+    """A value in a text, how many characters it takes, and whether it is all of what was written.
+
+    It is not if it is inside of a broken value, or if a value of the text has no end.
+    """
 
     value: Json
     length: int
-    is_part: bool = False
+    is_whole: bool
 
 
 def json_in(text: str) -> tuple[list[Found], str]:
@@ -42,14 +45,14 @@ def json_in(text: str) -> tuple[list[Found], str]:
         at, lenient = opening.start(), number < _MAX_REWRITES
         try:
             value, start = _decode(text, at, lenient=lenient)
-            found.append(Found(value, start - at, at < broken_end))
+            found.append(Found(value, start - at, at >= broken_end))
         except (ValueError, RecursionError) as error:
             where = getattr(error, "pos", at)
             problem = f"the JSON breaks at character {where} of {len(text)}: {explain_json_error(error)}"
             broken = broken or problem
             broken_end = max(broken_end, _extent(text, at)[0] if lenient else len(text))
             start = at + 1
-    return found, broken
+    return [each if broken_end < len(text) else replace(each, is_whole=False) for each in found], broken
 
 
 def from_json(value: Json) -> Json:
@@ -192,11 +195,11 @@ _CALLED = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\(")
 def as_calls(value: Json) -> Json:
     """Return one call or several as {"calls": […]}, whatever their keys are, and anything else as it is."""
     calls, is_told = value, isinstance(value, Mapping) and "calls" in value
-    if isinstance(value, Mapping) and not _is_call(value):
+    if isinstance(value, Mapping) and not is_call(value):
         calls = value["calls"] if is_told else next(iter(value.values())) if len(value) == 1 else None
     calls = from_json(calls)
     calls = [*map(from_json, calls)] if isinstance(calls, list) else [calls]
-    if is_told or (calls and all(map(_is_call, calls))):
+    if is_told or (calls and all(map(is_call, calls))):
         return {"calls": [*map(as_call, calls)]}
     return value
 
@@ -206,7 +209,7 @@ def as_call(value: Json) -> Json:
 
     An argument without a name is named by its place, from 0.
     """
-    if not _is_call(value):
+    if not is_call(value):
         return value
     value = value["function"] if isinstance(value.get("function"), Mapping) else value
     keys = {str(key).casefold(): key for key in value}
@@ -221,7 +224,8 @@ def as_call(value: Json) -> Json:
     return {"tool": value[tool].strip().removeprefix("functions."), "arguments": dict(arguments)}
 
 
-def _is_call(value: Json) -> bool:
+def is_call(value: Json) -> bool:
+    """Return whether a value has a key that names a tool."""
     return isinstance(value, Mapping) and any(str(key).casefold() in _TOOL for key in value)
 
 

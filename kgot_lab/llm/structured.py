@@ -18,7 +18,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from kgot_lab.errors import BadInput, BadReply, LLMError, describe_value
 from kgot_lab.io.http_client import MAX_CONTAINERS
 from kgot_lab.llm.keys import errors_without_keys
-from kgot_lab.llm.reply_forms import from_json, json_in, other_forms
+from kgot_lab.llm.reply_forms import from_json, is_call, json_in, other_forms
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
 _MAX_CONVERSIONS = 3  # rounds of converting parts of a value
@@ -202,15 +202,20 @@ def parse(text: str, shape: type[_Shape]) -> _Shape:
     # prefer the error in the largest part of a reply
     nothing = "it is null" if quoted is None else "there is no JSON in it"
     reason, longest = (broken or nothing, len(text) // 2)
-    whole = [each for each in reversed(found) if not each.is_part]
+    whole = [each for each in reversed(found) if each.is_whole]
     whole.sort(key=lambda each: isinstance(each.value, Mapping) and "..." in each.value.values())  # echoed
     objects = [each.value for each in reversed(whole) if isinstance(each.value, Mapping)]  # perhaps calls
     values = [(objects, 0)] if len(objects) > 1 else []
     values += [
         (value, each.length) for each in whole for value in (each.value, _unwrapped(each.value, shape))
     ]
-    # what is left of a broken object is no object under one key
-    values += [(each.value, each.length) for each in found if each.is_part]
+    # what is left of a broken value is no object under one key, and not the only call
+    left = [each for each in found if not each.is_whole]
+    values += [
+        (each.value, each.length)
+        for each in left
+        if not is_call(each.value) or shape.model_fields.keys() & each.value.keys()
+    ]
     for value, length in values:
         try:
             return _validated(value, shape)

@@ -181,6 +181,18 @@ def test_a_choice_of_calls_is_read_in_the_notation_of_any_model(
     assert len(server.bodies) == 1
 
 
+@every(
+    "text",
+    [
+        '{"calls": [{"tool": "a", "arguments": {}}, {"tool": "b", "argum',
+        '<tool_call>{"name": "a", "arguments": {}}</tool_call>\n<tool_call>{"name": "b", "arg',
+    ],
+)
+def test_the_first_of_calls_that_were_cut_is_not_taken_for_all(shared: Shared, text: str) -> None:
+    llm, server = given(shared, cut(text), says('{"calls": []}'))
+    assert structured(llm, HELLO, ChosenCalls).calls == [] and len(server.bodies) == 2
+
+
 @every("text", ["I would search for it (in the documents).", '{"query": "bridge"}', "null", "[]"])
 def test_what_names_no_tool_is_no_call_and_the_error_says_who_replied_to_what(
     shared: Shared, text: str
