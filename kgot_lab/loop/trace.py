@@ -24,9 +24,11 @@ from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.io.processes import lock_file
 from kgot_lab.llm.recorded import read_lines, repair_last_line
+from kgot_lab.loop.approval import NotApproved
 from kgot_lab.loop.events import (
     Answered,
     Asked,
+    Decided,
     Event,
     Refused,
     Started,
@@ -159,8 +161,9 @@ class TraceWriter:
                     write_snapshot(event.start, snapshot, variant="networkx")
                 self.write_line(to_json(event), sync=isinstance(event, Asked | Answered))
                 yield event
-        except BadReply as error:  # else the same reply would end the run again when it is resumed
-            self.write_line({"event": _UNUSABLE, "calls": error.calls, "reason": error.reason}, sync=True)
+        except (BadReply, NotApproved) as error:  # else it would end the run again when it is resumed
+            calls = error.calls if isinstance(error, BadReply) else 0
+            self.write_line({"event": _UNUSABLE, "calls": calls, "reason": str(error)}, sync=True)
             raise
 
     def seek_end(self) -> None:
@@ -255,7 +258,8 @@ def load_run(path: str | Path) -> Trace:
     for number, data in enumerate(lines_json[1:], start=2):
         try:
             if isinstance(data, dict) and data.get("event") == _UNUSABLE:
-                events = _last_calls_failed(events, data["calls"])
+                if data["calls"] or number < len(lines_json):  # a denial that ended the run stays its end
+                    events = _last_calls_failed(events, data["calls"])
             else:
                 events.append(from_json(data))
         except TraceError as error:
@@ -266,9 +270,15 @@ def load_run(path: str | Path) -> Trace:
 
 
 def _last_calls_failed(events: list[Event], calls: int) -> list[Event]:
-    """Return the events with the last calls as failed ones, so that they are made again when it goes on."""
-    asked = [(number, event) for number, event in enumerate(events) if isinstance(event, Asked)][-calls:]
+    """Return the events with the last calls as failed ones, so that they are made again when it goes on.
+
+    What was decided on them is decided again.
+    """
+    asked = [(number, event) for number, event in enumerate(events) if isinstance(event, Asked)]
+    asked = asked[-calls:] if calls else []
     first = min((number for number, _ in asked), default=len(events))
+    while first and isinstance(decided := events[first - 1], Decided) and decided.what == "model call":
+        first -= 1
     return events[:first] + [replace(event, role=event.role.but("failed")) for _, event in asked]
 
 

@@ -443,9 +443,34 @@ def test_a_run_that_unusable_replies_ended_asks_for_them_again_when_it_goes_on(t
     assert "the same call goes on with it" in raised.value.__notes__[0]
     asked_before = len(of(Asked, load_run(path).events))
     finished = lab.ask(QUESTION, model=scripted(**said), **asked)
-    failed = [event for event in of(Asked, finished.events) if event.is_failed]
+    failed = [event for event in of(Asked, finished.events) if event.role.is_failed]
     assert finished.finished and len(failed) == 2 and len(of(Asked, finished.events)) > asked_before
     assert verify(load_run(path), mode=asked["mode"]) is None
+
+
+@every("refused", ["denied", "unusable"])
+def test_a_paid_call_that_ended_a_run_is_decided_again_when_it_goes_on(tmp_path, refused):
+    path, decided = tmp_path / f"{refused}.jsonl", []
+
+    def approve(step, answer=True):
+        decided.append(step)
+        return answer
+
+    asked = {"preset": FEW, "tools": [search()], "trace": path}
+    bad = scripted(**{**SAID, "write": {"statements": []}, "guess": "hm"})
+    bad.price = Price(1.0, 1.0)
+    deny = (lambda step: approve(step, Deny("too dear"))) if refused == "denied" else approve
+    with pytest.raises((NotApproved, BadReply)) as raised:
+        lab.ask(QUESTION, model=bad, approve=deny, **asked)
+    assert "the same call goes on with it" in raised.value.__notes__[0]
+    decided.clear()
+    good = scripted(**{**SAID, "write": {"statements": []}})
+    good.price = bad.price
+    finished = lab.ask(QUESTION, model=good, approve=approve, **asked)
+    calls = [event for event in finished.events if isinstance(event, Asked) and not event.role.is_failed]
+    paid = [event for event in of(Decided, finished.events) if event.what == "model call"]
+    assert finished.finished and len(paid) == len(calls) and decided
+    assert verify(load_run(path)) is None
 
 
 def test_events_with_the_words_of_replies_are_forked_by_their_own_numbers():

@@ -32,6 +32,7 @@ from kgot_lab.loop.controller import python_executor, think
 from kgot_lab.loop.events import (
     Answered,
     Asked,
+    Decided,
     Event,
     Read,
     Started,
@@ -468,6 +469,9 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     writer = reopen_trace(path)  # first, so that no other process appends meanwhile
     try:
         trace = load_run(path)
+        last = trace.events[-1] if trace.events else None
+        if isinstance(last, Decided) and (last.what, last.decision) == ("model call", "denied"):
+            trace = replace(trace, events=trace.events[:-1])  # it ended the run, and is decided again
         if (inconsistent := first_inconsistent_write(trace.events)) is not None:
             raise TraceError(
                 f"{path} cannot be resumed, for {inconsistency_message(inconsistent)}: ask again, in a namespace of its own"
