@@ -363,6 +363,8 @@ def test_a_streamed_answer_is_read_in_the_same_way(answer: Answer, text: str) ->
         (tells([delta("4"), event({"choices": [{"error": {"message": "engine died"}}]})]), "engine died", 1),
         (tells([delta("4"), event({"error": "CUDA out of memory"})]), "CUDA out of memory", 6),
         (tells([delta("4"), event({"detail": "gone", "status_code": 503})]), "HTTP 503.*gone", 6),
+        (Answer({"detail": [{"loc": ["body", "model"], "msg": "no such model"}]}), "no such model", 1),
+        (message(None, tool_calls=[None, 3, {"function": None}]), "the reply is empty", 2),
         (Answer('{"choices": ', headers={"content-type": "text/plain"}), "not a chat completion", 1),
     ],
 )  # fmt: skip
