@@ -19,6 +19,7 @@ from kgot_lab.types import Json
 MAX_OPENINGS = 100  # maximum number of brackets at which JSON is searched
 _MAX_REWRITES = 5  # brackets at which what is not JSON is rewritten
 _MAX_REWRITTEN = 100_000  # characters of a value that is not JSON
+_MAX_DEPTH = 100  # of a value that is not JSON
 _MAX_CALLS = 20  # of tools, in a notation of their own
 _MAX_YAML = 20_000  # characters
 
@@ -85,6 +86,8 @@ def _decode(text: str, start: int, *, lenient: bool) -> tuple[Json, int]:
         if not lenient:
             raise
         end, lacks = _extent(text, start)
+        if not lacks and text[end - 1] not in "]})":  # it has no end
+            raise
         written = text[start : min(end, start + _MAX_REWRITTEN)] + lacks
         with suppress(ValueError):
             return decoder.raw_decode(_NOT_JSON.sub(_as_json, written))[0], end
@@ -100,6 +103,8 @@ def _extent(text: str, start: int) -> tuple[int, str]:
         end = token.end()
         if token.lastgroup == "opening":
             lacks = _CLOSING[token[0]] + lacks
+            if len(lacks) > _MAX_DEPTH:
+                break
         elif token.lastgroup == "closing":
             lacks = lacks[1:]
             if not lacks:
@@ -266,5 +271,6 @@ def _from_yaml(text: str, fields: Collection[str]) -> Json:
     quoted = re.sub(line, lambda found: f"{found[1]}: {json.dumps(found[2])}", text[:_MAX_YAML])
     with suppress(yaml.YAMLError, ValueError, RecursionError):
         # texts, which are converted where a field is of another kind; aliases could repeat a value without end
-        return None if re.search(r"(?:^|[\s\[{,:-])&\w", quoted) else yaml.load(quoted, yaml.BaseLoader)
+        is_plain = re.search(r"(?:^|[\s\[{,:-])&\w|[\[{]{9}", quoted) is None
+        return yaml.load(quoted, yaml.BaseLoader) if is_plain else None
     return None
