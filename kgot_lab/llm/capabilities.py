@@ -259,7 +259,7 @@ def _error_in(answer: Json) -> tuple[str, int] | None:
         return None
     choices = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else {}
-    has_message = any(isinstance(answer.get(name), str) for name in _MESSAGES)
+    has_message = any(isinstance(answer.get(name), str | list) for name in _MESSAGES)
     is_error = has_message and not _ANSWERS & answer.keys()
     error = answer.get("error") or choice.get("error") or (answer if is_error else None)
     if not error:

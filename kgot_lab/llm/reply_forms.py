@@ -19,6 +19,7 @@ from kgot_lab.types import Json
 MAX_OPENINGS = 100  # maximum number of brackets at which JSON is searched
 _MAX_REWRITES = 5  # brackets at which what is not JSON is rewritten
 _MAX_REWRITTEN = 100_000  # characters of a value that is not JSON
+_MAX_DEPTH = 100  # of a value that is not JSON
 _MAX_CALLS = 20  # of tools, in a notation of their own
 _MAX_YAML = 20_000  # characters
 
@@ -85,6 +86,8 @@ def _decode(text: str, start: int, *, lenient: bool) -> tuple[Json, int]:
         if not lenient:
             raise
         end, lacks = _extent(text, start)
+        if not lacks and text[end - 1] not in "]})":  # it has no end
+            raise
         written = text[start : min(end, start + _MAX_REWRITTEN)] + lacks
         with suppress(ValueError):
             return decoder.raw_decode(_NOT_JSON.sub(_as_json, written))[0], end
@@ -100,6 +103,8 @@ def _extent(text: str, start: int) -> tuple[int, str]:
         end = token.end()
         if token.lastgroup == "opening":
             lacks = _CLOSING[token[0]] + lacks
+            if len(lacks) > _MAX_DEPTH:
+                break
         elif token.lastgroup == "closing":
             lacks = lacks[1:]
             if not lacks:
@@ -144,34 +149,29 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _from_python(written: str) -> Json:
-    """Return the value of a literal of Python, in which a call is an object with its name and its arguments.
+    """Return the value of a literal of Python, or of a call its name and its arguments.
 
     Raises ValueError for anything else, and for texts side by side in a list, where a comma may be missing.
     """
-
-    def read(node: ast.expr) -> Json:
-        if isinstance(node, ast.Dict):
-            keys = [ast.literal_eval(key or "**") for key in node.keys]
-            return dict(zip(keys, map(read, node.values), strict=True))
-        if isinstance(node, ast.List | ast.Tuple):
-            texts = [ast.get_source_segment(written, item) or "" for item in node.elts]
-            if any(_SIDE_BY_SIDE.fullmatch(text) for text in texts):
-                raise ValueError("a comma may be missing")
-            return [*map(read, node.elts)]
-        if not isinstance(node, ast.Call):
-            return ast.literal_eval(node)
-        given = {str(place): read(value) for place, value in enumerate(node.args)}
-        given |= {str(keyword.arg): read(keyword.value) for keyword in node.keywords}
-        name, only = ast.unparse(node.func).rpartition(".")[2], given.get("0") if len(given) == 1 else None
-        call = {"name": name, "arguments": only if isinstance(only, dict) else given}
-        return given if name == "dict" else call
-
     try:
         with warnings.catch_warnings():  # of escapes that Python does not know
             warnings.simplefilter("ignore")
-            return json.loads(json.dumps(read(ast.parse(written, mode="eval").body)))
-    except (SyntaxError, LookupError, TypeError, MemoryError, RecursionError) as error:
+            tree = ast.parse(written, mode="eval").body
+        listed = [item for node in ast.walk(tree) for item in getattr(node, "elts", ())]
+        if any(_SIDE_BY_SIDE.fullmatch(ast.get_source_segment(written, item) or "") for item in listed):
+            raise ValueError("a comma may be missing")
+        value = _call_of(tree) if isinstance(tree, ast.Call) else ast.literal_eval(tree)
+        return json.loads(json.dumps(value))
+    except (SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise ValueError(str(error)) from None
+
+
+def _call_of(tree: ast.Call) -> Json:
+    given = {str(place): ast.literal_eval(value) for place, value in enumerate(tree.args)}
+    given |= {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in tree.keywords}
+    only = given.get("0") if len(given) == 1 else None
+    given = only if isinstance(only, dict) else given
+    return {"name": ast.unparse(tree.func).rpartition(".")[2], "arguments": given}
 
 
 _SIDE_BY_SIDE = re.compile(r"""(?:(["'])(?:(?!\1)[^\\]|\\.)*+\1\s*){2,}""", re.S)
@@ -180,9 +180,7 @@ _SIDE_BY_SIDE = re.compile(r"""(?:(["'])(?:(?!\1)[^\\]|\\.)*+\1\s*){2,}""", re.S
 
 _TOOL = ("tool", "name", "function", "tool_name", "function_name", "action")
 _GIVEN = ("arguments", "parameters", "args", "input", "action_input", "tool_input", "params", "kwargs")
-_NAMED = re.compile(
-    r"(?:\[TOOL_CALLS\]\s*|<function=|\bto=functions\.)([\w.-]+)[^{]{0,80}?(?=\{|<parameter=)"
-)
+_NAMED = re.compile(r"(?:\[TOOL_CALLS\]\s*|<function=|\bto=functions\.)([\w.-]+)[^{]{0,80}?(?={|<parameter=)")
 _PARAMETER = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?(?:</parameter>|(?=<parameter=)|\Z)", re.S)
 _ACTION = re.compile(
     r"^[^\w\n]*Action\b\W{0,3}:\W{0,4}([\w.-]+)[^\n]*\n[^\w\n]*Action Input\b\W{0,3}:[ *]*"
@@ -231,25 +229,20 @@ def is_call(value: Json) -> bool:
 
 def other_forms(text: str, fields: Collection[str]) -> list[Json]:
     """Return the values in a text without JSON: calls, or an object of these fields as YAML has it."""
-    calls = _named_calls(text) or [
-        {"name": name, "arguments": _value(given.strip(" \n`*"))} for name, given in _ACTION.findall(text)
-    ]
+    actions = [(name, _value(given.strip(" \n`*"))) for name, given in _ACTION.findall(text)]
+    calls: list[Json] = [{"name": name, "arguments": given} for name, given in _named_calls(text) or actions]
     calls = calls or _python_calls(text)
     mapping = None if text.lstrip().startswith(("{", "[")) else _from_yaml(text, fields)
     return [*([calls] if calls else ()), *reversed(calls), mapping]
 
 
-def _named_calls(text: str) -> list[Json]:
-    calls = list[Json]()
+def _named_calls(text: str) -> list[tuple[str, Json]]:
+    calls = list[tuple[str, Json]]()
     for found in islice(_NAMED.finditer(text), _MAX_CALLS):
-        given = text[found.end() :]
-        if given.startswith("{"):
-            with suppress(ValueError, RecursionError):
-                calls.append({"name": found[1], "arguments": _decode(given, 0, lenient=True)[0]})
-        else:
-            given = re.split("</function>|<function=", given, maxsplit=1)[0]
-            arguments = {name: _value(value) for name, value in _PARAMETER.findall(given)}
-            calls.append({"name": found[1], "arguments": arguments})
+        given = re.split("</function>|<function=", text[found.end() :], maxsplit=1)[0]
+        with suppress(ValueError, RecursionError):
+            tagged = {name: _value(value) for name, value in _PARAMETER.findall(given)}
+            calls.append((found[1], tagged or _decode(given, 0, lenient=True)[0]))
     return calls
 
 
@@ -278,5 +271,6 @@ def _from_yaml(text: str, fields: Collection[str]) -> Json:
     quoted = re.sub(line, lambda found: f"{found[1]}: {json.dumps(found[2])}", text[:_MAX_YAML])
     with suppress(yaml.YAMLError, ValueError, RecursionError):
         # texts, which are converted where a field is of another kind; aliases could repeat a value without end
-        return None if re.search(r"(?:^|[\s\[{,:-])&\w", quoted) else yaml.load(quoted, yaml.BaseLoader)
+        is_plain = re.search(r"(?:^|[\s\[{,:-])&\w|[\[{]{9}", quoted) is None
+        return yaml.load(quoted, yaml.BaseLoader) if is_plain else None
     return None

@@ -115,6 +115,8 @@ class AnswerCollector:
     def _add_call(self, place: int, call: Json) -> None:
         """Add a tool call, or the next part of one, which has the same index and no other id."""
         index, key, function = (_member(call, name) for name in ("index", "id", "function"))
+        if not isinstance(function, Mapping):
+            return
         index, key = str(place if index is None else index), str(key or "")
         known = next(
             (each for each in reversed(self._calls) if each[0] == index and key in {"", each[1]}),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,7 +38,7 @@ from kgot_lab.llm.openai_compatible import OpenAICompatible
 from kgot_lab.llm.presets import SERVER_KEY
 from kgot_lab.llm.recorded import Recorded, Recorder
 from kgot_lab.llm.streaming import stream_reply
-from kgot_lab.llm.structured import structured
+from kgot_lab.llm.structured import parse, structured
 from kgot_lab.loop.prompts import ChosenCalls
 from kgot_lab.types import Message, Prompt, Reply
 
@@ -202,6 +203,25 @@ def test_what_names_no_tool_is_no_call_and_the_error_says_who_replied_to_what(
         structured(llm, HELLO, ChosenCalls)
 
 
+@every(
+    "text",
+    [
+        "f(" * 30_000,
+        "{" * 30_000,
+        "answer: " + "[" * 9_000,
+        "[TOOL_CALLS]a{" * 3_000,
+        "{'''" * 20_000,
+        "\n" * 200_000,
+    ],
+    ids=["calls", "braces", "yaml", "named calls", "quotes", "lines"],
+)
+def test_a_reply_of_nothing_but_beginnings_is_refused_in_time(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(BadReply):
+        parse(text, Note)
+    assert time.process_time() - began < 5
+
+
 class Choice(BaseModel):
     choice: Literal["INSERT", "RETRIEVE"]
 
@@ -363,6 +383,8 @@ def test_a_streamed_answer_is_read_in_the_same_way(answer: Answer, text: str) ->
         (tells([delta("4"), event({"choices": [{"error": {"message": "engine died"}}]})]), "engine died", 1),
         (tells([delta("4"), event({"error": "CUDA out of memory"})]), "CUDA out of memory", 6),
         (tells([delta("4"), event({"detail": "gone", "status_code": 503})]), "HTTP 503.*gone", 6),
+        (Answer({"detail": [{"loc": ["body", "model"], "msg": "no such model"}]}), "no such model", 1),
+        (message(None, tool_calls=[None, 3, {"function": None}]), "the reply is empty", 2),
         (Answer('{"choices": ', headers={"content-type": "text/plain"}), "not a chat completion", 1),
     ],
 )  # fmt: skip
