@@ -235,7 +235,7 @@ def _unwrapped(value: Json, shape: type[BaseModel]) -> Json:
         inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
         parts: list[Json] = [*map(from_json, inner)]
         objects: list[Json] = [part for part in parts if isinstance(part, Mapping)]
-        objects = objects or [part for part in parts if isinstance(part, list)]
+        objects = objects or [part for part in parts if isinstance(part, list) and len(parts) == 1]
         if len(objects) != 1 or (isinstance(value, Mapping) and shape.model_fields.keys() & value.keys()):
             break
         value = objects[0]
