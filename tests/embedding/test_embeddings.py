@@ -182,7 +182,7 @@ def test_stored_vectors_of_another_model_are_left_aside_with_a_warning_and_compu
 
 @pytest.mark.parametrize("bits, cosine", [(16, 0.999999), (8, 0.9995)])
 def test_kept_vectors_point_where_they_did(model, tmp_path, bits, cosine):
-    vectors = StoredVectors.of_texts("abcde", SENTENCES, model)
+    vectors = StoredVectors.of_texts(list("abcde"), SENTENCES, model)
     rows = np.concatenate([vectors.matrix, np.zeros((1, 384), np.float32)])
     StoredVectors((*vectors.ids, "zero"), rows, model.name, model.digest, (*vectors.keys, b"0" * 32)).save(
         tmp_path / "v.npz", bits
@@ -203,7 +203,7 @@ def test_eight_bits_halve_the_file_and_other_sizes_are_refused(model, tmp_path):
 
 
 def test_nan_in_a_vector_is_refused_and_its_row_named(model, tmp_path):
-    vectors = StoredVectors.of_texts("abcde", SENTENCES, model)
+    vectors = StoredVectors.of_texts(list("abcde"), SENTENCES, model)
     vectors.matrix[3, 7] = np.nan
     vectors.save(tmp_path / "v.npz")
     with pytest.raises(BadInput, match=r"1 of 5 .*NaN.* row 3"):
