@@ -110,7 +110,8 @@ def articulation_points(graph: PropertyGraph) -> dict[int, int]:
     branches of the block-cut tree at the row; a block has a negative number in it.
     """
     blocks = enumerate(nx.biconnected_components(undirected_graph(graph)), start=1)
-    tree = nx.Graph((row, -number) for number, block in blocks for row in block)
+    tree: nx.Graph[int] = nx.Graph()
+    tree.add_edges_from((row, -number) for number, block in blocks for row in block)
     separated: dict[int, int] = {}
     for nodes in nx.connected_components(tree):
         sizes = {node: int(node >= 0) for node in nodes}

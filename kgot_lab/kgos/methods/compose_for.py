@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
-import networkx as nx
-
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit
@@ -265,15 +263,22 @@ def _collect_prerequisites(
 
 def _find_feed_cycles(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str, ...]]:
     """Yield the shortest feeds_into cycle through each step, within the steps, each cycle once."""
-    steps = ((row, other) for row in rows for other in index.outgoing(row, _FEEDS_TYPES) if other in rows)
-    feeds, seen = nx.DiGraph(steps), set[frozenset[int]]()
-    for start in filter(feeds.has_node, rows):
-        back = nx.single_target_shortest_path(feeds, start)
-        cycles = [[start, *back[row]] for row in feeds.successors(start) if row in back]
-        cycle = min(cycles, key=len, default=[])
-        if cycle and frozenset(cycle) not in seen:
-            seen.add(frozenset(cycle))
-            yield tuple(index.graph.ids[row] for row in cycle)
+    seen: set[frozenset[int]] = set()
+    for start in rows:
+        queue: list[tuple[int, ...]] = [(start,)]
+        reached = set()
+        while queue:
+            path = queue.pop(0)
+            for row in (each for each in index.outgoing(path[-1], _FEEDS_TYPES) if each in rows):
+                if row == start:
+                    if frozenset(path) not in seen:
+                        yield tuple(index.graph.ids[each] for each in (*path, row))
+                    seen.add(frozenset(path))
+                    queue = []
+                    break
+                if row not in reached:
+                    reached.add(row)
+                    queue.append((*path, row))
 
 
 def _has_feed_edge(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> bool:

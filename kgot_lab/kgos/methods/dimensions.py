@@ -44,9 +44,8 @@ def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20)
     nodes = tuple((*index.identity(row), *(float(column[row]) for column in columns)) for row in shown)
     phrases = " and ".join(format_bounds(name, each) for name, each in bounds.items())
     title = f"{phrases}: {format_count(len(rows), 'node')}"
-    return TableFound(
-        title, ("id", "name", "type", *bounds), nodes, tuple(why), tuple(row[0] for row in nodes)
-    )
+    about = tuple(index.graph.ids[row] for row in shown)
+    return TableFound(title, ("id", "name", "type", *bounds), nodes, tuple(why), about)
 
 
 def validate_filters(filters: Filters) -> dict[str, Bounds]:
