@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Literal
+from collections.abc import Collection, Iterable
+from typing import Any, Literal
 
 import networkx as nx
 import numpy as np
@@ -109,9 +109,9 @@ def articulation_points(graph: PropertyGraph) -> dict[int, int]:
     Returns, by row, how many nodes would be separated from the largest remaining part. The parts are the
     branches of the block-cut tree at the row; a block has a negative number in it.
     """
-    blocks = enumerate(nx.biconnected_components(undirected_graph(graph)), start=1)
+    blocks: Iterable[Any] = nx.biconnected_components(undirected_graph(graph))  # sets of rows
     tree: nx.Graph[int] = nx.Graph()
-    tree.add_edges_from((row, -number) for number, block in blocks for row in block)
+    tree.add_edges_from((row, -number) for number, block in enumerate(blocks, 1) for row in block)
     separated: dict[int, int] = {}
     for nodes in nx.connected_components(tree):
         sizes = {node: int(node >= 0) for node in nodes}
