@@ -293,7 +293,7 @@ class VectorFiles(_Wrapper):
                 _check_origin(str(file["model"]), str(file["digest"]), self._embedder)
                 keys[path] = frozenset(map(bytes, file["keys"]))
             except BadInput as error:
-                _warn_unused(error)
+                _warn_unused(path, error)
         return keys
 
     def _open(self, path: Path) -> None:
@@ -302,7 +302,7 @@ class VectorFiles(_Wrapper):
             found.require_embedder(self._embedder)
             self._stock.update(zip(found.keys, found.matrix, strict=True))
         except BadInput as error:
-            _warn_unused(error)
+            _warn_unused(path, error)
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions, {len(self._paths)} files of vectors>"
@@ -344,8 +344,8 @@ def _check_origin(model: str, digest: str, embedder: Embedder) -> None:
         )
 
 
-def _warn_unused(error: BadInput) -> None:
-    warnings.warn(f"stored vectors are not used, the texts are embedded again: {error}", stacklevel=5)
+def _warn_unused(path: Path, error: BadInput) -> None:
+    warnings.warn(f"{path.name} is not used, the texts are embedded again: {error}", stacklevel=5)
 
 
 # Existing vectors by id, with the name and digest of their embedder.

@@ -113,7 +113,7 @@ def compare(
     chance = {"rounds": rounds, "seed": seed}
     first, *own = intervals(values, query_groups, **chance)
     gaps = intervals(differences, query_groups, **chance)
-    ps = [sign_flip_p(row, query_groups, **chance) for row in differences]
+    ps = [sign_flip_p(row, groups=query_groups, **chance) for row in differences]
     estimates = zip(others, own, gaps, ps, holm(ps), strict=True)
     rows = (
         Comparison(*each, effect_size(row), *wins_ties_losses(row), smallest_detectable(row))

@@ -289,7 +289,7 @@ def _try_call(run: RunContext, call: ToolCall) -> tuple[Result | BaseException, 
 def approved_calls(run: RunContext, calls: Sequence[ToolCall]) -> Steps[list[ToolCall]]:
     """Return the calls that may be made. A denied one returns the reason as a failure.
 
-    If somebody approves, so does one that cannot be made: he is not asked about it.
+    If somebody approves, so does one that cannot be made, and nobody is asked about it.
     """
     if run.approve is None:
         return list(calls)
