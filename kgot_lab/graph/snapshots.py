@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import read_regular_file, utf8_text, write_atomically
+from kgot_lab.io.files import read_file_as, utf8_text, write_atomically
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
 
@@ -83,10 +83,7 @@ def _located_lines(path: Path) -> Iterator[tuple[str, str]]:
 
     Only \n ends a line, since JSON may contain other separators.
     """
-    try:
-        text = utf8_text(read_regular_file(path), path)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read as a snapshot: {error}") from None
+    text = utf8_text(read_file_as("a snapshot", path), path)
     lines = enumerate(text.split("\n"), start=1)
     return ((f"{path}, line {number}", line) for number, line in lines if line.strip())
 
