@@ -32,7 +32,7 @@ from kgot_lab.kgos.schemas.profiles import (
     list_tables,
     quote_name,
 )
-from kgot_lab.kgos.schemas.rules import RuleReport, UnreadRow, check_rules
+from kgot_lab.kgos.schemas.rules import RuleReport, UnreadRow, check_rules, count_repeats
 from kgot_lab.kgos.schemas.vocabularies import VOCABULARIES
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
@@ -280,14 +280,8 @@ def _edge_keys(begin: Ints, end: Ints, codes: Ints, nodes: int) -> tuple[str, ..
 
     It is "" for the first edge with its ends and type, and "2", "3" … for later ones.
     """
-    triple = (codes.astype(np.int64) * nodes + begin) * nodes + end
-    order = np.argsort(triple, kind="stable")
-    begins = np.ones(len(triple), dtype=np.bool_)
-    begins[1:] = np.diff(triple[order]) != 0
-    positions = np.arange(len(triple))
-    count = np.empty(len(triple), dtype=np.int64)
-    count[order] = positions - np.maximum.accumulate(np.where(begins, positions, 0))
-    return tuple("" if each == 0 else str(each + 1) for each in count.tolist())
+    repeats = count_repeats(begin, end, codes, nodes).tolist()
+    return tuple("" if each == 0 else str(each + 1) for each in repeats)
 
 
 _MAX_ROWS = 5
