@@ -243,7 +243,7 @@ class SentenceStream:
         started = self._reply.lstrip()
         if not started:
             return ""
-        if not _may_be_json(started):
+        if started[0] != "{" and not "```json".startswith(started[:7]):
             return self._take_new(self._reply)
         return self._take_new(_format_sentences(_parse_sentences(started), complete=False))
 
@@ -256,10 +256,6 @@ class SentenceStream:
         new_text = text[len(self._sent) :] if text.startswith(self._sent) else ""
         self._sent += new_text
         return new_text
-
-
-def _may_be_json(text: str) -> bool:
-    return text[0] == "{" or "```json".startswith(text[:7])
 
 
 def _parse_sentences(text: str) -> list[tuple[str, str]]:
