@@ -208,7 +208,7 @@ def fork_run(
     from kgot_lab.cli.configuration import traced_configuration
     from kgot_lab.loop.formatting import caption
     from kgot_lab.loop.replay.forks import changeable_part, changeable_text, fork_to_file, recorded_fork
-    from kgot_lab.loop.replay.replay import Resources, recorded_limits, without_failed_calls
+    from kgot_lab.loop.replay.replay import Resources, recorded_limits, repeated_events
     from kgot_lab.loop.trace import load_run
 
     run, start = terminal.load_question_run(trace)
@@ -259,7 +259,7 @@ def fork_run(
     recorded = fork_to_file(run, event, change, path, live=live, about=head)
     if not live_options.model:
         recorded = _until_missing(recorded, missing)
-    unchanged = len(without_failed_calls(run.events[:event]))
+    unchanged = len(repeated_events(run.events[:event]))
     with resume_hint(path, resume_command):
         for number, forked_event in enumerate(recorded):
             if number >= unchanged:
