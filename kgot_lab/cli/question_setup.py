@@ -184,22 +184,12 @@ def load_graph_file(where: str) -> PropertyGraph:
 
     The file is a snapshot, GraphML, Turtle, a trace, the file of a store, or SQLite. Raises BadInput.
     """
-    from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
-    from kgot_lab.loop.evidence import add_supports
-    from kgot_lab.loop.trace import graph_after, is_trace, load_run
-    from kgot_lab.stores.files import read_named_graph
+    from kgot_lab.kgos.query.graph_loading import load_graph
 
-    path = Path(where)
-    if not path.is_file():
+    if not Path(where).is_file():
         forms = "a snapshot, a GraphML or Turtle file, a trace, a store's file, or an address"
         raise BadInput(f"there is no graph at {where}: name {forms}")
-    if is_trace(path):
-        events = load_run(path).events
-        return add_supports(graph_after(events), events)
-    read = read_store_file(path) if is_store_file(path) else read_named_graph(path)
-    if read.note:
-        terminal.say(f"note: {where}: {read.note}")
-    return read.graph
+    return load_graph(where, say=terminal.say)
 
 
 def check_engine(tool_choice: ToolChoice) -> None:

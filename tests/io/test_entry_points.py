@@ -66,6 +66,9 @@ from kgot_lab.loop.modes.voting import Voting
 class Shouting(Voting):
     def conclude(self, candidates):
         yield self.run.record(Answered, text="LONDON!", forced=False)
+
+
+Loudly = Shouting
 """
 STORES = [
     "drawer = lab_drawer:Drawer", "locked = lab_drawer:needs_password", "boom = lab_drawer:boom", "leave = lab_drawer:leave",
@@ -88,7 +91,7 @@ def installed(tmp_path, monkeypatch):
     (tmp_path / "lab_drawer.py").write_text(PACKAGE)
     (tmp_path / "lab_shouting.py").write_text(MODES)
     install(tmp_path, "lab-drawer", stores=STORES, retrievers=RETRIEVERS)
-    install(tmp_path, "lab-shouting", modes=["loud = lab_shouting:Shouting", "gone = lab_shouting:Gone"])
+    install(tmp_path, "lab-shouting", modes=["loud = lab_shouting:Loudly", "gone = lab_shouting:Gone"])
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
     for name in ("lab_drawer", "lab_shouting"):
