@@ -334,18 +334,13 @@ def check_write(statement: str) -> str:
     return statement
 
 
-def called_functions(statement: str) -> list[str]:
-    """Return the functions that a statement may call, and every other name before a parenthesis."""
-    tokens = _tokens(statement)
-    return sorted({name for name, sign in pairwise(tokens) if sign == "("})
-
-
 def refuse_volatile_calls(connection: psycopg.Connection[Any], statement: str) -> None:
     """Raise QueryFailed if a statement calls a function that the server declares as volatile.
 
     Such a function may do more than compute.
     """
-    if not (names := called_functions(statement)):
+    names = sorted({name for name, sign in pairwise(_tokens(statement)) if sign == "("})
+    if not names:
         return
     query = (
         "SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY(%s) AND provolatile = 'v'"
