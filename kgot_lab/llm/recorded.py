@@ -372,11 +372,8 @@ def prompt_from_json(data: Mapping[str, Json]) -> Prompt:
 
     Raises KeyError or TypeError if they are not a prompt.
     """
-    return Prompt(**{**data, "messages": tuple(_message(**message) for message in data["messages"])})
-
-
-def _message(role: str, text: str, images: Sequence[str] = ()) -> Message:
-    return Message(role, text, tuple(images))
+    turns = [{**turn, "images": tuple(turn.get("images", ()))} for turn in data["messages"]]
+    return Prompt(**{**data, "messages": tuple(Message(**turn) for turn in turns)})
 
 
 def _prompt_text(line: Mapping[str, Json], trace: str) -> Prompt:
