@@ -22,6 +22,7 @@ from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLU
 from kgot_lab.stores.lookup import nodes_within, shortest_path
 from kgot_lab.stores.protocol import Dialect, Fact, Schema, UndoableStore
 from kgot_lab.stores.statements import path_query, require_statement
+from kgot_lab.text.cleaning import is_encodable
 from kgot_lab.types import Diff, Edge, Json, Node
 
 SqlRow = tuple[Any, ...]
@@ -190,11 +191,8 @@ def _require_text(text: Json, description: str) -> None:
 
 
 def _require_encodable(text: str, description: str) -> None:
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise BadInput(f"{description} holds half a surrogate pair, which is no text: {text!r}") from None
+    if not is_encodable(text):
+        raise BadInput(f"{description} holds half a surrogate pair, which is no text: {text!r}")
 
 
 def _refuse_non_json(value: Json, owner: str, depth: int = 0) -> None:
