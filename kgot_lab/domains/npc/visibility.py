@@ -41,6 +41,7 @@ from kgot_lab.errors import BadInput, LabError, ToolFailed, require, require_cou
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.stores.sql import json_text
+from kgot_lab.text.words import folded_name
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Json
 
@@ -423,7 +424,7 @@ def query_entities(sight: CharacterView, *, most: int = 20) -> TextTool:
 
 def _ids_near(seen: VisibleWorld, name: str) -> set[str]:
     """Return the ids of the entities with a name, and of those directly related to them."""
-    ids = {entity.id for entity in seen.entities if entity.name.casefold() == name.casefold()}
+    ids = {entity.id for entity in seen.entities if folded_name(entity.name) == folded_name(name)}
     ends = ({relationship.source_id, relationship.target_id} for relationship in seen.relationships)
     return ids.union(*(ends_of_one for ends_of_one in ends if ends_of_one & ids))
 
