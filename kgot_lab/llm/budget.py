@@ -128,16 +128,11 @@ class Spending:
         self.budget = budget
         self._clock = clock
         self._changed = threading.Condition()
-        self._calls, self._spent, self._busy = 0, Usage(), 0.0
-        self._unanswered = 0.0
+        self.calls, self._spent, self._busy = 0, Usage(), 0.0
+        self.unanswered = 0.0  # dollars spent on requests without an answer, as an upper bound
         self._shortest = 0.0  # seconds of a call
         self._running: list[Usage] = []  # the maximum usage of each running call
         self._since = 0.0  # start of the first running call
-
-    @property
-    def calls(self) -> int:
-        """The number of calls made."""
-        return self._calls
 
     @property
     def spent(self) -> Usage:
@@ -145,16 +140,11 @@ class Spending:
         with self._changed:
             return replace(self._spent, seconds=self._seconds())
 
-    @property
-    def unanswered(self) -> float:
-        """The dollars spent on requests without an answer, as an upper bound."""
-        return self._unanswered
-
     def count_unanswered(self, dollars: float) -> None:
         """Count the maximum cost of a request whose cost is unknown. Only if dollars are limited."""
         if self.budget.dollars is not None:
             with self._changed:
-                self._unanswered += dollars
+                self.unanswered += dollars
                 self._spent += Usage(cost=dollars)
 
     @property
@@ -176,8 +166,8 @@ class Spending:
         with self._changed:
             running = Usage.total(self._running).cost  # includes this call's maximum
             limit = math.inf if self.budget.dollars is None else self.budget.dollars
-            if self._unanswered and self._spent.cost + running > limit:
-                reason = f"requests that were not answered may have cost ${self._unanswered:,.6g}"
+            if self.unanswered and self._spent.cost + running > limit:
+                reason = f"requests that were not answered may have cost ${self.unanswered:,.6g}"
                 consequence = f"asking once more, for up to ${worst.cost:,.6g}, could pass the ${limit:,.6g} of the budget"
                 advice = "Raise the budget, or give the server more time."
                 raise OverBudget(f"{reason}, and {consequence}. {advice}")
@@ -229,7 +219,7 @@ class Spending:
                 self._changed.notify_all()
 
     def _add(self, usage: Usage, calls: int) -> None:
-        self._calls, self._spent = self._calls + calls, self._spent + usage
+        self.calls, self._spent = self.calls + calls, self._spent + usage
 
     def _seconds(self) -> float:
         """Return the seconds in which a call was running, including those that still are."""
@@ -245,7 +235,7 @@ class Spending:
         reserved_tokens = reserved.prompt_tokens + reserved.completion_tokens
         tokens = worst.prompt_tokens + worst.completion_tokens
         for name, amount, next_amount, limit in (
-            ("calls", self._calls + len(running), 1, budget.calls),
+            ("calls", self.calls + len(running), 1, budget.calls),
             ("tokens", used_tokens + reserved_tokens, tokens, budget.tokens),
             ("seconds", self._seconds(), self._shortest or MIN_TIMEOUT, budget.seconds),
             ("dollars", spent.cost + reserved.cost, worst.cost, budget.dollars),
@@ -257,7 +247,7 @@ class Spending:
     def __repr__(self) -> str:
         spent, budget = self.spent, self.budget
         counts = (
-            ("{:,} calls", self._calls, budget.calls),
+            ("{:,} calls", self.calls, budget.calls),
             ("{:,} tokens", spent.prompt_tokens + spent.completion_tokens, budget.tokens),
             ("{:,.0f} s", spent.seconds, budget.seconds),
             ("${:,.2f}", spent.cost, budget.dollars),
@@ -266,8 +256,8 @@ class Spending:
             template.format(used) + (f" of {limit:,g}" if limit is not None else "")
             for template, used, limit in counts
         )
-        dollars = f"${self._unanswered:,.2f} for requests without an answer"
-        unanswered = f", of which {dollars}" if self._unanswered else ""
+        dollars = f"${self.unanswered:,.2f} for requests without an answer"
+        unanswered = f", of which {dollars}" if self.unanswered else ""
         return f"<spent: {', '.join(parts)}{unanswered}>"
 
 

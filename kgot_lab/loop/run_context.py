@@ -205,7 +205,8 @@ def ask_structured(
         reply = yield from _record_call(run, role, llm, prompt)
         calls += 1
         try:
-            return _parse_value(reply.text, shape)
+            value = parse(reply.text, shape).model_dump()
+            return shape.model_validate(replace_surrogates(value))  # JSON escapes may have made lone ones
         except BadReply as error:
             error.calls, error.args = calls, (f"{llm.name}, asked to {options.kind}: {error}",)
             if not reply.cut:
@@ -232,11 +233,6 @@ def _build_prompt(run: RunContext, messages: tuple[Message, ...], options: CallO
     temperature = run.limits.models.temperatures.get(options.kind, options.temperature)
     limit = run.limits.models.tokens_of(options.kind)
     return Prompt(messages, schema, temperature, options.seed, limit, options.likelihood)
-
-
-def _parse_value(text: str, shape: type[_Shape]) -> _Shape:
-    """Parse the value of a reply, and replace lone surrogates that its JSON escapes may have made."""
-    return shape.model_validate(replace_surrogates(parse(text, shape).model_dump()))
 
 
 def _record_call(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:

@@ -20,7 +20,7 @@ from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.sandbox import Calculator, open_sandbox
 from kgot_lab.stores.log import DiffLog, record_elements
 from kgot_lab.stores.lookup import ValueCounts, WordIndex, edges_among, nodes_within, shortest_path
-from kgot_lab.stores.protocol import Dialect, Fact, Scalar, Schema, StatementExecutor, UndoableStore
+from kgot_lab.stores.protocol import Dialect, Scalar, Schema, StatementExecutor, UndoableStore
 from kgot_lab.stores.statements import (
     python_constants,
     python_path_query,
@@ -401,10 +401,6 @@ def _format_labels(node: Node) -> str:
 _ARGUMENTS = ("subject", "relation", "object", "subject_label", "object_label")
 
 
-def _add_facts(facts: Sequence[Fact]) -> str:
-    return "\n".join(_add_fact(*fact) for fact in facts)
-
-
 def _is_keyword_name(name: str) -> bool:
     """Return whether a property can be passed as a keyword argument of add."""
     # Python reads other spellings as that one
@@ -452,7 +448,7 @@ PYTHON = Dialect(
     # in single quotes, because a model puts statements into JSON and forgets to escape double quotes there
     write_example="add('Marie Curie', 'won', 'Nobel Prize in Physics', subject_label='Person', object_label='Prize', year=1903)",
     read_example="result = facts('Marie Curie')",
-    add=_add_facts,
+    add=lambda facts: "\n".join(_add_fact(*fact) for fact in facts),
     about=lambda names, hops: f"result = facts(about={list(names)!r}, hops={hops})",
     paths=python_path_query,
     node=lambda node: f"{node.id}{_format_labels(node)}{format_properties(node)}",

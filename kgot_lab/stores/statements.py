@@ -87,8 +87,9 @@ def python_constants(statement: str) -> StatementConstants:
 
     Only the expressions assigned to `result` are read.
     """
-    tree = _parse_python(statement)
-    if tree is None:
+    try:
+        tree = ast.parse(statement)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return StatementConstants()
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     assignments = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
@@ -96,13 +97,6 @@ def python_constants(statement: str) -> StatementConstants:
     keys = frozenset(key for expression in expressions for key in _constant_keys(expression))
     values = frozenset(value for expression in expressions for value in _constant_items(expression))
     return StatementConstants(bool(names & _GRAPH_NAMES), keys, values)
-
-
-def _parse_python(statement: str) -> ast.Module | None:
-    try:
-        return ast.parse(statement)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _assigns_result(targets: Iterable[ast.expr]) -> bool:

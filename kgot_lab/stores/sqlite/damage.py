@@ -208,7 +208,8 @@ def read_wal_frames(path: Path) -> WalFrames | None:
             while len(header := file.read(_FRAME_HEADER_SIZE)) == _FRAME_HEADER_SIZE:
                 _, size, *frame_salts = _FRAME_HEADER.unpack_from(header)
                 if frame_salts == salts:
-                    ends += [False] * (_frames_before(file.tell(), page_size) - len(ends)) + [size > 0]
+                    offset = file.tell() - _FRAME_HEADER_SIZE - _WAL_HEADER.size
+                    ends += [False] * (offset // (_FRAME_HEADER_SIZE + page_size) - len(ends)) + [size > 0]
                 file.seek(page_size, 1)
     except (OSError, struct.error):
         return None
@@ -302,11 +303,6 @@ def _wal_checksum(data: bytes, order: str, initial: tuple[int, int]) -> tuple[in
         first = (first + odd_word + second) & 0xFFFFFFFF
         second = (second + even_word + first) & 0xFFFFFFFF
     return first, second
-
-
-def _frames_before(after_head: int, page_size: int) -> int:
-    """Return the number of pages before the one whose head ends at `after_head`."""
-    return (after_head - _FRAME_HEADER_SIZE - _WAL_HEADER.size) // (_FRAME_HEADER_SIZE + page_size)
 
 
 def warn_of_lost_changes(before: WalFrames | None, connection: sqlite3.Connection, path: Path) -> None:
