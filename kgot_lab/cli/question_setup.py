@@ -115,12 +115,13 @@ def initial_graph(choice: StoreChoice) -> PropertyGraph | None:
 
     Returns None for a graph that is used in place.
     """
+    from kgot_lab.kgos.query.graph_loading import load_graph
     from kgot_lab.stores.opening import environment_login, open_store
 
     if choice.graph is None:
         return None
     if "://" not in choice.graph:
-        return load_graph_file(choice.graph)
+        return load_graph(choice.graph, say=terminal.say)
     if choice.at or choice.kind:
         raise BadInput("--graph names the address of a graph, and --store or --at another: leave one out")
     if not choice.namespace:
@@ -177,29 +178,6 @@ def _fill_store(graph: PropertyGraph, store: Store) -> Store:
         store.close()
         raise
     return store
-
-
-def load_graph_file(where: str) -> PropertyGraph:
-    """Read the graph in a file without changing the file.
-
-    The file is a snapshot, GraphML, Turtle, a trace, the file of a store, or SQLite. Raises BadInput.
-    """
-    from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
-    from kgot_lab.loop.evidence import add_supports
-    from kgot_lab.loop.trace import graph_after, is_trace, load_run
-    from kgot_lab.stores.files import read_named_graph
-
-    path = Path(where)
-    if not path.is_file():
-        forms = "a snapshot, a GraphML or Turtle file, a trace, a store's file, or an address"
-        raise BadInput(f"there is no graph at {where}: name {forms}")
-    if is_trace(path):
-        events = load_run(path).events
-        return add_supports(graph_after(events), events)
-    read = read_store_file(path) if is_store_file(path) else read_named_graph(path)
-    if read.note:
-        terminal.say(f"note: {where}: {read.note}")
-    return read.graph
 
 
 def check_engine(tool_choice: ToolChoice) -> None:

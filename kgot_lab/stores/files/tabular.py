@@ -1,0 +1,127 @@
+"""Graphs in tables: edges, nodes, or both in one, with or without a header, as text or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from kgot_lab.errors import BadInput, needs_extra, short_repr
+from kgot_lab.graph.exchange import COLUMNS
+from kgot_lab.stores.files.elements import Elements, find_ends, plain_name
+from kgot_lab.types import Json
+
+_DELIMITERS = (",", ";", "\t", "|", " ")
+_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
+_TYPED = re.compile(
+    r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|[a-z]\w*)(\(.*\))?(\[\])?"
+)  # a column of neo4j-admin
+_ROLES = {
+    "ID": "_id",
+    "START_ID": "_start",
+    "END_ID": "_end",
+    "TYPE": "_type",
+    "LABEL": "_labels",
+}  # as in APOC's
+_MAX_NAMED_COLUMNS = 8  # columns in an error
+
+Row = tuple[str, Sequence[Any]]  # where it is, and its cells
+
+
+def read_table(text: str, source: str, *, tabs: bool = False) -> Elements:
+    """Read the elements of a graph in a table of separated values.
+
+    Lines at its beginning that begin with # or % are remarks. An empty table is an empty graph. Raises
+    BadInput, with the line, if it cannot be read.
+    """
+    lines = text.split("\n")
+    named = re.fullmatch(r'"?sep=(.)"?\s*', lines[0], re.I)
+    body = re.match(r"([#%].*\n|\s*\n)*", text[len(lines[0]) + 1 :] if named else text)
+    above = (body[0].count("\n") if body else 0) + bool(named)
+    head = lines[above] if above < len(lines) else ""
+    delimiter = named[1] if named else "\t" if tabs and "\t" in head else max(_DELIMITERS, key=head.count)
+    rows = csv.reader(io.StringIO("\n".join(lines[above:]), newline=""), delimiter=delimiter, strict=True)
+    found = Elements("a table")
+    try:
+        cut = [(f"{source}, line {rows.line_num + above}", [cell.strip() for cell in row]) for row in rows]
+    except csv.Error as error:
+        raise BadInput(f"{source}, line {rows.line_num + above}: not a row of a table: {error}") from None
+    _read_rows(
+        [row for row in cut if any(row[1])], found, has_remarks=bool(body and re.search("[#%]", body[0]))
+    )
+    return found
+
+
+def read_parquet(data: bytes, source: str) -> Elements:
+    """Read the elements of a graph in a Parquet file. Raises NotInstalled without pandas and pyarrow."""
+    with needs_extra("lab", "pandas and pyarrow"):
+        import pandas as pd
+
+        frame = pd.read_parquet(io.BytesIO(data))
+    cells = frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
+    rows = enumerate([list(map(str, frame.columns)), *cells])
+    found = Elements("a Parquet table")
+    _read_rows([(f"{source}, row {number}", row) for number, row in rows], found)
+    return found
+
+
+def _read_rows(rows: Sequence[Row], found: Elements, *, has_remarks: bool = False) -> None:
+    if not rows:
+        return
+    location, head = rows[0]
+    kinds = [_TYPED.fullmatch(name) for name in head]
+    columns = [_ROLES.get(kind[2], kind[1]) if kind else name for name, kind in zip(head, kinds, strict=True)]
+    ends = find_ends(tuple(columns))
+    id = next((name for name in ("_id", "Id", "id") if name in columns), "")
+    is_nodes = bool(id) and any(name in columns for name in ("_labels", "Label", "_id"))
+    if not ends and not is_nodes:
+        if not (columns := _columns_by_content([cells for _, cells in rows], has_remarks=has_remarks)):
+            present = ", ".join(map(short_repr, head[:_MAX_NAMED_COLUMNS]))
+            what = "the first line names the columns, a source, a target and perhaps a type, as in source,type,target"
+            raise BadInput(f"{location}: {what}; this is {present}")
+        found.notes.append(f"it has no header, and its columns are read as {', '.join(columns)}")
+        rows, ends = [("", columns), *rows], ("source", "target")
+    if duplicates := [name for name in columns if name and columns.count(name) > 1]:
+        raise BadInput(f"{location}: two columns are called {short_repr(duplicates[0])}: rename one")
+    lists = {
+        name for name, kind in zip(columns, kinds, strict=False) if kind and (kind[4] or kind[2] == "LABEL")
+    }
+    texts = {name for name in columns if name in (id, *(ends or ())) or plain_name(name) in COLUMNS["type"]}
+    for location, cells in rows[1:]:
+        if any(cell != "" for cell in cells[len(columns) :]):
+            problem = f"{location}: {len(cells)} cells, and the head has {len(columns)}"
+            raise BadInput(f"{problem}: put a cell that holds the delimiter in quotes")
+        row = {
+            name: cell if name in texts else _parse_cell(cell)
+            for name, cell in zip(columns, cells, strict=False)
+        }
+        row.update({name: str(row[name]).split(";") for name in lists & row.keys()})
+        row = {name: value for name, value in row.items() if name and value not in ("", [""])}
+        is_edge = ends and (not is_nodes or not row.keys().isdisjoint(ends))
+        (found.add_edge if is_edge else found.add_node)(row, location)
+
+
+def _columns_by_content(rows: Sequence[Sequence[str]], *, has_remarks: bool) -> list[str]:
+    """Return names for the columns of edges without a header, or none if the first row looks like one.
+
+    It is an edge if it is below remarks, has numbers, or its ends recur.
+    """
+    width = len(rows[0])
+    is_triple = width >= 3 and not all(len(row) > 2 and _NUMBER.fullmatch(row[2]) for row in rows)
+    columns = ["source", "type", "target"] if is_triple else ["source", "target", "weight"][:width]
+    at = (0, 2 if is_triple else 1)
+    if width < 2 or any(len(row) < max(at) + 1 for row in rows):
+        return []
+    ends = [{row[place] for place in at} for row in rows]
+    is_edge = has_remarks or all(map(_NUMBER.fullmatch, ends[0])) or ends[0] & set().union(*ends[1:])
+    return [*columns, *(f"column {n}" for n in range(4, max(map(len, rows)) + 1))] if is_edge else []
+
+
+def _parse_cell(cell: Any) -> Json:
+    if not isinstance(cell, str):
+        return cell.tolist() if hasattr(cell, "tolist") else cell
+    if not _NUMBER.fullmatch(cell):
+        return cell
+    return float(cell) if "." in cell else int(cell)
