@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, count
 from pathlib import Path
 from typing import Literal
@@ -127,17 +128,7 @@ def _format_record(record: Record, separators: tuple[str, str]) -> str:
 
 SOURCE_ID = "source_id"  # the property with a node's old id
 # common properties for names, such as rdfs:label and foaf:name
-NAME_PROPERTIES = (
-    "name",
-    "label",
-    "title",
-    "prefLabel",
-    "shared name",
-    "entity_name",
-    "entity_id",
-    "displayName",
-    "caption",
-)
+NAME_PROPERTIES = "name label title preflabel sharedname entityname entityid displayname caption".split()
 # 17, n17 in GraphML of Neo4j and yEd (n0::n1), 4:5e0c…:17 as Neo4j's element ids, a UUID, a quoted text
 _NUMERIC_ID = re.compile(
     r'n?\d+(::n\d+)*|\d+\.\d+|\d+:[\w-]+:\d+|[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|".*"', re.I | re.S
@@ -151,6 +142,12 @@ class NamedGraph:
 
     graph: PropertyGraph
     note: str = ""
+
+
+@lru_cache(1 << 12)
+def plain_name(name: str) -> str:
+    """Return the name of a field without capitals, spaces and signs."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def is_opaque_id(id: str) -> bool:
@@ -230,7 +227,7 @@ def _new_ids(graph: PropertyGraph, names_from: str) -> dict[str, str]:
 def _find_name(properties: Mapping[str, Json]) -> str:
     """Return the name among properties of any vocabulary, or "" if there is none."""
     pairs = reversed(list(properties.items()))
-    by_local_name = {(_local_name(word) if _is_iri(word) else word): value for word, value in pairs}
+    by_local_name = {plain_name(_local_name(word) or word): value for word, value in pairs}
     for word in NAME_PROPERTIES:
         value = by_local_name.get(word)
         first = value[0] if isinstance(value, list | tuple) and value else value

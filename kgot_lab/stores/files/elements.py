@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 from kgot_lab.errors import BadInput, describe_value, require_known, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import COLUMNS, EDGE_FIELDS, NODE_FIELDS, UNTYPED, id_text, unescape_reserved
-from kgot_lab.graph.snapshots import NAME_PROPERTIES, is_opaque_id, use_names_as_ids
+from kgot_lab.graph.snapshots import NAME_PROPERTIES, is_opaque_id, plain_name, use_names_as_ids
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
 
@@ -189,12 +188,6 @@ def _merged(outer: Fields, nested: Fields) -> Fields:
 
 
 @lru_cache(1 << 12)
-def plain_name(name: str) -> str:
-    """Return the name of a field without capitals, spaces and signs."""
-    return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-@lru_cache(1 << 12)
 def find_ends(names: tuple[str, ...]) -> tuple[str, str] | None:
     """Return which of the names of a record's fields are those of its source and its target, if both are."""
     plain: dict[str, str] = {}
@@ -234,7 +227,7 @@ def build_graph(
     require_known("field of types", {"", *fields}, types)
     require_known("field of relations", {"", *edge_fields}, relation)
     type_fields = (types,) if types else _type_fields(found, nodes, fields, edge_fields)
-    name_field = names or next((n for n in NAME_PROPERTIES if n in fields and n not in type_fields), "")
+    name_field = names or next(iter(_ordered(NAME_PROPERTIES, fields.keys() - {*type_fields})), "")
     ways = {name for name in edge_fields.keys() - {relation} if _is_direction(name, found.edges)}
     order = [relation] if relation else _ordered(_RELATION_FIELDS, edge_fields.keys() - ways)
     used: Counter[str] = Counter()
@@ -318,8 +311,10 @@ def _typed_node(id: str, labels: Labels, fields: Fields, type_fields: tuple[str,
     used = next((name for name in type_fields if fields.get(name)), "")
     dropped = {used, "label"} if used == "labels" and "label" in type_fields else {used} if used else ()
     properties = {name: value for name, value in fields.items() if name not in dropped}
-    if labels is None and "name" not in fields and isinstance(properties.get("label"), str):
-        properties = {"name" if name == "label" else name: value for name, value in properties.items()}
+    if labels is None and "name" not in fields:
+        properties = {
+            "name" if name in ("label", "Label") else name: value for name, value in properties.items()
+        }
     if used:
         value = fields[used]
         parts = value.split(":") if isinstance(value, str) and value.startswith(":") else value  # of Neo4j
@@ -343,9 +338,11 @@ def _typed_edge(edge: RawEdge, order: list[str], ways: set[str], used: Counter[s
 def distinct_edges(edges: Iterable[Edge]) -> Iterator[Edge]:
     """Yield the edges, with a number as or after the key of each that repeats an earlier identity."""
     taken: set[tuple[str, str, str, str]] = set()
+    numbers: dict[tuple[str, str, str, str], Iterator[int]] = {}
     for edge in edges:
-        keys = (f"{edge.key}.{number}" if edge.key else str(number) for number in count(2))
+        first = edge.identity
         while edge.identity in taken:
-            edge = replace(edge, key=next(keys))
+            number = next(numbers.setdefault(first, count(2)))
+            edge = replace(edge, key=f"{first[3]}.{number}" if first[3] else str(number))
         taken.add(edge.identity)
         yield edge

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from kgot_lab.errors import BadInput, short_repr
-from kgot_lab.stores.files.elements import EXAMPLE, Elements, find_ends, is_edge, plain_name
+from kgot_lab.graph.snapshots import plain_name
+from kgot_lab.stores.files.elements import EXAMPLE, Elements, find_ends, is_edge
 
 _NODE_LISTS = ("nodes", "vertices", "entities")
 _EDGE_LISTS = (

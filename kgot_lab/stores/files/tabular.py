@@ -10,7 +10,8 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, needs_extra, short_repr
 from kgot_lab.graph.exchange import COLUMNS
-from kgot_lab.stores.files.elements import Elements, find_ends, plain_name
+from kgot_lab.graph.snapshots import plain_name
+from kgot_lab.stores.files.elements import Elements, find_ends
 from kgot_lab.types import Json
 
 _DELIMITERS = (",", ";", "\t", "|", " ")
