@@ -461,7 +461,7 @@ CASES = [
     Case("show: nothing", lambda: show(None), "not None"),
     Case("show: a text", lambda: show("run.jsonl"), "show() shows a PropertyGraph"),
     Case("show: an empty list", lambda: show([]), "empty list"),
-    Case("show: a graph on file", lambda: show("graph.graphml"), "kgot_lab.stores.files.read_graph"),
+    Case("show: a file that is not there", lambda: show("graph.graphml"), "show() shows a PropertyGraph"),
     Case("show: pairs", lambda: show([("Ada", "Charles")]), "three texts, not ('Ada', 'Charles')"),
     Case("show: triples with numbers", lambda: show([(1, "knows", 2)]), "three texts, not (1, 'knows', 2)"),
     Case("show: a number in a path", lambda: show(NUMBERED, highlight=[0, 1]), "node 0; did you mean '0'"),

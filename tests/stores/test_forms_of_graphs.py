@@ -124,7 +124,7 @@ FORMS = {  # the text of a file from names and edges
 
 
 @pytest.mark.parametrize("name", FORMS)
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(graph=GRAPHS)
 def test_no_edge_of_any_form_is_lost(tmp_path, name, graph):
     names, edges = graph
@@ -160,8 +160,11 @@ GROUPS = [{"id": number, "label": f"N{number}", "group": number % 2} for number 
         ("gephi.gexf", GEPHI, {"Ada": ("person",), "Works": ()}, "types from kind; names from label; relations from label"),
         ("yed.graphml", YED, {"Ada": (), "Works": ()}, "names from label"),
         ("few.json", json.dumps({"nodes": FEW, "links": []}), {"0": ("a",), "1": ("b",), "2": ("a",), "3": ("b",)}, "types from label"),
-        ("vis.json", json.dumps({"nodes": GROUPS, "edges": [{"from": 0, "to": 1}]}), dict.fromkeys(["N0", "N1", "N2", "N3"], ()), "names from label"),
+        ("vis.json", json.dumps({"nodes": GROUPS, "edges": [{"from": 0, "to": 1}]}), dict.fromkeys(["N0", "N1", "N2", "N3"], ()), "from label"),
         ("nodes.csv", "Id,Label,type\n1,Ada,person\n2,Works,firm", {"Ada": ("person",), "Works": ("firm",)}, "types from type; names"),
+        ("konect.txt", "% sym\n1 2 1 1082 \n1  3 1 1083\n", {"1": (), "2": (), "3": ()}, "no header"),
+        ("fb15k.tsv", "Ada\tfounded\tWorks\nLin\tknows\tAda\n", {"Ada": (), "Works": (), "Lin": ()}, "relations from type"),
+        ("spaces.csv", "my source id,source,target here,target\n5,Ada,x y z,Bob\n", {"Ada": (), "Bob": ()}, "a table"),
         ("x.csv", "Source,Target,Type,Weight\n1,2,Undirected,1\n", {"1": (), "2": ()}, "no direction"),
         ("g.ttl", "<x:a> <x:p> <x:b> .", {"x:a": (), "x:b": ()}, ""),
         ("g.rdf", RDF, {"x:a": (), "x:b": ()}, ""),
@@ -230,6 +233,11 @@ def test_a_compressed_file_is_read_and_a_cut_one_refused(tmp_path, pack):
         ("name,age\nAda,36\n", "the first line names the columns"),
         ("@prefix x: <x:> .\nx:a x:b\n", "not RDF"),
         ('{"nodes": [', "not JSON"),
+        (
+            "# On Ada\n\nAda was born in London. She wrote\nof Ada and of engines.",
+            "the first line names the columns",
+        ),
+        ("Dear Ada, hello\nBob, Ada, and others, too\n", "the first line names the columns"),
         ("42", "the first line names the columns"),
     ],
 )

@@ -14,7 +14,7 @@ from kgot_lab.graph.snapshots import plain_name
 from kgot_lab.stores.files.elements import Elements, find_ends
 from kgot_lab.types import Json
 
-_DELIMITERS = (",", ";", "\t", "|", " ")
+_DELIMITERS = (",", ";", "\t", "|")
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
 _TYPED = re.compile(
     r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|[a-z]\w*)(\(.*\))?(\[\])?"
@@ -42,16 +42,17 @@ def read_table(text: str, source: str, *, tabs: bool = False) -> Elements:
     body = re.match(r"([#%].*\n|\s*\n)*", text[len(lines[0]) + 1 :] if named else text)
     above = (body[0].count("\n") if body else 0) + bool(named)
     head = lines[above] if above < len(lines) else ""
-    delimiter = named[1] if named else "\t" if tabs and "\t" in head else max(_DELIMITERS, key=head.count)
+    usual = "\t" if tabs and "\t" in head else max(_DELIMITERS, key=head.count)
+    delimiter = named[1] if named else usual if usual in head else " "
     rows = csv.reader(io.StringIO("\n".join(lines[above:]), newline=""), delimiter=delimiter, strict=True)
     found = Elements("a table")
     try:
-        cut = [(f"{source}, line {rows.line_num + above}", [cell.strip() for cell in row]) for row in rows]
+        cut = [(f"{source}, line {rows.line_num + above}", list(map(str.strip, row))) for row in rows]
     except csv.Error as error:
         raise BadInput(f"{source}, line {rows.line_num + above}: not a row of a table: {error}") from None
-    _read_rows(
-        [row for row in cut if any(row[1])], found, has_remarks=bool(body and re.search("[#%]", body[0]))
-    )
+    is_text = delimiter == " "
+    filled = [(location, list(filter(None, row)) if is_text else row) for location, row in cut if any(row)]
+    _read_rows(filled, found, is_text=is_text)
     return found
 
 
@@ -68,7 +69,7 @@ def read_parquet(data: bytes, source: str) -> Elements:
     return found
 
 
-def _read_rows(rows: Sequence[Row], found: Elements, *, has_remarks: bool = False) -> None:
+def _read_rows(rows: Sequence[Row], found: Elements, *, is_text: bool = False) -> None:
     if not rows:
         return
     location, head = rows[0]
@@ -78,7 +79,7 @@ def _read_rows(rows: Sequence[Row], found: Elements, *, has_remarks: bool = Fals
     id = next((name for name in ("_id", "Id", "id") if name in columns), "")
     is_nodes = bool(id) and any(name in columns for name in ("_labels", "Label", "_id"))
     if not ends and not is_nodes:
-        if not (columns := _columns_by_content([cells for _, cells in rows], has_remarks=has_remarks)):
+        if not (columns := _columns_by_content([cells for _, cells in rows], is_text=is_text)):
             present = ", ".join(map(short_repr, head[:_MAX_NAMED_COLUMNS]))
             what = "the first line names the columns, a source, a target and perhaps a type, as in source,type,target"
             raise BadInput(f"{location}: {what}; this is {present}")
@@ -104,20 +105,21 @@ def _read_rows(rows: Sequence[Row], found: Elements, *, has_remarks: bool = Fals
         (found.add_edge if is_edge else found.add_node)(row, location)
 
 
-def _columns_by_content(rows: Sequence[Sequence[str]], *, has_remarks: bool) -> list[str]:
+def _columns_by_content(rows: Sequence[Sequence[Any]], *, is_text: bool) -> list[str]:
     """Return names for the columns of edges without a header, or none if the first row looks like one.
 
-    It is an edge if it is below remarks, has numbers, or its ends recur.
+    The ends of edges are whole numbers in each row, or rows of one length have ends of the first row again. A
+    text, whose words have spaces between them, is no table unless it has numbers.
     """
-    width = len(rows[0])
-    is_triple = width >= 3 and not all(len(row) > 2 and _NUMBER.fullmatch(row[2]) for row in rows)
-    columns = ["source", "type", "target"] if is_triple else ["source", "target", "weight"][:width]
-    at = (0, 2 if is_triple else 1)
-    if width < 2 or any(len(row) < max(at) + 1 for row in rows):
+    widths = set(map(len, rows))
+    is_triple = min(widths) > 2 and not all(_NUMBER.fullmatch(str(row[2])) for row in rows)
+    if min(widths) < 2:
         return []
-    ends = [{row[place] for place in at} for row in rows]
-    is_edge = has_remarks or all(map(_NUMBER.fullmatch, ends[0])) or ends[0] & set().union(*ends[1:])
-    return [*columns, *(f"column {n}" for n in range(4, max(map(len, rows)) + 1))] if is_edge else []
+    ends = [{str(row[0]), str(row[2 if is_triple else 1])} for row in rows]
+    is_edge = all(end.isdecimal() for pair in ends for end in pair)
+    is_edge |= not is_text and len(widths) == 1 and not ends[0].isdisjoint(set().union(*ends[1:]))
+    columns = ["source", "type", "target"] if is_triple else ["source", "target", "weight"][: max(widths)]
+    return [*columns, *(f"column {n}" for n in range(4, max(widths) + 1))] if is_edge else []
 
 
 def _parse_cell(cell: Any) -> Json:
