@@ -52,7 +52,7 @@ def test_a_trace_that_an_editor_saved_with_a_mark_is_exported_begun_with_and_exa
 def test_what_is_no_graph_is_refused_and_nothing_is_written(kgot_lab, tmp_path):
     (tmp_path / "notes.md").write_text("# notes")
     assert "there is no file nothing.json" in kgot_lab("export", "nothing.json")[2]
-    assert "notes.md, line 1: not JSON" in kgot_lab("export", "notes.md")[2]
+    assert "notes.md, line 1: the first line names the columns" in kgot_lab("export", "notes.md")[2]
     assert (
         "ends in .html"
         in kgot_lab("export", bundled_path("kgot-snapshots/data_1.json"), "--out", "graph.txt")[2]
