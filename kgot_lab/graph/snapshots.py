@@ -138,10 +138,14 @@ _IRI = re.compile(r"((https?|file|ftp)://|urn:)\S+", re.I)
 
 @dataclass(frozen=True)
 class NamedGraph:
-    """A graph with names as node ids, and a sentence on what was renamed, or ""."""
+    """A graph from a file, a note on what differs from the file, and a summary of how it was read.
+
+    Either is "" if there is nothing to report. The summary includes the note.
+    """
 
     graph: PropertyGraph
     note: str = ""
+    summary: str = ""
 
 
 @lru_cache(1 << 12)

@@ -157,6 +157,8 @@ GROUPS = [{"id": number, "label": f"N{number}", "group": number % 2} for number 
 @pytest.mark.parametrize(
     ("name", "text", "nodes", "summary"),
     [
+        ("two.json", json.dumps([{"nodes": ["a"], "edges": []}, {"nodes": ["b"]}]), {"a": (), "b": ()}, "its 2 graphs are read as one"),
+        ("sigma.json", '{"edges": [{"key": "0", "source": "a", "target": "a", "attributes": {}}]}', {"a": ()}, "no field"),
         ("gephi.gexf", GEPHI, {"Ada": ("person",), "Works": ()}, "types from kind; names from label; relations from label"),
         ("yed.graphml", YED, {"Ada": (), "Works": ()}, "names from label"),
         ("few.json", json.dumps({"nodes": FEW, "links": []}), {"0": ("a",), "1": ("b",), "2": ("a",), "3": ("b",)}, "types from label"),
@@ -233,6 +235,7 @@ def test_a_compressed_file_is_read_and_a_cut_one_refused(tmp_path, pack):
         ("name,age\nAda,36\n", "the first line names the columns"),
         ("@prefix x: <x:> .\nx:a x:b\n", "not RDF"),
         ('{"nodes": [', "not JSON"),
+        ('{"type": {"a": 1}, "definitions": {"nodes": {"type": {}}, "edges": {"source": 1}}}', "."),
         (
             "# On Ada\n\nAda was born in London. She wrote\nof Ada and of engines.",
             "the first line names the columns",

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from kgot_lab.documents.encodings import guess_encoding
 from kgot_lab.errors import BadInput, UnknownName, require, require_known
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import write_snapshot
+from kgot_lab.graph.snapshots import NamedGraph, write_snapshot
 from kgot_lab.io.files import (
     detect_wide_encoding,
     read_file_as,
@@ -26,7 +26,7 @@ from kgot_lab.io.files import (
     write_atomically,
 )
 from kgot_lab.sandbox.sparql.rdf import PREFIXES
-from kgot_lab.stores.files.elements import Elements, ReadGraph, build_graph
+from kgot_lab.stores.files.elements import Elements, build_graph
 from kgot_lab.stores.files.graphml import write_graphml
 from kgot_lab.stores.files.json_forms import read_json
 from kgot_lab.stores.files.markup import read_gml, read_pajek, read_xml
@@ -53,7 +53,7 @@ _HEAD = 4000  # characters that show the form of a file
 
 def read_named_graph(
     path: Path | str, *, names: str = "", types: str = "", relation: str = "", rename: bool = True
-) -> ReadGraph:
+) -> NamedGraph:
     """Read a graph from a file of any program, with names as ids where its ids are numbers or IRIs.
 
     The form is found in the content: JSON and JSON lines, GraphML, GEXF, XGMML, GML, Pajek, tables, Parquet and

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kgot_lab.errors import BadInput, describe_value, require_known, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import COLUMNS, EDGE_FIELDS, NODE_FIELDS, UNTYPED, id_text, unescape_reserved
-from kgot_lab.graph.snapshots import NAME_PROPERTIES, is_opaque_id, plain_name, use_names_as_ids
+from kgot_lab.graph.snapshots import NAME_PROPERTIES, NamedGraph, is_opaque_id, plain_name, use_names_as_ids
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
 
@@ -45,18 +45,6 @@ class RawEdge(NamedTuple):
     type: str | None
     fields: Fields
     key: str = ""
-
-
-@dataclass(frozen=True)
-class ReadGraph:
-    """A graph from a file, a note on what differs from the file, and a summary of how it was read.
-
-    Either is "" if there is nothing to report. The summary includes the note.
-    """
-
-    graph: PropertyGraph
-    note: str = ""
-    summary: str = ""
 
 
 @dataclass
@@ -119,7 +107,9 @@ class Elements:
             key = id if key is None else key
         elif not isinstance(key, str):  # NetworkX numbers parallel edges
             key = None
-        elif not any(plain_name(name) in _RELATION_FIELDS for name in (*outer, *nested)):
+        elif "attributes" not in record and not any(
+            plain_name(name) in _RELATION_FIELDS for name in (*outer, *nested)
+        ):
             kind, key = key, None
         self.edges.append(
             RawEdge(ends[0], ends[1], kind, _merged(outer, nested), "" if key is None else str(key))
@@ -205,7 +195,7 @@ def scalar_id(value: object) -> str | None:
 
 def build_graph(
     found: Elements, *, names: str = "", types: str = "", relation: str = "", rename: bool = False
-) -> ReadGraph:
+) -> NamedGraph:
     """Build the graph of the elements of a file.
 
     `names`, `types` and `relation` are the fields of names, types and relations, where the evidence misleads;
@@ -256,7 +246,7 @@ def build_graph(
     parts += [f"names from {name_field}"] if name_field else []
     parts += [f"relations from {', '.join(used) or 'no field'}"] if edges else []
     note = "; ".join(notes)
-    return ReadGraph(graph, note, "" if found.is_ours and not note else "; ".join(parts + notes))
+    return NamedGraph(graph, note, "" if found.is_ours and not note else "; ".join(parts + notes))
 
 
 def _text_fields(rows: Iterable[Fields]) -> Counter[str]:

@@ -51,6 +51,7 @@ def read_json(text: str, source: str) -> Elements:
             raise BadInput(f"{source}: not JSON: {error}") from None
         value = [_parse_line(line, f"{source}, line {n}") for n, line in enumerate(text.split("\n"), start=1)]
     if objects := list(_graph_objects(value)):
+        found.notes += [f"its {len(objects)} graphs are read as one"] if len(objects) > 1 else []
         for part in objects:
             _read_object({**value, **part} if isinstance(value, dict) else part, part, found, source)
     else:
@@ -97,7 +98,7 @@ def _graph_objects(value: Any) -> Iterator[Mapping[str, Any]]:
                 "nodes": [item for item in flat if not is_edge(item)],
                 "edges": list(filter(is_edge, flat)),
             }
-        elif _keys(value, *_NODE_LISTS, *_EDGE_LISTS, *_ADJACENCY) and value.get("type") not in _ROLES:
+        elif _keys(value, *_NODE_LISTS, *_EDGE_LISTS, *_ADJACENCY) and str(value.get("type")) not in _ROLES:
             yield value
         else:
             for each in value.values():

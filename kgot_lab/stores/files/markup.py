@@ -100,7 +100,7 @@ class _XmlReader:
                 case "attributes" | "key":
                     pass
                 case tag:
-                    self.found.left_out["value of the graph itself" if tag == "data" else tag] += 1
+                    self.found.left_out["graph value" if tag == "data" else tag] += 1
 
     def _read_edge(self, element: ElementTree.Element) -> None:
         source, target = element.get("source"), element.get("target")
@@ -108,7 +108,7 @@ class _XmlReader:
             number = len(self.found.edges) + 1
             raise BadInput(f"{self._source}: edge {number}: an edge without source or target")
         if ports := len(_PORTS & set(element.keys())):
-            self.found.left_out["port of an edge"] += ports
+            self.found.left_out["edge port"] += ports
         fields = self._fields(element, "edge")
         self.found.is_ours &= "relation" in fields
         self.found.directed &= element.get("directed") != "false"

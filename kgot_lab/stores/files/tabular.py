@@ -78,6 +78,7 @@ def _read_rows(rows: Sequence[Row], found: Elements, *, is_text: bool = False) -
     ends = find_ends(tuple(columns))
     id = next((name for name in ("_id", "Id", "id") if name in columns), "")
     is_nodes = bool(id) and any(name in columns for name in ("_labels", "Label", "_id"))
+    found.label_names = "Label" in columns  # of Gephi
     if not ends and not is_nodes:
         if not (columns := _columns_by_content([cells for _, cells in rows], is_text=is_text)):
             present = ", ".join(map(short_repr, head[:_MAX_NAMED_COLUMNS]))
