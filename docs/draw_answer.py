@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.changes import supports_of
 from kgot_lab.io.files import bundled_path
-from kgot_lab.loop.events import Event
+from kgot_lab.loop.events import Answered, Event, Started, ToolReturned
 from kgot_lab.loop.trace import Trace, load_run
-from kgot_lab.types import Edge
-from kgot_lab.viz.graph.marks import AnswerSupport, Quotation, find_support
+from kgot_lab.text.words import content_words, sentences
+from kgot_lab.types import Document, Edge
+from kgot_lab.viz.graph.marks import AnswerSupport, find_support
 from kgot_lab.viz.static.drawing import Drawing, drawing, fit_lines, line_width
 from kgot_lab.viz.static.fact_pictures import (
     FAINT_INK,
@@ -37,6 +41,91 @@ class _Part:
     height: float
 
 
+@dataclass(frozen=True)
+class Quotation:
+    """A sentence that is the source of facts, and the title of its document."""
+
+    sentence: str
+    title: str
+
+
+@dataclass(frozen=True)
+class ToldAnswer:
+    """An answer and what it rests on.
+
+    `beside` are other facts about the ends of the marked ones, `quoted` the sentences of the marked ones.
+    """
+
+    support: AnswerSupport
+    question: str
+    guess: bool
+    model: str
+    beside: tuple[Edge, ...]
+    quoted: tuple[Quotation, ...]
+
+    @property
+    def answer(self) -> str:
+        return self.support.answer
+
+    @property
+    def telling(self) -> tuple[Edge, ...]:
+        return self.support.telling
+
+    def name(self, node: str) -> str:
+        """The display name of a node."""
+        return self.support.graph.node(node).text
+
+    def question_pieces(self) -> Iterator[tuple[str, bool]]:
+        """The question in pieces, each with whether a marked fact mentions it."""
+        facts = (f"{self.name(edge.source)} {edge.type} {self.name(edge.target)}" for edge in self.telling)
+        fact_words, start = {word for fact in facts for word in content_words(fact)}, 0
+        for match in re.finditer(r"\w+", self.question):
+            yield self.question[start : match.start()], False
+            yield match[0], bool(fact_words & set(content_words(match[0])))
+            start = match.end()
+        yield self.question[start:], False
+
+
+def told_answer(run: Trace | Iterable[Event]) -> ToldAnswer:
+    """What the answer of a run rests on. Raises BadInput for a run without an answer."""
+    events = run.events if isinstance(run, Trace) else tuple(run)
+    support = find_support(events)
+    started = next(event for event in events if isinstance(event, Started))
+    answered = next(event for event in reversed(events) if isinstance(event, Answered))
+    returned = (document for event in events if isinstance(event, ToolReturned) for document in event.sources)
+    passages = [document for document in returned if document.id in answered.passages]
+    others = (edge for edge in support.read if edge not in support.telling)
+    ends = _ends(support.telling)
+    beside = tuple(edge for edge in others if not {edge.source, edge.target}.isdisjoint(ends))
+    quoted = tuple(_quotations(support.telling, passages, support.graph))
+    return ToldAnswer(support, started.question, answered.forced, started.planning, beside, quoted)
+
+
+def _quotations(facts: Iterable[Edge], passages: list[Document], graph: PropertyGraph) -> Iterator[Quotation]:
+    """The sentences from which facts were taken, once each.
+
+    If a fact has no sentence of its own, the first sentence that names both its ends is used.
+    """
+    titles: Mapping[str, str] = {document.id: document.title for document in passages}
+    seen: set[str] = set()
+    for edge in facts:
+        supports = [support for support in supports_of(edge.properties) if support.sentence]
+        sentence, title = (
+            (supports[-1].sentence, titles.get(supports[-1].source, "")) if supports else ("", "")
+        )
+        ends = [graph.node(end).text.lower() for end in (edge.source, edge.target)]
+        candidates = (
+            (part, passage.title)
+            for passage in passages
+            for part in sentences(passage.text)
+            if all(end in part.lower() for end in ends)
+        )
+        sentence, title = (sentence, title) if sentence else next(candidates, ("", ""))
+        if sentence and sentence not in seen:
+            seen.add(sentence)
+            yield Quotation(sentence, title)
+
+
 def answer_picture(run: Trace | Iterable[Event]) -> Drawing:
     """Draw what the answer of a run rests on, from its question to its sentences; `table` lists the facts.
 
@@ -44,7 +133,7 @@ def answer_picture(run: Trace | Iterable[Event]) -> Drawing:
     others stand faint beside them, and the picture says how many are left out. Raises BadInput for a run
     without an answer.
     """
-    told = find_support(run)
+    told = told_answer(run)
     graph = _graph(told)
     width = max(_NARROWEST, graph.width + 2 * _EDGE)
     y, placed = 20.0, []
@@ -59,18 +148,20 @@ def answer_picture(run: Trace | Iterable[Event]) -> Drawing:
     return drawing(_alt(told), width, y, *placed, sheets=[_sheet(told)])
 
 
-def _graph(told: AnswerSupport) -> FactGraph:
+def _graph(told: ToldAnswer) -> FactGraph:
     """The marked facts, and a few of the others that touch them."""
     beside = [edge for edge in told.beside if {edge.source, edge.target} & _ends(told.telling)][:_BESIDE]
     facts = [*told.telling, *beside]
     names = {end: told.name(end) for end in _ends(facts)}
-    return fact_graph(FactSelection(facts, names, told.hub, told.telling, is_answer=told.hub_is_answer))
+    return fact_graph(
+        FactSelection(facts, names, told.support.hub, told.telling, is_answer=told.support.hub_is_answer)
+    )
 
 
 # --- parts ---
 
 
-def _question(told: AnswerSupport, width: float) -> _Part:
+def _question(told: ToldAnswer, width: float) -> _Part:
     """The question, with the words that a marked fact speaks of in its colour."""
     lines = _coloured(told.question_pieces(), width - 2 * _EDGE)
     texts = [
@@ -106,7 +197,7 @@ def _words(pieces: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
                 yield (f" {word}" if number else word), strong
 
 
-def _facts(told: AnswerSupport, graph: FactGraph, width: float) -> _Part:
+def _facts(told: ToldAnswer, graph: FactGraph, width: float) -> _Part:
     """The facts in the middle of the picture, or a word where there are none."""
     label = _label("The facts it rests on", 12)
     if not told.telling:
@@ -116,7 +207,7 @@ def _facts(told: AnswerSupport, graph: FactGraph, width: float) -> _Part:
     return _Part([label, placed], graph.height + 62)
 
 
-def _answer(told: AnswerSupport, width: float) -> _Part:
+def _answer(told: ToldAnswer, width: float) -> _Part:
     """The answer, large, and the sentences that the marked facts were taken from."""
     room = width - 2 * _EDGE - 32
     lines = (
@@ -133,9 +224,9 @@ def _answer(told: AnswerSupport, width: float) -> _Part:
     return _Part([panel, *parts], y + 22)
 
 
-def _note(told: AnswerSupport, graph: FactGraph, width: float) -> _Part:
+def _note(told: ToldAnswer, graph: FactGraph, width: float) -> _Part:
     """How much of the graph is shown, and who answered."""
-    facts, blue = len(told.graph.edges), sum(edge in told.telling for edge in graph.drawn)
+    facts, blue = len(told.support.graph.edges), sum(edge in told.telling for edge in graph.drawn)
     said = [f"The graph has {_counted(facts, 'fact')}."]
     said += [f"Blue: {blue} that speak of the question."] if blue else []
     said += [f"Grey: {len(graph.drawn) - blue} more that it read."] if len(graph.drawn) > blue else []
@@ -173,7 +264,7 @@ def _ends(facts: Iterable[Edge]) -> set[str]:
     return {end for edge in facts for end in (edge.source, edge.target)}
 
 
-def _alt(told: AnswerSupport) -> str:
+def _alt(told: ToldAnswer) -> str:
     """The picture in words."""
     facts = "; ".join(
         f"{shorten(told.name(e.source), 60)} {shorten(e.type, 60)} {shorten(told.name(e.target), 60)}"
@@ -183,7 +274,7 @@ def _alt(told: AnswerSupport) -> str:
     return f"Question: {shorten(told.question, 300)} Answer{' (a guess)' if told.guess else ''}: {shorten(told.answer, 300)}. {rests}"
 
 
-def _sheet(told: AnswerSupport) -> Sheet:
+def _sheet(told: ToldAnswer) -> Sheet:
     """All facts that hang together with the answer, the marked ones first."""
     rows = [
         (told.name(e.source), e.type, told.name(e.target), mark)

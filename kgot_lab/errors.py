@@ -110,7 +110,9 @@ class LLMError(LabError):
 
 
 class BadReply(LLMError):
-    """A reply of a model that does not have the requested form."""
+    """A reply of a model that does not have the requested form, the last of `calls` to one request."""
+
+    calls = 1
 
     def __init__(self, reason: str, text: str):
         self.reason, self.text = reason, text

@@ -220,6 +220,12 @@ CASES = [
         lambda: replace(preset("paths"), options=preset("local").options),
         "VotingOptions",
     ),
+    Case(
+        "limits: another preset",
+        lambda: FEW.but(preset="paths", votes=1),
+        "preset(name).but(…) begins with another (reference, local, paths)",
+    ),
+    Case("limits: a name for them", lambda: preset("local").but(preset="mine"), "those of the preset local"),
     Case("limits: an unknown one", lambda: FEW.but(setps=3), "did you mean 'steps'"),
     # runs
     Case("load_run: nothing", lambda: lab.load_run(None), "path of its trace"),

@@ -14,17 +14,17 @@ def approve(proposal: Proposal) -> bool | str | Deny:
     """Ask whether a step of a run is approved, changed, or denied for a reason.
 
     Pass it to a run, `lab.ask(…, approve=lab.approve)`. A notebook asks below the cell, by a line of input,
-    since its buttons answer only once the cell has ended.
+    since ipykernel routes a click to the shell that made the button, which the cell holds until it ends.
     """
     shown = mask_known_keys(f"{proposal.what}: {proposal.about}\n{proposal.text}").split("\n")
     typer.echo("\n".join(["", *map(printable_line, shown)]), err=True)
     while True:
         answer = _ask_line("approve [a], change [c] or deny [d]?", "a").strip().lower()
-        if answer in ("a", "approve"):
+        if answer in ("a", "approve", "y", "yes"):
             return True
         if answer in ("c", "change"):
             return _ask_line("in its place, on one line", proposal.text)
-        if answer in ("d", "deny"):
+        if answer in ("d", "deny", "n", "no"):
             return Deny(_ask_line("why", Deny().reason))
 
 

@@ -16,7 +16,7 @@ from typing import Any, Unpack
 from uuid import uuid4
 
 from kgot_lab.documents.folder import group_remarks, read_documents
-from kgot_lab.errors import BadInput, LabError, ReplayMiss, TraceError, UnknownName, require, require_parts
+from kgot_lab.errors import BadInput, ReplayMiss, TraceError, UnknownName, require, require_parts
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, recorded_prompts
 from kgot_lab.loop.controller import RunOptions, think
@@ -248,7 +248,7 @@ def ask(
                 live: Any = {
                     name: value for name, value in given.items() if name in ("approve", "compute", "mode")
                 }
-                _warn_of_changes(before, llm.name, execution.name if execution else llm.name, given)
+                _warn_of_other_prompts(before, given)
                 events = resume(trace, opened, Resources(tools, llm, execution, **live))
             else:
                 events = think(question, llm, opened, tools, limits, **given)
@@ -256,13 +256,9 @@ def ask(
         return replace(run, about={**run.about, "memory": session.learn(run).as_json()}) if session else run
 
 
-def _warn_of_changes(before: Trace | None, planning: str, execution: str, given: Mapping[str, Any]) -> None:
-    """Warn where an interrupted run goes on with other models or with its own prompts in place of new ones."""
+def _warn_of_other_prompts(before: Trace | None, given: Mapping[str, Any]) -> None:
+    """Warn where an interrupted run goes on with its own prompts in place of new ones."""
     start = start_event(before.events if before else ())
-    recorded, now = (start.planning, start.execution), (planning, execution)
-    if recorded != now:
-        kept = f"it was begun with {' and '.join(dict.fromkeys(recorded))}"
-        warnings.warn(f"the run goes on with {' and '.join(dict.fromkeys(now))}; {kept}", stacklevel=3)
     if "prompts" in given and dict(given["prompts"]) != start.custom.get("prompts", {}):
         warnings.warn(
             "the run goes on with the prompts that it was begun with, not those given", stacklevel=3
@@ -360,7 +356,7 @@ def _run_on_file(events: Iterator[Event], trace: str | Path, head: str) -> Trace
             pass
     except TraceError:
         raise  # of the file itself
-    except (LabError, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:  # a mode of one's own may have any defect
         model = " with a model that can answer" if isinstance(error, ReplayMiss) else ""
         error.add_note(f"Everything so far is in {trace}; the same call{model} goes on with it.")
         raise

@@ -147,29 +147,26 @@ def run_task(
     store: Store,
     resume_command: ResumeCommand,
     outputs: Outputs,
-    configuration: Configuration | None = None,
+    configuration: Configuration,
     memory: MemorySession | None = None,
 ) -> None:
     """Run the loop with its events on file and on screen, and close the store at the end."""
-    from kgot_lab.cli.configuration import RunChoice
     from kgot_lab.loop.controller import think
     from kgot_lab.loop.trace import model_metadata, record
 
     assert task.live.planning is not None and outputs.trace is not None
-    chosen = configuration.run if configuration is not None else RunChoice()
+    chosen = configuration.run
     with closing(store) as opened:
         events = think(
             task.question, task.live.planning, opened, task.live.tools, task.limits, execution=task.live.execution,
             attachments=[file.name for file in task.attached], approve=task.live.approve, prompts=chosen.prompts, parallel=chosen.parallel,
+            mode=chosen.mode,
         )  # fmt: skip
         metadata = {**model_metadata(task.live.planning), **task.about}
         recorded = record(events, outputs.trace, metadata=metadata)
-        if configuration is not None:
-            recorded = output_files.with_snapshots(recorded, configuration.snapshots, outputs.trace)
-        certify = configuration is not None and configuration.certify
-        shown = show_run(recorded, outputs, resume_command, memory=memory, certify=certify)
-        if configuration is not None:
-            _save_final_graph(opened, configuration.store, outputs, shown)
+        recorded = output_files.with_snapshots(recorded, configuration.snapshots, outputs.trace)
+        shown = show_run(recorded, outputs, resume_command, memory=memory, certify=configuration.certify)
+        _save_final_graph(opened, configuration.store, outputs, shown)
 
 
 def _save_final_graph(store: Store, choice: StoreChoice, outputs: Outputs, events: Sequence[Event]) -> None:
@@ -240,7 +237,8 @@ def resume_run(
     connect = terminal.connect_model if model or has_configuration else terminal.reconnect_model
     name = model or (configuration.model if has_configuration else begun.planning)
     planning = connect(name, spending, outputs.tape, trace=trace, models=configuration.models)
-    connect = terminal.connect_model if execution or has_configuration else terminal.reconnect_model
+    reconnect = partial(terminal.reconnect_model, option="--execution-model")
+    connect = terminal.connect_model if execution or has_configuration else reconnect
     registry = configuration.models
     execution_llm = connect(executor, spending, trace=trace, models=registry) if executor else None
     resume_command = ResumeCommand(
@@ -269,7 +267,8 @@ def resume_run(
         question_setup.print_namespace(store)
         try:
             approve = _approval(bool(begun.custom.get("approves")))
-            events = resume(trace, store, Resources(tools, planning, execution_llm, approve=approve))
+            live = Resources(tools, planning, execution_llm, approve=approve)
+            events = terminal.call_with_notes(lambda: resume(trace, store, live))
         except BadInput as error:
             if location is None or not store.schema().nodes:
                 raise
@@ -278,8 +277,7 @@ def resume_run(
             raise BadInput(f"{error}. {advice}") from error
         recorded = output_files.with_snapshots(events, configuration.snapshots, trace)
         outputs = replace(outputs, trace=trace, saved=saved)
-        certify = configuration.certify
-        shown = show_run(recorded, outputs, resume_command, memory=memory, certify=certify)
+        shown = show_run(recorded, outputs, resume_command, memory=memory, certify=configuration.certify)
         _save_final_graph(store, choice, outputs, shown)
 
 

@@ -216,6 +216,7 @@ def demo(
     Without a model, a recorded run is replayed.
     """
     from kgot_lab.benchmark.questions.sets import demo_questions, hotpotqa
+    from kgot_lab.cli.configuration import Configuration
     from kgot_lab.loop.limits import LOCAL
     from kgot_lab.loop.replay.replay import Resources
     from kgot_lab.stores import InMemory
@@ -242,7 +243,8 @@ def demo(
         path = first if first and number == 1 else later
         task = QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO_DOCUMENTS})
         html = path.with_suffix(".html")
-        run_task(task, InMemory(), ResumeCommand("resume", path, {"html": html}), Outputs(path, html=html))
+        going_on, outputs = ResumeCommand("resume", path, {"html": html}), Outputs(path, html=html)
+        run_task(task, InMemory(), going_on, outputs, Configuration())
         typer.echo(f"gold answer: {question.answer}\n")
     if not more:
         typer.echo("Two more: kgot-lab demo --more 2. Your own: kgot-lab ask QUESTION --documents DIR")

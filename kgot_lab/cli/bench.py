@@ -329,7 +329,7 @@ def run_reports(
 def write_reports(reports: Sequence[Report], folder: Path) -> None:
     """Write the reports in every format, with the verdicts on claims if all systems were run."""
     from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS, judge_claims
-    from kgot_lab.viz.html import write_recall_page
+    from kgot_lab.viz.html import html
 
     full_sets = [report for report in reports if report.dataset.name != _STEP_QUESTIONS]
     claimed = {system for claim in PUBLISHED_CLAIMS for system in (claim.better, claim.worse)}
@@ -343,7 +343,7 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
         "json": "[\n" + ",\n".join(report.json() for report in reports) + "]\n",
     }.items():
         write_atomically(folder / f"report.{ending}", text, "the report")
-    write_recall_page(reports, folder / "report.html")
+    html(reports).save(folder / "report.html")
 
 
 def _report_stop(folder: Path, work: Callable[[], _T]) -> _T:

@@ -51,11 +51,12 @@ class ToolChoice(_StrictModel):
 
 
 class RunChoice(_StrictModel):
-    """How a run goes: prompts of one's own by name, calls at once, and whether its steps are approved."""
+    """How a run goes: prompts of one's own by name, calls at once, approval of its steps, and a package's mode."""
 
     prompts: dict[str, str] = {}
     parallel: int = Field(default=PARALLEL, ge=1)
     approve: bool = False
+    mode: str | None = None
 
 
 class BudgetChoice(_StrictModel):
@@ -137,7 +138,8 @@ class Configuration(_StrictModel):
         preset = self.preset
         if preset == "auto" and self.model.startswith("recorded:"):
             preset = getattr(connect(self.model), "preset", "") or "auto"
-        limits = limits_for(name, preset, self.format, with_tools=with_tools or self.tools.adds_tools)
+        with_tools = bool(with_tools or self.tools.adds_tools or self.run.mode)
+        limits = limits_for(name, preset, self.format, with_tools=with_tools)
         return limits.but(**self.limits) if self.limits else limits
 
     def to_yaml(self, limits: Limits) -> str:

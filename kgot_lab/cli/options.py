@@ -219,6 +219,7 @@ class RunOptions(ResultOptions):
     trace: Path | None = TRACE_FILE
     parallel: int | None = option("tool calls, and calls of a model on a server, that run at once (4)", min=1)
     approve: bool = option("ask before every tool call, write and paid call", "--approve", default=False)
+    mode: str | None = option("a mode that an installed package offers in place of that of the limits")
 
 
 _CONFIGURATION_FIELDS = {  # the field of a configuration that an option overrides
@@ -226,7 +227,8 @@ _CONFIGURATION_FIELDS = {  # the field of a configuration that an option overrid
     **{name: f"store.{name}" for name in ("keep", "wipe", "graph", "at", "namespace", "unsafe")},
     **{name: f"tools.{name}" for name in ("web", "mirror", "engine")},
     **{f"max_{name}": f"budget.{name}" for name in ("calls", "seconds", "dollars")},
-    "approve": "run.approve", "parallel": "run.parallel", "execution": "execution_model", "tools": "tools.names", "vision": "tools.vision_model",
+    **{name: f"run.{name}" for name in ("approve", "parallel", "mode")},
+    "execution": "execution_model", "tools": "tools.names", "vision": "tools.vision_model",
     "store": "store.kind", "save_graph": "store.save",
 }  # fmt: skip
 

@@ -149,9 +149,15 @@ def connect_model(
 
 
 def reconnect_model(
-    name: str, budget: Budget | Spending, tape: Path | None = None, *, trace: Path, models: str | None = None
+    name: str,
+    budget: Budget | Spending,
+    tape: Path | None = None,
+    *,
+    trace: Path,
+    models: str | None = None,
+    option: str = "--model",
 ) -> LLM:
-    """Connect to the model that a trace names.
+    """Connect to the model that a trace names, which `option` of the command names in its place.
 
     Raises BadInput for a server, since a trace does not store its full address.
     """
@@ -164,7 +170,7 @@ def reconnect_model(
                 return connect_model(entry, budget, tape, trace=trace, models=models)
         return connect_model("local" if name.startswith("local:") else name, budget, tape, trace=trace)
     except UnknownName:
-        advice = "name that model with --model, a server as http://HOST:PORT/v1#MODEL"
+        advice = f"name that model with {option}, a server as http://HOST:PORT/v1#MODEL"
         raise BadInput(f"the run was made with {name!r}: {advice}") from None
 
 

@@ -11,13 +11,13 @@ import re
 import sqlite3
 import stat
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.io.files import SPECIAL_FILES, refuse_wide_encoding
+from kgot_lab.io.sqlite_files import open_copy, query_number
 from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
@@ -179,18 +179,16 @@ def _sqlite_kind(path: Path) -> str:
 
     Raises BadInput for a file of another program or of a newer version of this package.
     """
-    from kgot_lab.io.sqlite_snapshot import private_copy
-    from kgot_lab.stores.sqlite.file import APPLICATION, refuse_foreign_head
+    from kgot_lab.stores.sqlite.file import APPLICATION, require_own_format
 
-    with private_copy(path) as copied:
+    with open_copy(path) as connection:
         try:
-            with closing(sqlite3.connect(copied.path)) as connection:
-                if "vectors" in {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}:
-                    return _VECTORS
-                if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-                    message = f"{path} is an SQLite file of another program, not a graph, memory or cache of this package"
-                    raise BadInput(f"{message}: nothing here can check it")
-                refuse_foreign_head(connection, path)
+            if "vectors" in {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}:
+                return _VECTORS
+            if query_number(connection, "PRAGMA application_id") != APPLICATION:
+                message = f"{path} is an SQLite file of another program, not a graph, memory or cache of this package"
+                raise BadInput(f"{message}: nothing here can check it")
+            require_own_format(connection, path)
         except (sqlite3.Error, UnicodeDecodeError):  # too damaged to identify
             pass
     return _GRAPH
@@ -226,30 +224,27 @@ def _graph(path: Path) -> str:
 
 
 def _memory(path: Path) -> str:
-    from kgot_lab.io.sqlite_snapshot import private_copy
-
-    with private_copy(path) as copied, closing(sqlite3.connect(copied.path)) as connection:
-        try:
-            (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-        except sqlite3.DatabaseError as error:
-            result = str(error)
-        if result != "ok":
-            raise StoreDamaged(f"{result}: restore a copy")
-        facts, changes = (
-            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-            for table in ("facts", "changes")
-        )
+    with open_copy(path) as connection:
+        _require_integrity(connection, "restore a copy")
+        facts, changes = (query_number(connection, f"SELECT count(*) FROM {t}") for t in ("facts", "changes"))
     return f"{format_count(facts, 'fact')} noted, {format_count(changes, 'change')}; {_ONLY_READ}"
+
+
+def _require_integrity(connection: sqlite3.Connection, advice: str) -> None:
+    """Raise StoreDamaged unless SQLite finds a file whole."""
+    try:
+        (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        result = str(error)
+    if result != "ok":
+        raise StoreDamaged(f"{result}: {advice}")
 
 
 def _vectors(path: Path) -> str:
     from kgot_lab.embedding.vectors import CHECKSUM_BYTES, vector_checksum
-    from kgot_lab.io.sqlite_snapshot import private_copy
 
-    with private_copy(path) as copied, closing(sqlite3.connect(copied.path)) as connection:
-        (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-        if result != "ok":
-            raise StoreDamaged(f"{result}: delete it, and vectors are computed again")
+    with open_copy(path) as connection:
+        _require_integrity(connection, "delete it, and vectors are computed again")
         rows = broken = 0
         for key, blob in connection.execute("SELECT key, CAST(vector AS BLOB) FROM vectors"):
             rows += 1

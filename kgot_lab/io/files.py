@@ -10,7 +10,7 @@ from pathlib import Path
 from unicodedata import category
 from uuid import uuid4
 
-from kgot_lab.errors import BadInput, UnknownName, require, short_repr
+from kgot_lab.errors import BadInput, StoreUnavailable, UnknownName, require, short_repr
 
 # by the kind in a mode
 SPECIAL_FILES = {
@@ -216,3 +216,31 @@ def _results_path(name: str) -> Path:
     if not path.exists():
         raise BadInput(f"this checkout has no {short_repr(name)}; look into {_RESULTS}/results")
     return path
+
+
+def require_valid_path(path: Path) -> None:
+    """Raise BadInput for a path that no system accepts: one with a NUL or an invalid half of a surrogate
+    pair.
+    """
+    try:
+        is_valid = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        is_valid = False
+    if not is_valid:
+        raise BadInput(f"{str(path)!r} can be no path: give another")
+
+
+def is_nonempty_file(path: Path) -> bool:
+    """Return whether a file exists and is not empty, creating its folder if it is missing.
+
+    Raises StoreUnavailable if the path is not a file or cannot be opened.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or (path.is_file() and not path.stat().st_size):
+            return False
+    except OSError as error:
+        raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}; give another path") from None
+    if not path.is_file():
+        raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
+    return True

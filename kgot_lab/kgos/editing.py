@@ -24,6 +24,7 @@ from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 from kgot_lab.memory.claims.claim import utc_now
+from kgot_lab.retrieval.lexical import quote_fts5
 from kgot_lab.stores.sql import edge_row, node_row
 from kgot_lab.text.cleaning import format_count, replace_surrogates
 from kgot_lab.text.words import searched_words
@@ -99,9 +100,10 @@ class EditorIndex:
         self._texts: dict[str, str] = {}
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self.indexed = self.embedded = 0
+        self._rows: dict[str, int | None] = {}  # of each node in the table
         self._table = sqlite3.connect(":memory:", check_same_thread=False)
-        self._table.execute("CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT UNIQUE)")
-        self._table.execute("CREATE VIRTUAL TABLE words USING fts5(text, tokenize = 'porter unicode61')")
+        columns = "id UNINDEXED, text, tokenize = 'porter unicode61'"
+        self._table.execute(f"CREATE VIRTUAL TABLE words USING fts5({columns})")
         self.update(graph, graph.ids)
 
     def update(self, graph: PropertyGraph, touched: Iterable[str]) -> None:
@@ -118,12 +120,8 @@ class EditorIndex:
                 changed[id] = text
         for id, text in changed.items():
             self._drop(id)
-            number = self._table.execute(
-                "INSERT INTO rows (id) VALUES (?)", (str(replace_surrogates(id)),)
-            ).lastrowid
-            self._table.execute(
-                "INSERT INTO words (rowid, text) VALUES (?, ?)", (number, str(replace_surrogates(text)))
-            )
+            row = str(replace_surrogates(id)), str(replace_surrogates(text))
+            self._rows[id] = self._table.execute("INSERT INTO words VALUES (?, ?)", row).lastrowid
             self._texts[id] = text
         self.indexed += len(changed)
         if self._embedder is not None and changed:
@@ -133,11 +131,7 @@ class EditorIndex:
 
     def _drop(self, id: str) -> None:
         if self._texts.pop(id, None) is not None:
-            (number,) = self._table.execute(
-                "SELECT number FROM rows WHERE id = ?", (str(replace_surrogates(id)),)
-            ).fetchone()
-            self._table.execute("DELETE FROM words WHERE rowid = ?", (number,))
-            self._table.execute("DELETE FROM rows WHERE number = ?", (number,))
+            self._table.execute("DELETE FROM words WHERE rowid = ?", (self._rows.pop(id),))
         self._vectors.pop(id, None)
 
     def search(self, query: str, k: int = 10) -> list[Hit]:
@@ -148,12 +142,11 @@ class EditorIndex:
         words = searched_words(query)
         if not words:
             raise BadInput("the query has no word to look for")
-        match_expression = " OR ".join('"' + word.replace('"', '""') + '"' for word in dict.fromkeys(words))
-        found = self._table.execute(
-            "SELECT rows.id, -bm25(words) AS score FROM words JOIN rows ON rows.number = words.rowid WHERE words MATCH ? "
-            "ORDER BY score DESC, rows.id LIMIT ?",
-            (match_expression, k),
+        terms = " OR ".join(map(quote_fts5, dict.fromkeys(words)))
+        query = (
+            "SELECT id, -bm25(words) AS score FROM words WHERE words MATCH ? ORDER BY score DESC, id LIMIT ?"
         )
+        found = self._table.execute(query, (terms, k))
         return [Hit(id, float(score)) for id, score in found]
 
     def vectors(self) -> StoredVectors:

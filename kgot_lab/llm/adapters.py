@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import logging
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +28,7 @@ from kgot_lab.llm.structured import split_reasoning, write_schema_in_prompt
 from kgot_lab.llm.transport import RawReply, ask_langchain
 from kgot_lab.types import LLM, Prompt, Reply, Usage
 
+_SAMPLING = ("temperature", "seed")
 EXPECTED = (
     "a model is named by a text such as local or openai:MODEL, or is what connect(…) gives, an openai.OpenAI or AsyncOpenAI client "
     "(connect(client, model=…)), a LangChain chat model, or a function from a text to a text"
@@ -53,17 +57,18 @@ def as_model(model: object, /, what: str = "", **options: Any) -> LLM:
 
 
 class AdaptedModel:
-    """A model around an object of another library, which `ask` calls with it and a prompt.
+    """A model around an object of another library, which `ask` calls with it, a prompt and options.
 
-    Temperature, seed and the longest reply are those of the object. A schema is written in the prompt. Tokens
-    that it does not tell are 0 in the usage, and estimated where a budget limits them. Raises LLMError if the
-    object fails or returns no text.
+    Temperature and seed are options if the object takes them by name, and are its own if it does not, or
+    refuses them: a warning says so once. The longest reply is that of the object. A schema is written in the prompt.
+    Tokens that it does not tell are 0 in the usage, and estimated where a budget limits them. Raises LLMError if
+    the object fails or returns no text.
     """
 
     def __init__(
         self,
         model: Any,
-        ask: Callable[[Any, Prompt], RawReply],
+        ask: Callable[..., RawReply],
         *,
         name: str = "",
         price: Price | None = None,
@@ -74,16 +79,25 @@ class AdaptedModel:
         if price is not None:
             require(price, Price, "a price is Price(dollars, dollars) a million tokens read and written")
         self.name, self.price = name or next(named, type(own).__name__), price
-        self._model, self._ask = model, ask
+        self._model, self._ask, self._is_told = model, ask, False
+        self._takes = _sampling_options(model)
 
     def __call__(self, prompt: Prompt) -> Reply:
         started = time.perf_counter()
+        own = [name for name in _SAMPLING if name not in self._takes]
+        if own and not self._is_told and (prompt.temperature or prompt.seed):
+            self._is_told = True
+            logging.getLogger("kgot_lab").warning(f"{self.name} answers with its own {' and '.join(own)}")
+        options = {name: getattr(prompt, name) for name in self._takes}
         try:
-            raw = self._ask(self._model, write_schema_in_prompt(prompt))
+            raw = self._ask(self._model, write_schema_in_prompt(prompt), **options)
         except LabError:
             raise
         except Exception as error:  # any error of another library
             problem = f"{type(error).__name__}: {error_message(error)}"
+            if refused := [name for name in options if name in problem]:
+                self._takes = [name for name in options if name not in refused]
+                return self(prompt)
             raise LLMError(f"{self.name} did not answer: {problem}") from error
         if not isinstance(raw.said, str):
             raise LLMError(f"{self.name} answered with {describe_value(raw.said)}: a model returns a text")
@@ -99,11 +113,26 @@ class AdaptedModel:
         return f"<{self.name}, by {describe_value(self._model)}>"
 
 
-def _ask_function(function: Callable[[str], object], prompt: Prompt) -> RawReply:
+def _sampling_options(model: Any) -> list[str]:
+    """Return which of temperature and seed a function or the `invoke` of a chat model takes by name.
+
+    One that is bound already, as by partial() or bind(), is left as it is.
+    """
+
+    def takes(name: str) -> bool:
+        with suppress(TypeError, ValueError):  # it takes no such name, or is a function of C
+            inspect.signature(getattr(model, "invoke", model)).bind_partial("", **{name: 0})
+            return not any(name in getattr(model, bound, ()) for bound in ("keywords", "kwargs"))
+        return False
+
+    return list(filter(takes, _SAMPLING))
+
+
+def _ask_function(function: Callable[..., object], prompt: Prompt, **options: Any) -> RawReply:
     if any(message.images for message in prompt.messages):
         raise LLMError("a function from a text to a text reads no images. Nothing was sent.")
     texts = (f"Your reply was:\n{m.text}" if m.role == "assistant" else m.text for m in prompt.messages)
-    said: Any = run_awaitable(function("\n\n".join(texts)))
+    said: Any = run_awaitable(function("\n\n".join(texts), **options))
     return RawReply(said, "stop", 0, 0)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 from kgot_lab.errors import BadInput, LLMError, OverBudget, require_amount, require_count
 from kgot_lab.llm.presets import FREE, Price
@@ -90,47 +89,28 @@ def estimate(
     return CostEstimate(sum(calls.values()), read, written, rate.seconds(read, written), dollars)
 
 
-@runtime_checkable
-class Priced(Protocol):
-    """A model with a price, None if unknown."""
-
-    @property
-    def price(self) -> Price | None: ...
-
-
-@runtime_checkable
-class BoundsUsage(Protocol):
-    """A model that may send several requests for one reply, and knows the maximum usage of that."""
-
-    def worst(self, prompt: Prompt) -> Usage: ...
-
-
-@runtime_checkable
-class HasAccount(Protocol):
-    """A model whose calls are charged to an account, such as a Budgeted one, or None."""
-
-    @property
-    def spending(self) -> Spending | None: ...
-
-
 def charged_account(llm: LLM | None) -> Spending | None:
-    """Return the account that calls of a model are charged to, through any wrappers, or None."""
-    return llm.spending if isinstance(llm, HasAccount) else None
+    """Return the account that calls of a model are charged to, its `spending`, through any wrappers, or None."""
+    account: Spending | None = getattr(llm, "spending", None)
+    return account
 
 
-def requested_price(llm: LLM) -> Price | None:
-    """Return the price of a model, through any wrappers.
+def requested_price(llm: LLM | None) -> Price | None:
+    """Return the `price` of a model, through any wrappers.
 
     None if the price is unknown, which is not the same as free.
     """
-    return llm.price if isinstance(llm, Priced) else None
+    price: Price | None = getattr(llm, "price", None)
+    return price
 
 
 def maximum_usage(llm: LLM, prompt: Prompt) -> Usage:
-    """Return the most tokens that one call of a model can use, and their cost if the price is known."""
-    usage = Usage(estimate_tokens(prompt), prompt.max_tokens)
-    if isinstance(llm, BoundsUsage):
-        usage = llm.worst(prompt)
+    """Return the most tokens that one call of a model can use, and their cost if the price is known.
+
+    A model that may send several requests for one reply has a `worst` that says how many they are.
+    """
+    bound: Callable[[Prompt], Usage] | None = getattr(llm, "worst", None)
+    usage = bound(prompt) if bound else Usage(estimate_tokens(prompt), prompt.max_tokens)
     price = requested_price(llm) or FREE
     return replace(usage, cost=price.of(usage.prompt_tokens, usage.completion_tokens))
 
@@ -325,7 +305,28 @@ def request_timeout() -> float | None:
     return max(left, MIN_TIMEOUT) if (left := seconds_left()) < math.inf else None
 
 
-class Budgeted:
+class WrappedLLM:
+    """The name, price and bounds of a wrapped model."""
+
+    def __init__(self, llm: LLM) -> None:
+        self._llm = llm
+
+    @property
+    def name(self) -> str:
+        """The name of the wrapped model."""
+        return self._llm.name
+
+    @property
+    def price(self) -> Price | None:
+        """The price of the wrapped model."""
+        return requested_price(self._llm)
+
+    def worst(self, prompt: Prompt) -> Usage:
+        """Return the maximum usage of one call."""
+        return maximum_usage(self._llm, prompt)
+
+
+class Budgeted(WrappedLLM):
     """A model with a budget. OverBudget is raised before a call that could exceed it.
 
     The next call is estimated at its maximum: the length of the prompt and the longest reply. Models share a
@@ -337,7 +338,7 @@ class Budgeted:
         self.spending = budget if isinstance(budget, Spending) else Spending(budget)
         if isinstance(llm, Budgeted) and llm.spending is self.spending:
             raise BadInput(f"{llm.name} is kept to this budget already, and would be counted twice")
-        self._llm = llm
+        super().__init__(llm)
         self.calls, self.spent = 0, Usage()  # its own usage
         self._lock = threading.Lock()
 
@@ -345,16 +346,6 @@ class Budgeted:
     def budget(self) -> Budget:
         """The budget of this model and of all that share its Spending."""
         return self.spending.budget
-
-    @property
-    def name(self) -> str:
-        """The name of the wrapped model."""
-        return self._llm.name
-
-    @property
-    def price(self) -> Price | None:
-        """The price of the wrapped model."""
-        return requested_price(self._llm)
 
     @property
     def concurrent(self) -> bool:
@@ -370,10 +361,6 @@ class Budgeted:
     def sha256(self) -> str:
         """The hash of the wrapped model, for the header of a tape."""
         return self._llm.sha256 if isinstance(self._llm, FromFile) else ""
-
-    def worst(self, prompt: Prompt) -> Usage:
-        """Return the maximum usage of one call."""
-        return maximum_usage(self._llm, prompt)
 
     def __call__(self, prompt: Prompt) -> Reply:
         worst = self._affordable(prompt)

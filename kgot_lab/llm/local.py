@@ -288,7 +288,9 @@ class Local:
 
         Raises LLMError if the prompt and its reply do not fit the context.
         """
-        messages = [replace(message, text=_escape_control_tokens(message)) for message in prompt.messages]
+        # control tokens are broken up, so that a document cannot open a turn
+        texts = (re.sub(r"<\|(\w+)\|>", r"< |\1| >", message.text) for message in prompt.messages)
+        messages = [replace(each, text=text) for each, text in zip(prompt.messages, texts, strict=True)]
         tokens, stop = self._load().chat(messages)
         if len(tokens) + prompt.max_tokens > self.context:
             raise LLMError(
@@ -350,11 +352,6 @@ def _reusable(read: tuple[int, ...], tokens: list[int]) -> int:
     limit = min(len(read), len(tokens)) - 1  # the last token of either is read by itself
     shared = next((index for index in range(limit) if read[index] != tokens[index]), max(limit, 0))
     return shared - shared % CHUNK
-
-
-def _escape_control_tokens(message: Message) -> str:
-    """Return the text of a message with control tokens broken up, so that a document cannot open a turn."""
-    return re.sub(r"<\|(\w+)\|>", r"< |\1| >", message.text)
 
 
 def _usable_cores() -> int:

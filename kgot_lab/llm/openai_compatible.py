@@ -131,11 +131,6 @@ class OpenAICompatible:
         self._client = client.with_options(max_retries=0, timeout=patience.timeout)
 
     @property
-    def cost_known(self) -> bool:
-        """Whether the price is known. Otherwise usage has cost 0."""
-        return self.price is not None
-
-    @property
     def left_out(self) -> list[str]:
         """The parameters that this server refused and that are no longer sent."""
         return list(self._manner.left_out)
@@ -358,7 +353,9 @@ class OpenAICompatible:
 
     def __repr__(self) -> str:
         without = f", without {', '.join(self.left_out)}" if self.left_out else ""
-        return f"<{self.name}: {self.requests} requests{without}, price {'known' if self.cost_known else 'unknown'}>"
+        return (
+            f"<{self.name}: {self.requests} requests{without}, price {'known' if self.price else 'unknown'}>"
+        )
 
 
 def _unreported_counts(raw: RawReply) -> frozenset[str]:

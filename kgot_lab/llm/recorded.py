@@ -18,8 +18,8 @@ from pathlib import Path
 
 from kgot_lab.errors import LLMError, ReplayMiss, TraceError, UnknownName
 from kgot_lab.io.files import read_regular_file
-from kgot_lab.llm.budget import Spending, charged_account, maximum_usage, requested_price
-from kgot_lab.llm.presets import FREE, Price
+from kgot_lab.llm.budget import Spending, WrappedLLM, charged_account
+from kgot_lab.llm.presets import FREE
 from kgot_lab.llm.streaming import stream_reply, word_by_word
 from kgot_lab.llm.structured import checked_reply, explain_json_error, is_logprob, record_replayed
 from kgot_lab.text.cleaning import format_count
@@ -140,7 +140,7 @@ def load_recorded(place: str, **options: str) -> Recorded:
     return Recorded(path, **({"model": model} if model else {}), **options)
 
 
-class Recorder:
+class Recorder(WrappedLLM):
     """Records the replies of a live model on a tape. Replies that the tape already holds are replayed.
 
     `asked` are the prompts that a resumed run sent to this model before, with the replies. They are added to
@@ -156,7 +156,8 @@ class Recorder:
         head: TapeHeader | None = None,
         asked: Iterable[tuple[Prompt, Reply]] = (),
     ):
-        self.path, self._llm = Path(path), llm
+        super().__init__(llm)
+        self.path = Path(path)
         sha256, engine = getattr(llm, "sha256", ""), getattr(llm, "engine", "")
         self.head = head or TapeHeader(llm.name, sha256, engine, date.today().isoformat())
         self._keys = PromptKeys(self.head.model)
@@ -175,23 +176,9 @@ class Recorder:
             self._store(*entry)
 
     @property
-    def name(self) -> str:
-        """The name of the live model."""
-        return self._llm.name
-
-    @property
-    def price(self) -> Price | None:
-        """The price of the live model."""
-        return requested_price(self._llm)
-
-    @property
     def spending(self) -> Spending | None:
         """The account of the live model."""
         return charged_account(self._llm)
-
-    def worst(self, prompt: Prompt) -> Usage:
-        """Return the maximum usage of one call of the live model."""
-        return maximum_usage(self._llm, prompt)
 
     def __call__(self, prompt: Prompt) -> Reply:
         key = self._keys.next_key(prompt)

@@ -153,7 +153,7 @@ class IncomingAnswer:
             if thought:
                 self._spoken.thinks = False
             if self._streams:
-                said = self._characters.decode(_utf_16(said))
+                said = self._characters.decode(said.encode("utf-16-le", "surrogatepass"))
                 yield self._telling(self._masked.after(self._spoken.after(said)))
         if not self._collector.ended:
             return Refusal("the answer ends before its end", again=True, perhaps_charged=True)
@@ -168,10 +168,6 @@ class IncomingAnswer:
         self._told.append(piece)
         self.begun = self.begun or bool(piece)
         return piece
-
-
-def _utf_16(text: str) -> bytes:
-    return text.encode("utf-16-le", "surrogatepass")
 
 
 @contextmanager

@@ -237,9 +237,10 @@ def _texts(content: Json) -> tuple[str, str]:
     return said, "".join(map(str, thoughts))
 
 
-def ask_langchain(chat: Any, prompt: Prompt) -> RawReply:
+def ask_langchain(chat: Any, prompt: Prompt, **options: Any) -> RawReply:
     """Ask a chat model of LangChain, or an object with the same `invoke`. Its text may be no text."""
-    message = chat.invoke([{"role": turn.role, "content": _parts(turn)} for turn in prompt.messages])
+    messages = [{"role": turn.role, "content": _parts(turn)} for turn in prompt.messages]
+    message = chat.invoke(messages, **options)
     content, usage = getattr(message, "content", message), getattr(message, "usage_metadata", None)
     said = _texts(content)[0] if isinstance(content, list) else content
     ends = (

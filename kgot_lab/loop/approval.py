@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from kgot_lab.errors import BadInput, LabError, describe_value
+from kgot_lab.io.coroutines import run_awaitable
 from kgot_lab.loop.events import Decided
 
 _LONGEST = 2_000  # characters of a proposal that an event keeps
@@ -41,15 +42,16 @@ class NotApproved(LabError):
 
 
 # True approves, a text takes the place of the proposal's, and False or Deny(reason) denies it.
-Approve: TypeAlias = Callable[[Proposal], bool | str | Deny]
+_Decision: TypeAlias = bool | str | Deny
+Approve: TypeAlias = Callable[[Proposal], _Decision | Awaitable[_Decision]]
 
 
 def decide(approve: Approve, proposal: Proposal) -> tuple[str, str]:
     """Ask for a decision, and return it with its text: "approved", "changed" (to it) or "denied" (for it).
 
-    Raises BadInput for any other answer.
+    A coroutine is run to its end. Raises BadInput for any other answer.
     """
-    answer: object = approve(proposal)
+    answer = run_awaitable(approve(proposal))
     if isinstance(answer, bool):
         answer = proposal.text if answer else Deny()
     if isinstance(answer, str) and not answer.strip():
@@ -67,7 +69,7 @@ def shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def decision_of(event: Decided) -> bool | str | Deny:
+def decision_of(event: Decided) -> _Decision:
     """Return a recorded decision as the answer of an `approve` function."""
     if event.decision == "denied":
         return Deny(event.text)

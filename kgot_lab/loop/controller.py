@@ -15,13 +15,14 @@ from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.call_pool import PARALLEL, CallPool
 from kgot_lab.loop.events import EMPTY, Answered, Event, Started
 from kgot_lab.loop.limits import REFERENCE, Limits, VotingOptions
+from kgot_lab.loop.modes import named_mode
 from kgot_lab.loop.modes.voting import Mode, Voting
 from kgot_lab.loop.prompts import Prompts
 from kgot_lab.loop.run_context import RunContext, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import PythonRunner, Store, readers
 from kgot_lab.text.cleaning import replace_surrogates
-from kgot_lab.tools.tool import Tool, as_tool, search_argument
+from kgot_lab.tools.tool import Tool, as_tool, search_argument, source_digest
 from kgot_lab.types import LLM, Json
 
 
@@ -32,7 +33,7 @@ class RunOptions(TypedDict, total=False):
     attachments: files that belong to the question.
     compute: runs Python outside this process and returns what it printed, with limits of its own; by default
         the store runs it, for at most `limits.python_seconds`.
-    mode: a class of one's own in place of that of the limits.
+    mode: a class of one's own in place of that of the limits, or the name of one that a package offers.
     prompts: texts in place of those of `kgot_lab.loop.prompts.TEMPLATES`, by their names.
     approve: is asked before a tool call, a write and a paid call (`kgot_lab.loop.approval`).
     parallel: how many tool calls, and calls of a model on a server, run at once (4); 1: one after the other.
@@ -41,7 +42,7 @@ class RunOptions(TypedDict, total=False):
     execution: LLM | Any
     attachments: Sequence[str | Path]
     compute: Callable[[str], str] | None
-    mode: type[Mode] | None
+    mode: type[Mode] | str | None
     prompts: Mapping[str, str]
     approve: Approve | None
     parallel: int
@@ -94,6 +95,7 @@ def think(
     if run.approve is not None and not callable(run.approve):
         raise BadInput(f"approve is a function of a proposal, not {describe_value(run.approve)}")
     kind: object = options.get("mode") or _usual_mode(limits)
+    kind = named_mode(kind) if isinstance(kind, str) else kind
     if not (isinstance(kind, type) and issubclass(kind, Mode)):
         raise BadInput(
             f"a mode is a class made from kgot_lab.loop.modes.voting.Voting, not {describe_value(kind)}"
@@ -108,37 +110,56 @@ def think(
     return _run_turns(mode, replace_surrogates(question.strip()), files)
 
 
+_STORES_IN_USE: set[int] = set()  # by runs that are under way: two would write into one graph
+
+
 def _run_turns(mode: Mode, question: str, attachments: tuple[str, ...]) -> Steps[None]:
     run = mode.run
+    used = id(getattr(run.store, "store", run.store))
+    if used in _STORES_IN_USE:
+        raise BadInput(
+            "another run goes on in this store: let it end, close its events, or open a store for this one"
+        )
     start = run.store.graph() if run.store.schema().nodes else EMPTY
     own_mode = "" if type(mode) is _usual_mode(run.limits) else type(mode).__qualname__
     custom = {"prompts": run.prompts.own, "mode": own_mode, "approves": run.approve is not None}
-    yield run.record(
-        Started,
-        question=question,
-        attachments=attachments,
-        limits=run.limits.as_json(),
-        planning=run.planning.name,
-        execution=run.execution.name,
-        dialect=run.store.dialect.name,
-        readers=tuple(reader.dialect.name for reader in readers(run.store)),
-        tools={name: describe_tool(tool) for name, tool in run.tools.items()},
-        computes=run.compute is not None,
-        graph=start.digest if start else "",
-        custom={name: value for name, value in custom.items() if value},
-        start=start,
-    )
+    answers = 0
+    _STORES_IN_USE.add(used)
     try:
+        yield run.record(
+            Started,
+            question=question,
+            attachments=attachments,
+            limits=run.limits.as_json(),
+            planning=run.planning.name,
+            execution=run.execution.name,
+            dialect=run.store.dialect.name,
+            readers=tuple(reader.dialect.name for reader in readers(run.store)),
+            tools={name: describe_tool(tool) for name, tool in run.tools.items()},
+            computes=run.compute is not None,
+            graph=start.digest if start else "",
+            custom={name: value for name, value in custom.items() if value},
+            start=start,
+        )
         for event in mode.answer():
-            if not isinstance(event, Event):
-                raise BadInput(
-                    f"the mode {type(mode).__name__} yielded {describe_value(event)}, which is no event"
-                )
+            _check_event(event, f"the mode {type(mode).__name__} yielded", answers)
+            answers += isinstance(event, Answered)
             yield event
     finally:
         run.pool.close()
-    if run.state.answer is None:
-        raise BadInput(f"the mode {type(mode).__name__} ended without an Answered event")
+        _STORES_IN_USE.discard(used)
+    if not answers:
+        raise BadInput(f"the mode {type(mode).__name__} ended without yielding an Answered event")
+
+
+def _check_event(event: object, what: str, answers: int) -> None:
+    """Raise BadInput for what a mode of one's own must not yield."""
+    if not isinstance(event, Event):
+        raise BadInput(f"{what} {describe_value(event)}, which is no event")
+    if isinstance(event, Answered) and (answers or not isinstance(event.text, str)):
+        raise BadInput(
+            f"{what} {'a second answer' if answers else 'an answer that is no text'}: {event.text!r}"
+        )
 
 
 def _usual_mode(limits: Limits) -> type[Mode]:
@@ -159,14 +180,14 @@ def python_executor(store: object, limits: Limits) -> Callable[[str], str] | Non
 
 
 def describe_tool(tool: Tool) -> dict[str, Json]:
-    """Return the description and arguments of a tool for the start event of a run.
+    """Return the description and arguments of a tool for the start event of a run, and a digest of its sources.
 
     The argument that it searches by is included only if it differs from what the arguments suggest.
     """
     described = {"description": tool.description, "arguments": dict(tool.arguments)}
     if (searched := search_argument(tool)) != default_search_argument(tool.name, tool.arguments):
         described["finds"] = searched
-    return described
+    return described | ({"digest": digest} if (digest := source_digest(tool)) else {})
 
 
 def default_search_argument(name: str, arguments: Mapping[str, Json]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, dataclass_transform, get_args
 
 from kgot_lab.errors import TraceError
 from kgot_lab.graph import PropertyGraph
@@ -47,14 +47,18 @@ class Role(str):
         return self.endswith(", failed")
 
 
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Event:
     """Base class of events. `step` counts the INSERT turns begun before it.
 
-    Prints as a line or two of text.
+    Subclasses become frozen data classes. Prints as a line or two of text.
     """
 
     step: int = 0
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True, repr=False)(cls)
 
     def __repr__(self) -> str:
         from kgot_lab.loop.formatting import summary_line
@@ -62,7 +66,6 @@ class Event:
         return summary_line(self)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Started(Event):
     """The start of a run: the question, its resources, and its limits."""
 
@@ -88,7 +91,6 @@ class Started(Event):
         return str(self.limits.get("preset", ""))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Asked(Event):
     """A model call. `role` is its purpose (vote, merge, tools, write, mend, read, ...)."""
 
@@ -109,13 +111,7 @@ class Asked(Event):
         """The reply as the model gave it."""
         return Reply(self.reply, self.usage, self.model, self.cut, self.logprob)
 
-    @property
-    def is_failed(self) -> bool:
-        """Whether the call failed at a cost. It has no reply, and a replay does not repeat it."""
-        return self.role.is_failed
 
-
-@dataclass(frozen=True, kw_only=True, repr=False)
 class TextDelta(Event):
     """Words of a reply as the model writes them, before its Asked event. It is in no trace."""
 
@@ -123,7 +119,6 @@ class TextDelta(Event):
     text: str
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Cut(Event):
     """A text over its token budget, of which the least relevant parts were left out."""
 
@@ -132,7 +127,6 @@ class Cut(Event):
     left_out: int
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Ballot(Event):
     """One vote: INSERT or RETRIEVE, or "" when the reply was neither."""
 
@@ -141,7 +135,6 @@ class Ballot(Event):
     text: str  # the reason for INSERT; the read statement (or the answer) for RETRIEVE
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Voted(Event):
     """The outcome of a vote: RETRIEVE by strict majority, otherwise INSERT.
 
@@ -167,7 +160,6 @@ class Voted(Event):
         return winners / self.ballots_cast if self.ballots_cast else 0.0
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Merged(Event):
     """Several reasons to INSERT became one."""
 
@@ -186,32 +178,40 @@ class ToolCall:
         """What two equal calls have in common."""
         return self.tool, json.dumps(dict(self.arguments), sort_keys=True, default=str)
 
+    @property
+    def arguments_text(self) -> str:
+        """The arguments as JSON, as somebody who approves the call is shown them."""
+        return json.dumps(dict(self.arguments), ensure_ascii=False, default=str)
+
     def __str__(self) -> str:
         return f"{self.tool}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Chose(Event):
-    """The tool calls of this step. `skipped` were proposed but had been made before."""
+    """The tool calls of this step.
+
+    Of those proposed besides, `skipped` had been made before, and `surplus` were more than a step may make.
+    """
 
     calls: tuple[ToolCall, ...]
     skipped: tuple[ToolCall, ...] = ()
+    surplus: tuple[ToolCall, ...] = field(default=(), metadata={"unless": ((),)})
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Decided(Event):
     """What a person decided on a tool call, a write or a paid model call.
 
-    `decision` is "approved", "changed" (to `text`) or "denied" (for the reason `text`).
+    `decision` is "approved", "changed" (to `text`) or "denied" (for the reason `text`). `about` is the tool,
+    the source of the write, or the model and the most that the call could cost. Older traces do not say it.
     """
 
     what: str
     proposed: str
     decision: str
     text: str = ""
+    about: str = field(default="", compare=False, metadata={"unless": ("",)})
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ToolReturned(Event):
     """A tool's text, with the documents it came from. If `failed`, the text is an error message."""
 
@@ -222,7 +222,6 @@ class ToolReturned(Event):
     again: bool = False  # of a failure: whether a retry may succeed
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Failed(Event):
     """A ballot's read statement that the store refused. It will be repaired if RETRIEVE wins."""
 
@@ -230,7 +229,6 @@ class Failed(Event):
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Repaired(Event):
     """A failed statement and its repair by the model."""
 
@@ -240,7 +238,6 @@ class Repaired(Event):
     dialect: str = ""  # empty: the language of the run
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Wrote(Event):
     """A statement changed the graph, exactly so."""
 
@@ -250,7 +247,6 @@ class Wrote(Event):
     asked: str = ""  # the statement that the loop asked for, where a person has put another in its place
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Read(Event):
     """A statement was run against the graph without changing it."""
 
@@ -266,7 +262,6 @@ class Read(Event):
         return tuple(row for number, row in enumerate(self.rows) if number not in self.constant)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Refused(Event):
     """A statement that was abandoned because the store refused it and repairs ran out."""
 
@@ -276,14 +271,12 @@ class Refused(Event):
     dialect: str = ""  # empty: the language of the run
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Forced(Event):
     """Nothing more can be fetched or read: from here on the model must answer."""
 
     what: str  # "read": the steps or the calls ran out, read what is there; "answer": no rows gave an answer, guess
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Computed(Event):
     """Arithmetic on the rows, run by Python in the sandbox. If `failed`, the output is an error."""
 
@@ -292,7 +285,6 @@ class Computed(Event):
     failed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Parsed(Event):
     """One candidate answer in the requested format. `problem` says why it cannot be used."""
 
@@ -305,7 +297,6 @@ Outcome = Literal["supported", "unsure", "not in the sources", "not checked"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Answered(Event):
     """The end of a run: the answer, whether the sources say it, and its evidence.
 
@@ -349,30 +340,25 @@ class Answered(Event):
         return "the documents do not say" if self.forced and is_no_answer(str(self.text)) else self.text
 
 
-EVENTS: dict[str, type[Event]] = {
-    kind.__name__: kind
-    for kind in (
-        Started, Asked, Cut, Ballot, Voted, Merged, Chose, Decided, ToolReturned,
-        Failed, Repaired, Wrote, Read, Refused, Forced, Computed, Parsed, Answered,
-    )
-}  # fmt: skip
+EVENTS = {kind.__name__: kind for kind in Event.__subclasses__() if kind is not TextDelta}
 
 
 def to_json(event: Event) -> dict[str, Json]:
     """Convert an event to plain JSON values, with its kind under "event"."""
-    return {"event": type(event).__name__, **_to_plain(event)}
+    return {"event": type(event).__name__, **to_plain(event)}
 
 
-def _to_plain(value: Any) -> Json:
+def to_plain(value: Any) -> Json:
+    """Convert an event, or a value of one such as a diff, to plain JSON values."""
     if is_dataclass(value) and not isinstance(value, Prompt):
         items = [item for item in fields(value) if not _is_omitted(item, value)]
-        return {item.name: _to_plain(getattr(value, item.name)) for item in items}
+        return {item.name: to_plain(getattr(value, item.name)) for item in items}
     if isinstance(value, Prompt):
         return prompt_to_json(value)
     if isinstance(value, Mapping):
-        return {str(key): _to_plain(item) for key, item in value.items()}
+        return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_to_plain(item) for item in value]
+        return [to_plain(item) for item in value]
     return value
 
 
@@ -430,6 +416,7 @@ _READERS: dict[tuple[type[Event], str], Any] = {
     (Asked, "logprob"): logprob_from_json,
     (Chose, "calls"): _calls_from_json,
     (Chose, "skipped"): _calls_from_json,
+    (Chose, "surplus"): _calls_from_json,
     (ToolReturned, "call"): lambda data: ToolCall(**data),
     (ToolReturned, "sources"): lambda data: tuple(Document(**document) for document in data),
     (Wrote, "diff"): diff_from_json,

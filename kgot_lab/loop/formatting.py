@@ -150,12 +150,17 @@ def _chose(event: events.Chose) -> FormattedEvent:
     parts: tuple[Part, ...] = (Part("calls", event.calls) if event.calls else Part("words", "none"),)
     if event.skipped:
         parts += Part("words", "Asked for before, so not called again:"), Part("calls", event.skipped)
+    if event.surplus:
+        parts += Part("words", "More than a step may make, so not called:"), Part("calls", event.surplus)
+        calls += f"; not {_one_line('; '.join(map(str, event.surplus)))}: too many at once"
     return FormattedEvent(f"chose {tools}", "chose", calls, parts, title="Chose tools")
 
 
 def _decided(event: events.Decided) -> FormattedEvent:
-    text = f"{event.what}: {_one_line(event.text or event.proposed)}"
-    parts = Part("verbatim", event.proposed), Part("words", f"{event.decision}: {event.text}")
+    about = f" ({_one_line(event.about, 60)})" if event.about else ""
+    text = f"{event.what}{about}: {_one_line(event.text or event.proposed)}"
+    head = (Part("words", event.about),) if event.about else ()
+    parts = *head, Part("verbatim", event.proposed), Part("words", f"{event.decision}: {event.text}")
     return FormattedEvent(f"{event.decision} a {event.what}", event.decision, text, parts)
 
 

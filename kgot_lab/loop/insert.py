@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from time import sleep
+from typing import TypeAlias
+
+from pydantic import TypeAdapter, ValidationError
 
 from kgot_lab.errors import (
     BadInput,
@@ -54,8 +56,8 @@ from kgot_lab.loop.run_context import (
     RunContext,
     Steps,
     approved,
+    ask_reply,
     ask_structured,
-    ask_text,
     distinct,
     record_refusal,
     run_with_repairs,
@@ -74,6 +76,7 @@ from kgot_lab.text.words import SentenceRules, content_words, sentences
 from kgot_lab.tools.tool import Result, Tool, broken_tool, checked_result, combine_costs, search_argument
 from kgot_lab.types import Diff, Document, Edge, Json, Message, Prompt, Triple, Usage
 
+_Calls: TypeAlias = Sequence[ToolCall]
 _MIN_RELEVANCE = 0.4  # minimum relevance of a sentence, as a share of the best one's
 _MAX_START_EDGES = 400  # edges of the graph that a run began with up to which their names are looked at
 LEAD_BONUS = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
@@ -95,17 +98,16 @@ def merge_reasons(run: RunContext, reasons: tuple[str, ...]) -> Steps[str]:
     return reason
 
 
-def choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
+def choose_calls(run: RunContext, missing: str) -> Steps[_Calls]:
     """Choose the next tool calls.
 
     Calls that were made before are skipped. If none is left, the model is asked once more at a higher
     temperature.
     """
-    if run.limits.open_with_question and not run.state.calls and (opening := _first_search(run)):
-        yield run.record(Chose, calls=opening)
-        return opening
-    search = search_tool(run) if run.limits.writes_triples else None
-    if search and (names := unsearched_names(run)):
+    search = search_tool(run)
+    if run.limits.open_with_question and not run.state.calls and search:
+        return (yield from _choose(run, [search_call(search, run.state.question)]))
+    if search and run.limits.writes_triples and (names := unsearched_names(run)):
         return (yield from _choose_names(run, search, names))
     text = yield from situation(run)
     tools = list(run.tools.values())
@@ -128,19 +130,19 @@ def choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
         except BadReply:
             continue
         proposed = list(dict.fromkeys(ToolCall(call.tool, call.arguments) for call in reply.calls))
-        fresh = [call for call in proposed if call not in run.state.calls][: run.limits.tools.calls]
-        skipped += [call for call in proposed if call in run.state.calls]
+        fresh, made = _new_and_made(run, proposed)
+        skipped += made
         if fresh:
-            yield run.record(Chose, calls=tuple(fresh), skipped=tuple(skipped))
-            return tuple(fresh)
-    yield run.record(Chose, calls=(), skipped=tuple(skipped))
-    return ()
+            most = run.limits.tools.calls
+            return (yield from _choose(run, fresh[:most], skipped, fresh[most:]))
+    return (yield from _choose(run, (), skipped))
 
 
-def _first_search(run: RunContext) -> tuple[ToolCall, ...]:
-    """Return the question itself as the first search, if a tool finds documents."""
-    tool = search_tool(run)
-    return (search_call(tool, run.state.question),) if tool else ()
+def _choose(run: RunContext, calls: _Calls, skipped: _Calls = (), surplus: _Calls = ()) -> Steps[_Calls]:
+    """Record the calls of a step and return them. Those beyond its limit are told if the limits say so."""
+    told = tuple(surplus) if run.limits.tools.tell_unmade else ()
+    yield run.record(Chose, calls=tuple(calls), skipped=tuple(skipped), surplus=told)
+    return calls
 
 
 def search_tool(run: RunContext) -> Tool | None:
@@ -153,7 +155,7 @@ def search_call(tool: Tool, words: str) -> ToolCall:
     return ToolCall(tool.name, {search_argument(tool): words})
 
 
-def _choose_names(run: RunContext, tool: Tool, names: list[str]) -> Steps[tuple[ToolCall, ...]]:
+def _choose_names(run: RunContext, tool: Tool, names: list[str]) -> Steps[_Calls]:
     """Choose, in operations mode, which names revealed by the graph to look up next.
 
     The model selects among given names, which a small model can do.
@@ -171,10 +173,15 @@ def _choose_names(run: RunContext, tool: Tool, names: list[str]) -> Steps[tuple[
         chosen = reply.about
     except BadReply:
         chosen = names[:limit]  # nearest to the question first
-    proposed = [search_call(tool, name) for name in distinct(chosen)[:limit]]
-    calls = tuple(call for call in proposed if call not in run.state.calls)
-    yield run.record(Chose, calls=calls, skipped=tuple(call for call in proposed if call in run.state.calls))
-    return calls
+    proposed = [search_call(tool, name) for name in distinct(chosen)]
+    fresh, skipped = _new_and_made(run, proposed[:limit])
+    return (yield from _choose(run, fresh, skipped, _new_and_made(run, proposed[limit:])[0]))
+
+
+def _new_and_made(run: RunContext, calls: Sequence[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
+    """Divide calls into new ones and those that were made before."""
+    made = run.state.calls
+    return [call for call in calls if call not in made], [call for call in calls if call in made]
 
 
 def unsearched_names(run: RunContext, limit: int = 4) -> list[str]:
@@ -232,9 +239,7 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
                 raise outcome
             result = outcome
         except ToolFailed as error:
-            message = error_message(error)
-            # an address or a header that it shows may hold a key
-            text = replace_surrogates(message) if error.recorded else readable_text(message)
+            text = _failure_text(error)
             yield from record_costs(text, filter(is_usage, error.usage))
             returned = run.record(ToolReturned, call=call, text=text, failed=True, again=error.again)
             yield returned
@@ -272,30 +277,39 @@ def _try_call(run: RunContext, call: ToolCall) -> tuple[Result | BaseException, 
 
 
 def approved_calls(run: RunContext, calls: Sequence[ToolCall]) -> Steps[list[ToolCall]]:
-    """Return the calls that may be made. A denied one returns the reason as a failure."""
+    """Return the calls that may be made. A denied one returns the reason as a failure.
+
+    If somebody approves, so does one that cannot be made: he is not asked about it.
+    """
+    if run.approve is None:
+        return list(calls)
     made: list[ToolCall] = []
     for call in calls:
-        text = json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
-        tool = run.tools.get(call.tool)
+        text, tool = call.arguments_text, run.tools.get(call.tool)
         about = f"{call.tool}: {tool.description}" if tool else call.tool
         try:
+            run.check_call(call)
             decided = yield from approved(run, Proposal("tool call", text, about), _changed_arguments)
-        except NotApproved as error:
-            yield run.record(ToolReturned, call=call, text=f"denied: {error}", failed=True)
+        except (NotApproved, ToolFailed) as error:
+            reason = _failure_text(error) if isinstance(error, ToolFailed) else f"denied: {error}"
+            yield run.record(ToolReturned, call=call, text=reason, failed=True)
             continue
         made.append(call if decided == text else ToolCall(call.tool, _changed_arguments(decided)))
     return made
 
 
+def _failure_text(error: ToolFailed) -> str:
+    """Return the message of a failed call. An address or a header that a live one shows may hold a key."""
+    message = error_message(error)
+    return replace_surrogates(message) if error.recorded else readable_text(message)
+
+
 def _changed_arguments(text: str) -> dict[str, Json]:
     try:
-        arguments = json.loads(text)
-    except ValueError:
-        arguments = None
-    if not isinstance(arguments, dict):
+        return TypeAdapter(dict[str, Json]).validate_json(text)
+    except ValidationError:
         given = f"approve changed a tool call to {text[:200]!r}"
-        raise BadInput(f"{given}; its text is a JSON object of the arguments")
-    return arguments
+        raise BadInput(f"{given}; its text is a JSON object of the arguments") from None
 
 
 def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall]) -> Result:
@@ -304,19 +318,16 @@ def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall])
     Raises ToolFailed if the call fails, also for errors of the tool itself. Errors of models and the sandbox
     are passed on, and lack of memory raises OutOfMemory, since neither says anything about the question.
     """
-    if call.tool not in run.tools:
-        raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
+    tool = run.tool_of(call)
     try:
         with record_calls(inner_calls):
-            result = run_awaitable(run.tools[call.tool](**call.arguments))
+            result = run_awaitable(tool(**call.arguments))
     except LabError:
         raise
-    except TimeoutError as error:
-        message = error_message(error) or "no answer in time"
-        raise ToolFailed(f"{call.tool} took too long: {message}", again=True) from error
-    except ConnectionError as error:
-        message = error_message(error) or type(error).__name__
-        raise ToolFailed(f"{call.tool}: {message}", again=True) from error
+    except (TimeoutError, ConnectionError) as error:
+        is_late = isinstance(error, TimeoutError)
+        message = error_message(error) or ("no answer in time" if is_late else type(error).__name__)
+        raise ToolFailed(f"{call.tool}{' took too long' * is_late}: {message}", again=True) from error
     except SystemExit as error:  # a tool made from a script: it ends itself, not the run
         message = f"it ended itself ({type(error).__name__}: {error_message(error)})"
         raise ToolFailed(f"{call.tool} is broken: {message}") from error
@@ -392,17 +403,28 @@ def write_result(run: RunContext, returned: ToolReturned) -> Steps[None]:
     A statement that cannot be repaired is recorded as refused.
     """
     ask = _triple_statements if run.limits.writes_triples else _ask_statements
-    write = partial(write_statement, run.store)
     for statement in (yield from ask(run, returned)):
-        try:
-            statement = yield from approved(run, Proposal("write", statement, str(returned.call)))
+        yield from write_approved(run, statement, str(returned.call), repaired=True)
+
+
+def write_approved(run: RunContext, statement: str, source: str, *, repaired: bool = False) -> Steps[None]:
+    """Run a statement, after a decision if somebody approves. One that fails is `repaired` by the model.
+
+    A statement that is denied or fails is recorded as refused.
+    """
+    write = partial(write_statement, run.store)
+    try:
+        final = statement = yield from approved(run, Proposal("write", statement, source))
+        if repaired:
             final, diff = yield from run_with_repairs(run, write, statement, writing=True)
-        except NotApproved as error:
-            yield run.record(Refused, statement=statement, reason=f"denied: {error}", writing=True)
-        except QueryFailed as error:
-            yield record_refusal(run, error, writing=True)
         else:
-            yield run.record(Wrote, statement=final, diff=diff, source=str(returned.call))
+            diff = write(statement)
+    except NotApproved as error:
+        yield run.record(Refused, statement=statement, reason=f"denied: {error}", writing=True)
+    except QueryFailed as error:
+        yield record_refusal(run, error, writing=True)
+    else:
+        yield run.record(Wrote, statement=final, diff=diff, source=source)
 
 
 def _ask_statements(run: RunContext, returned: ToolReturned) -> Steps[list[str]]:
@@ -469,8 +491,8 @@ def _triple_statements(run: RunContext, returned: ToolReturned) -> Steps[list[st
     invented: list[Triple] = []
     for piece in (pieces[number] for number in selected):
         options = CallOptions("sentence", temperature=run.limits.models.temperature)
-        text = yield from ask_text(run, "write", facts_prompt(str(piece)), options)
-        stated, unstated = split_grounded(text, [piece])
+        reply = yield from ask_reply(run, "write", facts_prompt(str(piece)), options)
+        stated, unstated = split_grounded(reply.text, [piece])
         grounded += stated
         invented += unstated
     if invented:

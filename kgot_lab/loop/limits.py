@@ -119,6 +119,8 @@ class ToolLimits(_Checked):
     python_seconds: float = _number(STATEMENT_SECONDS, 0.1, 3600)
     tool_tokens: int = _number(6000, 1)  # of what one call returned
     tell_failures: bool = True  # prompts say why a call failed
+    # prompts name the calls beyond the limit, and nobody is asked to approve a call that cannot be made
+    tell_unmade: bool = True
 
 
 @dataclass(frozen=True)
@@ -244,8 +246,15 @@ class Limits(_Checked):
         """Return the limits with some values changed, each by its name alone.
 
         The name of the preset then ends in "*". Another mode begins with the defaults of its options. Raises
-        UnknownName for an unknown limit, and BadInput for an option that the mode does not have.
+        UnknownName for an unknown limit, and BadInput for an option that the mode does not have, and for
+        another preset, which is where limits begin.
         """
+        if changes.get("preset", self.preset) != self.preset:
+            advice = f"preset(name).but(…) begins with another ({', '.join(PRESETS)})"
+            raise BadInput(f"but(…) leaves limits those of the preset {self.preset}: {advice}")
+        return self._changed(**changes)
+
+    def _changed(self, **changes: Any) -> Limits:
         kind = PathOptions if changes.get("reading", self.reading) == "paths" else VotingOptions
         options = self.options if isinstance(self.options, kind) else kind()
         records: dict[str, Any] = {"models": self.models, "tools": self.tools, "options": options}
@@ -273,7 +282,7 @@ class Limits(_Checked):
         values = {**_AS_RECORDED, **recorded}
         other = VotingOptions if values.get("reading") == "paths" else PathOptions
         kept = {name: value for name, value in values.items() if name not in _names(other)}
-        return cls().but(**{"preset": "reference", **kept})
+        return cls()._changed(**{"preset": "reference", **kept})
 
     def as_json(self) -> dict[str, Any]:
         """Convert the limits to plain values by their names, for the head of a trace.
@@ -315,10 +324,12 @@ class Limits(_Checked):
 _NEWER_LIMITS = (
     "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
     "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences", "check_answers", "evidence", "tell_failures",
+    "tell_unmade",
 )  # fmt: skip
 # defaults of runs that did not record a limit, where today's defaults differ
 _AS_RECORDED: Mapping[str, Any] = {
     "tell_failures": False,
+    "tell_unmade": False,
     "sentences": "plain",
     "links": ("titles", "names"),
     "evidence": 8,
@@ -326,12 +337,12 @@ _AS_RECORDED: Mapping[str, Any] = {
 
 
 REFERENCE = Limits()
-LOCAL = REFERENCE.but(
+LOCAL = REFERENCE._changed(
     preset="local", steps=3, votes=3, forced_reads=1, rereads=1, repairs=2, parses=3, calls=2, writing="operations", reading="operations",
     pool=True, merge=False, unpolled=2, open_with_question=True, stop_when_stuck=True, arithmetic="numbers", answer_format="gaia",
     graph_tokens=550, tool_tokens=190, row_tokens=700,
 )  # fmt: skip
-PATHS = REFERENCE.but(
+PATHS = REFERENCE._changed(
     preset="paths", steps=2, writing="mentions", reading="paths", open_with_question=True, answer_format="gaia",
     path_tokens=140, wide_tokens=260, typed_facts=False, check_answers=True,
 )  # fmt: skip

@@ -28,7 +28,7 @@ from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.words import content_words, name_tokens
-from kgot_lab.tools.tool import Result, Tool, checked_result, search_argument
+from kgot_lab.tools.tool import Result, Tool, check_call, checked_result, search_argument, source_digest
 from kgot_lab.types import Document, Edge, Json, Triple
 
 # The initial graph of a question: the facts of a memory near it, with their sources.
@@ -121,10 +121,10 @@ def graph_from_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph
     for fact, fact_claims in claims.items():
         plain: list[Support] = []
         for claim in fact_claims:
-            if is_sentence_claim(claim):
+            if _is_quoted(claim, SAYS_SENTENCE, claim.fact.object):  # the sentence itself, not its node
                 start = claim.span.start if claim.span else 0
                 said_by_title[fact.subject].append((claim.source, start, claim.fact.object))
-            elif is_mention_claim(claim):
+            elif _is_quoted(claim, MENTIONS_NAME, claim.fact.subject):
                 mentions.append((fact, claim))
             else:
                 plain.append(Support(claim.source, claim.span.text if claim.span else ""))
@@ -143,22 +143,9 @@ def graph_from_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph
     return PropertyGraph.of((), {edge.identity: edge for edge in edges}.values(), dangling="add")
 
 
-def is_sentence_claim(claim: Claim) -> bool:
-    """Return whether a claim states that a title says a sentence.
-
-    The object of such a claim is the sentence itself, not its node.
-    """
-    quoted = claim.span and claim.span.text
-    return claim.fact.relation == SAYS_SENTENCE and quoted == claim.fact.object
-
-
-def is_mention_claim(claim: Claim) -> bool:
-    """Return whether a claim states that a sentence mentions a name.
-
-    The subject of such a claim is the sentence itself.
-    """
-    quoted = claim.span and claim.span.text
-    return claim.fact.relation == MENTIONS_NAME and quoted == claim.fact.subject
+def _is_quoted(claim: Claim, relation: str, sentence: str) -> bool:
+    """Return whether a claim has a relation of a sentence, and quotes that sentence."""
+    return claim.fact.relation == relation and (claim.span and claim.span.text) == sentence
 
 
 # Learning: the writes of a finished run as claims, in one transaction.
@@ -345,29 +332,23 @@ def sentence_span(text: str, sentence: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class ToolWrapper:
-    """A wrapper with the name and arguments of another tool. Subclasses change its results."""
+    """A wrapper that is described as another tool is. Subclasses change its results."""
 
     tool: Tool
+    name: str = field(init=False)
+    description: str = field(init=False)
+    arguments: Mapping[str, Json] = field(init=False, hash=False)
+    finds: str = field(init=False)
+    digest: str = field(init=False)
 
-    @property
-    def name(self) -> str:
-        """That of the tool."""
-        return self.tool.name
+    def __post_init__(self) -> None:
+        tool = self.tool
+        same = {"name": tool.name, "description": tool.description, "arguments": tool.arguments}
+        vars(self).update(same, finds=search_argument(tool), digest=source_digest(tool))
 
-    @property
-    def description(self) -> str:
-        """That of the tool."""
-        return self.tool.description
-
-    @property
-    def arguments(self) -> Mapping[str, Json]:
-        """Those of the tool."""
-        return self.tool.arguments
-
-    @property
-    def finds(self) -> str:
-        """The argument that the tool searches by."""
-        return search_argument(self.tool)
+    def check_arguments(self, arguments: Mapping[str, Json]) -> None:
+        """Raise ToolFailed for arguments that the tool does not take."""
+        check_call(self.tool, arguments)
 
 
 # Tools without retracted sources, so that the next question does not read them again.

@@ -15,7 +15,8 @@ from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.loop.events import ToolCall, ToolReturned
 from kgot_lab.loop.render import join_lines
 from kgot_lab.stores.protocol import Dialect
-from kgot_lab.tools.tool import Tool
+from kgot_lab.text.cleaning import replace_surrogates
+from kgot_lab.tools.tool import Tool, object_schema
 from kgot_lab.types import Json, Message
 
 SYSTEM = "You answer a question by growing a knowledge graph from what tools return and then reading the answer from it. Be exact. Never invent facts."
@@ -103,9 +104,11 @@ class Prompts:
 
     def __init__(self, own: Mapping[str, str] = {}) -> None:
         require(own, Mapping, "prompts map the names of some of TEMPLATES to texts")
-        self.own = dict(own)
-        self._templates = {name: Template(text) for name, text in {**TEMPLATES, **own}.items()}
-        for name, text in own.items():
+        self.own = {
+            name: replace_surrogates(text) if isinstance(text, str) else text for name, text in own.items()
+        }
+        self._templates = {name: Template(text) for name, text in {**TEMPLATES, **self.own}.items()}
+        for name, text in self.own.items():
             if name not in TEMPLATES:
                 raise UnknownName("prompt", str(name), TEMPLATES)
             require(text, str, f"the prompt {name!r} is a text with fields such as $situation")
@@ -134,11 +137,14 @@ def format_situation(question: str, attachments: Sequence[str], graph: str) -> s
     return f"Question: {question}{files}\n\nKnowledge graph so far:\n{graph or 'empty'}"
 
 
-def format_calls(calls: Sequence[ToolCall], returns: Iterable[ToolReturned] = ()) -> str:
-    """List the tool calls made so far, with the reasons of those that failed."""
+def format_calls(
+    calls: Sequence[ToolCall], returns: Iterable[ToolReturned] = (), surplus: Sequence[ToolCall] = ()
+) -> str:
+    """List the tool calls made so far, with the reasons of those that failed, and those beyond the limit."""
     failed = {str(each.call): " ".join(each.text.split())[:300] if each.failed else "" for each in returns}
     shown = [f"{call} failed: {failed[str(call)]}" if failed.get(str(call)) else str(call) for call in calls]
-    return "Tool calls made so far:\n" + format_list(shown, "- none")
+    left_out = f"\nNot made, as too many at once:\n{format_list(surplus)}" if surplus else ""
+    return f"Tool calls made so far:\n{format_list(shown, '- none')}{left_out}"
 
 
 def format_list(items: Iterable[object], empty: str = "") -> str:
@@ -248,17 +254,11 @@ class CandidateChoice(BaseModel):
 def names_schema(names: Sequence[str], limit: int) -> Mapping[str, Json]:
     """Return the JSON schema of `Names` restricted to at most `limit` of the given names."""
     array = {"type": "array", "minItems": 1, "maxItems": limit, "items": {"enum": list(names)}}
-    return _object_schema(about=array)
+    return object_schema({"about": array})
 
 
 def calls_schema(tools: Sequence[Tool], limit: int) -> Mapping[str, Json]:
     """Return the JSON schema of `ChosenCalls` restricted to the given tools, each with its own arguments."""
-    variants = [_object_schema(tool={"const": tool.name}, arguments=dict(tool.arguments)) for tool in tools]
+    variants = [object_schema({"tool": {"const": t.name}, "arguments": dict(t.arguments)}) for t in tools]
     items = variants[0] if len(variants) == 1 else {"anyOf": variants}
-    return _object_schema(calls={"type": "array", "minItems": 1, "maxItems": limit, "items": items})
-
-
-def _object_schema(**properties: Json) -> dict[str, Json]:
-    """Return the schema of an object that has these properties and no other."""
-    closed = {"required": list(properties), "additionalProperties": False}
-    return {"type": "object", "properties": properties, **closed}
+    return object_schema({"calls": {"type": "array", "minItems": 1, "maxItems": limit, "items": items}})

@@ -328,12 +328,22 @@ def conclude(run: RunContext, candidates: list[Candidate]) -> Steps[None]:
         yield from _guess_answer(run)
         return
     chosen = yield from _choose_answer(run, join_lines(distinct(texts)), parsed)
+    printed = computed if _NUMERIC_QUESTION.search(run.state.question) else ""
+    yield from answer_with_evidence(run, candidates, chosen, printed)
+
+
+def answer_with_evidence(
+    run: RunContext, candidates: list[Candidate], chosen: str, printed: str = ""
+) -> Steps[None]:
+    """Answer with a text, the facts of the candidates that it rests on, and whether they say it.
+
+    `printed` is what arithmetic printed for it.
+    """
     evidence = answer_evidence(run, candidates, chosen)
     supports = tuple(map(SupportFinder(run.state).find, evidence))
     cited = {"evidence": tuple(map(fact_of, evidence)), "passages": passage_ids(supports)}
     judged: dict[str, Any] = {"forced": run.state.is_forced}
     if run.limits.check_answers:
-        printed = computed if _NUMERIC_QUESTION.search(run.state.question) else ""
         judged = yield from judge_rows(run, chosen, candidates, zip(evidence, supports, strict=True), printed)
     if is_no_answer(chosen) and judged["forced"]:
         cited, supports = {}, ()

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel
 
-from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
+from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost, ToolFailed
 from kgot_lab.llm.budget import maximum_usage, requested_price
 from kgot_lab.llm.presets import FREE
 from kgot_lab.llm.recorded import prompt_digest
@@ -39,7 +39,7 @@ from kgot_lab.stores.lookup import holds_value
 from kgot_lab.stores.protocol import Scalar, StatementConstants, Store
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import name_tokens
-from kgot_lab.tools.tool import Tool
+from kgot_lab.tools.tool import Tool, check_call
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Rows, Usage
 
 # Constants: which rows of a read come from the graph, and which only from the statement itself.
@@ -124,7 +124,19 @@ class RunContext:
 
     def format_calls(self, calls: Sequence[ToolCall]) -> str:
         """List tool calls for a prompt, with the reasons of those that failed if the limits say so."""
-        return format_calls(calls, self.state.returns if self.limits.tools.tell_failures else ())
+        returns = self.state.returns if self.limits.tools.tell_failures else ()
+        return format_calls(calls, returns, [call for call in self.state.surplus if call not in calls])
+
+    def tool_of(self, call: ToolCall) -> Tool:
+        """Return the tool of a call. Raises ToolFailed if there is none."""
+        if call.tool not in self.tools:
+            raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(self.tools)}")
+        return self.tools[call.tool]
+
+    def check_call(self, call: ToolCall) -> None:
+        """Raise ToolFailed for a call that cannot be made, if the limits say so."""
+        if self.limits.tools.tell_unmade:
+            check_call(self.tool_of(call), call.arguments)
 
     def record(self, kind: type[_Kind], **values: Any) -> _Kind:
         """Create an event with the current step and update the state by it."""
@@ -143,7 +155,7 @@ def approved(run: RunContext, proposal: Proposal, check: Callable[[str], object]
     decision, text = decide(run.approve, proposal)
     if decision == "changed" and check is not None:
         check(text)
-    kept = {"what": proposal.what, "proposed": shortened(proposal.text)}
+    kept = {"what": proposal.what, "proposed": shortened(proposal.text), "about": shortened(proposal.about)}
     yield run.record(Decided, decision=decision, text=text, **kept)
     if decision == "denied":
         raise NotApproved(text)
@@ -161,11 +173,6 @@ class CallOptions:
     schema: Mapping[str, Json] | None = None  # narrower than the shape's own
     execution: bool = False  # ask the execution model, not the planning model
     likelihood: bool = False  # request the log-probability of the reply
-
-
-def ask_text(run: RunContext, role: str, messages: tuple[Message, ...], options: CallOptions) -> Steps[str]:
-    """Ask a model for a text, as `ask_reply` does."""
-    return (yield from ask_reply(run, role, messages, options)).text
 
 
 def ask_reply(
@@ -192,12 +199,14 @@ def ask_structured(
     """
     options = CallOptions(**{"kind": role, "shape": shape, **how})
     llm = run.execution if options.execution else run.planning
-    prompt, longer, mended = _build_prompt(run, messages, options), 0, False
+    prompt, longer, mended, calls = _build_prompt(run, messages, options), 0, False, 0
     while True:
         reply = yield from _record_call(run, role, llm, prompt)
+        calls += 1
         try:
             return _parse_value(reply.text, shape)
         except BadReply as error:
+            error.calls, error.args = calls, (f"{llm.name}, asked to {options.kind}: {error}",)
             if not reply.cut:
                 if mended:
                     raise
@@ -205,7 +214,9 @@ def ask_structured(
                 continue
             if longer == run.limits.models.longer:
                 limit = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
-                raise ReplyTooLong(f"the reply did not end within {limit}", reply.text) from error
+                too_long = ReplyTooLong(f"the reply did not end within {limit}", reply.text)
+                too_long.calls = calls
+                raise too_long from error
         role = Role(role).but("longer")
         prompt = replace(prompt, max_tokens=2 * prompt.max_tokens)
         longer += 1
@@ -232,8 +243,8 @@ def _record_call(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[
 
     If the call fails at a cost, that cost is recorded in its own event before the error is raised.
     """
-    price = requested_price(llm)
-    if run.approve is not None and price not in (None, FREE):
+    awaits_decision = getattr(llm, "awaits_decision", lambda _: requested_price(llm) not in (None, FREE))
+    if run.approve is not None and awaits_decision(prompt):
         most = maximum_usage(llm, prompt)
         about = f"{llm.name}, at most {most.prompt_tokens:,} + {most.completion_tokens:,} tokens, ${most.cost:.4f}"
         last = prompt.messages[-1]

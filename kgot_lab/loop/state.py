@@ -40,7 +40,7 @@ class State:
     returns: tuple[ToolReturned, ...] = ()
     writes: tuple[Wrote, ...] = ()
     reads: tuple[Read, ...] = ()  # since the last write
-    votes: tuple[Voted, ...] = ()
+    surplus: tuple[ToolCall, ...] = ()  # proposed in the last step, beyond its limit
     usage: Usage = Usage()
     answer: Answered | None = None
 
@@ -54,9 +54,9 @@ class State:
             case Asked(usage=usage):
                 return replace(following, usage=self.usage + usage)
             case Voted(choice=choice):
-                return replace(following, votes=(*self.votes, event), step=event.step + (choice == "INSERT"))
-            case Chose(calls=calls):
-                return replace(following, calls=(*self.calls, *calls))
+                return replace(following, step=event.step + (choice == "INSERT"))
+            case Chose(calls=calls, surplus=surplus):
+                return replace(following, calls=(*self.calls, *calls), surplus=surplus)
             case ToolReturned():
                 still_made = tuple(c for c in self.calls if c != event.call) if event.again else self.calls
                 return replace(following, returns=(*self.returns, event), calls=still_made)

@@ -10,7 +10,7 @@ import codecs
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import IO
 from uuid import uuid4
 
 from kgot_lab import __version__
-from kgot_lab.errors import BadInput, TraceError, TraceLocked, require
+from kgot_lab.errors import BadInput, BadReply, TraceError, TraceLocked, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import write_snapshot
@@ -40,6 +40,7 @@ from kgot_lab.stores.hash_chain import append_seal, first_broken_seal, line_seal
 from kgot_lab.text.cleaning import format_count, printable_line, replace_surrogates
 from kgot_lab.types import LLM, Diff, FromFile, Json, Usage
 
+_UNUSABLE = "Unusable"  # the line after calls whose replies ended the run
 RESTORE_HINT = ": restore a copy of the trace"  # how the message on a damaged one ends
 
 
@@ -122,7 +123,7 @@ def record(
         raise TraceLocked(f"{path} exists already: resume that run, or name another file") from None
     except OSError as error:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
-    with TraceWriter(path, file) as writer:
+    with closing(TraceWriter(path, file)) as writer:
         head = {"trace": 1, "run": run or uuid4().hex[:12], "created": _now(), "version": __version__}
         writer.write_line(head | {"about": metadata or {}})
         yield from writer.write_events(events, begins=True)
@@ -150,14 +151,18 @@ class TraceWriter:
         The initial graph of a run is written beside it.
         """
         snapshot = snapshot_path(self.path)
-        for event in events:
-            if isinstance(event, TextDelta):
+        try:
+            for event in events:
+                if isinstance(event, TextDelta):
+                    yield event
+                    continue
+                if isinstance(event, Started) and event.start and (begins or not snapshot.exists()):
+                    write_snapshot(event.start, snapshot, variant="networkx")
+                self.write_line(to_json(event), sync=isinstance(event, Asked | Answered))
                 yield event
-                continue
-            if isinstance(event, Started) and event.start and (begins or not snapshot.exists()):
-                write_snapshot(event.start, snapshot, variant="networkx")
-            self.write_line(to_json(event), sync=isinstance(event, Asked | Answered))
-            yield event
+        except BadReply as error:  # else the same reply would end the run again when it is resumed
+            self.write_line({"event": _UNUSABLE, "calls": error.calls, "reason": error.reason}, sync=True)
+            raise
 
     def seek_end(self) -> None:
         """Continue after the last line of the file. Raises OSError and UnicodeDecodeError."""
@@ -184,12 +189,6 @@ class TraceWriter:
         with suppress(OSError):  # what could not be written was said when it was tried
             self._file.close()
 
-    def __enter__(self) -> TraceWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def snapshot_path(path: Path) -> Path:
     """Return the path of the snapshot of the initial graph, beside the trace."""
@@ -201,7 +200,7 @@ def append_events(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
 
     A truncated last line is dropped. A complete one without a line break is ended.
     """
-    with reopen_trace(path) as writer:
+    with closing(reopen_trace(path)) as writer:
         yield from writer.write_events(events)
 
 
@@ -253,15 +252,25 @@ def load_run(path: str | Path) -> Trace:
     head = lines_json[0] if lines_json else None
     if not isinstance(head, dict) or head.get("trace") != 1:
         raise TraceError(f"{path} is not a trace: its first line should say so")
-    events = []
+    events: list[Event] = []
     for number, data in enumerate(lines_json[1:], start=2):
         try:
-            events.append(from_json(data))
+            if isinstance(data, dict) and data.get("event") == _UNUSABLE:
+                events = _last_calls_failed(events, data["calls"])
+            else:
+                events.append(from_json(data))
         except TraceError as error:
             raise TraceError(f"{path}, event {number - 1}: {str(error)[:500]}") from error
     if events and isinstance(events[0], Started) and events[0].graph:
         events[0] = replace(events[0], start=_load_start(path, events[0].graph))
     return Trace(str(head.get("run", "")), str(head.get("created", "")), tuple(events), head.get("about", {}))
+
+
+def _last_calls_failed(events: list[Event], calls: int) -> list[Event]:
+    """Return the events with the last calls as failed ones, so that they are made again when it goes on."""
+    asked = [(number, event) for number, event in enumerate(events) if isinstance(event, Asked)][-calls:]
+    first = min((number for number, _ in asked), default=len(events))
+    return events[:first] + [replace(event, role=event.role.but("failed")) for _, event in asked]
 
 
 def _load_start(path: Path, digest: str) -> PropertyGraph:

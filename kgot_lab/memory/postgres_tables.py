@@ -7,12 +7,11 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
-from kgot_lab.memory.sqlite import BUSY_TIMEOUT
+from kgot_lab.io.sqlite_files import BUSY_TIMEOUT
 from kgot_lab.memory.tables import CLAIMS_LAYOUT, COUNT_UNSCRUBBED, MARK_SCRUBBED, STANDINGS, ClaimRow, Layout
 from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink, import_driver
 from kgot_lab.stores.postgres.tables import (
@@ -21,6 +20,7 @@ from kgot_lab.stores.postgres.tables import (
     require_namespace,
     require_suitable_server,
     schema_comment,
+    to_postgres,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ _SCRUBBED_TABLES = ("facts", "claims", "premises", "versions", "answers", "answe
 # (OFFSET).
 _STANDINGS_LATERAL_JOIN = "CROSS JOIN LATERAL (SELECT * FROM versions WHERE key = c.id OFFSET 0) s"
 _TEXT_TYPE = 'TEXT COLLATE "C"'  # ids and names in byte order, as in SQLite
-_NAMED_PARAMETER = re.compile(r"(?<!:):(\w+)")  # and not what stands behind ::
 _SETTINGS = f"""SET search_path = {{namespace}}, pg_temp; SET lock_timeout = {round(BUSY_TIMEOUT * 1000)};
 SET client_min_messages = warning; SET standard_conforming_strings = on;
 SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
@@ -78,7 +77,7 @@ class PostgresTables:
         }
         parameters = {**(values or {}), **lists}
         with self._transaction(self.alone) as connection:
-            self._waiting.append((_to_postgres_parameters(self.rewrite_statement(statement)), parameters))
+            self._waiting.append((to_postgres(self.rewrite_statement(statement)), parameters))
             if self._changing and not statement.lstrip().startswith(("SELECT", "WITH")):
                 return []  # sent with the next question or the end of the change, since every exchange with a server takes time
             return self._send_waiting(connection)
@@ -331,8 +330,3 @@ def _vacuum_table(connection: Connection, table: str) -> int:
         reason = f"only the owner of the table {table} may write it anew (VACUUM FULL)"
         raise StoreUnavailable(f"erased, but its bytes are still there: {reason}")
     return sum(row_counts)
-
-
-@cache
-def _to_postgres_parameters(statement: str) -> str:
-    return _NAMED_PARAMETER.sub(r"%(\1)s", statement)

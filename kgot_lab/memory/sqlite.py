@@ -3,59 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
-from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require, require_count
-from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, prevent_collection, register_for_forks
-from kgot_lab.io.sqlite_snapshot import check_before_opening
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
+from kgot_lab.io.sqlite_files import SQLiteFile, immediate_transaction
 from kgot_lab.memory import triple_store
-from kgot_lab.stores.log import is_nonempty_file, require_valid_path
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
-
-# SQLite files of memory: the search for damage before anything is written, and errors that say what to do.
-
-BUSY_TIMEOUT = 30.0  # seconds to wait for another process that is writing
-# bytes of a file that is searched for damage at each opening, in about a second
-_MAX_CHECKED_BYTES = 32_000_000
-
-
-def refuse_damaged_file(connection: sqlite3.Connection, path: Path | None) -> None:
-    """Raise StoreDamaged if the pages of a file that is not too large are inconsistent."""
-    pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
-    if pages * size <= _MAX_CHECKED_BYTES:
-        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if verdict != "ok":
-            raise _damage_error(" ".join(verdict.split()), path)
-
-
-def explain_sqlite_error(error: Exception, path: Path | None) -> LabError:
-    """Return the error to raise for an SQLite error, which says what to do."""
-    location, code = path or "what is kept in memory", _primary_code(error)
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        reason = f"another process has been writing to it for {BUSY_TIMEOUT:g} s"
-        return StoreUnavailable(f"{location}: {reason}; try again when it is done")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError):
-        return _damage_error(str(error), path)
-    if code == sqlite3.SQLITE_TOOBIG:
-        return BadInput(f"{location}: {error}: no text of more than a billion bytes")
-    hint = "see that its folder is there, can be written to and has room"
-    return StoreUnavailable(f"{location}: {error}; {hint}")
-
-
-def _damage_error(what: str, path: Path | None) -> StoreDamaged:
-    return StoreDamaged(f"{path} is damaged ({what}); nothing was changed: put a copy in its place")
-
-
-def _primary_code(error: Exception) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
 
 _MAX_ROWS = 2**62  # the largest limit that a database accepts
 TRIPLE_TABLES = (
@@ -88,26 +45,22 @@ _DELETE_WORDS = (
 )
 
 
-class SQLiteTripleStore(Closing):
+class SQLiteTripleStore(SQLiteFile):
     """A triple store in an SQLite file, created if it is missing.
 
-    Writers wait for each other. When `add` returns, its triples are on disk. Raises BadInput for a file of
-    another kind and StoreDamaged for a broken one, neither of which is changed, and StoreUnavailable.
+    Writers wait for each other. When `add` returns, its triples are on disk. The words of deleted triples leave
+    the file when it is closed. Raises BadInput for a file of another kind and StoreDamaged for a broken one,
+    neither of which is changed, and StoreUnavailable.
     """
+
+    settings = ("secure_delete = ON", *SQLiteFile.settings)
+    _has_deleted = False
 
     def __init__(self, db_path: str | Path):
         require(db_path, (str, Path), "db_path is the path of a file")
         if str(db_path) == ":memory:":
             raise BadInput("a triple store without a file is InMemoryTripleStore()")
-        self.path = Path(db_path).expanduser()
-        require_valid_path(self.path)
-        self._lock = RLock()
-        self._away = ""  # why it can no longer be used
-        with self._convert_errors():
-            if is_nonempty_file(self.path):
-                check_before_opening(self.path, lambda alone: _refuse_other_tables(alone, self.path))
-            self._connection = _connect(self.path)
-        register_for_forks(self)
+        super().__init__(Path(db_path).expanduser())
 
     def add(self, triples: Iterable[Triple]) -> None:
         """Store triples, all or none.
@@ -117,7 +70,7 @@ class SQLiteTripleStore(Closing):
         checked = triple_store.check_triples(triples)
         rows = [(*t.identity, t.confidence, t.source_turn, _format_time(t.created_at)) for t in checked]
         insert = f"INSERT OR IGNORE INTO triples ({_TRIPLE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
-        with self._transaction() as connection:
+        with self._transaction() as connection, self._convert_errors():
             connection.executemany(insert, rows)
             _index_new_rows(connection)
 
@@ -157,13 +110,14 @@ class SQLiteTripleStore(Closing):
         Raises BadInput without any part.
         """
         pattern = triple_store.require_deletion_pattern(subject, relation, object)
-        with self._transaction() as connection:
+        with self._transaction() as connection, self._convert_errors():
             _index_new_rows(connection)  # a row that is not in the index could not be removed from it
             condition, values = f"FROM triples {_where_clause(pattern)}", tuple(pattern.values())
             select = f"SELECT id, subject, relation, object {condition}"
             deleted = connection.execute(select, values).fetchall()
             connection.executemany(_DELETE_WORDS, map(_index_row, deleted))
             connection.execute(f"DELETE {condition}", values)
+        self._has_deleted = self._has_deleted or bool(deleted)
         return len(deleted)
 
     def all(self) -> list[Triple]:
@@ -178,7 +132,7 @@ class SQLiteTripleStore(Closing):
 
     def clear(self) -> None:
         """Delete everything."""
-        with self._transaction() as connection:
+        with self._transaction() as connection, self._convert_errors():
             connection.execute("DELETE FROM triples")
             connection.execute("INSERT INTO triple_words (triple_words) VALUES ('delete-all')")
 
@@ -188,109 +142,45 @@ class SQLiteTripleStore(Closing):
             (number,) = connection.execute("SELECT count(*) FROM triples").fetchone()
         return int(number)
 
-    def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            if not self._away:
-                self._away = "the store is closed: open it again"
-                self._connection.close()
-
-    def after_fork(self) -> None:
-        """Detach the connection in a forked child, where SQLite must not even close it."""
-        prevent_collection(self._connection)
-        self._away, self._lock = OPENED_BEFORE_FORK, RLock()
-
     def __repr__(self) -> str:
-        return f"<SQLiteTripleStore {self.path}{' (closed)' if self._away else ''}>"
+        return f"<SQLiteTripleStore {self._path}{' (closed)' if self._over else ''}>"
 
     def _select_triples(self, statement: str, values: Sequence[object]) -> list[Triple]:
         with self._connected() as connection:
             return [_triple_from_row(row) for row in connection.execute(statement, values)]
 
-    @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection, for exclusive use by this thread."""
-        with self._lock:
-            if self._away:
-                raise StoreUnavailable(f"{self.path}: {self._away}")
-            with self._convert_errors():
-                yield self._connection
+    def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
+        tables = {
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
+        columns = tuple(name for (_, name, *_) in connection.execute("PRAGMA table_info(triples)"))
+        if tables and columns != _COLUMNS:
+            content = "no table of triples"
+            if columns:
+                content = f"a table of triples with other columns ({', '.join(columns)})"
+            origin = f"an SQLite file that something else made, with {content}"
+            raise BadInput(f"{self._path}: {origin}, so it was not touched; give another path")
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Open a write transaction that excludes other writers.
+    def _create_tables(self, connection: sqlite3.Connection) -> None:
+        for statement in TRIPLE_TABLES:
+            connection.execute(statement)
 
-        Its changes are on disk at its end, or not made at all.
-        """
-        with self._connected() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-
-    @contextmanager
-    def _convert_errors(self) -> Iterator[None]:
-        """Convert errors of SQLite to errors of this package."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise explain_sqlite_error(error, self.path) from None
-
-
-def _refuse_other_tables(connection: sqlite3.Connection, path: Path) -> None:
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    columns = tuple(name for (_, name, *_) in connection.execute("PRAGMA table_info(triples)"))
-    if tables and columns != _COLUMNS:
-        content = "no table of triples"
-        if columns:
-            content = f"a table of triples with other columns ({', '.join(columns)})"
-        origin = f"an SQLite file that something else made, with {content}"
-        raise BadInput(f"{path}: {origin}, so it was not touched; give another path")
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """Connect to a file, creating its tables if it is new.
-
-    Raises StoreDamaged or BadInput if its tables are not sound.
-    """
-    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
-    try:
+    def _upgrade(self, connection: sqlite3.Connection) -> None:
         connection.create_function("holds_text", 4, _contains_text, deterministic=True)
-        refuse_damaged_file(connection, path)
-        connection.execute("BEGIN IMMEDIATE")  # another process may be creating the tables too
-        _refuse_other_tables(connection, path)
-        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            for statement in TRIPLE_TABLES:
-                connection.execute(statement)
-        connection.execute(WORD_INDEX)
-        _index_new_rows(connection)  # for a file that another program made with the same tables
-        connection.execute("COMMIT")
-        _enable_write_ahead_log(connection)
-        connection.execute("PRAGMA synchronous = FULL")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+        with immediate_transaction(connection):
+            connection.execute(WORD_INDEX)
+            _index_new_rows(connection)  # for a file that another program made with the same tables
 
-
-def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Switch the file to a write-ahead log, so that readers and the writer do not wait for each other.
-
-    SQLite needs exclusive access to do so.
-    """
-    deadline = time.monotonic() + BUSY_TIMEOUT
-    while True:
+    def _close_connections(self) -> None:
         try:
-            connection.execute("PRAGMA journal_mode = WAL").fetchall()
-            return
-        except sqlite3.OperationalError as error:
-            if _primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
+            if self._has_deleted:  # until its parts are merged, the index has the words of what was deleted
+                with self._convert_errors():
+                    self._connection.execute("INSERT INTO triple_words (triple_words) VALUES ('optimize')")
+        except StoreUnavailable as error:
+            left = "closed, and the words of deleted triples stay in it until a store that deleted some is closed"
+            raise type(error)(f"{error} ({left})") from None
+        finally:
+            super()._close_connections()
 
 
 def _index_new_rows(connection: sqlite3.Connection) -> None:

@@ -31,9 +31,9 @@ def weighted(*retrievers: tuple[float, Stage], scale: str = "range") -> Stage:
     _check_weighted(retrievers)
     if scale not in SCALES:
         raise UnknownName("scale", scale, SCALES)
-    names = [f"{weight:g} {retriever.name}" for weight, retriever in retrievers]
-    names += [f"scale={scale}"] if scale != "range" else []
-    return _fusion(f"weighted({', '.join(names)})", retrievers, SCALES[scale])
+    options = [f"scale={scale}"] if scale != "range" else []
+    labels = [f"{weight:g}" for weight, _ in retrievers]
+    return _fusion("weighted", retrievers, SCALES[scale], options, labels=labels)
 
 
 def rrf(*stages: Stage, k: int = 60) -> Stage:
@@ -49,8 +49,7 @@ def rrf(*stages: Stage, k: int = 60) -> Stage:
         # k = 60 as in the paper; small k trusts the top ranks more
         return 1 / (k + np.arange(1, len(found) + 1))
 
-    name = f"rrf({', '.join([stage.name for stage in stages] + [f'k={k}'] * (k != 60))})"
-    return _fusion(name, [(1.0, stage) for stage in stages], by_rank)
+    return _fusion("rrf", [(1.0, stage) for stage in stages], by_rank, [f"k={k}"] * (k != 60))
 
 
 def strongest(*stages: Stage) -> Stage:
@@ -60,18 +59,22 @@ def strongest(*stages: Stage) -> Stage:
     without a stage.
     """
     _check_stages("strongest", stages)
-
-    name = f"strongest({', '.join(stage.name for stage in stages)})"
-    return _fusion(name, [(1.0, stage) for stage in stages], scale_by_maximum, np.maximum)
+    return _fusion("strongest", [(1.0, stage) for stage in stages], scale_by_maximum, add=np.maximum)
 
 
 def _fusion(
-    name: str,
+    function: str,
     retrievers: Sequence[tuple[float, Stage]],
     scale: Callable[[_Floats], _Floats],
+    options: Sequence[str] = (),
+    *,
+    labels: Sequence[str] = (),
     add: np.ufunc = np.add,
 ) -> Stage:
-    """Build a stage that adds up the scaled scores of weighted retrievers."""
+    """Build a stage that adds up the scaled scores of weighted retrievers, named with their labels and options."""
+    stages = [stage for _, stage in retrievers]
+    inputs = tuple(zip(labels or [""] * len(stages), stages, strict=True))
+    names = [f"{label} {stage.name}" if label else stage.name for label, stage in inputs]
 
     def step(ranking: Ranking) -> Ranking:
         results = [(weight, retriever(ranking)) for weight, retriever in retrievers]
@@ -81,7 +84,7 @@ def _fusion(
             scores[rows] = add(scores[rows], weight * scale(found))
         return fused_ranking(ranking.query, ids, scores, tuple(results))
 
-    return Stage(name, step)
+    return Stage(f"{function}({', '.join([*names, *options])})", step, inputs=inputs)
 
 
 def _check_weighted(pairs: Sequence[object]) -> None:

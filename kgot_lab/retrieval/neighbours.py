@@ -77,7 +77,7 @@ def boosted_neighbours(
     boost_stage = _boost_stage(graph, types, outgoing, incoming)
     keep = _checked_seeds(seeds)
     name = _boost_name("around", start.name, types, outgoing, incoming, seeds)
-    return Stage(name, lambda ranking: boost_stage(best(start(ranking), keep)))
+    return Stage(name, lambda ranking: boost_stage(best(start(ranking), keep)), inputs=(("", start),))
 
 
 def jaccard(
@@ -109,7 +109,8 @@ def jaccard(
 
         return replace(fused_ranking(ranking.query, ids, common / united, ()), paths=LazyTexts(ids, describe))
 
-    return Stage(_stage_name("jaccard", start.name, types, seeds=(seeds, BOOST_SEEDS)), step)
+    name = _stage_name("jaccard", start.name, types, seeds=(seeds, BOOST_SEEDS))
+    return Stage(name, step, inputs=(("", start),))
 
 
 def _boost_stage(

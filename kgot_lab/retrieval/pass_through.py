@@ -90,7 +90,7 @@ def traverse(
         return Ranking(ranking.query, _found_by_rank(ids), lanes=lanes, paths=paths)
 
     verb = "pass-through" if through_hubs else "neighbours"
-    return Stage(f"{verb}({', '.join([entry.name, *_changed_options(walk)])})", step)
+    return Stage(f"{verb}({', '.join([entry.name, *_changed_options(walk)])})", step, inputs=(("", entry),))
 
 
 # --- the walk ---

@@ -16,12 +16,14 @@ class Stage:
     """A step from a ranking to a ranking.
 
     A retriever reads only the query of its input, a re-ranker also reads the hits. A stage equals only
-    itself, since two of one name may search different documents.
+    itself, since two of one name may search different documents. `inputs` are the stages that it is made of,
+    each with its weight as text, or "".
     """
 
     name: str
     step: Callable[[Ranking], Ranking] = field(repr=False)
     version: str = field(default="", repr=False)  # without one, a benchmark always runs the stage again
+    inputs: tuple[tuple[str, Stage], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not callable(self.step):
@@ -61,12 +63,13 @@ class Stage:
 
     def __rshift__(self, then: Stage) -> Stage:
         require(then, Stage, "what comes behind >> is a Stage")
-        return Stage(f"{self.name} >> {then.name}", lambda ranking: then(self(ranking)))
+        inputs = ("", self), ("", then)
+        return Stage(f"{self.name} >> {then.name}", lambda ranking: then(self(ranking)), inputs=inputs)
 
     def __mod__(self, k: int) -> Stage:
         require_count(k, 1, "k", "% keeps the best k hits")
         name = f"({self.name})" if ">>" in self.name else self.name
-        return Stage(f"{name} % {k}", lambda ranking: best(self(ranking), k))
+        return Stage(f"{name} % {k}", lambda ranking: best(self(ranking), k), inputs=(("", self),))
 
     def __repr__(self) -> str:
         return f"<{self.name}>"

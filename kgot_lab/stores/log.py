@@ -19,9 +19,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, short_repr
+from kgot_lab.errors import StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.graph.changes import Identity, MutableGraph
-from kgot_lab.io.files import read_regular_file
+from kgot_lab.io.files import read_regular_file, require_valid_path
 from kgot_lab.io.processes import lock_file, register_for_forks
 from kgot_lab.sandbox.replies import encode_element, encode_removal
 from kgot_lab.stores import hash_chain
@@ -300,34 +300,6 @@ def _replace_log(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
         raise
     _sync_folder(target)
     return file, check, len(content)
-
-
-def require_valid_path(path: Path) -> None:
-    """Raise BadInput for a path that no system accepts: one with a NUL or an invalid half of a surrogate
-    pair.
-    """
-    try:
-        is_valid = b"\0" not in os.fsencode(path)
-    except UnicodeEncodeError:
-        is_valid = False
-    if not is_valid:
-        raise BadInput(f"{str(path)!r} can be no path: give another")
-
-
-def is_nonempty_file(path: Path) -> bool:
-    """Return whether a file exists and is not empty, creating its folder if it is missing.
-
-    Raises StoreUnavailable if the path is not a file or cannot be opened.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or (path.is_file() and not path.stat().st_size):
-            return False
-    except OSError as error:
-        raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}; give another path") from None
-    if not path.is_file():
-        raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
-    return True
 
 
 def _open_locked(path: Path) -> io.FileIO:

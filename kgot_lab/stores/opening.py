@@ -12,7 +12,7 @@ from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -31,9 +31,6 @@ from kgot_lab.io.processes import Closing
 from kgot_lab.stores.lookup import StoreWrapper
 from kgot_lab.stores.protocol import GraphSize, PartialReader, PythonRunner, Store
 from kgot_lab.types import Diff, Edge, Rows
-
-if TYPE_CHECKING:
-    pass
 
 Location = str | Path
 ENTRY_POINTS = "kgot_lab.stores"

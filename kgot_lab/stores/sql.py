@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity, MutableGraph, same_properties
 from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
-from kgot_lab.stores.protocol import Dialect, Fact
+from kgot_lab.stores.lookup import nodes_within, shortest_path
+from kgot_lab.stores.protocol import Dialect, Fact, Schema, UndoableStore
 from kgot_lab.stores.statements import path_query, require_statement
 from kgot_lab.types import Diff, Edge, Json, Node
 
@@ -147,6 +151,38 @@ def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
     return edge.source, edge.type, edge.target, edge.key, properties
 
 
+def node_from_row(row: SqlRow, parse: Callable[[str], Any] = json.loads) -> Node:
+    """Convert a row, with labels and properties as JSON text, to a node."""
+    id, labels, properties = row
+    return Node(
+        id, tuple(parse(labels)) if labels != "[]" else (), parse(properties) if properties != "{}" else {}
+    )
+
+
+def edge_from_row(row: SqlRow, parse: Callable[[str], Any] = json.loads) -> Edge:
+    """Convert a row, with properties as JSON text, to an edge."""
+    source, type, target, key, properties = row
+    return Edge(source, type, target, parse(properties) if properties != "{}" else {}, key)
+
+
+def parse_change(
+    table: SqlTable, before: str | None, after: str | None, parse: Callable[[str, str], Json] = parse_json
+) -> Change:
+    """Parse one line of a journal, whose rows are JSON lists.
+
+    Raises BadInput if the new row is no valid node or edge: an id may be blank, a label no text, a number too large.
+    """
+    old, new = (
+        None if text is None else tuple(parse(text, f"a row of {table}, {text[:60]}…,"))
+        for text in (before, after)
+    )
+    if new is not None and table == "nodes":
+        node_row(Node(new[0], tuple(new[1]), new[2]))
+    elif new is not None:
+        edge_row(Edge(new[0], new[1], new[2], new[4], new[3]))
+    return Change(table, old, new)
+
+
 def texts_in(value: Json) -> Iterator[str]:
     """Yield every text in a value, including the keys of objects."""
     if isinstance(value, str):
@@ -217,6 +253,68 @@ def require_fit(diff: Diff, nodes: Iterable[Node], edges: Iterable[Edge]) -> Non
         for end in (edge.source, edge.target):
             node_by_id.setdefault(end, Node(end))
     MutableGraph(node_by_id.values(), edge_by_identity.values()).check(diff)
+
+
+# --- queries ---
+
+_END_NAMES = ("source", "type", "target", "key")
+_WHERE_EDGE = f"WHERE {' AND '.join(f'{name} = :{name}' for name in _END_NAMES)}"
+
+
+class SqlGraph(UndoableStore):
+    """The queries that every SQL store answers alike, with parameters named as in :id."""
+
+    select_nodes: ClassVar[str]  # the columns that `_nodes` converts
+    select_edges: ClassVar[str]
+    _rows: Callable[..., list[Any]]  # [] for a text that the database cannot hold
+    _snapshot: Callable[[], AbstractContextManager[object]]  # in which all queries see one state of the graph
+    _nodes: Callable[[Iterable[SqlRow]], Iterator[Node]]
+    _edges: Callable[[Iterable[SqlRow]], Iterator[Edge]]
+    _adjacent_ids: Callable[[list[str]], Iterator[str]]  # the nodes that the edges of some nodes touch
+    _bare_edges: Callable[[list[str]], Iterator[Edge]]  # the edges at some nodes, without their properties
+
+    def graph(self) -> PropertyGraph:
+        """Return the whole graph in its current state, oldest elements first."""
+        with self._snapshot():
+            selects = (self.select_nodes, self.select_edges)
+            nodes, edges = (self._rows(f"{select} ORDER BY number") for select in selects)
+        return PropertyGraph.of(self._nodes(nodes), self._edges(edges))
+
+    def schema(self) -> Schema:
+        """Count the nodes per label and the edges per type, by name."""
+        with self._snapshot():
+            groups = self._rows("SELECT CAST(labels AS text), count(*) FROM nodes GROUP BY labels")
+            types = dict(self._rows("SELECT type, count(*) FROM edges GROUP BY type"))
+        labels = Counter[str]()
+        for text, times in groups:
+            labels.update(dict.fromkeys(json.loads(text), times))
+        nodes, edges = sum(times for _, times in groups), sum(types.values())
+        return Schema(dict(sorted(labels.items())), dict(sorted(types.items())), nodes, edges)
+
+    def neighbours(self, id: str) -> tuple[Edge, ...]:
+        """Return a node's incoming and outgoing edges, oldest first.
+
+        Empty if there is no such node.
+        """
+        query = f"{self.select_edges} WHERE source = :id OR target = :id ORDER BY number"
+        return tuple(self._edges(self._rows(query, id=id)))
+
+    def within(self, id: str, hops: int) -> dict[str, int]:
+        """Return the nodes within some hops, ignoring direction, each with its distance.
+
+        Empty if there is no such node.
+        """
+        with self._snapshot():
+            is_node = self._rows("SELECT 1 FROM nodes WHERE id = :id", id=id)
+            return nodes_within(id, hops, self._adjacent_ids) if is_node else {}
+
+    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
+        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
+        query = f"{self.select_edges} {_WHERE_EDGE}"
+        with self._snapshot():
+            steps = shortest_path(source, target, max_edges, self._bare_edges)
+            ends = (dict(zip(_END_NAMES, step.identity, strict=True)) for step in steps)
+            return tuple(self._edges(row for each in ends for row in self._rows(query, **each)))
 
 
 # --- statements ---

@@ -12,7 +12,7 @@ from kgot_lab.documents.archives import UnpackLimits, find_unpacked, unpacked
 from kgot_lab.documents.files import read_document_text
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, describe_value, require, short_repr
 from kgot_lab.text.cleaning import format_count, printable_line
-from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.tools.tool import Result, TextTool, digest_of
 from kgot_lab.types import Document
 
 _MAX_LISTED = 50  # files listed in a message
@@ -38,6 +38,16 @@ class FileCollection:
         self._files = _attached_files(paths)
         self._unpack_into = unpack_into
         self._limits = limits or UnpackLimits()
+
+    @property
+    def digest(self) -> str:
+        """A digest of the files, or "" if one cannot be read."""
+        try:
+            return digest_of(
+                name.encode(errors="surrogatepass") + path.read_bytes() for name, path in self._files.items()
+            )
+        except OSError:  # a tool says so when it is called
+            return ""
 
     @property
     def names(self) -> list[str]:
@@ -119,21 +129,22 @@ def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment
 
     Raises BadInput if a file is missing or two have the same name.
     """
-    files = _attached_files(paths)
+    files = FileCollection(paths)
 
     def run(file: str) -> Result:
-        if file not in files:
-            known = ", ".join(sorted(files))
-            raise ToolFailed(f"{name}: there is no attachment {file!r}; there are: {known}")
+        if file not in files.names:
+            raise ToolFailed(f"{name}: there is no attachment {file!r}; there are: {', '.join(files.names)}")
         try:
-            found = read_document_text(files[file])
+            found = read_document_text(files.path(file))
         except (BadInput, NotInstalled) as error:
             raise ToolFailed(f"{name}: {file}: {error}") from error
         return Result(found.text, (Document(file, found.text, found.title or file),))
 
-    listed = " ".join(", ".join(sorted(files)).split())
-    description = f"Returns the text of an attached file. Attached: {listed}."
-    return TextTool(name, description, {"file": "the name of the file, without a folder"}, run)
+    description = (
+        f"Returns the text of an attached file. Attached: {' '.join(', '.join(files.names).split())}."
+    )
+    takes = {"file": "the name of the file, without a folder"}
+    return TextTool(name, description, takes, run, digest=files.digest)
 
 
 # The tool that unpacks zip files.
@@ -155,4 +166,4 @@ def extract_zip(files: FileCollection, *, name: str = "extract_zip") -> TextTool
         return Result("\n".join([head, *map(printable_line, names)]))
 
     description = "Unpacks a zip file and returns the names of the files in it, by which they can be read."
-    return TextTool(name, description, {"file": "the name of the zip file"}, run)
+    return TextTool(name, description, {"file": "the name of the zip file"}, run, digest=files.digest)

@@ -229,7 +229,8 @@ def inspect_file(
         optional = {"question": "what to find out from it; leave it out for the text itself"}
         does = "Returns the text of a file, or answers a question about it."
     description = f"{does} Files: {files.format_names()}."
-    return TextTool(name, description, {"file": "the name of the file as listed"}, run, may=optional)
+    takes = {"file": "the name of the file as listed"}
+    return TextTool(name, description, takes, run, may=optional, digest=files.digest)
 
 
 def _read_file(
@@ -311,7 +312,8 @@ def image_question(
     sources += ["the address of a picture on the web"] if fetch is not None else []
     file_list = f" Files: {files.format_names()}." if files else ""
     takes = {"image": ", or ".join(sources), "question": "a complete question about the picture"}
-    return TextTool(name, f"Looks at a picture and answers a question about it.{file_list}", takes, run)
+    digest, does = files.digest if files else "", "Looks at a picture and answers a question about it."
+    return TextTool(name, does + file_list, takes, run, digest=digest)
 
 
 def data_url(data: bytes, name: str) -> str:

@@ -218,10 +218,6 @@ def _search_agent(resources: ToolResources) -> Tool:
     return ask_search_agent(resources.llm, access)
 
 
-def _wikipedia(resources: ToolResources) -> Tool:
-    return resources.encyclopedia
-
-
 def _ask_model(resources: ToolResources) -> Tool:
     if resources.llm is None:
         raise BadInput("no model is given")
@@ -242,7 +238,7 @@ FACTORIES: Mapping[str, ToolFactory] = {
     "extract_zip": _extract_zip,
     "image_question": _image_question,
     "ask_search_agent": _search_agent,
-    "wikipedia": _wikipedia,
+    "wikipedia": lambda resources: resources.encyclopedia,
     "llm_query": _ask_model,
     "python": _python,
 }

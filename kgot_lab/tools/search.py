@@ -15,7 +15,7 @@ from kgot_lab.retrieval.multihop.retriever import convex_hybrid, hybrid_multihop
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import text_sentences
 from kgot_lab.tools.files import read_attachment
-from kgot_lab.tools.tool import Result, TextTool, Tool
+from kgot_lab.tools.tool import Result, TextTool, Tool, digest_of
 from kgot_lab.types import Document, Ranking, checked_documents
 
 SearchProgress = Callable[[int, int], object]  # embedded so far, and in all
@@ -162,7 +162,9 @@ def search(
 
     description = f"Searches the documents and returns the {k} passages that fit the query best."
     takes = {"query": "what to look for: names and words that the passage would contain"}
-    return TextTool(name, description, takes, run, finds="query")
+    contents = ("\0".join((each.id, each.title, each.text)) for each in documents)
+    digest = digest_of(content.encode(errors="surrogatepass") for content in contents)
+    return TextTool(name, description, takes, run, finds="query", digest=digest)
 
 
 def _format_passage(document: Document) -> str:

@@ -22,7 +22,7 @@ from kgot_lab.errors import (
 from kgot_lab.llm.adapters import as_model
 from kgot_lab.llm.structured import compact_schema, parse, repair_prompt
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, truncate_to_tokens
-from kgot_lab.tools.tool import MeteredLLM, Result, TextTool, Tool
+from kgot_lab.tools.tool import MeteredLLM, Result, TextTool, Tool, object_schema
 from kgot_lab.tools.web.archives import WebArchive
 from kgot_lab.tools.web.engines import SearchEngine
 from kgot_lab.tools.web.pages import SCREEN, Browser, Screen, WebPage
@@ -168,13 +168,13 @@ class _Search:
 
     def _schema(self) -> Mapping[str, Json]:
         """Return the JSON schema of `_Move`, restricted to the available moves and their arguments."""
-        answer = _object_schema({"text": {"type": "string"}})
+        answer = object_schema({"text": {"type": "string"}})
         arguments = {**{move.name: dict(move.arguments) for move in self._moves.values()}, "answer": answer}
         moves = (
             {"thought": {"type": "string"}, "move": {"const": name}, "arguments": takes}
             for name, takes in arguments.items()
         )
-        return {"anyOf": list(map(_object_schema, moves))}
+        return {"anyOf": list(map(object_schema, moves))}
 
     def _run_move(self, move: _Move) -> str:
         """Run a move and return its result, fenced.
@@ -274,11 +274,6 @@ class _Search:
         remarks = "; ".join(filter(None, (page.remark, "visited before" if earlier_visits else "")))
         head = f"Title: {page.title}" + (f"\nNote: {remarks}" if remarks else "")
         return Result(fence_text(f"{head}\n\n{screen.text}", screen.where))
-
-
-def _object_schema(properties: Mapping[str, Json]) -> dict[str, Json]:
-    closed = {"required": list(properties), "additionalProperties": False}
-    return {"type": "object", "properties": properties, **closed}
 
 
 def _format_arguments(move: TextTool) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import logging
 import re
@@ -20,7 +21,7 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
 )
-from pydantic_core import ArgsKwargs, PydanticSerializationError, to_json
+from pydantic_core import ArgsKwargs, to_json, to_jsonable_python
 
 from kgot_lab.errors import (
     BadInput,
@@ -35,6 +36,7 @@ from kgot_lab.errors import (
 )
 from kgot_lab.io.coroutines import run_awaitable
 from kgot_lab.llm.adapters import as_model
+from kgot_lab.llm.budget import WrappedLLM
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.llm.structured import RecordedCall, checked_reply, compact_schema, field_problem, usage_problem
 from kgot_lab.stores.protocol import PythonRunner
@@ -58,15 +60,17 @@ class Result:
 def checked_result(result: object) -> Result:
     """Return a tool's result after checking it. A text becomes a Result, as do values that JSON holds.
 
-    A coroutine is run to its end. Numbers, lists, dicts, data classes and models of pydantic become JSON text.
+    A coroutine is run to its end. Numbers, lists, dicts, data classes and models of pydantic become JSON text, and
+    what JSON has no number for a text in it: "NaN", "Infinity".
     Raises BadInput for anything else.
     """
     result = run_awaitable(result)
     if isinstance(result, str):
         return Result(result)
     if result is not None and not isinstance(result, Result):
-        with suppress(PydanticSerializationError, RecursionError):
-            return Result(to_json(result, fallback=_as_plain).decode())
+        with suppress(ValueError, RecursionError):
+            plain = to_jsonable_python(result, fallback=_as_plain)
+            return Result(to_json(plain, inf_nan_mode="strings").decode())
     if not isinstance(result, Result) or not isinstance(result.text, str):
         others = "a dict, a list, a number and a data class become JSON text"
         raise BadInput(
@@ -117,12 +121,57 @@ def search_argument(tool: Tool) -> str:
     return tool.finds if isinstance(tool, Finder) else ""
 
 
+def object_schema(properties: Mapping[str, Json], required: Iterable[str] | None = None) -> dict[str, Json]:
+    """Return the JSON schema of an object that has these properties, of which some are required, and no other."""
+    closed = {"required": list(properties if required is None else required), "additionalProperties": False}
+    return {"type": "object", "properties": properties, **closed}
+
+
+def source_digest(tool: Tool) -> str:
+    """Return the digest of the documents or files that a tool reads, or "" if it tells none."""
+    digest = getattr(tool, "digest", "")
+    return digest if isinstance(digest, str) else ""
+
+
+def digest_of(contents: Iterable[bytes]) -> str:
+    """Return a short digest of some contents, in whatever order."""
+    digests = sorted(hashlib.sha256(content).digest() for content in contents)
+    return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
+
+
+_TYPES: Mapping[str, Any] = {
+    "string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict, "null": type(None),
+}  # fmt: skip
+
+
+def check_call(tool: Tool, arguments: Mapping[str, Json]) -> None:
+    """Check that a tool takes some arguments, without calling it: by its `check_arguments`, or else by its schema.
+
+    Raises ToolFailed, which says what it expects.
+    """
+    if callable(check := getattr(tool, "check_arguments", None)):
+        check(arguments)
+        return
+    properties = tool.arguments.get("properties", {})
+    wrong = [f"{name} is missing" for name in tool.arguments.get("required", ()) if name not in arguments]
+    if tool.arguments.get("additionalProperties") is False:
+        wrong += [f"{name!r} is unknown" for name in arguments if name not in properties]
+    for name, value in arguments.items():
+        schema = properties[name] if isinstance(properties.get(name), Mapping) else {}
+        named, allowed = schema.get("type"), schema.get("enum", (value,))
+        if not isinstance(value, _TYPES.get(str(named), object)) or value not in allowed:
+            wrong.append(f"{name} must be {named or ' or '.join(map(str, allowed))}")
+    if wrong:
+        raise ToolFailed(f"{tool.name}: {', '.join(wrong)}; it expects: {', '.join(properties) or 'nothing'}")
+
+
 @dataclass(frozen=True)
 class TextTool:
     """A tool with text arguments: a function that gets them by name, checked and stripped.
 
     Arguments in `takes` are required. Those in `may` are optional, and omitted if empty. `finds` is the
-    search argument of a tool that finds documents. Raises BadInput for an invalid definition.
+    search argument of a tool that finds documents, and `digest` that of what it reads, by which a run that is
+    resumed knows it again. Raises BadInput for an invalid definition.
     """
 
     name: str
@@ -131,6 +180,7 @@ class TextTool:
     function: Callable[..., Result] = field(repr=False, compare=False)
     finds: str = ""
     may: Mapping[str, str] = field(default_factory=dict, hash=False)
+    digest: str = ""
 
     def __post_init__(self) -> None:
         if self.finds and list(self.takes) != [self.finds]:
@@ -143,17 +193,17 @@ class TextTool:
         """The JSON schema of the arguments."""
         meanings = self._all_arguments.items()
         properties = {name: {"type": "string", "description": meaning} for name, meaning in meanings}
-        closed = {"required": list(self.takes), "additionalProperties": False}
-        return {"type": "object", "properties": properties, **closed}
+        return object_schema(properties, self.takes)
 
     @property
     def _all_arguments(self) -> dict[str, str]:
         return {**self.takes, **self.may}
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may name an argument "self"
-        return self.function(**self._check_arguments(arguments))
+        return self.function(**self.check_arguments(arguments))
 
-    def _check_arguments(self, arguments: Mapping[str, Json]) -> dict[str, str]:
+    def check_arguments(self, arguments: Mapping[str, Json]) -> dict[str, str]:
+        """Return the texts that the function gets. Raises ToolFailed for arguments that it does not take."""
         wrong = [f"{name} is missing" for name in self.takes if name not in arguments]
         wrong += [problem for name, value in arguments.items() if (problem := self._problem(name, value))]
         if wrong:
@@ -216,16 +266,20 @@ class FunctionTool:
                 f"a tool is called with names: {self.name} takes *, ** or arguments without a name"
             )
 
-    def __call__(self, /, **arguments: Json) -> Result:
+    def check_arguments(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
+        """Return the values that the function gets. Raises ToolFailed for arguments that it does not take."""
         needed = self.arguments.get("required", ())
         given = {name: value for name, value in arguments.items() if value is not None or name in needed}
         try:
-            checked = self._checks.validate_python(ArgsKwargs((), given))
+            checked: dict[str, Any] = self._checks.validate_python(ArgsKwargs((), given))
         except ValidationError as error:
             where, problem = field_problem(error)
             expected = ", ".join(self.arguments["properties"]) or "nothing"
             raise ToolFailed(f"{self.name}: {where}: {problem}; it expects: {expected}") from None
-        result = self._function(**checked)
+        return checked
+
+    def __call__(self, /, **arguments: Json) -> Result:
+        result = self._function(**self.check_arguments(arguments))
         try:
             return checked_result(result)
         except BadInput as error:
@@ -280,7 +334,7 @@ _LIBRARIES = (
 # A wrapper that records the usage of a model, for tools.
 
 
-class MeteredLLM:
+class MeteredLLM(WrappedLLM):
     """Wraps a model and records the cost of each reply in `usage`.
 
     An LLMError that passes through carries all that was spent until then. `usage_before` is what the tool had spent
@@ -288,13 +342,8 @@ class MeteredLLM:
     """
 
     def __init__(self, llm: LLM, usage_before: tuple[Usage, ...] = ()):
-        self._llm = llm
+        super().__init__(llm)
         self.usage = usage_before
-
-    @property
-    def name(self) -> str:
-        """The name of the wrapped model."""
-        return self._llm.name
 
     def __call__(self, prompt: Prompt) -> Reply:
         try:

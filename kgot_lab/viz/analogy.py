@@ -19,7 +19,7 @@ from kgot_lab.text.cleaning import printable_line, replace_surrogates
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.analogy_picture import PictureRow, Section, TextComparison, Unit, comparison_picture
 from kgot_lab.viz.static.drawing import StaticPicture
-from kgot_lab.viz.static.markup import Markup, collapsible, concat, image_element, shorten
+from kgot_lab.viz.static.markup import Markup, shorten
 from kgot_lab.viz.static.table import Sheet, Table, sheet
 
 # The structure view: two texts, their skeletons and alignment, and the delta of the edge between them.
@@ -324,11 +324,6 @@ class StructureView(StaticPicture):
             sheets.append(_full_sheet("Who plays whom", (one, "times", other, "one to one"), rows))
         return Table(tuple(sheets))
 
-    def html(self) -> Markup:
-        """Return the picture and, collapsed below it, the tables, as an HTML fragment."""
-        tables = collapsible("The same as tables, with every text in full", self.table().html)
-        return concat([image_element(self.svg, self.alt), tables])
-
     def __repr__(self) -> str:
         count = len(self._source.edges)
         return f"<StructureView: {printable_line(self.alt)}{f' One of {count:,} edges, see choices().' if count > 1 else ''}>"
@@ -493,16 +488,10 @@ def _row_cells(row: PictureRow, part: Section) -> tuple[str, str, str, str]:
     return left_text, row.between, right_text, "; ".join(remarks)
 
 
-_NO_LIMIT = sys.maxsize
-
-
 class _FullSheet(Sheet):
     """A table without truncated cells."""
 
-    @property
-    def html(self) -> Markup:
-        """The table in HTML."""
-        return Markup(self.grid(_NO_LIMIT).html)
+    max_cell_length = sys.maxsize
 
     @property
     def text(self) -> str:

@@ -5,13 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kgot_lab.analogy.linguistic import Counterpart
 from kgot_lab.similarity.delta import BAND_BOUNDARIES, BANDS, band
-from kgot_lab.viz.static.drawing import HALO, draw_circle, draw_path, draw_rect, fit_lines, svg_root
+from kgot_lab.viz.static.drawing import (
+    HALO,
+    Part,
+    draw_circle,
+    draw_lines,
+    draw_path,
+    draw_rect,
+    draw_text,
+    fit_lines,
+    stack_parts,
+    svg_root,
+)
 from kgot_lab.viz.static.markup import Markup, add_picture_key, concat, element, shorten, text_width
 
 # The gauge of a pair: both similarities and their difference on one axis, with the bands of the delta.
+
+_Look = Mapping[str, Any]  # options of draw_text
 
 _INK, _MUTED = "#222", "#595959"
 # Okabe and Ito; the last two are dark enough for text
@@ -72,20 +86,16 @@ def _format_number(number: float) -> str:
     return f"{round(number, 3):g}"
 
 
-def _draw_label(text: str, x: float, y: float, size: float = 12.0, **attributes: object) -> Markup:
-    return element("text", text, x=x, y=y, font_size=size, **{"fill": _INK, **attributes})
-
-
 def _draw_axis(axis: Axis) -> list[Markup]:
     """Draw the axis with a label at every 0.2 and a faint vertical line at every 0.1."""
     tenths = range(round(10 * axis.low), 11)
-    elements = [_draw_label("cosine", axis.left - 22, AXIS_TOP + 16, 11.0, text_anchor="end", fill=_MUTED)]
+    elements = [draw_text("cosine", axis.left - 22, AXIS_TOP + 16, 11.0, _MUTED, text_anchor="end")]
     for tenth in tenths:
         x = axis.at(tenth / 10)
         elements.append(draw_path(f"M{x:.1f} -4V{AXIS_TOP}", "#999" if tenth == 0 else "#EEE"))
         if tenth % 2 == 0:
             number = f"{tenth / 10:g}".replace("-", "\u2212")
-            elements.append(_draw_label(number, x, AXIS_TOP + 16, 11.0, text_anchor="middle", fill=_MUTED))
+            elements.append(draw_text(number, x, AXIS_TOP + 16, 11.0, _MUTED, text_anchor="middle"))
     return [*elements, draw_path(f"M{axis.left:.1f} {AXIS_TOP}H{axis.right:.1f}", "#999")]
 
 
@@ -99,14 +109,10 @@ def _draw_bar(axis: Axis, bar_name: str, value: float, colour: str) -> Markup:
     """Draw a bar from 0 to a value, with its name on the left and the number on the right."""
     y, (start, end) = _BAR_TOPS[bar_name], sorted((axis.at(0), axis.at(value)))
     bar = draw_rect(start, y, max(end - start, 1.5), _BAR_HEIGHT, colour, stroke="#333", stroke_width=0.8)
-    name = _draw_label(bar_name, axis.left - 10, y + 12, text_anchor="end")
-    number = _draw_halo_label(f"{value:.3f}".replace("-", "\u2212"), end + 6, y + 12, font_weight="bold")
+    name = draw_text(bar_name, axis.left - 10, y + 12, 12.0, text_anchor="end")
+    figure = f"{value:.3f}".replace("-", "\u2212")
+    number = draw_text(figure, end + 6, y + 12, 12.0, bold=True, **HALO)
     return concat([name, bar, number])
-
-
-def _draw_halo_label(text: str, x: float, y: float, size: float = 12.0, **attributes: object) -> Markup:
-    """Draw text with a halo, so that it is readable on top of a line."""
-    return _draw_label(text, x, y, size, **HALO, **attributes)
 
 
 def _draw_threshold(axis: Axis, cosine: float, y_range: tuple[float, float], label: str) -> Markup:
@@ -118,7 +124,7 @@ def _draw_threshold(axis: Axis, cosine: float, y_range: tuple[float, float], lab
     half = text_width(label, 11) / 2
     middle = min(max(x, axis.left + half), axis.right + 60 - half)
     text = label.replace("-", "\u2212")
-    drawn = _draw_halo_label(text, middle, bottom + 11, 11.0, text_anchor="middle", fill=_MUTED)
+    drawn = draw_text(text, middle, bottom + 11, 11.0, _MUTED, text_anchor="middle", **HALO)
     return concat([mark, drawn])
 
 
@@ -135,8 +141,8 @@ def _draw_bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
         if width > 1:
             strip = [draw_rect(x, STRIP_TOP, width, 16.0, tint, stroke=rim, stroke_width=rim_width)]
             if text_width(name, 11) + 4 <= width:
-                middle, look = x + width / 2, {"font_weight": "bold"} if is_own else {}
-                strip.append(_draw_label(name, middle, STRIP_TOP + 12, 11.0, text_anchor="middle", **look))
+                look: _Look = {"bold": is_own, "text_anchor": "middle"}
+                strip.append(draw_text(name, x + width / 2, STRIP_TOP + 12, 11.0, **look))
             strips.append((is_own, concat(strip)))
     # the highlighted frame is drawn over its neighbours'
     return [strip for _, strip in sorted(strips, key=lambda strip: strip[0])]
@@ -151,8 +157,8 @@ def _draw_delta(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
     tip = f"M{end:.1f} {y:.1f}L{end - direction * head:.1f} {y - 5:.1f}V{y + 5:.1f}Z"
     shaft = draw_path(f"M{start:.1f} {y:.1f}H{end - direction * head:.1f}", colour, 3)
     label = f"{delta:+.3f}".replace("-", "\u2212")
-    number = _draw_halo_label(label, max(start, end) + 7, y + 4, font_weight="bold", fill=colour)
-    name = _draw_label("delta", axis.left - 10, y + 4, text_anchor="end")
+    number = draw_text(label, max(start, end) + 7, y + 4, 12.0, colour, bold=True, **HALO)
+    name = draw_text("delta", axis.left - 10, y + 4, 12.0, text_anchor="end")
     return [name, shaft, element("path", d=tip, fill=colour), number]
 
 
@@ -166,10 +172,9 @@ MAX_LINES = 5  # lines per unit
 _MATCH_COLOUR, DENIAL_COLOUR, ACCEPTED_COLOUR = ("#0072B2", "#9C4400", "#00614A")
 FACES = "Helvetica, Arial, Liberation Sans, Arimo, sans-serif"
 
-_Look = Mapping[str, object]
-_PLAIN: _Look = {}
-DENIAL_STYLE: _Look = {"fill": DENIAL_COLOUR, "font_weight": "bold", "font_size": 12.0}
-NOTE_STYLE: _Look = {"fill": _MUTED, "font_style": "italic", "font_size": 12.0}
+_PLAIN: _Look = {"size": FONT}
+DENIAL_STYLE: _Look = {"size": 12.0, "colour": DENIAL_COLOUR, "bold": True}
+NOTE_STYLE: _Look = {"size": 12.0, "colour": _MUTED, "font_style": "italic"}
 
 
 @dataclass(frozen=True)
@@ -237,24 +242,13 @@ class TextComparison:
     roles_note: str = ""
 
 
-@dataclass(frozen=True)
-class PicturePart:
-    """A part of the picture, drawn from y = 0 down."""
-
-    drawn: Markup
-    height: float
-
-
 def comparison_picture(comparison: TextComparison, alt: str) -> Markup:
     """Draw a comparison as a self-contained SVG.
 
     What does not fit is counted in it.
     """
-    groups, y = [], 16.0
     sections = (part for section in comparison.sections for part in _section_parts(section))
-    for part in (*_head_parts(comparison), *sections, *_role_parts(comparison)):
-        groups.append(element("g", part.drawn, transform=f"translate(0 {y:.1f})"))
-        y += part.height
+    groups, y = stack_parts((*_head_parts(comparison), *sections, *_role_parts(comparison)), 16.0)
     background = draw_rect(0.5, 0.5, _WIDTH - 1, y + 5, "#fff", rx=4, stroke="#DDD")
     one, other = (shorten(title, 80) for title in comparison.titles)
     title = f"{one} and {other}: {comparison.headline}"
@@ -268,27 +262,21 @@ def _omitted_note(left_out: int) -> list[str]:
     return [f"({left_out:,} more characters)"] if left_out else []
 
 
-def _draw_text(text: str, x: float, y: float, **attributes: object) -> Markup:
-    return element("text", text, x=x, y=y, **{"font_size": FONT, "fill": _INK, **attributes})
-
-
 # --- head ---
 
 
-def _head_parts(comparison: TextComparison) -> Iterator[PicturePart]:
+def _head_parts(comparison: TextComparison) -> Iterator[Part]:
     """Yield the verdict, its reasons, the gauge and the column titles."""
     lines, _ = fit_lines(comparison.headline, _WIDTH - 2 * _MARGIN - 30, 17, 2)
-    look = {"font_size": 17.0, "font_weight": "bold"}
-    title = [_draw_text(line, _LEFT + 30, 16 + 21 * number, **look) for number, line in enumerate(lines)]
-    yield PicturePart(concat([_draw_sign(comparison.sign, _LEFT + 11, 10), *title]), 21 * len(lines) + 8)
+    title = draw_lines(lines, _LEFT + 30, 16, 17.0, bold=True, leading=21)
+    yield Part(concat([_draw_sign(comparison.sign, _LEFT + 11, 10), title]), 21 * len(lines) + 8)
     for reason in comparison.reasons:
         lines, left_out = fit_lines(reason, _WIDTH - 2 * _MARGIN - 30, FONT, 4)
         lines = [*lines, *_omitted_note(left_out)]
-        drawn = concat(_draw_text(line, _LEFT + 30, 12 + LEADING * n) for n, line in enumerate(lines))
-        yield PicturePart(drawn, LEADING * len(lines) + 3)
+        yield Part(draw_lines(lines, _LEFT + 30, 12, FONT, leading=LEADING), LEADING * len(lines) + 3)
     sides = (_LEFT + 84, _WIDTH - _MARGIN - 64)
     drawn, height = gauge(comparison.raw, comparison.skeleton, comparison.thresholds, sides)
-    yield PicturePart(element("g", drawn, transform="translate(0 16)"), height + 28)
+    yield Part(element("g", drawn, transform="translate(0 16)"), height + 28)
     yield _draw_titles(comparison.titles, comparison.raw)
 
 
@@ -306,43 +294,39 @@ def _draw_sign(sign: str, x: float, y: float) -> Markup:
     return element("g", ring, stroke, transform=f"translate({x:.1f} {y:.1f})")
 
 
-def _draw_titles(titles: tuple[str, str], raw: float) -> PicturePart:
+def _draw_titles(titles: tuple[str, str], raw: float) -> Part:
     """Draw the titles of the two columns and the similarity of the whole texts."""
     both = [fit_lines(title, COLUMN, 14, 2)[0] for title in titles]
     most = max(map(len, both))
-    drawn = [
-        _draw_text(line, x, 14 + 18 * number, font_size=14.0, font_weight="bold")
-        for lines, x in zip(both, (_LEFT, RIGHT), strict=True)
-        for number, line in enumerate(lines)
-    ]
+    columns = zip(both, (_LEFT, RIGHT), strict=True)
+    drawn = [draw_lines(lines, x, 14, 14.0, bold=True, leading=18) for lines, x in columns]
     rule = draw_path(f"M{_LEFT:.1f} -8H{_WIDTH - _MARGIN:.1f}", "#DDD")
-    caption = _draw_text("as whole texts", _WIDTH / 2, 31, text_anchor="middle", font_size=11.0, fill=_MUTED)
+    caption = draw_text("as whole texts", _WIDTH / 2, 31, 11.0, _MUTED, text_anchor="middle")
     joint = _draw_joint(PictureRow(Unit(""), Unit(""), raw, places=3), -1, 9, 14)
-    return PicturePart(concat([rule, *drawn, *joint, caption]), 18 * max(most, 2) + 4)
+    return Part(concat([rule, *drawn, *joint, caption]), 18 * max(most, 2) + 4)
 
 
 # --- rows ---
 
 
-def _section_parts(section: Section) -> Iterator[PicturePart]:
+def _section_parts(section: Section) -> Iterator[Part]:
     """Yield the heading, the first rows and the count of the rows that are not drawn."""
     yield _draw_heading(section.name, section.note)
     for row in section.rows[:_MAX_ROWS]:
         yield _draw_row(row, section)
     if left_out := section.rows[_MAX_ROWS:]:
         yield _draw_note(f"… and {len(left_out):,} more rows, in the table: {_count_rows(left_out)}.")
-    yield PicturePart(Markup(""), 8)
+    yield Part(Markup(""), 8)
 
 
-def _draw_heading(name: str, note: str) -> PicturePart:
-    small = _draw_text(note, _WIDTH - _MARGIN, 13, font_size=11.0, text_anchor="end", fill=_MUTED)
-    return PicturePart(concat([_draw_text(name, _LEFT, 13, font_weight="bold", fill=_MUTED), small]), 21)
+def _draw_heading(name: str, note: str) -> Part:
+    small = draw_text(note, _WIDTH - _MARGIN, 13, 11.0, _MUTED, text_anchor="end")
+    return Part(concat([draw_text(name, _LEFT, 13, FONT, _MUTED, bold=True), small]), 21)
 
 
-def _draw_note(text: str) -> PicturePart:
+def _draw_note(text: str) -> Part:
     lines, _ = fit_lines(text, _WIDTH - 2 * _MARGIN, 12, 3)
-    drawn = concat(_draw_text(line, _LEFT, 12 + 16 * n, **NOTE_STYLE) for n, line in enumerate(lines))
-    return PicturePart(drawn, 16 * len(lines) + 4)
+    return Part(draw_lines(lines, _LEFT, 12, leading=16, **NOTE_STYLE), 16 * len(lines) + 4)
 
 
 def _count_rows(rows: Sequence[PictureRow]) -> str:
@@ -353,7 +337,7 @@ def _count_rows(rows: Sequence[PictureRow]) -> str:
     return ", ".join(f"{count:,} {what}" for count, what in counts if count)
 
 
-def _draw_row(row: PictureRow, section: Section) -> PicturePart:
+def _draw_row(row: PictureRow, section: Section) -> Part:
     """Draw a row: boxes of equal height and the joint between them."""
     boxes = [
         (list(_box_lines(unit, section.lines)), x)
@@ -363,7 +347,7 @@ def _draw_row(row: PictureRow, section: Section) -> PicturePart:
     height = LEADING * max(len(lines) for lines, _ in boxes) + 2 * PADDING - 3
     joint = _draw_joint(row, section.least, height / 2)
     drawn = (_draw_box(lines, x, height, len(boxes) == 1) for lines, x in boxes)
-    return PicturePart(concat([*joint, *drawn]), height + _GAP)
+    return Part(concat([*joint, *drawn]), height + _GAP)
 
 
 def _box_lines(unit: Unit, max_lines: int) -> Iterator[tuple[str, _Look]]:
@@ -383,7 +367,7 @@ def _draw_box(lines: Sequence[tuple[str, _Look]], x: float, height: float, is_al
     if is_alone:
         frame = {"fill": "#fff", "stroke": "#888", "stroke_dasharray": "4 3"}
     texts = [
-        _draw_text(line, x + PADDING, PADDING + 10 + LEADING * number, **look)
+        draw_text(line, x + PADDING, PADDING + 10 + LEADING * number, **look)
         for number, (line, look) in enumerate(lines)
     ]
     return concat([draw_rect(x, 0.5, COLUMN, height - 1, rx=5, **frame), *texts])
@@ -395,7 +379,7 @@ def _draw_joint(row: PictureRow, min_similarity: float, y: float, inset: float =
     The line is thicker for a higher similarity, and dashed below `min_similarity`. It ends `inset` of both columns.
     """
     if row.similarity is None:
-        return [_draw_text(row.between, _WIDTH / 2, y + 4, text_anchor="middle", **NOTE_STYLE)]
+        return [draw_text(row.between, _WIDTH / 2, y + 4, text_anchor="middle", **NOTE_STYLE)]
     if row.similarity < min_similarity:
         look = {"stroke": "#777", "stroke_width": 1.5, "stroke_dasharray": "3 3"}
     else:
@@ -404,14 +388,14 @@ def _draw_joint(row: PictureRow, min_similarity: float, y: float, inset: float =
     line = element("path", d=f"M{_LEFT + COLUMN + inset:.1f} {y:.1f}H{RIGHT - inset:.1f}", **look)
     half = 22 if row.places == 2 else 27
     label_box = draw_rect(_WIDTH / 2 - half, y - 10, 2 * half, 20, "#fff", rx=10, stroke=look["stroke"])
-    number = _draw_text(row.between, _WIDTH / 2, y + 4.5, text_anchor="middle", font_weight="bold")
+    number = draw_text(row.between, _WIDTH / 2, y + 4.5, FONT, bold=True, text_anchor="middle")
     parts = [line, label_box, number]
     if row.clash:
-        parts.append(_draw_text("≠ one denies", _WIDTH / 2, y + 24, text_anchor="middle", **DENIAL_STYLE))
+        parts.append(draw_text("≠ one denies", _WIDTH / 2, y + 24, text_anchor="middle", **DENIAL_STYLE))
     return parts
 
 
-def _role_parts(comparison: TextComparison) -> Iterator[PicturePart]:
+def _role_parts(comparison: TextComparison) -> Iterator[Part]:
     """Yield a row for each two nouns that fill the same role, with the number of times."""
     if not comparison.roles_note:
         return
@@ -421,14 +405,12 @@ def _role_parts(comparison: TextComparison) -> Iterator[PicturePart]:
         look = {"stroke": colour, "stroke_width": min(1.5 + counterpart.times, 6), "stroke_dasharray": dashes}
         line = element("path", d=f"M{_LEFT + COLUMN + 4:.1f} 9H{RIGHT - 4:.1f}", **look)
         pill = draw_rect(_WIDTH / 2 - 22, -1, 44, 20, "#fff", rx=10, stroke=colour)
-        times = f"{counterpart.times:,} ×"
-        number = _draw_text(
-            times if counterpart.agrees else f"({times})", _WIDTH / 2, 13.5, text_anchor="middle"
-        )
+        times = f"{counterpart.times:,} ×" if counterpart.agrees else f"({counterpart.times:,} ×)"
+        number = draw_text(times, _WIDTH / 2, 13.5, FONT, text_anchor="middle")
         source, target = _fit_noun(counterpart.source), _fit_noun(counterpart.target)
-        left = _draw_text(source, _LEFT + COLUMN - 2, 13.5, text_anchor="end", font_weight="bold")
-        right = _draw_text(target, RIGHT + 2, 13.5, font_weight="bold")
-        yield PicturePart(concat([left, line, pill, number, right]), 24)
+        left = draw_text(source, _LEFT + COLUMN - 2, 13.5, FONT, bold=True, text_anchor="end")
+        right = draw_text(target, RIGHT + 2, 13.5, FONT, bold=True)
+        yield Part(concat([left, line, pill, number, right]), 24)
     if left_out := comparison.roles[_MAX_ROWS:]:
         yield _draw_note(f"… and {len(left_out):,} more that are not drawn. The table has them all.")
 

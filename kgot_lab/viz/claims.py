@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,36 +25,11 @@ from kgot_lab.memory.claims.ledger import DecisionEvidence, Reviewer
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Triple
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.html import Page
-from kgot_lab.viz.live import Live, LiveOutput, describe_error, page_script, placeholder, style
-from kgot_lab.viz.page import NEEDS_SCRIPT, STYLE, html_document
+from kgot_lab.viz.html import Page, view_page
+from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error, static_output
 from kgot_lab.viz.side_by_side import comparison_table
-from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, shorten
+from kgot_lab.viz.static.markup import Markup, bullet_list, element, first_lines, shorten
 from kgot_lab.viz.static.table import ALIGN_LEFT, Table, sheet
-
-# Output where no live view can be drawn: tables and pictures in HTML, with the key by which a live view finds
-# what it replaces.
-
-
-@dataclass(frozen=True)
-class StaticOutput:
-    """Self-contained HTML, and the same content as tables for plain text."""
-
-    html: Markup = field(repr=False)
-    tables: Table
-
-    def _repr_html_(self) -> str:
-        return self.html
-
-    def __repr__(self) -> str:
-        return repr(self.tables)
-
-
-def static_output(tables: Table, *parts: Markup) -> StaticOutput:
-    """Join HTML fragments under a key made from their content, with the same content as tables."""
-    inner = concat(parts)
-    key = hashlib.sha256(inner.encode()).hexdigest()[:12]
-    return StaticOutput(element("div", inner, data_picture=key), tables)
 
 
 def format_claim(fact: Triple) -> str:
@@ -201,7 +175,7 @@ def _list_section(heading: str, lines: Sequence[str]) -> Markup:
     """Format lines under a heading, with a count of the rest, or nothing if there are none."""
     if not lines:
         return Markup()
-    return element("div", element("div", heading), bullet_list(_first_lines(lines, _MAX_CELL_FACTS)))
+    return element("div", element("div", heading), bullet_list(first_lines(lines, _MAX_CELL_FACTS)))
 
 
 # The graph over valid time: a slider over the times at which facts begin or cease to be valid. It also works
@@ -263,8 +237,7 @@ class OverTime(LiveOutput):
     def page(self, title: str = "What is true when") -> Page:
         """Return the slider as a page that works from disk, with a table for readers without JavaScript."""
         tables = element("section", element("h2", "The same as a table"), self.table().html)
-        body = element("main", element("h1", title), NEEDS_SCRIPT, placeholder(self.live.data), tables)
-        return Page(title, html_document(title, STYLE + style(), body, script=page_script()))
+        return view_page(title, self.live.data, tables)
 
     def _static_view(self) -> StaticOutput:
         """Return an early, a middle and the last moment as pictures, and all moments as a table.
@@ -365,8 +338,7 @@ def _spread_indices(length: int, limit: int) -> list[int]:
 
 
 def _format_first_facts(facts: Sequence[Triple]) -> str:
-    more = f"; and {len(facts) - _MAX_CAPTION_FACTS} more" if len(facts) > _MAX_CAPTION_FACTS else ""
-    return "; ".join(map(format_claim, facts[:_MAX_CAPTION_FACTS])) + more
+    return "; ".join(first_lines(list(map(format_claim, facts)), _MAX_CAPTION_FACTS))
 
 
 # Review in a notebook, by keyboard: one waiting claim at a time, with its support and the effect of accepting
@@ -587,12 +559,7 @@ def _describe_decision(decided: ReviewDecision) -> str:
 
 
 def _format_first(facts: Sequence[Triple]) -> list[str]:
-    return _first_lines([shorten(format_claim(fact), _MAX_FACT_LENGTH) for fact in facts], _MAX_FACTS)
-
-
-def _first_lines(lines: Sequence[str], limit: int) -> list[str]:
-    """Return the first `limit` lines and a line with the number of the others."""
-    return [*lines[:limit], *([f"and {len(lines) - limit:,} more"] if len(lines) > limit else [])]
+    return first_lines([shorten(format_claim(fact), _MAX_FACT_LENGTH) for fact in facts], _MAX_FACTS)
 
 
 def _format_rivals(weighed: DecisionEvidence) -> list[str]:

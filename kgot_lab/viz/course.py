@@ -5,7 +5,6 @@ Pages show notebooks as stored, or executed with live views.
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,9 +17,7 @@ from kgot_lab.errors import BadInput, needs_extra
 from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import sentences
-from kgot_lab.types import Json
-from kgot_lab.viz.graph.view_data import NO_GROUP_OPENS
-from kgot_lab.viz.live import FOR_PAGES, VIEWS, page_source, page_style, placeholder
+from kgot_lab.viz.live import FOR_PAGES, page_source, page_style, read_asset
 from kgot_lab.viz.notebook_page import (
     TEMPLATE,
     PageFrame,
@@ -30,7 +27,7 @@ from kgot_lab.viz.notebook_page import (
     read_notebook,
 )
 from kgot_lab.viz.page import html_document
-from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, shorten
+from kgot_lab.viz.static.markup import Markup, bullet_list, element, shorten
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -86,27 +83,6 @@ def _strip_markdown(markdown: str) -> str:
 
 FRONT_PAGE = "index.html"
 
-_STYLE = """
-body { font: 17px/1.55 Georgia, "Times New Roman", serif; color: #111; background: #fff; }
-body { margin: 2.5rem auto 4rem; max-width: 50rem; padding: 0 1.2rem; }
-h1, h2, .minutes, .number, .see { font-family: Helvetica, Arial, sans-serif; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .6rem; }
-h2 { font-size: 1.15rem; line-height: 1.3; margin: 0; }
-a { color: #00568a; }
-a:focus-visible { outline: 3px solid #0072b2; outline-offset: 2px; }
-ol { list-style: none; padding: 0; margin: 2rem 0 0; }
-ol > li { border-top: 1px solid #bbb; padding: 1.1rem 0 1.2rem; display: grid; grid-template-columns: 3rem 1fr auto; gap: 0 .8rem; }
-ol > li > div { grid-column: 2; }
-.number, .minutes { color: #555; font-size: .95rem; line-height: 1.6; }
-.about { margin: .4rem 0; color: #333; }
-.see { margin: .5rem 0 0; font-size: .85rem; color: #555; }
-ul { margin: .1rem 0 0; padding-left: 1.2rem; font-size: .95rem; }
-@media (max-width: 34rem) { ol > li { grid-template-columns: 2rem 1fr; } .minutes { grid-column: 2; } }
-@media (prefers-color-scheme: dark) {
-  body { color: #eee; background: #1b1b1b; } a { color: #8accf5; } .about { color: #ccc; } .number, .minutes, .see { color: #b0b0b0; }
-}
-@media print { body { max-width: none; margin: 0; } li { break-inside: avoid; } }
-"""
 _MAX_ABOUT = 330  # maximum characters of a notebook's first paragraph, in whole sentences
 
 
@@ -121,7 +97,7 @@ def front_page(title: str, subtitle: str, chapters: Mapping[str, Chapter]) -> st
     length = format_count(len(chapters), "notebook") + total
     entries = (_chapter_entry(number, *item) for number, item in enumerate(chapters.items(), start=1))
     head = element("h1", title), element("p", f"{length}. {subtitle}")
-    return html_document(title, _STYLE, element("main", *head, element("ol", *entries)))
+    return html_document(title, read_asset("front_page.css"), element("main", *head, element("ol", *entries)))
 
 
 def _chapter_entry(number: int, address: str, chapter: Chapter) -> Markup:
@@ -155,65 +131,15 @@ def _format_duration(minutes: int) -> str:
     return f"about {halves // 2}{' and a half' if halves % 2 else ''} hours"
 
 
-# Exercises on a page: a sealed answer is checked there, any other needs Python.
-
-_NEEDS_PYTHON = "This answer is worked out, or tried, by Python: open the notebook in Jupyter to check yours."
-
-
-def add_answer_boxes(notebook: NotebookNode) -> NotebookNode:
-    """Replace the output of each exercise cell with an answer box.
-
-    If the answer is not sealed, the output says instead that checking it needs Python.
-    """
-    for number, cell in enumerate(notebook.cells):
-        call = _find_exercise_call(cell.source) if cell.cell_type == "code" else None
-        if call is None or not cell.outputs:
-            continue
-        plain_text = "\n".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
-        last_output = cell.outputs[-1]
-        last_output["data"] = {"text/html": str(_answer_box(call, plain_text, f"exercise-{number}"))}
-        cell.outputs = [last_output]
-    return notebook
-
-
-def _answer_box(call: ast.Call, plain_text: str, key: str) -> Markup:
-    """Build the answer box of an exercise, with the kernel's text for readers without JavaScript."""
-    seal = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], ast.Constant) else ""
-    if not (isinstance(seal, str) and seal.startswith("sealed:")):
-        return concat([element("pre", plain_text), element("p", _NEEDS_PYTHON, class_="small")])
-    constants = ((each.arg, each.value) for each in call.keywords if isinstance(each.value, ast.Constant))
-    arguments = {name: constant.value for name, constant in constants}
-    data = {"view": "answer", "seal": seal, "hint": str(arguments.get("hint", "")), "stands_for": key}
-    return concat([element("pre", plain_text, data_picture=key), placeholder(data)])
-
-
-def _find_exercise_call(source: str) -> ast.Call | None:
-    """Return the call of `exercise` in a cell, or None if there is none or it is not Python."""
-    try:
-        parsed = ast.parse(source)
-    except SyntaxError:  # a cell with an IPython magic
-        return None
-    calls = (node for node in ast.walk(parsed) if isinstance(node, ast.Call))
-    return next((call for call in calls if ast.unparse(call.func).split(".")[-1] == "exercise"), None)
-
-
 # Execution of a notebook, with its live views in place of their widgets.
 
 CELL_TIMEOUT = 300  # time limit of a cell
-_WIDGET_VIEW_TYPE = "application/vnd.jupyter.widget-view+json"
-_WIDGET_STATE_TYPE = "application/vnd.jupyter.widget-state+json"
-_PYTHON_NOTES = {  # what a view cannot do without Python; the explorer says so itself
-    "stepper": "On this page the run can be walked, guessed and compared. Changing an event to fork it needs a running notebook.",
-    "review": "This page shows one moment. Deciding needs a running notebook.",
-    "editing": "This page shows one moment. Changing the graph needs a running notebook.",
-    "talk": "These answers were given before. Asking something else needs a running notebook.",
-}
 
 
 def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
-    """Run all cells in a new kernel in the folder of `path`, and embed each live view with its data.
+    """Run all cells in a new kernel in the folder of `path`, where views and exercises take their page form.
 
-    Each view replaces its widget. This runs arbitrary code from the notebook. Raises BadInput if a cell fails
+    This runs arbitrary code from the notebook. Raises BadInput if a cell fails
     or takes more than `CELL_TIMEOUT`, and NotInstalled if the notebook packages are missing.
     """
     with needs_extra("lab", "nbclient"):
@@ -228,7 +154,7 @@ def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
         error_text = f"{error.ename}: {error.evalue}" if isinstance(error, CellExecutionError) else str(error)
         failure = f"{_describe_failed_cell(notebook)}{shorten(error_text, 200)}"
         raise BadInput(f"{path} does not run from its beginning: {failure}; run it in Jupyter") from error
-    return add_answer_boxes(_embed_live_views(notebook))
+    return notebook
 
 
 def _describe_failed_cell(notebook: NotebookNode) -> str:
@@ -243,29 +169,6 @@ def has_live_view(notebook: NotebookNode) -> bool:
     """Return whether an output of the notebook needs the script of the live views."""
     outputs = (output for cell in notebook.cells for output in cell.get("outputs", ()))
     return any("data-view=" in output.get("data", {}).get("text/html", "") for output in outputs)
-
-
-def _embed_live_views(notebook: NotebookNode) -> NotebookNode:
-    """Replace widgets by the live views whose data the kernel stored.
-
-    The widget state is removed from the metadata.
-    """
-    widgets = notebook.metadata.pop("widgets", {})
-    widget_states: Mapping[str, Any] = widgets.get(_WIDGET_STATE_TYPE, {}).get("state", {})
-    for cell in notebook.cells:
-        for output in cell.get("outputs", ()):
-            widget_view = output.get("data", {}).get(_WIDGET_VIEW_TYPE) or {}
-            data = widget_states.get(widget_view.get("model_id", ""), {}).get("state", {}).get("data")
-            if isinstance(data, Mapping) and data.get("view") in VIEWS:
-                output["data"] = {"text/html": str(placeholder({**data, "alone": _python_note(data)}))}
-    return notebook
-
-
-def _python_note(data: Mapping[str, Json]) -> str:
-    """Describe what a view cannot do without Python, or return "" if all of it works."""
-    if data["view"] == "graph":
-        return str(data.get("alone", NO_GROUP_OPENS)) if data.get("total") else ""
-    return _PYTHON_NOTES.get(str(data["view"]), "")
 
 
 SHARED_STYLE, SHARED_SCRIPT = "course.css", "views.js"  # shared by all pages of a live course

@@ -9,9 +9,8 @@ from typing import Any
 from kgot_lab.errors import BadInput, require
 from kgot_lab.kgos.editing import CURATED_PROPERTY, Edit, Editor
 from kgot_lab.types import Json
-from kgot_lab.viz.claims import StaticOutput, static_output
-from kgot_lab.viz.live import Live, LiveOutput, describe_error
-from kgot_lab.viz.static.table import Sheet, Table
+from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error, static_output
+from kgot_lab.viz.static.table import Table, format_cell, sheet
 
 # An editable node with its properties and edges. The rules are checked before anything is written.
 
@@ -30,12 +29,10 @@ class Editing(LiveOutput):
     def table(self) -> Table:
         """Return the properties, edges and rule violations of the node in view as tables."""
         shown = self._view_state("")
-        values = tuple(map(tuple, shown["properties"]))
-        properties = Sheet(("property", "value"), values, len(values), f"Node {self.node}")
-        edges = Sheet(("from", "edge", "to"), tuple(map(tuple, shown["edges"])), shown["of_edges"], "Edges")
+        properties = sheet(("property", "value"), shown["properties"], f"Node {self.node}")
+        edges = sheet(("from", "edge", "to"), shown["edges"], "Edges", shown["of_edges"])
         faults = shown["faults"] or ["nothing: all rules hold here"]
-        rules = Sheet(("what the rules say",), tuple((fault,) for fault in faults), len(faults))
-        return Table((properties, edges, rules))
+        return Table((properties, edges, sheet(("what the rules say",), ([fault] for fault in faults))))
 
     def _static_view(self) -> StaticOutput:
         tables = self.table()
@@ -124,7 +121,7 @@ class Editing(LiveOutput):
             node_state = {
                 "node": self.node,
                 "type": node.labels[0] if node.labels else "",
-                "properties": [[name, _format_value(value)] for name, value in properties],
+                "properties": [[name, format_cell(value)] for name, value in properties],
                 "edges": [[edge.source, edge.type, edge.target] for edge in edges[:_MAX_EDGES]],
                 "of_edges": len(edges),
                 "faults": [str(each) for each in editor.find_faults_at(self.node)],
@@ -155,11 +152,6 @@ def edit(editor: Editor, *, node: str = "") -> Editing:
     node = node or editor.graph.ids[0]
     editor.graph.row(node)
     return Editing(editor, node)
-
-
-def _format_value(value: Json) -> str:
-    """Return a string unchanged and any other value as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _parse_value(name: str, text: Json) -> Json:

@@ -10,13 +10,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, require
 from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count, printable_line
+from kgot_lab.viz.live import is_for_pages, placeholder
+from kgot_lab.viz.static.markup import concat, element, shorten
 from kgot_lab.viz.static.table import Sheet, sheet
 
 # The attempts at the exercises of this session, and a small file of them to hand in.
@@ -129,23 +131,22 @@ def _format_answer(answer: Any, depth: int = 0) -> str:
     address appears.
     """
     if isinstance(answer, str):
-        return _truncate(printable_line(answer))
+        return shorten(printable_line(answer), _MAX_ANSWER_LENGTH)
     is_small_integer = isinstance(answer, int) and abs(answer) < 10**50
     if is_small_integer or isinstance(answer, bool | float | None):
         return str(answer)
     if isinstance(answer, list | tuple | set | frozenset) and len(answer) <= _MAX_PARTS and depth < 2:
         parts = [_format_answer(part, depth + 1) for part in answer]
         if isinstance(answer, set | frozenset):
-            return _truncate(f"{{{', '.join(sorted(parts))}}}")
-        return _truncate(f"[{', '.join(parts)}]" if isinstance(answer, list) else f"({', '.join(parts)})")
+            text = f"{{{', '.join(sorted(parts))}}}"
+        else:
+            text = f"[{', '.join(parts)}]" if isinstance(answer, list) else f"({', '.join(parts)})"
+        return shorten(text, _MAX_ANSWER_LENGTH)
     return type(answer).__name__
 
 
-def _truncate(text: str) -> str:
-    return text if len(text) <= _MAX_ANSWER_LENGTH else text[: _MAX_ANSWER_LENGTH - 1] + "…"
-
-
 _SEAL = "sealed:"
+_NEEDS_PYTHON = "This answer is worked out, or tried, by Python: open the notebook in Jupyter to check yours."
 _DIGITS = 3  # significant digits of a sealed number: .6667 and 2/3 are the same answer
 _NONE_ANSWER = (
     "this answer is None, which is what a call gives that only shows something; it does not count as a try"
@@ -155,16 +156,27 @@ _BLANK = "not yet: put your answer in the place of the three dots, and run the c
 
 @dataclass(frozen=True)
 class Assessment:
-    """The reply to an answer, true if the answer is right."""
+    """The reply to an answer, true if the answer is right. On a page without Python it is an answer box."""
 
     right: bool
     said: str
+    seal: str = field(default="", repr=False)
+    hint: str = field(default="", repr=False)
 
     def __bool__(self) -> bool:
         return self.right
 
     def __repr__(self) -> str:
         return self.said
+
+    def _repr_html_(self) -> str | None:
+        if not is_for_pages():
+            return None
+        if not self.seal:
+            return concat([element("pre", self.said), element("p", _NEEDS_PYTHON, class_="small")])
+        key = hashlib.sha256(f"{self.seal} {self.hint}".encode()).hexdigest()[:12]
+        data = {"view": "answer", "seal": self.seal, "hint": self.hint, "stands_for": key}
+        return concat([element("pre", self.said, data_picture=key), placeholder(data)])
 
 
 def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, name: str = "") -> Assessment:
@@ -182,10 +194,11 @@ def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, 
     is_sealed = isinstance(right, str) and right.startswith(_SEAL)
     if is_sealed and len(right) != len(sealed("")):
         raise BadInput("this seal is not whole: make it again with sealed(the right answer)")
+    box = (right if is_sealed else ""), hint
     if name:
-        register_exercise(name, (right if is_sealed else "", hint))
+        register_exercise(name, box)
     if answer is ...:
-        return Assessment(False, _BLANK)
+        return Assessment(False, _BLANK, *box)
     try:
         is_right, problem = _is_right(answer, right, within), ""
     except Exception as error:  # an invalid answer must not stop "run all cells"
@@ -196,8 +209,8 @@ def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, 
         record_attempt(name, answer, right=is_right)
     note = "; ".join(filter(None, (problem, hint)))
     if is_right:
-        return Assessment(True, "right")
-    return Assessment(False, f"not yet: {note}" if note else "not yet")
+        return Assessment(True, "right", *box)
+    return Assessment(False, f"not yet: {note}" if note else "not yet", *box)
 
 
 def sealed(answer: Any) -> str:

@@ -18,12 +18,11 @@ from kgot_lab.kgos.methods.index import GraphIndex, graph_index
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json
-from kgot_lab.viz.claims import StaticOutput, static_output
 from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.live import Drawable, Live, LiveOutput, describe_error
+from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error, static_output
 from kgot_lab.viz.methods import RETRIEVER_FILLS, score_bar
-from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing, fit_lines
+from kgot_lab.viz.static.drawing import Drawing, StaticPicture, draw_rect, draw_text, drawing, fit_lines
 from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, shorten
 from kgot_lab.viz.static.table import Sheet, Table, sheet
@@ -140,7 +139,7 @@ def _draw_subgraph(
 # An answer with its citations as chips, and a card for each cited node: description, edges and limitations.
 
 # converts a picture to markup: SVG in a live view, an img element in an untrusted notebook
-AsMarkup = Callable[[Drawable], Markup]
+AsMarkup = Callable[[StaticPicture], Markup]
 
 LINE = Markup("<br>")
 _CHIP = "border:1px solid currentColor;border-radius:9px;padding:0 6px;white-space:nowrap"
@@ -453,7 +452,7 @@ class TalkView(LiveOutput):
             for event in self.talk.events(question):
                 if isinstance(event, ThoughtEvent):
                     pages = thought_pages(self.talk.known, question, event.thought, _svg_markup)
-                    self.live.send({"steps": _pages_data(pages)})
+                    self.live.send({"steps": pages})
                 elif isinstance(event, TokenEvent):
                     self.live.send({"piece": event.content})
         except KeyboardInterrupt:  # interrupting the kernel stops the model; its partial reply is kept
@@ -486,16 +485,12 @@ def show_thought(answered: TalkAnswer) -> ThoughtView:
     return ThoughtView(answered)
 
 
-def _svg_markup(picture: Drawable) -> Markup:
+def _svg_markup(picture: StaticPicture) -> Markup:
     return Markup(picture._repr_svg_())
 
 
-def _image_markup(picture: Any) -> Markup:
+def _image_markup(picture: StaticPicture) -> Markup:
     return Markup(picture._repr_html_())
-
-
-def _pages_data(pages: list[ThoughtPage]) -> list[list[str]]:
-    return [[page.title, page.markup] for page in pages]
 
 
 def _turn_data(answered: TalkAnswer) -> dict[str, Any]:
@@ -504,7 +499,7 @@ def _turn_data(answered: TalkAnswer) -> dict[str, Any]:
         "question": answered.question,
         "answer": answer_markup(answered),
         "cards": [[chip_name(node), node_card(answered.known, node, _svg_markup)] for node in answered.cited],
-        "steps": _pages_data(answer_pages(answered, _svg_markup)),
+        "steps": list(map(list, answer_pages(answered, _svg_markup))),
         "said": f"Answered: {format_count(len(answered.cited), 'node')} cited, {len(answered.false)} false.",
     }
 

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from html import unescape
-from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from kgot_lab.errors import BadInput
+from markdown_it import MarkdownIt
+
 from kgot_lab.types import Json
 
 # The tags of a text, split as the HTML standard splits them (13.2.5), even if the text is written to mislead
@@ -135,39 +133,34 @@ def find_external_requests(text: str, *, beside: bool = False) -> tuple[str, ...
     with `beside` also files next to the page. Addresses that a reader may click are not.
     """
     found = (address.address for address in _find_addresses(text) if not address.clicked)
-    return _unique_addresses(address for address in found if _is_external(address, beside))
+    external = (_normalize_address(address) for address in found if _is_external(address, beside))
+    return tuple(dict.fromkeys(external))
 
 
-@dataclass(frozen=True)
-class Reference:
-    """An external request of a notebook cell.
-
-    For a widget, which needs a live kernel or external scripts, it is the media type.
-    """
-
-    place: str
-    kind: str
-    address: str
-
-    def __str__(self) -> str:
-        return f"{self.place}, {self.kind}: {self.address}"
-
-
-def find_notebook_requests(path: Path | str) -> tuple[Reference, ...]:
-    """Return what the outputs and texts of a notebook would fetch from outside, and its widgets.
-
-    Raises BadInput if the file is damaged.
-    """
-    notebook = _load_notebook(Path(path))
-    kinds = _as_mapping(notebook.get("metadata")).get("widgets") or ()
-    found = [Reference("metadata", "widget state", kind) for kind in kinds]
+def find_notebook_requests(notebook: Mapping[str, Json]) -> tuple[str, ...]:
+    """Return what the texts and outputs of a notebook would fetch from outside, each with its place."""
+    texts: list[tuple[str, str, Json]] = []
     for number, cell in enumerate(notebook["cells"], start=1):
-        if cell.get("cell_type") == "markdown":
-            addresses = _markdown_references(_join_source(cell.get("source")))
-            found += [Reference(f"cell {number}", "text", address) for address in addresses]
-        for count, output in enumerate(cell.get("outputs") or (), start=1):
-            found += _output_references(_as_mapping(output.get("data")), f"cell {number}, output {count}")
-    return tuple(found)
+        if cell["cell_type"] == "markdown":
+            texts.append((f"cell {number}, text", "markdown", cell["source"]))
+        for count, output in enumerate(cell.get("outputs", ()), start=1):
+            outputs = output.get("data", {}).items()
+            texts += [(f"cell {number}, output {count}, {kind}", kind, content) for kind, content in outputs]
+    return tuple(
+        f"{place}: {address}"
+        for place, kind, content in texts
+        for address in find_external_requests(_as_html(kind, content))
+    )
+
+
+def _as_html(kind: str, content: Json) -> str:
+    """Return a text of a notebook as HTML, or "" if it is of a kind that fetches nothing."""
+    text = "".join(content) if isinstance(content, str | list) else ""
+    if "markdown" in kind:
+        return f"<p>{MarkdownIt().render(text)}"
+    if "javascript" in kind:
+        return f"<script>{text}"
+    return f"<p>{text}" if any(word in kind for word in ("html", "svg", "xml")) else ""
 
 
 # --- addresses ---
@@ -353,52 +346,3 @@ def _parse_script(text: str) -> Iterator[_Address]:
 
 
 _PARSERS = {"markup": _parse_markup, "style": _parse_style, "script": _parse_script}
-
-
-def _unique_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(_normalize_address, addresses)))
-
-
-# --- notebooks ---
-
-
-def _load_notebook(path: Path) -> Mapping[str, Json]:
-    try:
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{path} cannot be read as a notebook ({error}); name an .ipynb file") from error
-    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
-        raise BadInput(f"{path} holds no cells: open it in Jupyter and save it again (notebook format 4)")
-    return notebook
-
-
-def _markdown_references(text: str) -> tuple[str, ...]:
-    """Return the images that a Markdown text would fetch, and whatever HTML in it would."""
-    images = re.findall(r"!\[[^\]]*\]\(\s*<?([^)\s>]+)", text)
-    if "![" in text:
-        images += re.findall(r"^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?(?:\s|$)", text, re.MULTILINE)
-    outside = (address for address in images if _is_external(address, False))
-    return _unique_addresses((*outside, *find_external_requests(f"<p>{text}")))
-
-
-def _output_references(bundle: Mapping[str, Json], location: str) -> Iterator[Reference]:
-    for media, value in bundle.items():
-        text = _join_source(value)
-        if "jupyter.widget" in media:
-            yield Reference(location, "widget view", media)
-        elif "html" in media or "svg" in media or "xml" in media:
-            yield from (Reference(location, media, each) for each in find_external_requests(f"<p>{text}"))
-        elif "markdown" in media:
-            yield from (Reference(location, media, address) for address in _markdown_references(text))
-        elif "javascript" in media:
-            yield from (
-                Reference(location, media, each) for each in find_external_requests(f"<script>{text}")
-            )
-
-
-def _join_source(value: Json) -> str:
-    return "".join(map(str, value)) if isinstance(value, Sequence) else ""
-
-
-def _as_mapping(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, Mapping) else {}

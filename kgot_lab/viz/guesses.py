@@ -12,9 +12,17 @@ from dataclasses import asdict
 from kgot_lab.evaluation.reports import Contest
 from kgot_lab.types import Json
 from kgot_lab.viz.live import Live, LiveOutput
-from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_rect, draw_text, drawing, wrap_lines
+from kgot_lab.viz.static.drawing import (
+    Drawing,
+    draw_circle,
+    draw_lines,
+    draw_rect,
+    draw_text,
+    drawing,
+    wrap_lines,
+)
 from kgot_lab.viz.static.markup import Markup, element
-from kgot_lab.viz.static.table import Sheet, Table
+from kgot_lab.viz.static.table import Table, sheet
 
 _WIDTH, _MARGIN, _LINE_HEIGHT, _ROW_HEIGHT = 760, 14, 19, 30
 _SIZE, _INK, _MUTED, _EDGE = 13, "#222", "#555", "#999"
@@ -50,8 +58,8 @@ class GuessFirst(LiveOutput):
     def table(self) -> Table:
         """Return a table of what was measured in each round."""
         rounds = self.contest.rounds
-        rows = tuple((entry.on, " and ".join(entry.first) or "open", entry.told) for entry in rounds)
-        return Table((Sheet(("on", "first", "told"), rows, len(rows), "What was measured"),))
+        rows = ((entry.on, " and ".join(entry.first) or "open", entry.told) for entry in rounds)
+        return Table((sheet(("on", "first", "told"), rows, "What was measured"),))
 
     def __repr__(self) -> str:
         said = ", ".join(f"{on}: {system}" for on, (system, _) in self.guessed.items())
@@ -92,11 +100,9 @@ def _paper_form(contest: Contest) -> Drawing:
     systems = (f"{name}: {description}." for name, description in contest.systems.items())
     alt = " ".join([instruction, *systems, rounds])
     frame = draw_rect(0.5, 0.5, _WIDTH - 1, height - 1, "#fff", stroke=_EDGE)
-    words = (
-        draw_text(line, _MARGIN, 24 + _LINE_HEIGHT * number, _SIZE, _INK, bold=number == 0)
-        for number, line in enumerate(lines)
-    )
-    return drawing(alt, _WIDTH, height, frame, *words, *_draw_boxes(contest, top, sets))
+    top_line = draw_text(lines[0], _MARGIN, 24, _SIZE, _INK, bold=True)
+    words = draw_lines(lines[1:], _MARGIN, 24 + _LINE_HEIGHT, _SIZE, _INK, leading=_LINE_HEIGHT)
+    return drawing(alt, _WIDTH, height, frame, top_line, words, *_draw_boxes(contest, top, sets))
 
 
 def _draw_boxes(contest: Contest, top: float, sets: Sequence[Sequence[str]]) -> Iterator[Markup]:
@@ -111,8 +117,7 @@ def _draw_boxes(contest: Contest, top: float, sets: Sequence[Sequence[str]]) -> 
     y = top + 22
     for lines in sets:
         yield element("line", x1=_MARGIN, x2=_WIDTH - _MARGIN, y1=y, y2=y, stroke="#ddd")
-        for number, line in enumerate(lines):
-            yield draw_text(line, _MARGIN, y + 20 + _LINE_HEIGHT * number, _SIZE, _INK)
+        yield draw_lines(lines, _MARGIN, y + 20, _SIZE, _INK, leading=_LINE_HEIGHT)
         yield from (draw_circle(x, y + 15, 7, "#fff", stroke=_INK) for x in columns.values())
         if last:
             x = _WIDTH - last

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,9 @@ from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace
-from kgot_lab.viz.page import STYLE, build_run_page, html_document
+from kgot_lab.types import Json
+from kgot_lab.viz.live import page_script, placeholder, read_asset, style
+from kgot_lab.viz.page import NEEDS_SCRIPT, build_run_page, html_document
 from kgot_lab.viz.plots.figure import Plot
 from kgot_lab.viz.plots.retrieval import challenger, pace, recall_curves, scatter, shown_systems
 from kgot_lab.viz.static.markup import Markup, collapsible, concat, element
@@ -23,28 +25,6 @@ from kgot_lab.viz.stepping.stepper import stepper
 
 _MAX_QUESTIONS = 300  # maximum questions listed per data set
 _MAX_ROWS = 300  # maximum rows of a plot's numbers
-
-RECALL_STYLE = """
-body { max-width: 76rem; }
-.wide { overflow-x: auto; }
-table.grid td, table.grid th { padding-left: .9rem; white-space: nowrap; font-variant-numeric: tabular-nums; }
-table.grid td:first-child, table.grid th:first-child { padding-left: 0; }
-caption { font-weight: bold; padding-bottom: .3rem; white-space: nowrap; }
-figure { margin: 1.2rem 0; } figure svg { max-width: 100%; height: auto; border: none; }
-figcaption { font: .85rem Helvetica, Arial, sans-serif; max-width: 60rem; }
-.failure { border-bottom: 1px solid #e5e5e5; padding: .25rem 0; }
-.failure table { margin-left: 1.2rem; } .failure p { margin: .3rem 1.2rem; }
-nav a { margin-right: 1.2rem; font-family: Helvetica, Arial, sans-serif; }
-"""
-
-
-def write_recall_page(reports: Report | Iterable[Report], path: Path, *, k: int = 5) -> Path:
-    """Write the page of one report or several to a file and return its path.
-
-    Failures are reported at `k`.
-    """
-    text = recall_page([reports] if isinstance(reports, Report) else reports, k=k)
-    return write_atomically(path, text, "the report")
 
 
 def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The recall benchmark") -> str:
@@ -59,7 +39,7 @@ def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The reca
     plans += [element("p", remark) for remark in remarks]
     sections = (_report_section(report, k) for report in reports)
     body = element("main", element("h1", title), *plans, element("nav", *anchors), *sections)
-    return html_document(title, STYLE + RECALL_STYLE, body)
+    return html_document(title, read_asset("run_page.css") + read_asset("recall_page.css"), body)
 
 
 def _report_section(report: Report, k: int) -> Markup:
@@ -148,6 +128,13 @@ class Page:
 
     def __repr__(self) -> str:
         return f"<Page {self.title!r}, {len(self.text) / 1000:,.0f} kB: .save(path) writes it>"
+
+
+def view_page(title: str, data: Mapping[str, Json], *below: Markup) -> Page:
+    """Build the page of a live view, with more below it."""
+    body = element("main", element("h1", title), NEEDS_SCRIPT, placeholder(data), *below)
+    css = read_asset("run_page.css") + style()
+    return Page(title, html_document(title, css, body, script=page_script()))
 
 
 def html(

@@ -7,15 +7,17 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from kgot_lab.errors import LabError, NotInstalled, needs_extra
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
-from kgot_lab.viz.static.markup import Markup, element, picture_key
+from kgot_lab.viz.static.drawing import StaticPicture
+from kgot_lab.viz.static.markup import Markup, concat, element, picture_key
+from kgot_lab.viz.static.table import Table
 
 _FOLDER = Path(__file__).parent / "browser"
 # each is a file NAME.js with a function NAMEView(root, data, tell)
@@ -28,43 +30,61 @@ _SHARED = (
 )  # fmt: skip
 
 FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # environment variable: views go to pages without Python
+_PYTHON_NOTES = {  # what a view cannot do without Python; graphs and the explorer say so themselves
+    "stepper": "On this page the run can be walked, guessed and compared. Changing an event to fork it needs a running notebook.",
+    "review": "This page shows one moment. Deciding needs a running notebook.",
+    "editing": "This page shows one moment. Changing the graph needs a running notebook.",
+    "talk": "These answers were given before. Asking something else needs a running notebook.",
+}
 
 # handles a message from the browser; a reply that is not empty is sent back
 MessageHandler = Callable[[Mapping[str, Json]], Json]
 
 
-class Drawable(Protocol):
-    """A self-contained picture that is shown before, or without, a live view."""
-
-    def _repr_svg_(self) -> str: ...
+# Output where no live view can be drawn: tables and pictures in HTML, with the key by which a live view finds
+# what it replaces.
 
 
-class Readable(Protocol):
-    """Self-contained HTML that is shown before, or without, a live view.
+@dataclass(frozen=True)
+class StaticOutput:
+    """Self-contained HTML, and the same content as tables for plain text."""
 
-    It has its key in `data-picture`, as a picture has.
-    """
+    html: Markup = field(repr=False)
+    tables: Table
 
-    def _repr_html_(self) -> str: ...
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def __repr__(self) -> str:
+        return repr(self.tables)
+
+
+def static_output(tables: Table, *parts: Markup) -> StaticOutput:
+    """Join HTML fragments under a key made from their content, with the same content as tables."""
+    inner = concat(parts)
+    key = hashlib.sha256(inner.encode()).hexdigest()[:12]
+    return StaticOutput(element("div", inner, data_picture=key), tables)
 
 
 class Live:
     """A live view in the browser, and the static picture before it: two outputs of one cell."""
 
     def __init__(
-        self, picture: Drawable | Readable, data: Mapping[str, Json], handle_message: MessageHandler
+        self, picture: StaticPicture | StaticOutput, data: Mapping[str, Json], handle_message: MessageHandler
     ) -> None:
         self.picture, self.data, self._handle_message = picture, data, handle_message
         self.is_live = False  # whether a browser has reported that it shows the view
         self._widgets: list[Any] = []
 
     def _ipython_display_(self) -> None:
-        if (collected := _COLLECTED_VIEWS.get()) is not None:
-            collected.append(self)
-            return
         from IPython.display import display
 
         display(self.picture)  # type: ignore[no-untyped-call]
+        if is_for_pages():
+            note = _PYTHON_NOTES.get(str(self.data["view"]), "")
+            markup = placeholder({"alone": note, **self._widget_data()})
+            display({"text/html": markup, "text/plain": ""}, raw=True)  # type: ignore[no-untyped-call]
+            return
         try:
             display(self.widget())  # type: ignore[no-untyped-call]
         except NotInstalled as missing:  # the picture is displayed; the message says how to get more
@@ -74,8 +94,7 @@ class Live:
         """Return the view as a marimo element: the picture, and below it the widget that replaces it."""
         import marimo
 
-        shown: Any = self.picture
-        picture = marimo.Html(shown._repr_html_() if hasattr(shown, "_repr_html_") else shown._repr_svg_())
+        picture = marimo.Html(self.picture._repr_html_())
         try:
             return marimo.vstack([picture, marimo.ui.anywidget(self.widget())], gap=0)
         except NotInstalled as missing:
@@ -86,13 +105,16 @@ class Live:
 
         Raises NotInstalled if anywidget is missing.
         """
-        shown: Any = self.picture
-        markup = shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_html_()
-        data = {**replace_surrogates(self.data), "stands_for": picture_key(markup)}
-        new_widget = _widget_class()(data=data)
+        new_widget = _widget_class()(data=self._widget_data())
         new_widget.on_msg(lambda widget, message, buffers: self._receive(widget, message))
         self._widgets.append(new_widget)
         return new_widget
+
+    def _widget_data(self) -> dict[str, Json]:
+        """Return the data of the view with the key of the picture that it replaces."""
+        shown: Any = self.picture
+        markup = shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_html_()
+        return {**replace_surrogates(self.data), "stands_for": picture_key(markup)}
 
     def send(self, message: Mapping[str, Json]) -> None:
         """Send a message to every widget of this view."""
@@ -108,24 +130,6 @@ class Live:
             widget.send(replace_surrogates(answer))
 
 
-# collects views that are not for IPython
-_COLLECTED_VIEWS: ContextVar[list[Live] | None] = ContextVar("_ELSEWHERE", default=None)
-
-
-def in_marimo(view: Any) -> Any:
-    """Return what marimo displays for a view.
-
-    Use it for marimo's display protocol: `_display_ = in_marimo` in a class with `_ipython_display_`.
-    """
-    shown: list[Live] = []
-    token = _COLLECTED_VIEWS.set(shown)
-    try:
-        view._ipython_display_()
-    finally:
-        _COLLECTED_VIEWS.reset(token)
-    return shown[0].in_marimo()
-
-
 class LiveOutput:
     """An object that displays itself by its `live` view, in IPython and in marimo."""
 
@@ -138,7 +142,9 @@ class LiveOutput:
         self._refresh()
         self.live._ipython_display_()
 
-    _display_ = in_marimo
+    def _display_(self) -> Any:  # marimo's display protocol
+        self._refresh()
+        return self.live.in_marimo()
 
 
 def describe_error(error: Exception) -> str:
@@ -161,7 +167,7 @@ def _widget_class() -> type[Any]:
         import traitlets
 
     class LiveView(anywidget.AnyWidget):
-        _esm = script() + _read_asset("widget.js")
+        _esm = script() + read_asset("widget.js")
         _css = style()
         data = traitlets.Dict().tag(sync=True)
 
@@ -174,9 +180,9 @@ def script() -> str:
 
     Nothing runs until one of them is called.
     """
-    vendored = f"const cytoscape = (() => {{ const module = {{ exports: {{}} }}, exports = module.exports;\n{_read_asset('cytoscape.min.js')}\n"
+    vendored = f"const cytoscape = (() => {{ const module = {{ exports: {{}} }}, exports = module.exports;\n{read_asset('cytoscape.min.js')}\n"
     views = ", ".join(f"{name}: {name}View" for name in VIEWS)
-    files = "\n".join(_read_asset(f"{name}.js") for name in (*_SHARED, *VIEWS))
+    files = "\n".join(read_asset(f"{name}.js") for name in (*_SHARED, *VIEWS))
     return f"{vendored}return module.exports; }})();\n{files}\nconst VIEWS = {{ {views} }};\n"
 
 
@@ -184,7 +190,7 @@ def script() -> str:
 def style() -> str:
     """Return the CSS of every view."""
     names = ("lab", "stepper", "explorer", "review", "editing", "talk")
-    return "".join(_read_asset(f"{name}.css") for name in names)
+    return "".join(read_asset(f"{name}.css") for name in names)
 
 
 @cache
@@ -193,12 +199,7 @@ def page_style() -> str:
 
     In print, the still pictures replace the live views.
     """
-    return f"""{style()}
-.live-note {{ font: 13px/1.45 Helvetica, Arial, sans-serif; color: #444; margin: .2rem 0 0; }}
-@media screen and (prefers-color-scheme: dark) {{ .live-note {{ color: #cfcfcf; }} }}
-@media screen {{ .kl-replaced {{ display: none !important; }} }}
-@media print {{ .live {{ display: none; }} }}
-"""
+    return style() + "\n" + read_asset("standalone.css")
 
 
 def placeholder(data: Mapping[str, Json]) -> Markup:
@@ -216,7 +217,7 @@ def placeholder(data: Mapping[str, Json]) -> Markup:
 @cache
 def page_source() -> str:
     """Return the script that fills every `placeholder` of a page, as a separate file."""
-    return f'"use strict";\n{script()}{_read_asset("standalone.js")}'
+    return f'"use strict";\n{script()}{read_asset("standalone.js")}'
 
 
 def page_script() -> tuple[Markup, str]:
@@ -230,5 +231,6 @@ def page_script() -> tuple[Markup, str]:
 
 
 @cache
-def _read_asset(name: str) -> str:
+def read_asset(name: str) -> str:
+    """Return a script or style sheet of this package."""
     return (_FOLDER / name).read_text(encoding="utf-8")

@@ -43,35 +43,19 @@ class PageFrame:
     slides: bool = False  # cells with `slide_start` begin a slide
 
 
-def notebook_page(
-    path: Path | str, *, beside: Iterable[Path | str] = (), folder: Path | str | None = None
-) -> str:
-    """Build the HTML page of a notebook from its texts, code and stored outputs.
-
-    Nothing is run, and widgets are left out. Links to the notebooks in `beside`, which have pages in the same
-    `folder`, lead to those pages. Links to other existing files are made relative to `folder`, by default the
-    notebook's own. Raises BadInput if the notebook is missing or damaged, or if its page would fetch
-    something, and NotInstalled if nbconvert is missing.
-    """
-    path = Path(path)
-    linked = {Path(other).resolve(): page_name(other) for other in beside}
-    target = Path(folder) if folder is not None else path.parent
-    return build_page(read_notebook(path), path, PageFrame(linked, target))
-
-
 def build_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
-    """Build the page of a notebook that was read from `path`, and perhaps run since.
+    """Build the page of a notebook that was read from `path`, and perhaps run since, from what it holds.
 
-    Raises what `notebook_page` raises.
+    Widgets are left out. Links to the notebooks of the frame lead to their pages, and links to other existing
+    files are made relative to its folder. Raises BadInput if the notebook is damaged, or if its page would
+    fetch something.
     """
     notebook = _remove_widgets(notebook)
     notebook.metadata["title"] = notebook_title(notebook, path)
     page = _rewrite_links(_convert_notebook(notebook, path, frame), path, frame)
     own_files = {frame.style, frame.script}
     if external := [each for each in find_external_requests(page, beside=True) if each not in own_files]:
-        # widgets are left out of the page
-        found = (request for request in find_notebook_requests(path) if not request.kind.startswith("widget"))
-        requests = [str(request) for request in found] or external
+        requests = find_notebook_requests(notebook) or external
         raise BadInput(
             f"the page of {path} would fetch what is not in it; take this out of the notebook: {'; '.join(requests[:5])}"
         )

@@ -18,20 +18,20 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import as_graph, is_undirected
 from kgot_lab.io.files import write_atomically
 from kgot_lab.kgos.extraction.entity_graph import SCAFFOLD, is_entity_graph, with_relations
-from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned, Wrote
+from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.formatting import Part, PartKind, format_event, format_fact
 from kgot_lab.loop.replay.forks import edited_index, fork_note
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, diffs, graph_after
 from kgot_lab.text.cleaning import format_count
-from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
+from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Usage
 from kgot_lab.viz.external_requests import find_external_requests
 from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view import GraphView, show_graph
 from kgot_lab.viz.graph.view_data import MAX_NODES_DRAWN
-from kgot_lab.viz.live import page_script, page_style, placeholder
-from kgot_lab.viz.static.markup import Markup, collapsible, concat, element, picture_key, shorten
+from kgot_lab.viz.live import page_script, page_style, placeholder, read_asset
+from kgot_lab.viz.static.markup import Markup, bullet_list, collapsible, concat, element, picture_key, shorten
 from kgot_lab.viz.static.table import Table, format_properties, table
 
 # Each event of a run as an HTML fragment: its description, and long texts collapsed.
@@ -88,14 +88,6 @@ def _part_markup(part: Part) -> Markup:
     return collapsible(part.summary, markup) if part.summary else markup
 
 
-def _calls_markup(calls: Iterable[ToolCall]) -> Markup:
-    return element("ul", *(element("li", element("code", call)) for call in calls))
-
-
-def _rows_markup(rows: Rows) -> Markup:
-    return table(rows).html
-
-
 def diff_markup(diff: Diff) -> Markup:
     """List the nodes and edges that a write added, removed and changed, each with a sign."""
     added: tuple[Node | Edge, ...] = (*diff.added_nodes, *diff.added_edges)
@@ -125,8 +117,8 @@ _MARKUP: Mapping[PartKind, Callable[[Any], Markup]] = {
     "small": lambda text: element("p", text, class_="small"),
     "code": lambda text: element("code", text),
     "verbatim": preformatted,
-    "calls": _calls_markup,
-    "rows": _rows_markup,
+    "calls": lambda calls: bullet_list(element("code", call) for call in calls),
+    "rows": lambda rows: table(rows).html,
     "diff": diff_markup,
 }
 
@@ -138,69 +130,23 @@ NEEDS_SCRIPT = element(
     "This part needs a script, which this browser does not run. Everything else of the page is below.",
 )
 
-STYLE = """
-body { font: 16px/1.5 Georgia, serif; color: #111; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1, h2, h3, h4, table, .kind, summary, .small, .facts { font-family: Helvetica, Arial, sans-serif; }
-h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.2rem; margin-top: 2.5rem; border-bottom: 1px solid #bbb; }
-h3 { font-size: 1rem; margin-top: 2rem; }
-h4 { font-size: .8rem; margin: .8rem 0 .2rem; color: #555; }
-.answer { border: 1px solid #999; border-left: .4rem solid #0072B2; padding: .6rem 1rem; font-size: 1.15rem; }
-.answer.forced { border-left-style: dashed; border-left-color: #D55E00; }
-.origin { border: 1px solid #8a5f00; padding: .4rem .8rem; }
-.small, .facts { font-size: .85rem; color: #444; }
-pre { font: .8rem/1.4 monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
-pre { background: #f4f4f4; padding: .5rem .7rem; margin: .3rem 0; }
-.reply pre { background: #e8f2f9; }
-code { font: .85rem monospace; overflow-wrap: anywhere; }
-.event { margin: .5rem 0; padding: .2rem 0 .2rem .8rem; border-left: 3px solid #ccc; overflow-wrap: anywhere; }
-.event.wrote { border-color: #009E73; } .event.read { border-color: #0072B2; } .event.voted { border-color: #56B4E9; }
-.event.refused, .event.failed, .event.repaired { border-left: 3px dashed #D55E00; }
-.kind { font-size: .75rem; text-transform: uppercase; letter-spacing: .04em; color: #333; }
-.event p, .event ul { margin: .3rem 0; }
-summary { cursor: pointer; font-size: .85rem; } .asked > details:not([open]) { display: inline-block; }
-.diff { list-style: none; padding: 0; font: .8rem/1.5 monospace; }
-.added { color: #00614A; } .removed { color: #9C4400; } .changed { color: #8A5F00; }
-table { border-collapse: collapse; font-size: .85rem; margin: .5rem 0; max-width: 100%; }
-caption { text-align: left; }
-caption, figcaption { color: #444; }
-th, td { border-bottom: 1px solid #ccc; padding: .2rem .6rem .2rem 0; text-align: left; vertical-align: top; }
-td { overflow-wrap: anywhere; } table.numbers td + td { text-align: right; font-variant-numeric: tabular-nums; }
-svg { border: 1px solid #ddd; }
-@media screen and (prefers-color-scheme: dark) {
-  body { color: #f0f0f0; background: #1b1b1b; color-scheme: dark; } a { color: #8accf5; }
-  h4, .small, .facts, .kind, caption, figcaption { color: #cfcfcf; }
-  pre { background: #2b2b2b; } .reply pre { background: #20384a; }
-  .event, h2, th, td { border-color: #4a4a4a; } .origin { border-color: #edc45c; }
-  .added { color: #6fdcb8; } .removed { color: #ffae7a; } .changed { color: #edc45c; }
-  svg:not(.kl svg), img { background: #fff; padding: .5rem; max-width: calc(100% - 1rem); } /* a still picture is on white paper */
-}
-@media print {
-  .alive { display: none; }
-  body { max-width: none; margin: 0; font-size: 11pt; } .event, svg, table { break-inside: avoid; } h2, h3 { break-after: avoid; }
-  details::details-content { content-visibility: visible; display: block; }
-}
-"""
-
 
 def build_run_page(
     run: Trace | Iterable[Event],
     *,
     title: str = "",
-    graph: PropertyGraph | None = None,
     live: Mapping[str, Mapping[str, Json]] | None = None,
 ) -> str:
     """Build the HTML page of a run: question, answer, graph and evidence, then every event and the cost.
 
-    The answer and its supporting facts are marked in the graph. `graph` is the graph before the run, by
-    default the one it began with. `live` has the data of views to embed, by heading. Without any, the page
-    has no script and the graph is a picture. Raises BadInput if the writes do not fit the graph.
+    The answer and its supporting facts are marked in the graph. `live` has the data of views to embed, by
+    heading. Without any, the page has no script and the graph is a picture. Raises BadInput if the writes do
+    not fit the graph with which the run began.
     """
     run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
     events = run.events
-    graphs = list(accumulate(diffs(events), PropertyGraph.apply, initial=graph or graph_after(events[:1])))
-    # the support of an answer is found from the run alone
-    is_whole = graph is None and {Started, Answered} <= set(map(type, events))
+    graphs = list(accumulate(diffs(events), PropertyGraph.apply, initial=graph_after(events[:1])))
+    is_whole = {Started, Answered} <= set(map(type, events))
     graph_view = show_graph(graphs[-1], highlight=run if is_whole else None)
     entities = (
         [show_graph(with_relations(graphs[-1]), hidden=SCAFFOLD)] if is_entity_graph(graphs[-1]) else []
@@ -220,7 +166,7 @@ def build_run_page(
         _section("Step by step", *_step_sections(run, graphs, graph_view.picture)),
         _section("What it cost", _cost_table(events), _run_settings(events)),
     )
-    css = STYLE + (page_style() if live else "")
+    css = read_asset("run_page.css") + (page_style() if live else "")
     script = page_script() if live else (Markup(), "")
     return html_document(shorten(title, 80), css, element("main", *sections), script=script)
 
@@ -234,11 +180,11 @@ def _graph_section(view: GraphView, heading: str = "Graph", *, is_live: bool) ->
     return _section(heading, drawing, *live_parts, tables)
 
 
-def page_head(title: str, css: str, *, script: str = "") -> Markup:
-    """Build the head of a page that fetches nothing and runs only the script with the given hash."""
+def html_document(title: str, css: str, *body: Markup, script: tuple[Markup, str] = (Markup(), "")) -> str:
+    """Build a page that fetches nothing, and runs only its `script`, the result of `page_script`."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"  # also if unescaped text slips through
-    policy += f"; script-src {script}" if script else ""
-    return element(
+    policy += f"; script-src {script[1]}" if script[1] else ""
+    head = element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=policy),
@@ -247,13 +193,6 @@ def page_head(title: str, css: str, *, script: str = "") -> Markup:
         element("style", Markup(css)),
     )
 
-
-def html_document(title: str, css: str, *body: Markup, script: tuple[Markup, str] = (Markup(), "")) -> str:
-    """Build a page that fetches nothing.
-
-    `script` is the result of `page_script`.
-    """
-    head = page_head(title, css, script=script[1])
     return f"<!DOCTYPE html>\n{element('html', head, element('body', *body, script[0]), lang='en')}\n"
 
 
@@ -275,11 +214,7 @@ def _page_header(title: str, events: Sequence[Event], question: str) -> Markup:
 
 def _run_settings(events: Sequence[Event]) -> Markup:
     """List the models, tools and limits of the run."""
-    started = next((event for event in events if isinstance(event, Started)), None)
-    return element("p", _format_run_settings(started), class_="facts") if started else Markup()
-
-
-def _format_run_settings(started: Started) -> str:
+    started = next((event for event in events if isinstance(event, Started)), Started(question=""))
     fields = {
         "preset": started.preset,
         "planning": started.planning,
@@ -288,7 +223,8 @@ def _format_run_settings(started: Started) -> str:
         "tools": ", ".join(started.tools),
         "attachments": ", ".join(started.attachments),
     }
-    return " · ".join(f"{name}: {value}" for name, value in fields.items() if value)
+    settings = " · ".join(f"{name}: {value}" for name, value in fields.items() if value)
+    return element("p", settings, class_="facts") if settings else Markup()
 
 
 def _evidence_section(events: Sequence[Event]) -> Markup:
@@ -360,22 +296,6 @@ def _cost_row(role: str, call_count: int, usage: Usage) -> tuple[Cell, ...]:
 MAX_EXPORTED_NODES = MAX_NODES_DRAWN  # maximum nodes drawn individually; with more the drawing is a cloud
 _DRAWING_HEIGHT = 600  # pixels of the drawing
 
-EXPORT_STYLE = """
-body { font: 15px/1.45 Helvetica, Arial, sans-serif; color: #111; background: #fff; max-width: 80rem; margin: 1rem auto; padding: 0 1rem; }
-h1 { font-size: 1.3rem; margin: .5rem 0; overflow-wrap: anywhere; }
-.still svg { max-width: 100%; height: auto; border: 1px solid #ddd; background: #fff; }
-details { margin: 1rem 0; }
-summary { cursor: pointer; }
-:focus-visible { outline: 3px solid #0072b2; outline-offset: 1px; }
-.wide { overflow-x: auto; }
-.wide table { border-collapse: collapse; font-size: .85rem; margin: .6rem 0 1.2rem; }
-.wide caption { text-align: left; color: inherit; }
-.wide th, .wide td { border-bottom: 1px solid #999; padding: .2rem 1rem .2rem 0; text-align: left; vertical-align: top; }
-.wide td { overflow-wrap: anywhere; }
-@media (prefers-color-scheme: dark) { body { color: #f0f0f0; background: #1b1b1b; color-scheme: dark; } }
-@media print { body { max-width: none; margin: 0; color: #111; background: #fff; } details { display: none; } }
-"""
-
 
 def export_graph(
     graph: object,
@@ -429,7 +349,7 @@ def export_page(
         placeholder({**view.standalone_data(), "stands_for": picture_key(view.picture.svg)}),
         collapsible("The same as tables", element("div", table(graph, limit=200).html, class_="wide")),
     )
-    page = html_document(title, page_style() + EXPORT_STYLE, body, script=page_script())
+    page = html_document(title, page_style() + read_asset("graph_page.css"), body, script=page_script())
     if external := find_external_requests(page, beside=True):
         raise BadInput(f"the page would fetch {', '.join(external[:5])}: install kgot_lab anew")
     return page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.changes import PROVENANCE_PROPERTIES
@@ -15,8 +15,8 @@ from kgot_lab.stores.embedded_store import PYTHON
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.types import Json, Rows
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.static.markup import Markup, concat, element, shorten
-from kgot_lab.viz.static.table import ALIGN_LEFT, MAX_CELL_LENGTH, Sheet, Table, format_cell
+from kgot_lab.viz.static.markup import Markup, concat, element, first_lines, shorten
+from kgot_lab.viz.static.table import ALIGN_LEFT, MAX_CELL_LENGTH, Table, format_cell, sheet
 
 _COLUMNS = ("language", "a fact, as the prompt shows it", "mended", "what read the answer", "rows", "answer")
 _MAX_ROWS = 3
@@ -25,50 +25,38 @@ _CODE = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:85%;margin:0"
 
 
 @dataclass(frozen=True)
-class RunSummary:
-    """The result of one run as texts. `pictured` is the graph it built."""
+class Comparison:
+    """Several things side by side: in HTML a column for each, in the table and in plain text a row.
 
-    language: str
-    fact: str  # the first fact written
-    mended: str  # the number of statements that the model repaired after the engine refused them
-    read: str  # the last statement that returned rows, in each language
-    rows: str
-    answer: str
-    pictured: Picture
+    `told` has the texts of each in the order of `columns`, of which the first is its name. Only the HTML has
+    the pictures, named `picture_name`, and a text that is `code` in the font of code.
+    """
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The texts, in the order of `_COLUMNS`."""
-        return self.language, self.fact, self.mended, self.read, self.rows, self.answer
-
-
-@dataclass(frozen=True)
-class SideBySide:
-    """A column for each run. The HTML also has pictures; the table and the plain text have the same texts."""
-
-    question: str
-    spoken: tuple[RunSummary, ...]
+    caption: str
+    columns: tuple[str, ...]
+    told: tuple[tuple[str, ...], ...]
+    pictured: tuple[Picture, ...] = field(repr=False)
+    picture_name: str = "graph"
+    code: bool = False
 
     def table(self) -> Table:
-        """Return the texts without the pictures, a row for each run."""
-        rows = tuple(spoken.texts for spoken in self.spoken)
-        return Table((Sheet(_COLUMNS, rows, len(rows), self.question),))
+        """Return the texts without the pictures, a row for each."""
+        return Table((sheet(self.columns, self.told, self.caption),))
 
     def _repr_html_(self) -> str:
-        pictures = ("graph", [Markup(spoken.pictured._repr_html_()) for spoken in self.spoken])
-        heads = [spoken.language for spoken in self.spoken]
-        return comparison_table(self.question, heads, [pictures, *self._text_rows()])
+        rows = [(self.picture_name, [Markup(picture._repr_html_()) for picture in self.pictured])]
+        tag, style = ("pre", _CODE) if self.code else ("div", "white-space:pre-line")
+        for number, name in enumerate(self.columns[1:], start=1):
+            texts = [_shorten_lines(texts[number]) for texts in self.told]
+            if any(texts):
+                rows.append((name, [element(tag, text, style=style) for text in texts]))
+        return comparison_table(self.caption, [texts[0] for texts in self.told], rows)
 
     def __repr__(self) -> str:
         return repr(self.table())
 
-    def _text_rows(self) -> Iterator[tuple[str, list[Markup]]]:
-        for number, name in enumerate(_COLUMNS[1:], start=1):
-            texts = (_shorten_lines(spoken.texts[number]) for spoken in self.spoken)
-            yield name, [element("pre", text, style=_CODE) for text in texts]
 
-
-def side_by_side(runs: Sequence[Trace | Sequence[Event]]) -> SideBySide:
+def side_by_side(runs: Sequence[Trace | Sequence[Event]]) -> Comparison:
     """Show runs next to each other, each in its own query language.
 
     Raises BadInput if there are none, or if one lacks its beginning.
@@ -77,22 +65,23 @@ def side_by_side(runs: Sequence[Trace | Sequence[Event]]) -> SideBySide:
     if not event_lists or not all(events and isinstance(events[0], Started) for events in event_lists):
         raise BadInput("give at least one run, from its first event (Started) on")
     started = [events[0] for events in event_lists if isinstance(events[0], Started)]
-    return SideBySide(started[0].question, tuple(map(_summarize_run, started, event_lists)))
+    told = tuple(map(_run_texts, started, event_lists))
+    pictures = tuple(svg(graph_after(events), width=420, height=400, limit=40) for events in event_lists)
+    return Comparison(started[0].question, _COLUMNS, told, pictures, code=True)
 
 
-def _summarize_run(started: Started, events: Sequence[Event]) -> RunSummary:
+def _run_texts(started: Started, events: Sequence[Event]) -> tuple[str, ...]:
+    """Return the texts of a run in the order of `_COLUMNS`."""
     reads = [event for event in events if isinstance(event, Read) and event.rows]
     repair_count = sum(isinstance(event, Repaired) for event in events)
-    return RunSummary(
-        language=" + ".join((started.dialect, *started.readers)),
-        fact=_first_fact(started.dialect, events),
-        mended=f"{repair_count} statement{'s' * (repair_count != 1)}",
-        read="\n".join(_last_reads(reads)) or "no read gave rows",
-        rows=_format_first_rows(reads[-1].rows) if reads else "",
-        answer=next(
-            (format_event(event).said for event in events if isinstance(event, Answered)), "no answer"
-        ),
-        pictured=svg(graph_after(events), width=420, height=400, limit=40),
+    answers = (format_event(event).said for event in events if isinstance(event, Answered))
+    return (
+        " + ".join((started.dialect, *started.readers)),
+        _first_fact(started.dialect, events),
+        f"{repair_count} statement{'s' * (repair_count != 1)}",
+        "\n".join(_last_reads(reads)) or "no read gave rows",
+        _format_first_rows(reads[-1].rows) if reads else "",
+        next(answers, "no answer"),
     )
 
 
@@ -113,9 +102,8 @@ def _last_reads(reads: Sequence[Read]) -> Iterator[str]:
 
 
 def _format_first_rows(rows: Rows) -> str:
-    visible = (_visible_properties(row) if isinstance(row, Mapping) else row for row in rows[:_MAX_ROWS])
-    shown = list(map(format_cell, visible))
-    return "\n".join([*shown, *([f"and {len(rows) - _MAX_ROWS} more"] if len(rows) > _MAX_ROWS else [])])
+    visible = (_visible_properties(row) if isinstance(row, Mapping) else row for row in rows)
+    return "\n".join(first_lines(list(map(format_cell, visible)), _MAX_ROWS))
 
 
 def _visible_properties(properties: Mapping[str, Json]) -> dict[str, Json]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from kgot_lab.domains.npc.explanations import Knowing, why_not
-from kgot_lab.domains.npc.models import Entity, Relationship, VisibleWorld
+from kgot_lab.domains.npc.models import Entity, VisibleWorld
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
@@ -15,9 +14,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.side_by_side import comparison_table
-from kgot_lab.viz.static.markup import Markup, element
-from kgot_lab.viz.static.table import Sheet, Table
+from kgot_lab.viz.side_by_side import Comparison
 
 # The visible part of a world as a graph, whose node ids are unique names of entities.
 
@@ -35,7 +32,11 @@ def visible_graph(visible: VisibleWorld) -> PropertyGraph:
     ranks = {type: rank for rank, type in enumerate(_COMMON_TYPES)}
     entities = sorted(visible.entities, key=lambda entity: ranks.get(entity.type, len(ranks)))
     nodes = [Node(names[e.id], (e.type,), {**e.attributes, "text": e.name}) for e in entities]
-    return PropertyGraph.of(nodes, (_edge(entity, names) for entity in visible.relationships))
+    edges = (
+        Edge(names[each.source_id], each.type, names[each.target_id], dict(each.attributes))
+        for each in visible.relationships
+    )
+    return PropertyGraph.of(nodes, edges)
 
 
 def unique_names(entities: Iterable[Entity]) -> dict[str, str]:
@@ -48,11 +49,6 @@ def unique_names(entities: Iterable[Entity]) -> dict[str, str]:
     }
 
 
-def _edge(relationship: Relationship, names: dict[str, str]) -> Edge:
-    ends = names[relationship.source_id], names[relationship.target_id]
-    return Edge(ends[0], relationship.type, ends[1], dict(relationship.attributes))
-
-
 # Comparison of several NPCs: what each sees, who knows of the thing, and why another does not.
 
 _WIDTH, _HEIGHT = 560, 540
@@ -62,40 +58,12 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class VisibilityComparison:
-    """A column for each NPC, with the path to the thing marked.
-
-    Entities have the same position in each picture.
-    """
-
-    thing: str
-    knowings: tuple[Knowing, ...]
-    # for each NPC, the lines of each column in _NAMES
-    told: tuple[tuple[tuple[str, ...], ...], ...] = field(repr=False)
-    pictured: tuple[Picture, ...] = field(repr=False)
-
-    def table(self) -> Table:
-        """Return the texts without the pictures, a row for each NPC."""
-        rows = tuple(tuple("; ".join(lines) for lines in cells) for cells in self.told)
-        return Table((Sheet(_COLUMNS, rows, len(rows), f"Who knows of {self.thing}?"),))
-
-    def _repr_html_(self) -> str:
-        rows = [("what is seen", [Markup(picture._repr_html_()) for picture in self.pictured])]
-        for number, name in enumerate(_COLUMNS[1:], start=1):
-            cells = [element("div", *(element("div", line) for line in row[number])) for row in self.told]
-            rows += [(name, cells)] if any(row[number] for row in self.told) else []
-        heads = [knowing.npc.name for knowing in self.knowings]
-        return comparison_table(f"Who knows of {self.thing}?", heads, rows)
-
-    def __repr__(self) -> str:
-        return repr(self.table())
-
-
 def compare_visibility(
     world: NpcWorld, npc_ids: Sequence[str], thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY
-) -> VisibilityComparison:
+) -> Comparison:
     """Compare what several NPCs see of a world and whether they know of a thing.
+
+    The path to the thing is marked, and an entity has the same position in each picture.
 
     It is for the author of a world, since what is missing tells secrets. Raises BadInput if there are no ids,
     or if one does not exist.
@@ -111,23 +79,24 @@ def compare_visibility(
     pairs = list(zip(knowings, visible_worlds, strict=True))
     table_rows = tuple(_table_row(knowing, visible, visible_worlds) for knowing, visible in pairs)
     pictures = tuple(_draw_visible(knowing, visible, whole) for knowing, visible in pairs)
-    return VisibilityComparison(knowings[0].thing.name, knowings, table_rows, pictures)
+    caption = f"Who knows of {knowings[0].thing.name}?"
+    return Comparison(caption, _COLUMNS, table_rows, pictures, picture_name="what is seen")
 
 
 def _table_row(
     knowing: Knowing, visible: VisibleWorld, all_visible: Sequence[VisibleWorld]
-) -> tuple[tuple[str, ...], ...]:
+) -> tuple[str, ...]:
     others = {entity.id for world in all_visible if world is not visible for entity in world.entities}
     only_here = sorted(entity.name for entity in visible.entities if entity.id not in others)
     entity_count = format_count(len(visible.entities), "entity", "entities")
     return (
-        (knowing.npc.name,),
-        (f"{entity_count}, {format_count(len(visible.relationships), 'relationship')}",),
-        (", ".join(only_here),) if only_here else (),
-        ("yes" if knowing.knows else "no",),
-        tuple(map(knowing.describe_relationship, knowing.way)),
-        knowing.broken,
-        tuple(map(knowing.describe_relationship, knowing.missing)),
+        knowing.npc.name,
+        f"{entity_count}, {format_count(len(visible.relationships), 'relationship')}",
+        ", ".join(only_here),
+        "yes" if knowing.knows else "no",
+        ";\n".join(map(knowing.describe_relationship, knowing.way)),
+        ";\n".join(knowing.broken),
+        ";\n".join(map(knowing.describe_relationship, knowing.missing)),
     )
 
 

@@ -24,7 +24,7 @@ from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, ranked
-from kgot_lab.viz.html import recall_page, write_recall_page
+from kgot_lab.viz.html import html, recall_page
 
 PLAN = Plan("bm25", rounds=500)
 EVIL = '-->" onload=x></td><script>alert(1)</script><img src=http://evil.example/x>\u202e\x1b[31m'
@@ -277,7 +277,7 @@ class Tags(HTMLParser):
 
 
 def test_the_page_stands_alone_with_tables_plots_and_failures(made, tmp_path):
-    path = write_recall_page(made, tmp_path / "deep" / "recall.html")
+    path = html(made).save(tmp_path / "deep" / "recall.html")
     page = path.read_text(encoding="utf-8")
     tags = Tags(page)
     assert not tags.open and tags.seen.count("svg") == 3 and "script" not in tags.seen

@@ -197,8 +197,7 @@ def sqlite_on_a_full_disk(chance: random.Random, folder: Path) -> str:
     """
     with Sqlite(folder / "graph.db") as store:
         store.apply(node(0))
-        assert store._open_connections is not None
-        writer = store._open_connections.writer
+        writer = store._connection
         (pages,) = writer.execute("PRAGMA page_count").fetchone()
         writer.set_authorizer(None)
         writer.execute(f"PRAGMA max_page_count = {pages + chance.randrange(3)}").fetchall()

@@ -1,4 +1,4 @@
-"""Stores and retrievers of one's own by name: a package with an entry point for each, as pip installs it."""
+"""Stores, retrievers and modes of one's own by name: a package with an entry point for each, as pip installs it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import sys
 from contextlib import closing
 
 import pytest
+from support.command_line import replies, run_here
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
+from support.openai_server import openai_server
 
 import kgot_lab as lab
-from kgot_lab.errors import BadInput, OutOfMemory, UnknownName
+from kgot_lab.errors import BadInput, OutOfMemory, TraceError, UnknownName
+from kgot_lab.loop.events import Chose
+from kgot_lab.loop.trace import record
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.types import Query
 
@@ -51,6 +56,15 @@ def full(*_):
 def nothing(*_):
     return 42
 '''
+MODES = """
+from kgot_lab.loop.events import Answered
+from kgot_lab.loop.modes.voting import Voting
+
+
+class Shouting(Voting):
+    def conclude(self, candidates):
+        yield self.run.record(Answered, text="LONDON!", forced=False)
+"""
 STORES = [
     "drawer = lab_drawer:Drawer", "locked = lab_drawer:needs_password", "boom = lab_drawer:boom", "leave = lab_drawer:leave",
     "full = lab_drawer:full", "nothing = lab_drawer:nothing", "gone = lab_drawer:gone", "missing = lab_no_such_module:Store",
@@ -70,10 +84,13 @@ def install(folder, name, **groups):
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     (tmp_path / "lab_drawer.py").write_text(PACKAGE)
+    (tmp_path / "lab_shouting.py").write_text(MODES)
     install(tmp_path, "lab-drawer", stores=STORES, retrievers=RETRIEVERS)
+    install(tmp_path, "lab-shouting", modes=["loud = lab_shouting:Shouting", "gone = lab_shouting:Gone"])
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
-    sys.modules.pop("lab_drawer", None)
+    for name in ("lab_drawer", "lab_shouting"):
+        sys.modules.pop(name, None)
 
 
 # --- stores ---
@@ -186,3 +203,72 @@ def test_a_retriever_that_cannot_be_loaded_is_told_with_its_package_and_leaves_t
     messages = [str(warning.message) for warning in told]
     assert len(messages) == 2 and all("of the package lab-drawer failed" in message for message in messages)
     assert "longest" in stages and "bm25" in stages and "absent" not in stages
+
+
+# --- modes ---
+
+SEARCH = lab.search(ADA, bm25(ADA))
+ONCE = FEW.but(steps=1, votes=1, reading="whole graph")
+SAID = {"vote": votes("I"), "tools": call(), "write": {"statements": []}}
+
+
+def stopped_after(kind, events, path):
+    """A run on file that was stopped after an event of a kind."""
+    walk = record(events, path)
+    next(event for event in walk if isinstance(event, kind))
+    walk.close()
+
+
+def test_a_mode_of_a_package_is_taken_by_its_name_and_found_again_by_verify_replay_and_resume(installed):
+    events = list(
+        lab.think("Where?", scripted(**SAID), lab.open_store("in_memory"), [SEARCH], ONCE, mode="loud")
+    )
+    assert events[-1].text == "LONDON!" and events[0].custom == {"mode": "Shouting"}
+    assert lab.verify(events) is None and list(lab.replay(events))[-1].text == "LONDON!"
+    assert lab.ask("Where?", ADA, scripted(**SAID), preset=ONCE, mode="loud").answer == "LONDON!"
+    path = installed / "run.jsonl"
+    stopped_after(Chose, iter(events), path)
+    resumed = lab.resume(path, lab.open_store("in_memory"), lab.Resources([SEARCH], scripted(**SAID)))
+    assert list(resumed)[-1].text == "LONDON!"
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "told"),
+    [
+        ("lout", UnknownName, r"unknown mode 'lout'; did you mean 'loud'\? Known: gone, loud"),
+        ("gone", BadInput, r"lab_shouting:Gone of the package lab-shouting failed \(AttributeError"),
+    ],
+)
+def test_a_mode_that_nobody_offers_or_that_fails_is_told(installed, name, error, told):
+    with pytest.raises(error, match=told):
+        lab.think("Where?", scripted(), lab.open_store("in_memory"), [SEARCH], ONCE, mode=name)
+
+
+def test_without_its_package_a_run_says_its_mode_and_how_it_is_verified(installed, monkeypatch):
+    events = list(
+        lab.think("Where?", scripted(**SAID), lab.open_store("in_memory"), [SEARCH], ONCE, mode="loud")
+    )
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder != str(installed)])
+    told = r"in the mode Shouting: give its class, mode=Shouting, as in lab\.verify\(run, mode=Shouting\).*kgot_lab\.modes"
+    with pytest.raises(TraceError, match=told):
+        lab.verify(events)
+    assert lab.verify(events, mode=sys.modules["lab_shouting"].Shouting) is None
+
+
+def test_the_command_line_asks_resumes_and_verifies_in_a_mode_of_a_package(installed, monkeypatch):
+    monkeypatch.chdir(installed)
+    (installed / "papers").mkdir()
+    (installed / "papers" / "ada.md").write_text("# Ada Lovelace\n\nAda Lovelace was born in London.\n")
+    search = call("Ada Lovelace")
+    said = [*({"choice": "INSERT", "text": "where"},) * 3, search, {"statements": []}]
+    options = ["--documents", "papers", "--steps", 1, "--trace", "run.jsonl", "--mode"]
+    with openai_server(*replies(*said)) as server:
+        model = ["--model", f"{server.url}#m"]
+        assert run_here("ask", "Where?", *options, "loud", "--max-calls", 4, *model).code == 1
+        resumed = run_here("resume", "run.jsonl", "--max-calls", 99)
+        assert "Answer: LONDON!" in resumed.out, resumed.err
+        refused = run_here("ask", "Where?", *options[:-2], "new.jsonl", "--mode", "quiet", *model)
+    assert refused.code == 1 and "unknown mode 'quiet'" in refused.err
+    assert "all identical" in run_here("verify", "run.jsonl").out
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder != str(installed)])
+    assert "this run was made in the mode Shouting" in run_here("verify", "run.jsonl").err

@@ -188,6 +188,83 @@ def test_a_chat_model_that_returns_no_text_is_named() -> None:
         connect(Chat(None))(HELLO)
 
 
+# --- temperature and seed
+
+BALLOT = Prompt(HELLO.messages, temperature=0.7, seed=3, max_tokens=50)
+Taken = dict[str, Any]
+
+
+def keeping(taken: Taken) -> list[Any]:
+    """Functions and chat models that take one of the two, both, or any option."""
+
+    def both(text: str, temperature: float = 1.0, seed: int = 9) -> str:
+        taken.update(temperature=temperature, seed=seed)
+        return "x"
+
+    def seeded(text: str, *, seed: int) -> str:
+        taken.update(seed=seed)
+        return "x"
+
+    async def later(text: str, **options: Any) -> str:
+        taken.update(options)
+        return "x"
+
+    class Options(Chat):
+        def invoke(self, messages: Any, config: Any = None, *, stop: Any = None, **options: Any) -> Any:
+            taken.update(options)
+            return super().invoke(messages)
+
+    class Picky(Options):
+        def invoke(self, messages: Any, config: Any = None, **options: Any) -> Any:
+            if "seed" in options:
+                raise TypeError("chat() got an unexpected keyword argument 'seed'")
+            return super().invoke(messages, **options)
+
+    class Bound(Options):
+        kwargs = {"temperature": 0.1}  # noqa: RUF012  # as bind() keeps it
+
+    models = [
+        both,
+        seeded,
+        later,
+        partial(both, temperature=0.1),
+        Options("x"),
+        Picky("x"),
+        Bound("x"),
+        str.upper,
+        Chat("x"),
+    ]
+    return models
+
+
+@every(
+    ("number", "expected", "own"),
+    [
+        (0, {"temperature": 0.7, "seed": 3}, ""),
+        (1, {"seed": 3}, "seeded answers with its own temperature"),
+        (2, {"temperature": 0.7, "seed": 3}, ""),
+        (3, {"temperature": 0.1, "seed": 3}, "both answers with its own temperature"),
+        (4, {"temperature": 0.7, "seed": 3}, ""),
+        (5, {"temperature": 0.7}, "chat-1 answers with its own seed"),
+        (6, {"seed": 3}, "chat-1 answers with its own temperature"),
+        (7, {}, "upper answers with its own temperature and seed"),
+        (8, {}, "chat-1 answers with its own temperature and seed"),
+    ],
+)
+def test_temperature_and_seed_are_passed_where_they_are_taken_and_else_told_once(
+    number: int, expected: Taken, own: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.clear()
+    taken: Taken = {}
+    llm = connect(keeping(taken)[number])
+    assert llm(BALLOT).text and llm(BALLOT).text and taken == expected
+    assert [record.getMessage() for record in caplog.records] == [own] * bool(own)
+
+
+def test_nothing_is_told_where_neither_matters(caplog: pytest.LogCaptureFixture) -> None:
+    assert connect(str.upper)(HELLO).text and not caplog.records
+
+
 # --- doors
 
 

@@ -165,7 +165,9 @@ def test_after_a_resume_with_another_model_each_reply_names_who_gave_it(store, t
             break
     walk.close()
     store.write("G.clear()")
-    list(resume(path, store, Resources([TOOL], scripted("second", **{**TOLD, "vote": votes("R")}))))
+    second = scripted("second", **{**TOLD, "vote": votes("R")})
+    with pytest.warns(UserWarning, match="goes on with second; it was begun with first"):
+        list(resume(path, store, Resources([TOOL], second)))
     events = load_run(path).events
     told = [event.model for event in of(Asked, events)]
     assert told == ["first"] * 4 + ["second"] * (len(told) - 4) and len(told) > 6
@@ -187,7 +189,7 @@ def test_what_a_call_that_failed_has_cost_stands_in_the_trace_and_the_run_resume
     with pytest.raises(LLMError, match="the reply is empty"):
         list(record(think(QUESTION, Scripted(failed), store, [TOOL], FEW), path))
     lost = load_run(path).events[-1]
-    assert lost.is_failed and lost.role == "write, failed" and lost.usage.completion_tokens == 7
+    assert lost.role.is_failed and lost.role == "write, failed" and lost.usage.completion_tokens == 7
     store.write("G.clear()")
     events = list(resume(path, store, Resources([TOOL], scripted(**{**TOLD, "vote": votes("R")}))))
     assert events[-1].text == "London" and lost in events

@@ -15,7 +15,8 @@ from support.waiting import AMPLE
 import kgot_lab as lab
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.llm.recorded import Scripted
-from kgot_lab.loop.events import Answered, Asked
+from kgot_lab.loop.approval import Deny
+from kgot_lab.loop.events import Answered, Asked, ToolReturned
 from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.retrieval.lexical import bm25
 
@@ -217,3 +218,115 @@ def test_a_store_of_the_caller_is_used_in_the_thread(tmp_path, kind):
         )
         assert events[-1].text == "1815" and of(Asked, events)
         assert len(opened.graph()) == 2  # it is still open
+
+
+# --- coroutines of tools and models, in the event loop of the caller
+
+LOOKS = scripted(
+    vote=votes("I"), tools=call(tool="looks"), write={"statements": []}, guess={"answer": "1815"}
+)
+ONCE = FEW.but(steps=1, votes=1, reading="whole graph")
+
+
+@pytest.mark.parametrize("parallel", [1, 4])
+def test_a_coroutine_of_a_tool_runs_in_the_event_loop_of_the_caller_and_may_share_its_locks(store, parallel):
+    async def answer():
+        lock, seen = asyncio.Lock(), []
+
+        async def looks(query: str) -> str:
+            async with lock:
+                await asyncio.sleep(0)
+            seen.append(asyncio.get_running_loop())
+            return "In 1815."
+
+        calls = {"calls": [call(query=name, tool="looks")["calls"][0] for name in ("Ada", "Babbage")]}
+        llm = scripted(vote=votes("I"), tools=calls, write={"statements": []}, guess={"answer": "1815"})
+        async with lock:  # held while the run begins, so both wait in this loop
+            run = asyncio.create_task(events_of(QUESTION, llm, store, [looks], ONCE, parallel=parallel))
+            await asyncio.sleep(0.05)
+        events = await run
+        assert seen == [asyncio.get_running_loop()] * 2 and not any(
+            e.failed for e in of(ToolReturned, events)
+        )
+        return events
+
+    assert lab.verify(asyncio.run(answer())) is None
+
+
+def test_a_coroutine_of_a_model_runs_there_too(store):
+    async def answer():
+        loops = set()
+
+        async def speak(text: str, temperature: float = 0, seed: int = 0) -> str:
+            loops.add(asyncio.get_running_loop())
+            return '{"answer": "1815", "choice": "RETRIEVE", "text": "1815"}'
+
+        store.write('add("Ada", "born in", "1815")')
+        events = await events_of(QUESTION, speak, store, [TOOL], ONCE)
+        return events[-1].text, loops == {asyncio.get_running_loop()}
+
+    assert asyncio.run(answer()) == ("1815", True)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_cancelled_run_cancels_the_coroutines_of_its_tools_and_waits_for_their_end(store, count):
+    async def cancel():
+        begun, ended = asyncio.Semaphore(0), []
+
+        async def looks(query: str) -> str:
+            begun.release()
+            try:
+                await asyncio.sleep(AMPLE)
+            finally:
+                await asyncio.sleep(0)
+                ended.append(query)
+            return "too late"
+
+        calls = {"calls": [call(query=str(number), tool="looks")["calls"][0] for number in range(count)]}
+        llm = scripted(vote=votes("I"), tools=calls, write={"statements": []})
+        task = asyncio.create_task(events_of(QUESTION, llm, store, [looks], ONCE))
+        for _ in range(count):
+            await begun.acquire()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0.05)
+        return sorted(ended)
+
+    assert asyncio.run(cancel()) == [str(number) for number in range(count)]
+
+
+def test_a_tool_that_is_cancelled_by_itself_has_failed_and_the_run_goes_on(store):
+    async def answer():
+        async def looks(query: str) -> str:
+            raise asyncio.CancelledError
+
+        return await events_of(QUESTION, LOOKS, store, [looks], ONCE)
+
+    events = asyncio.run(answer())
+    assert "it was cancelled" in of(ToolReturned, events)[0].text and of(Answered, events)
+
+
+def test_a_coroutine_that_approves_runs_there_too(store):
+    async def answer():
+        seen = set()
+
+        async def approve(proposal):
+            await asyncio.sleep(0)
+            seen.add(asyncio.get_running_loop())
+            return Deny("closed") if proposal.what == "tool call" else True
+
+        llm = scripted(vote=votes("I"), tools=call(), guess={"answer": "1815"})
+        events = await events_of(QUESTION, llm, store, [TOOL], ONCE, approve=approve)
+        assert of(ToolReturned, events)[0].text == "denied: closed" and seen == {asyncio.get_running_loop()}
+        return events
+
+    assert lab.verify(asyncio.run(answer())) is None
+
+
+def test_without_athink_a_coroutine_has_a_loop_of_its_own(store):
+    async def looks(query: str) -> str:
+        await asyncio.sleep(0)
+        return "In 1815."
+
+    assert not of(ToolReturned, list(lab.think(QUESTION, LOOKS, store, [looks], ONCE)))[0].failed

@@ -9,7 +9,7 @@ from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, kinds, of, scripted, votes
 
 import kgot_lab as lab
-from kgot_lab.errors import BadInput, TraceError, UnknownName, UnsupportedQuestion
+from kgot_lab.errors import BadInput, BadReply, TraceError, UnknownName, UnsupportedQuestion
 from kgot_lab.llm.presets import Price
 from kgot_lab.loop.approval import Deny, NotApproved, Proposal
 from kgot_lab.loop.events import Answered, Asked, Decided, Refused, TextDelta, ToolReturned, Wrote
@@ -18,6 +18,7 @@ from kgot_lab.loop.modes.voting import Voting
 from kgot_lab.loop.prompts import TEMPLATES, Answer
 from kgot_lab.loop.render import join_lines, row_lines
 from kgot_lab.loop.replay.replay import Resources, replay, resume, same_event, verify
+from kgot_lab.loop.retrieve import answer_with_evidence
 from kgot_lab.loop.run_context import ask_structured
 from kgot_lab.loop.trace import Trace, load_run, record
 from kgot_lab.retrieval.lexical import bm25
@@ -53,13 +54,12 @@ class Agreement(Voting):
         run = self.run
         facts = join_lines(line for candidate in candidates for line in row_lines(candidate.rows))
         messages = run.prompts("parse", question=run.state.question, facts=facts, format="A few words.")
-        answers = []
-        for execution in (False, True):
-            reply = yield from ask_structured(run, "parse", messages, Answer, execution=execution)
-            answers.append(reply.answer)
-        agreed = answers[0] == answers[1]
-        text = answers[0] if agreed else f"{answers[0]} or {answers[1]}"
-        yield run.record(Answered, text=text, forced=not agreed)
+        first = yield from ask_structured(run, "parse", messages, Answer)
+        second = yield from ask_structured(run, "parse", messages, Answer, execution=True)
+        if first.answer == second.answer:
+            yield from answer_with_evidence(run, candidates, first.answer)
+        else:
+            yield run.record(Answered, text=f"{first.answer} or {second.answer}", forced=True)
 
 
 @every(("second", "answer"), [("London", "London"), ("Paris", "London or Paris")])
@@ -67,6 +67,7 @@ def test_a_mode_asks_two_models_and_takes_what_they_agree_on(second, answer):
     other = scripted("second", tools=call(), parse={"answer": second})
     events = run(execution=other, mode=Agreement)
     assert (events[-1].text, events[-1].forced) == (answer, "or" in answer)
+    assert ("Ada Lovelace --[born in]--> London" in map(str, events[-1].evidence)) == (second == "London")
     assert [event.model for event in of(Asked, events) if event.role == "parse"] == ["scripted", "second"]
 
 
@@ -103,13 +104,39 @@ class Chatty(Voting):
         yield "done"
 
 
+class Forgetful(Voting):
+    """A mode that records its answer and does not yield it."""
+
+    def conclude(self, candidates):
+        self.run.record(Answered, text="noon", forced=False)
+        yield from ()
+
+
+class Doubtful(Voting):
+    """A mode that answers twice."""
+
+    def conclude(self, candidates):
+        yield from super().conclude(candidates)
+        yield self.run.record(Answered, text="noon", forced=False)
+
+
+class Counting(Voting):
+    """A mode whose answer is a number."""
+
+    def conclude(self, candidates):
+        yield self.run.record(Answered, text=42, forced=False)
+
+
 @every(
     ("mode", "limits", "message"),
     [
         (5, FEW, "a mode is a class made from"),
         (dict, FEW, "a mode is a class made from"),
         (Agreement, preset("paths"), "votes, and these limits read paths"),
-        (Silent, FEW, "the mode Silent ended without an Answered event"),
+        (Silent, FEW, "the mode Silent ended without yielding an Answered event"),
+        (Forgetful, FEW, "the mode Forgetful ended without yielding an Answered event"),
+        (Doubtful, FEW, "the mode Doubtful yielded a second answer: 'noon'"),
+        (Counting, FEW, "the mode Counting yielded an answer that is no text: 42"),
         (Chatty, FEW, "the mode Chatty yielded a str"),
     ],
 )
@@ -396,3 +423,61 @@ def test_what_the_mode_paths_cannot_use_is_told():
         lab.think(QUESTION, scripted(), InMemory(), tools, limits, prompts={"guess": TEMPLATES["guess"]})
     with pytest.warns(UserWarning, match="does not call own: take the preset local"):
         lab.think(QUESTION, scripted(), InMemory(), tools, limits)
+
+
+# --- runs that end in an error, or beside one another ---
+
+
+@every("bad", ["parse", "guess", "tools"])
+def test_a_run_that_unusable_replies_ended_asks_for_them_again_when_it_goes_on(tmp_path, bad):
+    path = tmp_path / f"{bad}.jsonl"
+    said = {**SAID, "vote": votes("I", "R")} if bad == "parse" else {**SAID, "write": {"statements": []}}
+    asked = {"preset": FEW, "tools": [search()], "trace": path, "mode": Agreement if bad == "parse" else None}
+    babbling = scripted(**{**said, bad: "hm"})
+    if bad == "tools":  # nothing is called, so the answer is a guess
+        babbling = scripted(**{**said, "tools": "hm", "guess": "hm"})
+    with pytest.raises(
+        BadReply, match=r"^scripted, asked to (parse|guess): the model's reply is not"
+    ) as raised:
+        lab.ask(QUESTION, model=babbling, **asked)
+    assert "the same call goes on with it" in raised.value.__notes__[0]
+    asked_before = len(of(Asked, load_run(path).events))
+    finished = lab.ask(QUESTION, model=scripted(**said), **asked)
+    failed = [event for event in of(Asked, finished.events) if event.is_failed]
+    assert finished.finished and len(failed) == 2 and len(of(Asked, finished.events)) > asked_before
+    assert verify(load_run(path), mode=asked["mode"]) is None
+
+
+def test_events_with_the_words_of_replies_are_forked_by_their_own_numbers():
+    events = run(stream=True)
+    at = next(number for number, event in enumerate(events) if isinstance(event, ToolReturned))
+    forked = lab.fork(events, at, "Ada Lovelace was born in Paris.")
+    assert next(iter(of(ToolReturned, forked.events))).text == "Ada Lovelace was born in Paris."
+    word = next(number for number, event in enumerate(events) if isinstance(event, TextDelta))
+    with pytest.raises(BadInput, match=f"event {word} is a part of a reply"):
+        lab.fork(events, word, "x")
+
+
+def test_one_model_in_place_of_two_is_told_when_a_run_goes_on(tmp_path):
+    path, store = tmp_path / "run.jsonl", InMemory()
+    other = scripted("second", tools=call(), parse={"answer": "Rome"})
+    walk = record(lab.think(QUESTION, scripted(**SAID), store, [search()], FEW, execution=other), path)
+    next(walk)
+    walk.close()
+    with pytest.warns(UserWarning, match="goes on with scripted; it was begun with scripted and second"):
+        list(resume(path, store, Resources([search()], scripted(**SAID))))
+
+
+def test_two_runs_at_once_in_one_store_are_refused_and_one_after_the_other_are_not():
+    store = InMemory()
+    first = lab.think(QUESTION, scripted(**SAID), store, [search()], FEW)
+    next(first)
+    with pytest.raises(BadInput, match="another run goes on in this store"):
+        run(store=store)
+    first.close()
+    assert run(store=store)[-1].text == "London"
+
+
+def test_a_prompt_of_ones_own_may_hold_half_a_character():
+    events = run(prompts={"guess": TEMPLATES["guess"] + "\ud800"})
+    assert "\ud800" not in events[0].custom["prompts"]["guess"] and verify(events) is None

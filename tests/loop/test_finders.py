@@ -114,7 +114,9 @@ def test_a_recording_says_it_where_the_arguments_would_not_and_walks_again(tmp_p
 
 def test_a_recording_of_our_tools_is_told_as_before():
     begun = walked(search(ADA, bm25(ADA)), ask_model(Scripted([])))[0]
-    assert all(set(told) == {"description", "arguments"} for told in begun.tools.values())
+    told = {name: set(about) for name, about in begun.tools.items()}
+    usual = {"description", "arguments"}
+    assert told == {"search": {*usual, "digest"}, "llm_query": usual}
 
 
 def test_a_text_tool_that_needs_more_than_what_to_look_for_is_refused():

@@ -90,7 +90,7 @@ def test_calls_made_in_a_tool_before_a_stop_are_on_file_one_by_one(tmp_path, sto
     events, error = stopped(tmp_path, own(run))
     assert isinstance(error, stop) and not of(ToolReturned, events)
     told = [event.usage.cost for event in inside(events) if event.usage.cost]
-    assert told == [0.01] * 3 and all(event.is_failed for event in inside(events))
+    assert told == [0.01] * 3 and all(event.role.is_failed for event in inside(events))
     assert ledger(events).total.cost == pytest.approx(0.03)
 
 
@@ -119,7 +119,7 @@ def test_calls_that_a_tool_does_not_report_are_on_file_too(tmp_path):
 def test_calls_of_a_tool_that_fails_are_on_file(tmp_path, fault):
     events, _ = stopped(tmp_path, asking(Budgeted(Counted(), Budget(calls=99)), 2, fault))
     assert len(inside(events)) == 2
-    assert not any(event.is_failed for event in inside(events))
+    assert not any(event.role.is_failed for event in inside(events))
     assert of(ToolReturned, events)[0].failed
 
 

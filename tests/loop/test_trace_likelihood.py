@@ -17,7 +17,7 @@ from kgot_lab.loop.events import Asked, from_json, to_json
 from kgot_lab.loop.prompts import Answer
 from kgot_lab.loop.replay.recording import Recording, ReplayLLM
 from kgot_lab.loop.replay.replay import Resources, fork, resume, same_event, verify
-from kgot_lab.loop.run_context import CallOptions, RunContext, ask_reply, ask_structured, ask_text
+from kgot_lab.loop.run_context import CallOptions, RunContext, ask_reply, ask_structured
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.retrieval.lexical import bm25
@@ -79,9 +79,9 @@ def test_a_reply_that_was_cut_is_asked_for_again_with_the_likelihood_of_the_last
 
 def test_a_text_or_a_value_is_asked_for_without_unless_it_is_wanted(store):
     llm = Holding(Scripted(lambda prompt: '{"answer": "London"}'))
-    (plain,), text = asked(ask_text(a_loop(llm, store), "answer", MESSAGES, CallOptions("parse")))
+    (plain,), reply = asked(ask_reply(a_loop(llm, store), "answer", MESSAGES, CallOptions("parse")))
     (wanted,), value = asked(ask_structured(a_loop(llm, store), "parse", MESSAGES, Answer, likelihood=True))
-    assert (text, plain.logprob, plain.prompt.likelihood) == ('{"answer": "London"}', None, False)
+    assert (reply.text, plain.logprob, plain.prompt.likelihood) == ('{"answer": "London"}', None, False)
     assert value.answer == "London" and wanted.logprob == -2 / 3
 
 
@@ -143,7 +143,7 @@ def test_a_reply_put_there_by_hand_was_held_likely_by_no_model_and_one_that_was_
 
 def test_a_line_whose_logprob_is_none_is_damage(store):
     (event,), _ = asked(
-        ask_text(
+        ask_reply(
             a_loop(Holding(Scripted(lambda prompt: "x"), always=True), store),
             "answer",
             MESSAGES,

@@ -210,3 +210,39 @@ def test_a_closed_store_and_one_of_a_parent_process_say_so(path):
                 os._exit("fork" not in str(error))
             finally:
                 os._exit(1)
+
+
+@pytest.mark.parametrize("others", [0, 3000], ids=["among few", "among many"])
+@pytest.mark.parametrize(
+    "remove",
+    [lambda store: store.delete(subject="Quetzalcoatl"), lambda store: store.delete(object="Zanzibar"), lambda store: store.clear()],
+    ids=["by subject", "by object", "with everything"],
+)  # fmt: skip
+def test_the_words_of_deleted_triples_are_not_in_the_closed_file(tmp_path, remove, others):
+    path = tmp_path / "knowledge.db"
+    with SQLiteTripleStore(path) as store:
+        store.add([Triple(f"thing {number}", "is", f"number {number}") for number in range(others)])
+        store.add([Triple("Quetzalcoatl", "worshipped_in", "Zanzibar"), ALICE])
+    with SQLiteTripleStore(path) as store:
+        remove(store)
+        assert store.search(["zanzibar"]) == []
+    assert [file.name for file in tmp_path.iterdir()] == ["knowledge.db"]
+    kept = path.read_bytes().lower()
+    assert not [word for word in (b"quetzal", b"worship", b"zanzib") if word in kept]
+    with SQLiteTripleStore(path) as store:
+        assert len(store.search(["alice", "thing"], top_k=5000)) == store.count()
+
+
+def test_a_store_that_is_closed_while_another_writes_says_what_stays_in_its_file(path, monkeypatch):
+    monkeypatch.setattr("kgot_lab.io.sqlite_files.BUSY_TIMEOUT", 0.1)
+    store = SQLiteTripleStore(path)
+    store.delete(subject="Alice")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(
+            StoreUnavailable, match=r"another process has been writing.*words of deleted triples"
+        ):
+            store.close()
+    store.close()
+    with SQLiteTripleStore(path) as again:
+        assert again.count() == 0

@@ -4,6 +4,7 @@ damaged.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
@@ -297,14 +298,14 @@ ATTACKS = [
 @every("statement", ATTACKS)
 def test_the_engine_refuses_what_the_statement_check_would_let_through(store, statement):
     with pytest.raises(sqlite3.Error):
-        store._open_connections.reader.execute(statement)
+        store._reader.execute(statement)
 
 
 def test_the_reading_connection_is_read_only_even_without_its_guard(store):
-    store._open_connections.reader.set_authorizer(None)
-    store._open_connections.reader.execute("PRAGMA query_only = OFF")
+    store._reader.set_authorizer(None)
+    store._reader.execute("PRAGMA query_only = OFF")
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        store._open_connections.reader.execute("DELETE FROM nodes")
+        store._reader.execute("DELETE FROM nodes")
 
 
 @every(
@@ -414,7 +415,7 @@ def test_search_keeps_up_with_every_kind_of_change(store):
     assert store.search("polonium") == ()
     store.write("DELETE FROM nodes")
     assert store.search("Curie Skłodowska radium") == ()
-    store._open_connections.writer.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+    store._connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
 
 
 def test_a_hub_is_walked_as_quickly_as_its_nodes_are_many():
@@ -492,9 +493,9 @@ def test_a_write_waits_for_another_process_that_is_writing(tmp_path):
     path = tmp_path / "shared.db"
     Sqlite(path).close()
     code = (
-        "store = Sqlite(sys.argv[1])\nwith store._transaction() as graph:\n    print('holds', flush=True)\n"
+        "store = Sqlite(sys.argv[1])\nwith store._transaction() as writer:\n    print('holds', flush=True)\n"
         "    sys.stdin.readline()\n"
-        "    graph.writer.execute(\"INSERT INTO nodes (id) VALUES ('theirs')\")\nstore.close()"
+        "    writer.execute(\"INSERT INTO nodes (id) VALUES ('theirs')\")\nstore.close()"
     )
     with in_another_process(code, path) as other, Sqlite(path) as store:
         assert other.stdout.readline() == "holds\n"
@@ -762,3 +763,19 @@ def test_a_file_with_two_names_is_refused_since_each_would_have_a_log_of_its_own
         store.apply(Diff(added_nodes=(Node("c"),)))
     with Sqlite(path) as store:
         assert {"a", "c"} <= set(store.graph().ids)
+
+
+@pytest.mark.parametrize(
+    "text", ["it's \"quoted\"", "a\nb\tc", "nul\0in", "\x01\x7f", "back\\slash", "😀é", "e\u0301", "[1]", "null", " x "]
+)  # fmt: skip
+def test_the_diff_of_a_statement_has_every_text_as_it_was_written(text):
+    with Sqlite() as store:
+        properties = {"text": text, "large": 10**25, "zero": -0.0, "list": [1, 1.0, None, {"": True}]}
+        insert = "INSERT INTO facts (subject, relation, object, key, properties) VALUES (?, ?, ?, ?, ?)"
+        added = store.write(insert, (text, text, f"{text}!", text, json.dumps(properties)))
+        assert repr(added.added_edges) == repr((Edge(text, text, f"{text}!", properties, text),))
+        assert {node.id for node in added.added_nodes} == {text, f"{text}!"}
+        removed = store.write("DELETE FROM nodes")
+        assert repr(removed.removed_edges) == repr(added.added_edges)
+        store.undo(removed)
+        assert repr(store.neighbours(text)) == repr(added.added_edges)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from typing import Any, Literal
 
@@ -39,6 +40,10 @@ class Tide:
 
 class Port(BaseModel):
     name: str
+
+
+class Depth(BaseModel):
+    m: float
 
 
 async def tides(port: str) -> list[Tide]:
@@ -139,13 +144,19 @@ def test_a_coroutine_function_is_a_tool_where_an_event_loop_already_runs() -> No
         ("a text", "a text"), (Result("a result"), "a result"), (3, "3"), (2.5, "2.5"), (True, "true"), ([], "[]"),
         ({"å": (1, 2)}, '{"å":[1,2]}'), (Tide("Oslo", 12), '{"port":"Oslo","hour":12}'), (Port(name="Oslo"), '{"name":"Oslo"}'),
         (np.float64(2.5), "2.5"), (np.arange(3), "[0,1,2]"), ({1}, "[1]"),
+        ({"high": [float("nan"), {"low": -float("inf")}]}, '{"high":["NaN",{"low":"-Infinity"}]}'), (float("inf"), '"Infinity"'),
+        (Depth(m=float("nan")), '{"m":"NaN"}'), ([Depth(m=float("inf"))], '[{"m":"Infinity"}]'), (np.array([np.nan, 1]), '["NaN",1.0]'),
+        ((np.float32("nan"), Decimal("NaN")), '["NaN","NaN"]'), ({float("nan"): 1}, '{"nan":1}'),
     ],
 )  # fmt: skip
 def test_what_json_holds_becomes_text(value: object, text: str) -> None:
     def give() -> object:
         return value
 
-    assert as_tool(give)().text == text
+    returned = as_tool(give)().text
+    assert returned == text and (
+        isinstance(value, str | Result) or json.loads(returned, parse_constant=pytest.fail) != ""
+    )
 
 
 @every("value", [None, object(), Result(3), b"\xff", print])  # type: ignore[arg-type]

@@ -24,7 +24,8 @@ from kgot_lab.viz.static.fact_pictures import FactSelection, fact_graph
 from kgot_lab.viz.static.markup import element
 
 ROOT = Path(__file__).parents[2]
-answer_picture = runpy.run_path(str(ROOT / "docs" / "draw_answer.py"))["answer_picture"]
+SCRIPT = runpy.run_path(str(ROOT / "docs" / "draw_answer.py"))
+answer_picture, told_answer = SCRIPT["answer_picture"], SCRIPT["told_answer"]
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '</title></text></svg><script>alert("1")</script>]]>&amp;\x00\ud800\u202e<img src=//e.example> '
 LONG = "a very long name that a model wrote without thinking of a reader " * 20
@@ -82,7 +83,7 @@ def boxes_and_lines(markup):
 
 def test_the_demo_shows_its_question_the_facts_and_the_answer_with_its_sentence():
     run = load_run(bundled_path("traces/hotpotqa_demo.jsonl"))
-    told, picture = find_support(run), answer_picture(run)
+    told, picture = told_answer(run), answer_picture(run)
     assert [fact_of(edge) for edge in told.telling] == [
         "Botswana --[is located in]--> Southern Africa",
         "Botswana --[is a]--> landlocked country",
@@ -91,7 +92,7 @@ def test_the_demo_shows_its_question_the_facts_and_the_answer_with_its_sentence(
     said = " ".join(texts(picture.svg))
     order = ("What landlocked country", "born in", "ANSWER", "born 8 July 1981 in Botswana")
     assert sorted(order, key=said.index) == list(order)
-    assert (told.hub, told.hub_is_answer) == ("Botswana", True) and "no label" not in said
+    assert (told.support.hub, told.support.hub_is_answer) == ("Botswana", True) and "no label" not in said
     strong = [word for word, known in told.question_pieces() if known]
     assert strong == ["landlocked", "country", "located", "Southern", "Africa", "Ayesha"]
 
@@ -99,7 +100,7 @@ def test_the_demo_shows_its_question_the_facts_and_the_answer_with_its_sentence(
 @every("name", RUNS)
 def test_every_bundled_run_has_a_picture_of_its_answer(name):
     run = load_run(bundled_path(f"traces/{name}"))
-    told = find_support(run)
+    told = told_answer(run)
     assert set(map(fact_of, (*told.telling, *told.beside))) <= set(run.events[-1].evidence)
     assert told.telling or run.events[-1].forced  # a guess rests on nothing
     assert ET.fromstring(answer_picture(run).svg).tag == f"{SVG}svg"
@@ -112,7 +113,7 @@ def test_a_fact_on_the_way_to_a_telling_one_is_marked_though_it_adds_no_word():
 
 def test_a_fact_that_no_path_joins_to_the_answer_is_not_drawn():
     own, other = Edge("Ada", "born in", "London"), Edge("Bob", "born in", "Rome")
-    told = find_support(run_of("Where was Ada born?", "London", [own, other]))
+    told = told_answer(run_of("Where was Ada born?", "London", [own, other]))
     assert (told.telling, told.beside) == ((own,), ())
     assert "Not drawn: 1." in " ".join(
         texts(answer_picture(run_of("Where was Ada born?", "London", [own, other])).svg)
@@ -123,9 +124,9 @@ def test_a_fact_without_a_sentence_takes_the_one_of_its_passage():
     events = run_of("Where was Ada born?", "London", [Edge("Ada", "born in", "London")])
     passage = Document("p1", "Bob is a poet. Ada was born in London in 1815. She wrote.", "Ada")
     events.insert(1, ToolReturned(call=ToolCall("search"), text="", sources=(passage,)))
-    assert find_support(events).quoted == ()  # the answer names no passage
+    assert told_answer(events).quoted == ()  # the answer names no passage
     events[-1] = Answered(text="London", forced=False, evidence=events[-1].evidence, passages=("p1",))
-    assert [(one.sentence, one.title) for one in find_support(events).quoted] == [
+    assert [(one.sentence, one.title) for one in told_answer(events).quoted] == [
         ("Ada was born in London in 1815.", "Ada")
     ]
 

@@ -148,8 +148,8 @@ def test_a_place_where_no_page_can_be_written_is_refused(tmp_path):
 def test_a_page_that_would_fetch_is_refused(monkeypatch):
     monkeypatch.setattr(
         sys.modules["kgot_lab.viz.page"],
-        "EXPORT_STYLE",
-        "body { background: url(//e.example/a.png) }",
+        "read_asset",
+        lambda name: "body { background: url(//e.example/a.png) }",
     )
     with pytest.raises(BadInput, match=r"would fetch //e\.example/a\.png"):
         export_page(SMALL)

@@ -10,15 +10,15 @@ from viz.test_collapse import EVIL, MIDDLE, of_columns, opened, planted
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.collapse import close_community, collapse_graph, reveal_nodes
-from kgot_lab.viz.graph.layout import (
-    force_layout,
+from kgot_lab.viz.graph.layout import force_layout, quasirandom_points
+from kgot_lab.viz.graph.places import (
     free_grid_positions,
+    node_positions,
     pack_discs,
-    quasirandom_points,
     separate_boxes,
     sunflower_points,
+    view_positions,
 )
-from kgot_lab.viz.graph.places import node_positions, view_positions
 
 BLOCKS = of_columns(600, planted(600, 2_000, 6, 0.95)[0])
 TREE = of_columns(120, [(row // 3, row) for row in range(1, 120)])
@@ -144,9 +144,7 @@ def test_the_members_of_a_community_leave_room_for_the_node_that_stands_for_the_
 @every("sizes", [[1], [5, 5], [1000, 1, 1, 1], [3] * 40, list(range(1, 40)), [50, 0, 50]], ids=str)
 @every("aspect", [0.5, 1.5, 3])
 def test_discs_lie_apart_and_inside(sizes, aspect):
-    middles, radii = pack_discs(
-        np.array(sizes, dtype=float), np.zeros((0, 2), dtype=np.intp), aspect=aspect, seed=0
-    )
+    middles, radii = pack_discs(np.array(sizes, dtype=float), np.zeros((0, 2), dtype=np.intp), aspect=aspect)
     apart = distances(middles) + 9 * np.eye(len(sizes))
     assert (apart >= radii[:, None] + radii).all() and (radii > 0.01).all()
     assert (middles - radii[:, None] >= -1e-9).all()

@@ -12,7 +12,7 @@ import pytest
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.viz.course import write_course
 from kgot_lab.viz.external_requests import find_external_requests, start_tags
-from kgot_lab.viz.notebook_page import notebook_page, page_name
+from kgot_lab.viz.notebook_page import PageFrame, build_page, page_name, read_notebook
 
 pytest.importorskip("nbconvert")
 
@@ -44,6 +44,11 @@ def notebook(folder, *cells, name="some.ipynb", **metadata):
     whole = {"cells": list(cells), "metadata": metadata, "nbformat": 4, "nbformat_minor": 4}
     path.write_text(json.dumps(whole), encoding="utf-8")
     return path
+
+
+def notebook_page(path, *, beside=(), folder=None):
+    linked = {Path(other).resolve(): page_name(other) for other in beside}
+    return build_page(read_notebook(path), path, PageFrame(linked, folder or path.parent))
 
 
 def names_in(page):

@@ -365,7 +365,7 @@ def test_a_page_of_an_event_that_is_not_known_yet_still_shows_it():
 
 def test_a_run_on_a_graph_that_was_there_is_told_what_it_was():
     writes = [Wrote(statement="x", diff=Diff(removed_nodes=(LONDON,), removed_edges=(BORN,)))]
-    assert "2 nodes and 2 edges" in build_run_page(writes, graph=SMALL)
+    assert "2 nodes and 2 edges" in build_run_page([happened.Started(question="?", start=SMALL), *writes])
     with pytest.raises(BadInput, match="does not fit"):
         build_run_page(writes)
 

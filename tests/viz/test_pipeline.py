@@ -1,4 +1,4 @@
-"""The pipeline diagram: what a stage's name says becomes boxes and arrows, and no name breaks it."""
+"""The pipeline diagram: what a stage is made of becomes boxes and arrows, and no name breaks it."""
 
 import xml.etree.ElementTree as ET
 
@@ -11,7 +11,7 @@ from kgot_lab.retrieval.neighbours import boost, boosted_neighbours
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document
 from kgot_lab.viz.external_requests import find_external_requests
-from kgot_lab.viz.static.pipeline import Fan, Series, StageBox, parse_pipeline, pipeline
+from kgot_lab.viz.static.pipeline import Fan, Series, StageBox, pipeline, pipeline_parts
 
 SVG = "{http://www.w3.org/2000/svg}"
 DOCUMENTS = [
@@ -38,12 +38,12 @@ def numbers(element: ET.Element, *names: str) -> list[float]:
     return [float(element.get(name)) for name in names]
 
 
-# --- what a name says ---
+# --- what a stage is made of ---
 
 
 def test_steps_stand_one_after_the_other_from_the_question_to_the_ranking():
     stage = weighted((0.7, WORDS), (0.3, LETTERS)) >> boost(LINKS, 0.2) % 100
-    assert parse_pipeline(stage.name) == Series(
+    assert pipeline_parts(stage) == Series(
         (
             Fan(
                 (("0.7", "bm25", StageBox("bm25")), ("0.3", "like", StageBox("like"))),
@@ -59,31 +59,35 @@ def test_steps_stand_one_after_the_other_from_the_question_to_the_ranking():
 
 
 def test_options_of_a_fusion_are_no_lanes():
-    fused = parse_pipeline(rrf(WORDS, LETTERS, k=10).name)
+    fused = pipeline_parts(rrf(WORDS, LETTERS, k=10))
     assert fused == Fan(
         (("", "bm25", StageBox("bm25")), ("", "like", StageBox("like"))), StageBox("rrf", "k=10", "join")
     )
-    scaled = parse_pipeline(weighted((0.5, WORDS), (0.5, LETTERS), scale="maximum").name)
+    scaled = pipeline_parts(weighted((0.5, WORDS), (0.5, LETTERS), scale="maximum"))
     assert scaled.join == StageBox("weighted", "scale=maximum", "join") and len(scaled.lanes) == 2
 
 
 def test_a_fusion_can_be_a_lane_of_a_fusion_and_so_can_a_whole_pipeline():
-    inner = parse_pipeline(weighted((0.6, strongest(WORDS, LETTERS)), (0.4, WORDS >> boost(LINKS, 0.2))).name)
+    inner = pipeline_parts(weighted((0.6, strongest(WORDS, LETTERS)), (0.4, WORDS >> boost(LINKS, 0.2))))
     (_, _, first), (_, _, second) = inner.lanes
     assert isinstance(first, Fan) and first.join.name == "strongest"
     assert second == Series((StageBox("bm25"), StageBox("boost", "0.2")))
 
 
 def test_keeping_the_best_holds_for_what_stands_in_brackets_before_it():
-    assert parse_pipeline(((WORDS >> boost(LINKS, 0.2)) % 5).name) == Series(
+    assert pipeline_parts((WORDS >> boost(LINKS, 0.2)) % 5) == Series(
         (StageBox("bm25"), StageBox("boost", "0.2"), StageBox("best 5", kind="keep"))
     )
-    assert parse_pipeline((WORDS % 20).name) == Series((StageBox("bm25"), StageBox("best 20", kind="keep")))
+    assert pipeline_parts(WORDS % 20) == Series((StageBox("bm25"), StageBox("best 20", kind="keep")))
 
 
 def test_ways_of_which_one_is_taken_stand_below_each_other():
-    fan = parse_pipeline("tuned convex(weighted(0.6 a, 0.4 b); weighted(0.8 a, 0.2 b))")
-    assert len(fan.lanes) == 2 and fan.join == StageBox("tuned convex", "one way for each question", "join")
+    ways = weighted((0.6, WORDS), (0.4, LETTERS)), weighted((0.8, WORDS), (0.2, LETTERS))
+    inputs = tuple(("", way) for way in ways)
+    name = f"tuned convex({'; '.join(way.name for way in ways)})"
+    fan = pipeline_parts(Stage(name, lambda ranking: ranking, inputs=inputs))
+    assert len(fan.lanes) == 2 and all(isinstance(lane, Fan) for _, _, lane in fan.lanes)
+    assert fan.join == StageBox("tuned convex", "one way for each question", "join")
 
 
 @every(
@@ -103,9 +107,19 @@ def test_any_name_is_drawn(name):
     assert "script" not in {node.tag.removeprefix(SVG) for node in root.iter()}
 
 
-def test_a_name_that_is_too_much_is_one_box():
-    for name in ("x" * 10_000, "rrf(" + ", ".join("abcdefgh" * 5) + ")", "rrf(" * 13 + "a" + ")" * 13):
-        assert isinstance(parse_pipeline(name), StageBox)
+def test_a_stage_that_is_too_much_is_one_box():
+    deep = WORDS
+    for _ in range(1000):
+        deep = rrf(deep)
+    chain = WORDS
+    for _ in range(1000):
+        chain = chain >> named("step")
+    for stage in (named("x" * 10_000), rrf(*(named(f"lane {n}") for n in range(60))), deep, chain):
+        assert isinstance(pipeline_parts(stage), StageBox)
+
+
+def test_a_name_that_looks_like_a_pipeline_is_the_name_of_one_step():
+    assert pipeline_parts(named("rrf(a, b) >> c")) == StageBox("rrf(a, b) >> c")
 
 
 # --- the drawing ---

@@ -23,23 +23,23 @@ def shown():
 def test_each_run_has_a_column_with_its_graph_and_its_words(shown):
     page = shown._repr_html_()
     assert page.count("<img") == 3 and page.count('scope="col"') == 3
-    assert [spoken.language for spoken in shown.spoken] == ["Python (NetworkX)", "Cypher", "SPARQL"]
-    assert all(spoken.answer == "Botswana" for spoken in shown.spoken)
+    assert [texts[0] for texts in shown.told] == ["Python (NetworkX)", "Cypher", "SPARQL"]
+    assert all(texts[-1] == "Botswana" for texts in shown.told)
 
 
 def test_a_fact_and_the_read_are_in_the_language_of_the_run(shown):
-    assert [spoken.fact for spoken in shown.spoken] == [
+    assert [texts[1] for texts in shown.told] == [
         "Ayesha Quraishi --[born in]--> Botswana",
         '("Ayesha Quraishi")-[:`born in`]->("Botswana")',
         ":Ayesha_Quraishi :born_in :Botswana .",
     ]
-    python, cypher, sparql = (spoken.read for spoken in shown.spoken)
+    python, cypher, sparql = (texts[3] for texts in shown.told)
     assert python.startswith("result = ") and cypher.startswith("MATCH ") and sparql.startswith("SELECT ")
 
 
 def test_the_table_says_the_same_without_the_pictures(shown):
     (sheet,) = shown.table().sheets
-    assert sheet.rows == tuple(spoken.texts for spoken in shown.spoken) and sheet.name in repr(shown)
+    assert sheet.rows == shown.told and sheet.name in repr(shown)
 
 
 def test_what_a_model_wrote_cannot_become_markup():
@@ -57,9 +57,9 @@ def test_what_a_model_wrote_cannot_become_markup():
 
 
 def test_a_run_that_came_to_nothing_says_so():
-    (spoken,) = side_by_side([(Started(question="?", dialect="Cypher"),)]).spoken
+    (told,) = side_by_side([(Started(question="?", dialect="Cypher"),)]).told
     texts = ("Cypher", "nothing was written", "0 statements", "no read gave rows", "", "no answer")
-    assert spoken.texts == texts
+    assert told == texts
 
 
 @pytest.mark.parametrize("runs", [[], [()], [(Answered(text="x", forced=False),)]])

@@ -51,7 +51,7 @@ def collect_replies(traces: Iterable[Path]) -> dict[str, Reply]:
     found: dict[str, Reply] = {}
     for path in traces:
         for event in read_events(path):
-            if isinstance(event, Asked) and not event.is_failed and not event.role.is_inside:
+            if isinstance(event, Asked) and not event.role.is_failed and not event.role.is_inside:
                 found.setdefault(prompt_digest(event.prompt, event.model), event.as_reply)
     return found
 

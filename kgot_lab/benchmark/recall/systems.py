@@ -61,12 +61,12 @@ def cross_fit(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -> S
     for_first, for_second, for_others = fit(second), fit(first), fit(dataset.develop)
     fitted = dict.fromkeys((query.id for query in first.queries), for_first)
     fitted |= dict.fromkeys((query.id for query in second.queries), for_second)
-    said = "; ".join(dict.fromkeys(stage.name for stage in (for_first, for_second, for_others)))
+    ways = {stage.name: stage for stage in (for_first, for_second, for_others)}
 
     def step(ranking: Ranking) -> Ranking:
         return fitted.get(ranking.query.id, for_others)(ranking)
 
-    return Stage(f"{name}({said})", step)
+    return Stage(f"{name}({'; '.join(ways)})", step, inputs=tuple(("", stage) for stage in ways.values()))
 
 
 def halves(dataset: Dataset) -> tuple[Dataset, Dataset]:
@@ -127,7 +127,7 @@ def _cached_stage(lane: Stage) -> Stage:
             known[ranking.query.id] = lane(ranking)
         return known[ranking.query.id]
 
-    return Stage(lane.name, step)
+    return Stage(lane.name, step, inputs=lane.inputs)
 
 
 Stages = Mapping[str, Callable[[], Stage]]

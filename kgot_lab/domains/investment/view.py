@@ -164,7 +164,7 @@ class InvestmentView:
         """The time of the view."""
         return from_micros(self.at)
 
-    def reading(self) -> AbstractContextManager[None]:
+    def reading(self) -> AbstractContextManager[object]:
         """Return a context in which all reads see one state of the tables, whatever others write."""
         return self.storage.reading()
 

@@ -19,7 +19,7 @@ from kgot_lab.memory.postgres_tables import PostgresTables, format_server_error
 from kgot_lab.memory.sqlite_tables import SQLiteTables, open_at
 from kgot_lab.stores.postgres.connection import import_driver
 from kgot_lab.stores.postgres.rows import parse_jsonb, require_pgvector
-from kgot_lab.stores.postgres.tables import create_role, fill_names, quote_identifier, role_name
+from kgot_lab.stores.postgres.tables import ensure_role, fill_names, quote_identifier, role_name
 
 # A world in one SQLite file, or in memory.
 
@@ -67,7 +67,7 @@ _GRANTS = """GRANT USAGE ON SCHEMA {namespace} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {namespace} TO {role}"""
 
 _HAS_GRANTS = """SELECT bool_and(has_table_privilege(%s, oid, 'DELETE')) FROM pg_class
-  WHERE relnamespace = %s::regnamespace AND relkind = 'r'"""
+  WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relkind = 'r'"""
 
 
 class PostgresWorld(PostgresTables):
@@ -112,25 +112,8 @@ class PostgresWorld(PostgresTables):
 
     def find_role(self, connection: Connection) -> str | None:
         """Return the role of a world, created if necessary, or None if the login may not create one."""
-        from psycopg import errors
-
         role = role_name(f"world {self.namespace}")
-        usable = "SET" if connection.info.server_version >= 160_000 else "MEMBER"
-        try:
-            with connection.transaction():
-                if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
-                    create_role(connection, role)
-
-                def holds(query: str, *values: str) -> bool:
-                    return bool(connection.execute(query, values).fetchone() == (True,))
-
-                if not holds(f"SELECT pg_has_role(current_user, %s, '{usable}')", role):
-                    connection.execute(fill_names("GRANT {role} TO CURRENT_USER", role=role))
-                if not holds(_HAS_GRANTS, role, quote_identifier(self.namespace)):
-                    connection.execute(fill_names(_GRANTS, namespace=self.namespace, role=role))
-        except errors.InsufficientPrivilege:
-            return None
-        return role
+        return ensure_role(connection, self.namespace, role, has_grants=_HAS_GRANTS, grants=_GRANTS)
 
     def _prepare_connection(self, connection: Connection) -> None:
         from psycopg.types.json import set_json_loads
@@ -164,13 +147,6 @@ def open_world(
     """
     check_probability(accept_from, "accept_from")
 
-    def in_file() -> WorldStorage:
-        return SQLiteWorld(place)
-
-    def on_server(url: str) -> WorldStorage:
-        return PostgresWorld(url, namespace=WORLD_NAMESPACE if namespace is None else namespace)
-
-    storage = open_at(
-        place, "worlds", in_file=in_file, on_server=on_server, namespace=namespace, example="town.db"
-    )
+    kinds: tuple[Callable[..., WorldStorage], ...] = (SQLiteWorld, PostgresWorld)
+    storage = open_at(place, "worlds", *kinds, namespace=namespace, example="town.db")
     return NpcWorld(storage, accept_from=accept_from, now=now)

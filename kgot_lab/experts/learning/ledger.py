@@ -17,11 +17,11 @@ from kgot_lab.errors import BadInput, require_count, require_known, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.editing import CURATED_PROPERTY, Editor
 from kgot_lab.kgos.schemas.check import Fault
-from kgot_lab.loop.events import diff_from_json
+from kgot_lab.loop.events import diff_from_json, to_plain
 from kgot_lab.memory.claims.claim import check_text, from_micros, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked, TableStorage
-from kgot_lab.types import Diff, Edge, Json, Node
+from kgot_lab.types import Diff, Json
 
 # All SQL of proposals and decisions, common to SQLite and PostgreSQL.
 
@@ -216,15 +216,7 @@ def _apply_edit(editor: Editor, edit: GraphEdit) -> Any:
 
 def diff_to_text(diff: Diff) -> str:
     """Return a change as JSON text, which `kgot_lab.loop.events.diff_from_json` reads."""
-    return json.dumps({name: [_to_json(each) for each in value] for name, value in vars(diff).items()})
-
-
-def _to_json(value: Any) -> Json:
-    if isinstance(value, Node):
-        return {"id": value.id, "labels": list(value.labels), "properties": dict(value.properties)}
-    if isinstance(value, Edge):
-        return {**vars(value), "properties": dict(value.properties)}
-    return [_to_json(each) for each in value]  # before and after
+    return json.dumps(to_plain(diff))
 
 
 MAX_WAITING = 200  # proposals of one person, so that nobody fills the queue alone

@@ -13,7 +13,7 @@ from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import NamedGraph, use_names_as_ids
-from kgot_lab.io.sqlite_snapshot import private_copy
+from kgot_lab.io.sqlite_files import connect, is_searched_at_opening, private_copy, query_number
 from kgot_lab.kgos.extraction.folder import FileProgress, extract_folder
 from kgot_lab.kgos.extraction.patterns import add_patterns
 from kgot_lab.kgos.schemas.foreign_files import read_foreign
@@ -23,17 +23,16 @@ from kgot_lab.stores.files import read_named_graph
 from kgot_lab.stores.hash_chain import EMPTY_LOG, read_chain
 from kgot_lab.stores.log import read_history, read_log
 from kgot_lab.stores.opening import environment_login, open_store
+from kgot_lab.stores.sql import edge_from_row, node_from_row
 from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND_ROWS, enable_checksums, find_log_damage
 from kgot_lab.stores.sqlite.file import (
-    MAX_CHECKED_BYTES,
+    APPLICATION,
     VERSION,
     damaged_error,
     is_open_in_process,
-    is_own_file,
-    refuse_foreign_head,
+    require_own_format,
     unavailable_error,
 )
-from kgot_lab.stores.sqlite.tables import edge_from_row, node_from_row
 from kgot_lab.text.cleaning import format_count
 
 # Read the graph in a store's file without opening the store: nothing is locked, repaired or created.
@@ -87,19 +86,17 @@ def _read_log(path: Path) -> NamedGraph:
 def _read_sqlite(path: Path) -> NamedGraph:
     try:
         with _open_for_reading(path) as (connection, lost):
-            if not is_own_file(connection):
+            if query_number(connection, "PRAGMA application_id") != APPLICATION:
                 return _read_foreign_sqlite(path)
             queries = SELECT_SOUND_ROWS if _has_checksums(connection, path) else SELECT_ALL
             enable_checksums(connection)
             ordered = (f"{queries[kind]} ORDER BY row.number" for kind in ("nodes", "edges"))
             nodes, edges = (connection.execute(query).fetchall() for query in ordered)
             for kind, rows in (("nodes", nodes), ("edges", edges)):
-                if gone := connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] - len(rows):
+                if gone := query_number(connection, f"SELECT count(*) FROM {kind}") - len(rows):
                     raise damaged_error(path, f"{format_count(gone, 'row')} of {kind} not as written")
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise unavailable_error(error, path) or StoreUnavailable(f"{path}: {error}") from None
-    except UnicodeDecodeError as error:
-        raise damaged_error(path, str(error)) from None
     return NamedGraph(PropertyGraph.of(map(node_from_row, nodes), map(edge_from_row, edges)), lost)
 
 
@@ -125,7 +122,7 @@ def _open_for_reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
         else:
             copied = opened.enter_context(private_copy(path))
             uri, lost = copied.path.as_uri(), find_log_damage(copied)
-        connection = opened.enter_context(closing(sqlite3.connect(uri, isolation_level=None, uri=True)))
+        connection = opened.enter_context(closing(connect(uri, sqlite3.Connection)))
         connection.execute("BEGIN")
         yield connection, lost
 
@@ -135,10 +132,8 @@ def _has_checksums(connection: sqlite3.Connection, path: Path) -> bool:
 
     Raises BadInput if the file is not a store, and StoreDamaged if a short check finds damage.
     """
-    refuse_foreign_head(connection, path)
-    pragmas = (f"PRAGMA {pragma}" for pragma in ("user_version", "page_count", "page_size"))
-    version, pages, size = (int(connection.execute(pragma).fetchone()[0]) for pragma in pragmas)
-    if pages * size <= MAX_CHECKED_BYTES:
+    version = require_own_format(connection, path)
+    if is_searched_at_opening(connection):
         (integrity,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if integrity != "ok":
             raise damaged_error(path, str(integrity).removeprefix("*** in database main ***\n"))

@@ -5,7 +5,6 @@ ends.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -119,7 +118,6 @@ DIMENSIONS_BY_NAME = MappingProxyType({dimension.name: dimension for dimension i
 
 Bounds = tuple[float | None, float | None]  # low and high, both inclusive, None for no bound
 _TOLERANCE = 1e-9  # so that .1 matches a computed value of about .1
-_SQLITE_MAX = sys.float_info.max  # a number beyond it is infinite to SQLite
 _EXACT_KEYS, _RANGE_KEYS = {"exact"}, {"min", "max"}
 
 
@@ -196,35 +194,6 @@ def to_number(value: Json) -> float:
     except OverflowError:
         return math.nan
     return number if math.isfinite(number) else math.nan
-
-
-def sql_condition(
-    filters: Mapping[str, object], column: str = "properties", declared: Collection[str] = ()
-) -> tuple[str, tuple[object, ...]]:
-    """Return the same filter as an SQLite condition on a JSON column, with its parameters.
-
-    Names and numbers are bound as parameters. Malformed JSON and values that are not numbers are guarded
-    against in an order that SQLite keeps. Raises as `validate_bounds`, and BadInput for a name with a
-    quotation mark.
-    """
-    quoted = '"' + column.replace('"', '""') + '"'
-    conditions: list[str] = []
-    parameters: list[object] = []
-    for name, (low, high) in validate_bounds(filters, declared).items():
-        if '"' in name:
-            raise BadInput(
-                f"the dimension {name!r} has a quotation mark in its name, which SQLite cannot look up in JSON: filter in Python"
-            )
-        slack = _TOLERANCE if low == high else 0.0
-        path = f'$."{name}"'
-        conditions.append(
-            f"CASE WHEN json_valid({quoted}) THEN CASE WHEN json_type({quoted}, ?) IN ('integer', 'real') "
-            f"THEN json_extract({quoted}, ?) BETWEEN ? AND ? ELSE 0 END ELSE 0 END"
-        )
-        lowest = -_SQLITE_MAX if low is None else low - slack
-        highest = _SQLITE_MAX if high is None else high + slack
-        parameters += [path, path, lowest, highest]
-    return " AND ".join(conditions), tuple(parameters)
 
 
 def format_bounds(name: str, bounds: Bounds) -> str:

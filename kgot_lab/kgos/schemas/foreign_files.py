@@ -7,7 +7,7 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +21,7 @@ from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary, validate_value
 from kgot_lab.io.processes import without_garbage_collection
-from kgot_lab.io.sqlite_snapshot import private_copy
+from kgot_lab.io.sqlite_files import open_copy
 from kgot_lab.kgos.schemas.profiles import (
     Profile,
     Tables,
@@ -250,11 +250,10 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
 @contextmanager
 def _open_copy(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a copy of a file within a block, whose errors of SQLite become BadInput."""
-    with private_copy(path) as copied:
+    with open_copy(path) as connection:
         try:
-            with closing(sqlite3.connect(copied.path, isolation_level=None)) as connection:
-                connection.execute("PRAGMA trusted_schema = OFF")  # limits what its schema may call
-                yield connection
+            connection.execute("PRAGMA trusted_schema = OFF")  # limits what its schema may call
+            yield connection
         except sqlite3.DatabaseError as error:
             raise BadInput(f"{path}: SQLite cannot read it: {error}; give a whole SQLite file") from None
 

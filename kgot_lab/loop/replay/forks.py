@@ -25,7 +25,7 @@ def changeable_part(event: Event) -> str:
     """Return which part of an event a fork may change: "reply", "text" or "statement", or "" if none."""
     match event:
         case Asked(role=role):
-            return "" if role.is_inside or event.is_failed else "reply"
+            return "" if role.is_inside or event.role.is_failed else "reply"
         case ToolReturned():
             return "text"
         case Read(statement=statement) if statement == WHOLE_GRAPH:

@@ -13,13 +13,14 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ServerLost, ToolFailed
-from kgot_lab.llm.budget import Spending, charged_account
+from kgot_lab.llm.budget import Spending, charged_account, requested_price
+from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.llm.structured import record_replayed
-from kgot_lab.loop.approval import Approve, Deny, Proposal, decision_of, shortened
+from kgot_lab.loop.approval import Approve, Proposal, decision_of, shortened
 from kgot_lab.loop.controller import default_search_argument
 from kgot_lab.loop.events import (
     Answered,
@@ -40,7 +41,7 @@ from kgot_lab.loop.events import (
 from kgot_lab.loop.limits import Limits
 from kgot_lab.stores.lookup import StoreWrapper
 from kgot_lab.stores.protocol import Dialect, Store, readers
-from kgot_lab.tools.tool import Result, Tool
+from kgot_lab.tools.tool import Result, Tool, check_call
 from kgot_lab.types import LLM, Diff, Json, Prompt, Reply, Rows, Usage
 
 _Value = TypeVar("_Value")
@@ -59,7 +60,7 @@ class Recording:
     results: dict[Key, deque[_RecordedResult]] = field(default_factory=lambda: defaultdict(deque))
     statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
     outputs: dict[Key, Computed] = field(default_factory=dict)
-    # what was decided on proposals
+    # what was decided on proposals; older traces do not say what they are about
     decisions: dict[Key, deque[Decided]] = field(default_factory=lambda: defaultdict(deque))
     # statements that a person has put in the place of those asked for
     edits: dict[Key, str] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Recording:
             match event:
                 case Started():
                     graph = Fingerprint(event.graph)
-                case Asked() if event.is_failed:
+                case Asked() if event.role.is_failed:
                     pass  # it was stopped there, and is asked for again
                 case Asked() if event.role.is_inside:
                     inside += (event.usage,)
@@ -111,7 +112,9 @@ class Recording:
                 case Computed():
                     recording.outputs[(event.code,)] = event
                 case Decided():
-                    recording.decisions[(event.what, event.proposed)].append(event)
+                    # the most that a call can cost is not known without its model
+                    about = "" if event.what == "model call" else event.about
+                    recording.decisions[(event.what, event.proposed, about)].append(event)
                 case Answered():
                     recording.evidence[(graph.now, event.text, *read)] = event.evidence
         return recording
@@ -142,6 +145,12 @@ class Recording:
             messages = (replace(each, text=sort_words(each.text)) for each in prompt.messages)
             prompt = replace(prompt, messages=tuple(messages))
         return (prompt_digest(prompt, ""),)
+
+    def decided(self, proposal: Proposal) -> deque[Decided] | None:
+        """Return the decisions on a proposal that are left, if there are any."""
+        what, text = proposal.what, shortened(proposal.text)
+        abouts = (shortened(proposal.about), "")
+        return next(filter(None, (self.decisions.get((what, text, about)) for about in abouts)), None)
 
     def change_result(self, returned: ToolReturned, nth: int) -> None:
         """Replace the result of the nth call of this tool and arguments, counted from 0."""
@@ -227,6 +236,13 @@ def _plain_diff(diff: Diff) -> Json:
     return to_json(Wrote(statement="", diff=diff))["diff"]
 
 
+def _given(live: _Value | None, what: str, advice: str) -> _Value:
+    """Return what is live in place of a recording. Raises ReplayMiss if it was not given."""
+    if live is None:
+        raise ReplayMiss(f"the recorded run holds no {what}, and {advice}")
+    return live
+
+
 @dataclass
 class ReplayLLM:
     """A model that answers from a recording, and calls the live model, if there is one, for the rest."""
@@ -240,22 +256,33 @@ class ReplayLLM:
         """The account of the live model."""
         return charged_account(self.live)
 
+    @property
+    def price(self) -> Price | None:
+        """The price of the live model."""
+        return requested_price(self.live)
+
+    def awaits_decision(self, prompt: Prompt) -> bool:
+        """Return whether a decision on a call is recorded, or is due since a live model with a price makes it."""
+        is_live_and_paid = self.price not in (None, FREE) and not self._replies(prompt)
+        return is_live_and_paid or bool(
+            self.recording.decided(Proposal("model call", prompt.messages[-1].text))
+        )
+
+    def _replies(self, prompt: Prompt) -> deque[Reply] | None:
+        if self.recording.turns is not None:
+            return self.recording.turns
+        # for any model: another one may have continued the run
+        return self.recording.replies.get(self.recording.prompt_key(prompt))
+
     def __call__(self, prompt: Prompt) -> Reply:
-        replies = self.recording.turns
-        if replies is None:
-            # for any model: another one may have continued the run
-            replies = self.recording.replies.get(self.recording.prompt_key(prompt))
-        if replies:
+        if replies := self._replies(prompt):
             self.recording.avoided += 1
             return replies.popleft()
-        if self.live is None:
-            last = " ".join(prompt.messages[-1].text.split())[-120:]
-            raise ReplayMiss(
-                f"the recorded run holds no reply to the prompt that ends {last!r}, and no live model was given"
-            )
+        last = " ".join(prompt.messages[-1].text.split())[-120:]
+        live = _given(self.live, f"reply to the prompt that ends {last!r}", "no live model was given")
         self.recording.made += 1
-        reply = self.live(prompt)
-        return replace(reply, model=reply.model or self.live.name)
+        reply = live(prompt)
+        return replace(reply, model=reply.model or live.name)
 
 
 @dataclass
@@ -268,6 +295,7 @@ class ReplayTool:
     description: str = ""
     arguments: Mapping[str, Json] = field(default_factory=dict)
     finds: str | None = None  # as the run began with it; None: the recording does not say
+    digest: str = ""  # likewise
 
     def __post_init__(self) -> None:
         if self.finds is None:
@@ -275,6 +303,18 @@ class ReplayTool:
         # a recording says what the prompts showed, and shows the same again
         if self.live is not None and not self.arguments:
             self.description, self.arguments = self.live.description, self.live.arguments
+
+    def check_arguments(self, arguments: Mapping[str, Json]) -> None:
+        """Raise ToolFailed for a call that was refused before anybody was asked, or else as the live tool does."""
+        call = ToolCall(self.name, arguments)
+        proposal = Proposal("tool call", call.arguments_text, f"{self.name}: {self.description}")
+        if self.recording.decided(proposal):
+            return
+        results = self.recording.results.get(call.key)
+        if results and results[0][0].failed:
+            self(**arguments)
+        elif self.live is not None:
+            check_call(self.live, arguments)
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self
         recorded = self.recording.next_result(ToolCall(self.name, arguments))
@@ -287,11 +327,8 @@ class ReplayTool:
                 failure.recorded = True
                 raise failure
             return Result(returned.text, returned.sources, usage, recorded=True)
-        if self.live is None:
-            raise ReplayMiss(
-                f"the recorded run holds no result of {ToolCall(self.name, arguments)}, and the tool itself was not given"
-            )
-        return self.live(**arguments)
+        what = f"result of {ToolCall(self.name, arguments)}"
+        return _given(self.live, what, "the tool itself was not given")(**arguments)
 
 
 @dataclass
@@ -307,10 +344,8 @@ class ReplayPython:
             if computed.failed:
                 raise QueryFailed(code, computed.output)
             return computed.output
-        if self.live is None:
-            message = "the recorded run holds no output of this Python, and nothing here runs any: "
-            raise ReplayMiss(f"{message}take another store, or give Resources(compute=…)")
-        return self.live(code)
+        advice = "nothing here runs any: take another store, or give Resources(compute=…)"
+        return _given(self.live, "output of this Python", advice)(code)
 
 
 @dataclass
@@ -320,14 +355,11 @@ class ReplayApproval:
     recording: Recording
     live: Approve | None = None
 
-    def __call__(self, proposal: Proposal) -> bool | str | Deny:
-        decided = self.recording.decisions.get((proposal.what, shortened(proposal.text)))
-        if decided:
+    def __call__(self, proposal: Proposal) -> Any:  # as the live one answers
+        if decided := self.recording.decided(proposal):
             return decision_of(decided.popleft())
-        if self.live is None:
-            message = f"the recorded run holds no decision on this {proposal.what}, and nobody here decides: "
-            raise ReplayMiss(f"{message}give Resources(approve=…)")
-        return self.live(proposal)
+        advice = "nobody here decides: give Resources(approve=…)"
+        return _given(self.live, f"decision on this {proposal.what}", advice)(proposal)
 
 
 @dataclass

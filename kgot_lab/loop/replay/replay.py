@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from kgot_lab.loop.events import (
     Event,
     Read,
     Started,
+    TextDelta,
     ToolReturned,
     Wrote,
     from_json,
@@ -41,6 +43,7 @@ from kgot_lab.loop.events import (
 )
 from kgot_lab.loop.insert import readable_text
 from kgot_lab.loop.limits import Limits
+from kgot_lab.loop.modes import ENTRY_POINTS, named_mode
 from kgot_lab.loop.modes.voting import Mode
 from kgot_lab.loop.replay.recording import (
     Fingerprint,
@@ -70,7 +73,7 @@ from kgot_lab.loop.trace import (
 from kgot_lab.stores import open_for, open_store
 from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.stores.protocol import Dialect, Store
-from kgot_lab.tools.tool import Tool, as_tool
+from kgot_lab.tools.tool import Tool, as_tool, source_digest
 from kgot_lab.types import LLM, Json, Reply
 
 # The store of a stopped run: it holds an earlier graph of the run, or one write more than the trace.
@@ -161,7 +164,7 @@ class Resources:
     execution: LLM | Any = None
     compute: Callable[[str], str] | None = None  # runs Python, where not the store is to
     approve: Approve | None = None  # for a run whose steps somebody approves
-    mode: type[Mode] | None = None  # of a run in a mode of one's own
+    mode: type[Mode] | str | None = None  # of a run in a mode of one's own, if no package offers it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tools", tuple(map(as_tool, self.tools)))
@@ -183,14 +186,11 @@ def replay_events(
     recorded run, in the live resources or else in the store.
     """
     start = start_event(events)
+    _warn_of_other_sources(start, live.tools)
     given, limits = {tool.name: tool for tool in live.tools}, recorded_limits(start)
     tools = [ReplayTool(recording, name, given.get(name), **about) for name, about in start.tools.items()]
     python = ReplayPython(recording, live.compute or python_executor(store.store, limits))
-    mode = str(start.custom.get("mode", ""))
-    if mode and getattr(live.mode, "__qualname__", "") != mode:
-        raise TraceError(
-            f"this run was made in the mode {mode}: give its class, mode={mode}, or Resources(mode={mode})"
-        )
+    mode = _recorded_mode(start, live.mode)
     events_again = think(
         start.question,
         ReplayLLM(recording, start.planning, live.planning),
@@ -200,12 +200,44 @@ def replay_events(
         execution=ReplayLLM(recording, start.execution, live.execution or live.planning),
         attachments=start.attachments,
         compute=python if start.computes else None,
-        mode=live.mode if mode else None,
+        mode=mode,
         prompts=start.custom.get("prompts", {}),
         approve=ReplayApproval(recording, live.approve) if start.custom.get("approves") else None,
         parallel=1,
     )
     return map(store.as_edited, events_again)
+
+
+def _warn_of_other_sources(start: Started, tools: Iterable[Tool]) -> None:
+    """Warn where the live tools read other documents or files than those that the run began with."""
+    begun = {name: about.get("digest", "") for name, about in start.tools.items()}
+    pairs = {tool.name: (source_digest(tool), begun.get(tool.name, "")) for tool in tools}
+    if changed := [name for name, pair in pairs.items() if all(pair) and pair[0] != pair[1]]:
+        kept = f"it was begun with others in {', '.join(changed)}"
+        warnings.warn(f"the run goes on with other documents or files; {kept}", stacklevel=4)
+
+
+def _warn_of_other_models(start: Started, live: Resources) -> None:
+    """Warn where other models go on with a run, or one model in place of two."""
+    begun, planning = (start.planning, start.execution), live.planning
+    now = tuple(model.name for model in (planning, live.execution or planning) if model is not None)
+    if now and now != begun:
+        kept = f"it was begun with {' and '.join(dict.fromkeys(begun))}"
+        warnings.warn(f"the run goes on with {' and '.join(dict.fromkeys(now))}; {kept}", stacklevel=4)
+
+
+def _recorded_mode(start: Started, given: type[Mode] | str | None) -> type[Mode] | None:
+    """Return the class of a run's own mode, which is given or offered by a package. Raises TraceError."""
+    if not (name := str(start.custom.get("mode", ""))):
+        return None
+    with suppress(UnknownName):
+        given = named_mode(given or name) if given is None or isinstance(given, str) else given
+    if isinstance(given, type) and given.__qualname__ == name:
+        return given
+    way = f"lab.verify(run, mode={name}) or Resources(mode={name})"
+    raise TraceError(
+        f"this run was made in the mode {name}: give its class, mode={name}, as in {way}, or name it as an entry point in {ENTRY_POINTS}"
+    )
 
 
 def replay(
@@ -349,7 +381,7 @@ def first_difference(recorded: Sequence[Event], walk: Iterator[Event], any_order
 
 
 def _is_failed_call(event: Event) -> bool:
-    return isinstance(event, Asked) and event.is_failed
+    return isinstance(event, Asked) and event.role.is_failed
 
 
 def without_failed_calls(events: Sequence[Event]) -> tuple[Event, ...]:
@@ -379,11 +411,12 @@ def same_event(first: Event, second: Event, *, any_order: bool = False) -> bool:
 
 
 def _as_loaded(event: Event) -> Event:
-    """Return an event as loaded from a file, without limits that its mode does not have."""
+    """Return an event as loaded from a file, without limits that its mode does not have and digests of sources."""
     loaded = from_json(json.loads(_to_line(event)))
-    return (
-        replace(loaded, limits=recorded_limits(loaded).as_json()) if isinstance(loaded, Started) else loaded
-    )
+    if not isinstance(loaded, Started):
+        return loaded
+    tools = {name: {**about, "digest": ""} for name, about in loaded.tools.items()}
+    return replace(loaded, limits=recorded_limits(loaded).as_json(), tools=tools)
 
 
 def _to_line(event: Event) -> str:
@@ -444,6 +477,7 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
         any_order = has_own_order(start_event(trace.events).dialect)
         recording = Recording.from_events((*trace.events, *missing), any_order=any_order)
         walk = replay_events(trace.events, recording, replay_store(recording, trace.events, store), live)
+        _warn_of_other_models(start_event(trace.events), live)
     except BaseException:
         writer.close()
         raise
@@ -464,7 +498,7 @@ def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialec
 
 def _continue_run(recorded: Sequence[Event], walk: Iterator[Event], writer: TraceWriter) -> Iterator[Event]:
     any_order = has_own_order(start_event(recorded).dialect)
-    with writer:
+    with closing(writer):
         for number, expected in enumerate(recorded):
             event = expected if _is_failed_call(expected) else next(walk, None)
             if event is None or not same_event(expected, event, any_order=any_order):
@@ -557,12 +591,16 @@ def _prepare_fork(
     Returns the events without losses, the index of the changed one among them, the recording, and the edited
     statements. Raises BadInput if `at` is no event that can be changed.
     """
-    events = events_of(run)
+    given = run.events if isinstance(run, Trace) else tuple(run)
+    events = events_of(given)
     require(change, str, "what an event is changed to is a text")
     require(live, Resources, "what a fork may use is Resources(tools, model)")
-    if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < len(events):
-        known = f"events 0 to {len(events) - 1}" if events else "no events"
+    if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < len(given):
+        known = f"events 0 to {len(given) - 1}" if given else "no events"
         raise BadInput(f"there is no event {short_repr(at)}: the run has {known}")
+    if isinstance(given[at], TextDelta):
+        raise BadInput(f"event {at} is a part of a reply: change the Asked after it, which has all of it")
+    at -= sum(isinstance(event, TextDelta) for event in given[:at])
     if _is_failed_call(events[at]):
         raise BadInput(f"event {at} is a call that failed: it has no reply to change")
     at -= sum(map(_is_failed_call, events[:at]))

@@ -37,7 +37,7 @@ from kgot_lab.memory.claims.claim import (
 )
 from kgot_lab.memory.claims.justification import fact_ids
 from kgot_lab.memory.claims.lookup import propose_merges
-from kgot_lab.memory.postgres_tables import CLAIMS_NAMESPACE, PostgresClaims
+from kgot_lab.memory.postgres_tables import PostgresClaims
 from kgot_lab.memory.sqlite_tables import SQLiteClaims, open_at
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.types import Triple
@@ -344,15 +344,12 @@ def open_claims(
     namespace of a file. Raises StoreUnavailable, StoreDamaged or NotInstalled if opening fails.
     """
 
-    def in_file() -> ClaimStorage:
-        if not new and str(place) != ":memory:" and not Path(place).exists():
-            hint = f"kgot-lab ask QUESTION --memory {place} begins one"
-            raise BadInput(f"there is no memory at {place}: {hint}")
-        return SQLiteClaims(place)
-
-    def on_server(url: str) -> ClaimStorage:
-        return PostgresClaims(url, namespace=CLAIMS_NAMESPACE if namespace is None else namespace)
+    def in_file(path: Path | str) -> ClaimStorage:
+        if not new and str(path) != ":memory:" and not Path(path).exists():
+            hint = f"kgot-lab ask QUESTION --memory {path} begins one"
+            raise BadInput(f"there is no memory at {path}: {hint}")
+        return SQLiteClaims(path)
 
     check_probability(accept_from, "accept_from")
-    storage = open_at(place, "claims", in_file=in_file, on_server=on_server, namespace=namespace)
+    storage = open_at(place, "claims", in_file, PostgresClaims, namespace=namespace)
     return Claims(storage, accept_from=accept_from, now=now)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.changes import Identity
-from kgot_lab.stores import lookup, sql
+from kgot_lab.stores import sql
 from kgot_lab.stores.postgres.tables import DEFAULT_VECTOR_SCHEMA, DROP_INDEXES, vector_schema
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Diff, Edge, Json, Node
@@ -105,35 +106,8 @@ def _parse_float(text: str) -> float:
     return -0.0 if text == MINUS_ZERO else float(text)
 
 
-def node_from_row(row: sql.SqlRow) -> Node:
-    """Convert a row to a node."""
-    return Node(row[0], tuple(parse_jsonb(row[1])), _parse_properties(row[2]))
-
-
-def edge_from_row(row: sql.SqlRow) -> Edge:
-    """Convert a row to an edge."""
-    source, type, target, key, properties = row
-    return Edge(source, type, target, _parse_properties(properties), key)
-
-
-def _parse_properties(text: str) -> dict[str, Json]:
-    properties: dict[str, Json] = {} if text == "{}" else parse_jsonb(text)
-    return properties
-
-
-def parse_change(table: sql.SqlTable, before: str | None, after: str | None) -> sql.Change:
-    """Parse one line of the journal.
-
-    Raises BadInput if the new row is no valid node or edge.
-    """
-    where = f"a row of {table}"
-    old, new = (None if text is None else tuple(parse_jsonb(text, where)) for text in (before, after))
-    if new is not None and table == "nodes":
-        sql.node_row(Node(new[0], tuple(new[1]), new[2]))
-    elif new is not None:
-        sql.edge_row(Edge(new[0], new[1], new[2], new[4], new[3]))
-    return sql.Change(table, old, new)
-
+node_from_row = partial(sql.node_from_row, parse=parse_jsonb)
+edge_from_row = partial(sql.edge_from_row, parse=parse_jsonb)
 
 # --- diffs ---
 
@@ -249,8 +223,8 @@ HOLDS_QUERY = (
     f"SELECT 1 FROM nodes WHERE id = %(text)s OR labels ? %(text)s OR {_HAS_VALUE} "
     f"UNION ALL SELECT 1 FROM edges WHERE type = %(text)s OR {_HAS_VALUE} LIMIT 1"
 )
-_ADJACENT_IDS = "SELECT target FROM edges WHERE source = ANY(%(ids)s) UNION SELECT source FROM edges WHERE target = ANY(%(ids)s) ORDER BY 1"
-_STEPS = """
+ADJACENT_IDS = "SELECT target FROM edges WHERE source = ANY(%(ids)s) UNION SELECT source FROM edges WHERE target = ANY(%(ids)s) ORDER BY 1"
+STEPS = """
 SELECT DISTINCT ON (far) far, source, type, target, key FROM (
   SELECT target AS far, source, type, target, key, number FROM edges WHERE source = ANY(%(ids)s)
   UNION ALL SELECT source AS far, source, type, target, key, number FROM edges WHERE target = ANY(%(ids)s)) AS step
@@ -274,42 +248,6 @@ def is_storable_text(text: str) -> bool:
 def storable_text(text: str) -> str:
     """Replace the characters that PostgreSQL cannot store."""
     return str(replace_surrogates(text)).replace("\0", " ")
-
-
-def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:
-    """Return the nodes within some hops, each with its distance, using one query per hop.
-
-    Empty if there is no such node.
-    """
-    if not connection.execute("SELECT 1 FROM nodes WHERE id = %s", (id,)).fetchone():
-        return {}
-
-    def adjacent_ids(ids: list[str]) -> Iterator[str]:
-        return (end for (end,) in connection.execute(_ADJACENT_IDS, {"ids": ids}))
-
-    return lookup.nodes_within(id, hops, adjacent_ids)
-
-
-def shortest_path(connection: Connection, source: str, target: str, max_edges: int) -> tuple[Edge, ...]:
-    """Return a shortest undirected path of at most `max_edges` edges, or () if there is none.
-
-    Each query expands the frontier of one end by one hop.
-    """
-
-    def edges_at(ids: list[str]) -> list[Edge]:
-        steps = connection.execute(_STEPS, {"ids": ids}).fetchall()
-        return [Edge(source, type, target, key=key) for _, source, type, target, key in steps]
-
-    path = lookup.shortest_path(source, target, max_edges, edges_at)
-    return tuple(_fetch_edge(connection, edge.identity) for edge in path)
-
-
-def _fetch_edge(connection: Connection, identity: Identity) -> Edge:
-    row = connection.execute(
-        f"SELECT {EDGE_COLUMNS} FROM edges WHERE (source, type, target, key) = (%s, %s, %s, %s)", identity
-    ).fetchone()
-    assert row is not None  # the whole walk is in one snapshot
-    return edge_from_row(row)
 
 
 # --- vectors ---

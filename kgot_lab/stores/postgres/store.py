@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,15 +18,13 @@ from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.stores.postgres import rows, tables
 from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink
 from kgot_lab.stores.postgres.server import Server
-from kgot_lab.stores.protocol import Scalar, Schema, UndoableStore
-from kgot_lab.stores.sql import journal_diff, sql_dialect
+from kgot_lab.stores.protocol import Scalar
+from kgot_lab.stores.sql import SqlGraph, journal_diff, parse_change, sql_dialect
 from kgot_lab.stores.statements import require_search_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
 
 if TYPE_CHECKING:
     import psycopg
-
-    from kgot_lab.graph import PropertyGraph
 
     Connection = psycopg.Connection[Any]
 
@@ -40,7 +39,7 @@ _INDEX_LIMIT_ERROR = (
 BULK_ELEMENTS = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
 
 
-class Postgres(UndoableStore):
+class Postgres(SqlGraph):
     """A store for SQL statements on a PostgreSQL server.
 
     The server is at a URL, or else a private one in the folder `path`. A namespace is a schema, created by
@@ -52,6 +51,9 @@ class Postgres(UndoableStore):
     """
 
     dialect = POSTGRES
+    select_nodes = f"SELECT {rows.NODE_COLUMNS} FROM nodes"
+    select_edges = f"SELECT {rows.EDGE_COLUMNS} FROM edges"
+    _nodes, _edges = partial(map, rows.node_from_row), partial(map, rows.edge_from_row)
 
     def __init__(
         self,
@@ -171,34 +173,6 @@ class Postgres(UndoableStore):
 
     # --- queries ---
 
-    def graph(self) -> PropertyGraph:
-        """Return the whole graph in its current state, oldest elements first."""
-        from kgot_lab.graph import PropertyGraph
-
-        with self._link.snapshot() as connection:
-            nodes = connection.execute(f"SELECT {rows.NODE_COLUMNS} FROM nodes ORDER BY number").fetchall()
-            edges = connection.execute(f"SELECT {rows.EDGE_COLUMNS} FROM edges ORDER BY number").fetchall()
-        return PropertyGraph.of(map(rows.node_from_row, nodes), map(rows.edge_from_row, edges))
-
-    def schema(self) -> Schema:
-        """Count the nodes per label and the edges per type, by name."""
-        with self._link.snapshot() as connection:
-            labels = connection.execute(tables.COUNT_LABELS).fetchall()
-            types = connection.execute("SELECT type, count(*) FROM edges GROUP BY type").fetchall()
-            nodes = connection.execute("SELECT count(*) FROM nodes").fetchall()
-        edge_count = sum(count for _, count in types)
-        return Schema(dict(sorted(labels)), dict(sorted(types)), nodes[0][0], edge_count)
-
-    def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """Return a node's incoming and outgoing edges, oldest first.
-
-        Empty if there is no such node.
-        """
-        if not rows.is_storable_text(id):
-            return ()
-        query = f"SELECT {rows.EDGE_COLUMNS} FROM edges WHERE source = %s OR target = %s ORDER BY number"
-        return tuple(map(rows.edge_from_row, self._link.fetch_rows(query, (id, id))))
-
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their id or properties, best first by ts_rank.
 
@@ -209,21 +183,6 @@ class Postgres(UndoableStore):
             rows.SEARCH_QUERY, {"words": rows.storable_text(words), "limit": max(0, limit)}
         )
         return tuple(map(rows.node_from_row, found))
-
-    def within(self, id: str, hops: int) -> dict[str, int]:
-        """Return the nodes within some hops, ignoring direction, each with its distance.
-
-        Empty if there is no such node.
-        """
-        with self._link.snapshot() as connection:
-            return rows.nodes_within(connection, id, hops) if rows.is_storable_text(id) else {}
-
-    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
-        if source == target or not all(map(rows.is_storable_text, (source, target))):
-            return ()
-        with self._link.snapshot() as connection:
-            return rows.shortest_path(connection, source, target, max_edges)
 
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
@@ -240,10 +199,24 @@ class Postgres(UndoableStore):
         """Return the edges whose two ends are both among the given nodes, oldest first."""
         among = [id for id in ids if rows.is_storable_text(id)]
         where = "WHERE source = ANY(%s) AND target = ANY(%s)"
-        query = f"SELECT {rows.EDGE_COLUMNS} FROM edges {where} ORDER BY number"
+        query = f"{self.select_edges} {where} ORDER BY number"
         return tuple(map(rows.edge_from_row, self._link.fetch_rows(query, (among, among))))
 
     # --- internal ---
+
+    def _rows(self, query: str, **values: str) -> list[Any]:
+        is_storable = all(map(rows.is_storable_text, values.values()))
+        return self._link.fetch_rows(tables.to_postgres(query), values) if is_storable else []
+
+    def _snapshot(self) -> AbstractContextManager[object]:
+        return self._link.snapshot()
+
+    def _adjacent_ids(self, ids: list[str]) -> Iterator[str]:
+        return (end for (end,) in self._link.fetch_rows(rows.ADJACENT_IDS, {"ids": ids}))
+
+    def _bare_edges(self, ids: list[str]) -> Iterator[Edge]:
+        steps = self._link.fetch_rows(rows.STEPS, {"ids": list(filter(rows.is_storable_text, ids))})
+        return (Edge(source, type, target, key=key) for _, source, type, target, key in steps)
 
     @property
     def _timeout_setting(self) -> str:
@@ -303,7 +276,8 @@ def _journalled_diff(connection: Connection) -> Diff:
     lines = connection.execute(
         "DELETE FROM journal WHERE writer = pg_current_xact_id_if_assigned() RETURNING number, what, before::text, after::text"
     ).fetchall()
-    return journal_diff(rows.parse_change(*line) for _, *line in sorted(lines))
+    changes = (parse_change(what, old, new, rows.parse_jsonb) for _, what, old, new in sorted(lines))
+    return journal_diff(changes)
 
 
 def _fetch_rows(connection: Connection, query: str, parameters: _Parameters, statement: str) -> Rows:

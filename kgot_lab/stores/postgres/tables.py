@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ DEFAULT_VECTOR_SCHEMA = "public"  # the schema in which pgvector is installed if
 _LOCK_TIMEOUT = 30  # seconds to wait for another store that is writing
 # of PostgreSQL: has generated columns, xid8 and SQL functions with a body that is parsed once
 _MIN_SERVER_VERSION = 14
+
+_NAMED_PARAMETER = re.compile(r"(?<!:):(\w+)")  # and not what stands behind ::
 
 # Text search reads the first 100,000 characters, because a tsvector holds at most 1 MB. Punctuation becomes
 # spaces: PostgreSQL parses a/b as a file and a.b as a host, and finds neither by its parts. Ids are names: no
@@ -106,18 +109,18 @@ GRANT INSERT (source, type, target, key, properties), UPDATE (source, type, targ
 GRANT SELECT, INSERT, UPDATE, DELETE ON facts TO {role};
 """
 
-COUNT_LABELS = """
-SELECT label, sum(times)::bigint FROM (SELECT labels, count(*) AS times FROM nodes GROUP BY labels) AS alike,
-  LATERAL (SELECT DISTINCT jsonb_array_elements_text(labels) AS label) AS each
-GROUP BY label
-"""
-
 WIPE = """
 DROP VIEW IF EXISTS facts;
 DROP TABLE IF EXISTS vectors, edges, nodes, journal;
 DROP FUNCTION IF EXISTS note_node, note_edge, add_fact, spaced, texts_of;
 DROP SCHEMA {namespace};
 """
+
+
+@cache
+def to_postgres(statement: str) -> str:
+    """Write the named parameters of a statement, as in :id, in the notation of the driver."""
+    return _NAMED_PARAMETER.sub(r"%(\1)s", statement)
 
 
 def fill_names(template: str, **names: str) -> str:
@@ -175,7 +178,8 @@ def prepare_namespace(connection: Connection, namespace: str, *, wipe: bool, log
             connection.execute(comment + f"'{_SCHEMA_COMMENT}'")
             for part in (TABLES, TRIGGERS, INDEXES):
                 connection.execute(part)
-        return _ensure_role(connection, namespace, login)
+        role = role_name(namespace)
+        return ensure_role(connection, namespace, role, has_grants=_HAS_GRANTS, grants=GRANTS, login=login)
 
 
 def schema_comment(connection: Connection, namespace: str) -> str | None:
@@ -204,14 +208,19 @@ def _drop_schema(connection: Connection, namespace: str) -> None:
         raise BadInput(f"the namespace {namespace!r} was not wiped: {error}") from None
 
 
-def _ensure_role(connection: Connection, namespace: str, login: bool) -> str | None:
-    """Return the namespace's role, creating it if needed.
+_HAS_GRANTS = "SELECT has_table_privilege(%s, 'facts', 'INSERT')"
 
-    All databases of a server share its roles, so the role may exist before it has its rights.
+
+def ensure_role(
+    connection: Connection, namespace: str, role: str, *, has_grants: str, grants: str, login: bool = False
+) -> str | None:
+    """Return the role of a namespace, creating it and granting it its rights if needed.
+
+    All databases of a server share its roles, so the role may exist before it has its rights, for which
+    `has_grants` asks. None if this user may not create roles.
     """
     from psycopg import errors
 
-    role = role_name(namespace)
     privilege = "SET" if connection.info.server_version >= 160_000 else "MEMBER"
     try:
         with connection.transaction():
@@ -220,22 +229,20 @@ def _ensure_role(connection: Connection, namespace: str, login: bool) -> str | N
             query = "SELECT rolcanlogin FROM pg_roles WHERE rolname = %s"
             found = connection.execute(query, (role,)).fetchone()
             if found is None:
-                create_role(connection, role)
+                _create_role(connection, role)
             if login and found != (True,):  # private server: nobody else can connect, no password needed
                 alter = "ALTER ROLE {role} LOGIN; ALTER ROLE {role} SET temp_file_limit = '1GB'"
                 connection.execute(fill_names(alter, role=role))
             query = f"SELECT pg_has_role(current_user, %s, '{privilege}')"
-            if connection.execute(query, (role,)).fetchone() != (True,):
-                connection.execute(fill_names("GRANT {role} TO CURRENT_USER", role=role))
-            query = "SELECT has_table_privilege(%s, 'facts', 'INSERT')"
-            if connection.execute(query, (role,)).fetchone() != (True,):
-                connection.execute(fill_names(GRANTS, namespace=namespace, role=role))
+            for question, grant in ((query, "GRANT {role} TO CURRENT_USER"), (has_grants, grants)):
+                if connection.execute(question, (role,)).fetchone() != (True,):
+                    connection.execute(fill_names(grant, namespace=namespace, role=role))
     except errors.InsufficientPrivilege:
         return None
     return role
 
 
-def create_role(connection: Connection, role: str) -> None:
+def _create_role(connection: Connection, role: str) -> None:
     """Create a role, which may exist by now."""
     from psycopg import errors
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.io.sqlite_snapshot import PrivateCopy
+from kgot_lab.io.sqlite_files import PrivateCopy
 from kgot_lab.stores.log import back_up_damaged_file
 
 if TYPE_CHECKING:
@@ -330,4 +330,4 @@ def warn_of_lost_changes(before: WalFrames | None, connection: sqlite3.Connectio
     if lost_changes := sum(before.ends[pages_used:]):
         copy = back_up_damaged_file(path.with_name(path.name + "-wal"))
         problem = f"the last {lost_changes:,} changes in it are lost, unless the power failed while they were made. It is kept as {copy.name}"
-        warnings.warn(f"{path}: SQLite's log beside it is damaged, and {problem}", stacklevel=5)
+        warnings.warn(f"{path}: SQLite's log beside it is damaged, and {problem}", stacklevel=7)

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.validation import validate_edge, validate_node
-from kgot_lab.io.sqlite_snapshot import pad_to_size, private_copy
+from kgot_lab.io.sqlite_files import pad_to_size, private_copy
 from kgot_lab.stores.log import SalvageResult, back_up_damaged_file
+from kgot_lab.stores.sql import edge_from_row, node_from_row
 from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND_ROWS, enable_checksums
-from kgot_lab.stores.sqlite.file import refuse_foreign_head, require_closed
+from kgot_lab.stores.sqlite.file import require_closed, require_own_format
 from kgot_lab.stores.sqlite.store import Sqlite
-from kgot_lab.stores.sqlite.tables import Connection, edge_from_row, node_from_row
+from kgot_lab.stores.sqlite.tables import Connection
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Node
 
@@ -39,7 +40,7 @@ def salvage_sqlite(path: Path) -> SalvageResult:
         pad_to_size(copy.path)
         with closing(sqlite3.connect(copy.path, isolation_level=None, factory=Connection)) as damaged:
             with suppress(sqlite3.Error, UnicodeDecodeError):
-                refuse_foreign_head(damaged, path)
+                require_own_format(damaged, path)
             enable_checksums(damaged)
             nodes = {node.id: node for row in _sound_rows(damaged, "nodes") for node in _valid_nodes(row)}
             read_edges = (edge for row in _sound_rows(damaged, "edges") for edge in _valid_edges(row))

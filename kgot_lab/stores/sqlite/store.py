@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 import time
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.validation import validate_diff
-from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.stores import sql
-from kgot_lab.stores.lookup import nodes_within, shortest_path
-from kgot_lab.stores.protocol import Scalar, Schema, UndoableStore
+from kgot_lab.stores.protocol import Scalar
 from kgot_lab.stores.sqlite import tables
 from kgot_lab.stores.sqlite.damage import (
     CHECKSUM_MISMATCH,
@@ -28,18 +24,12 @@ from kgot_lab.stores.sqlite.damage import (
     find_damage,
     has_valid_checksum,
 )
-from kgot_lab.stores.sqlite.file import (
-    GraphConnections,
-    bulk_insert,
-    damaged_error,
-    open_graph_file,
-    unavailable_error,
-)
+from kgot_lab.stores.sqlite.file import GraphFile, bulk_insert, damaged_error, unavailable_error
 from kgot_lab.stores.statements import require_search_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
-    from kgot_lab.graph import PropertyGraph
+    pass
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
 SQLITE = sql.sql_dialect("SQL (SQLite)", collation="BINARY")
@@ -67,7 +57,7 @@ _INTEGER_LIMIT = 2**63
 _WHERE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
-class Sqlite(UndoableStore):
+class Sqlite(GraphFile, sql.SqlGraph):
     """A store for SQL statements in an SQLite file or, without a path, in memory.
 
     `seconds` is the time limit of one statement. When `write` and `apply` return, their changes are on disk.
@@ -76,20 +66,15 @@ class Sqlite(UndoableStore):
     """
 
     dialect = SQLITE
+    select_nodes, select_edges = _NODES, _EDGES
 
     def __init__(self, path: Path | str = ":memory:", *, seconds: float = STATEMENT_SECONDS):
-        self._path = None if str(path) == ":memory:" else Path(path).expanduser()
         self.seconds = seconds
-        self._location = self._path or Path("the graph in memory")
-        self._lock = threading.RLock()
-        # why it can no longer be used, once it cannot
-        self._closed_reason = "was closed; open a new Sqlite store"
-        self._open_connections: GraphConnections | None = open_graph_file(self._path)
-        register_for_forks(self)
+        super().__init__(None if str(path) == ":memory:" else Path(path).expanduser())
 
     def __repr__(self) -> str:
         name = self._path.name if self._path else "in memory"
-        if self._open_connections is None:
+        if self._over is not None:
             return f"<{type(self).__name__} {name}: closed>"
         nodes, edges = self._query("SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)")[0]
         return f"<{type(self).__name__} {name}: {nodes} nodes, {edges} edges>"
@@ -102,27 +87,26 @@ class Sqlite(UndoableStore):
         Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
         sql.refuse_unless_sql_write(statement, brackets=False)
+        guard = self._guard
         with (
-            self._transaction() as graph,
-            self._statement_errors(statement, graph.guard, graph.writer),
-            self._time_limit(graph.writer),
+            self._write_transaction() as writer,
+            self._statement_errors(statement, guard, writer),
+            self._time_limit(writer),
         ):
-            graph.guard.is_active = True
+            guard.is_active = True
             try:
                 # calls the guard without running anything
-                graph.writer.execute(f"EXPLAIN {statement}", parameters).close()
+                writer.execute(f"EXPLAIN {statement}", parameters).close()
             finally:
                 # the full-text index writes to tables of its own, which a statement may not
-                graph.guard.is_active = False
-            graph.writer.execute("INSERT INTO recording VALUES (1)")
-            for _ in graph.writer.execute(statement, parameters):
+                guard.is_active = False
+            writer.execute("INSERT INTO recording VALUES (1)")
+            for _ in writer.execute(statement, parameters):
                 pass  # rows of RETURNING
-            diff = sql.journal_diff(
-                tables.parse_journal(graph.writer.execute("SELECT * FROM journal ORDER BY rowid"))
-            )
-            graph.writer.execute("DELETE FROM journal")
-            graph.writer.execute("DELETE FROM recording")
-            tables.require_valid_elements(diff)
+            lines = writer.execute("SELECT * FROM journal ORDER BY rowid")
+            diff = sql.journal_diff(sql.parse_change(*line) for line in lines)
+            writer.execute("DELETE FROM journal")
+            writer.execute("DELETE FROM recording")
         return diff
 
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
@@ -133,11 +117,11 @@ class Sqlite(UndoableStore):
         """
         sql.refuse_unless_sql_read(statement, brackets=False)
         with self._lock:
-            graph = self._connections()
+            self._require_open()
             with (
-                self._statement_errors(statement, graph.read_guard, graph.reader),
-                self._time_limit(graph.reader),
-                closing(graph.reader.execute(statement, parameters)) as cursor,
+                self._statement_errors(statement, self._read_guard, self._reader),
+                self._time_limit(self._reader),
+                closing(self._reader.execute(statement, parameters)) as cursor,
             ):
                 return tables.fetch_rows(cursor, statement)
 
@@ -162,13 +146,13 @@ class Sqlite(UndoableStore):
             ("INSERT INTO edges (source, type, target, key, properties) VALUES (?, ?, ?, ?, ?)", edges),
             (f"UPDATE edges SET properties = ? {_WHERE_EDGE}", changed_edges),
         )
-        with self._transaction() as graph:
-            self._require_fit(diff, graph.writer)
+        with self._write_transaction() as writer:
+            self._require_fit(diff, writer)
             for statement, rows in deletions:
-                graph.writer.executemany(statement, rows)
-            with bulk_insert(graph.writer) if is_bulk else nullcontext():
+                writer.executemany(statement, rows)
+            with bulk_insert(writer) if is_bulk else nullcontext():
                 for statement, rows in insertions:
-                    graph.writer.executemany(statement, rows)
+                    writer.executemany(statement, rows)
 
     def verify(self) -> None:
         """Search the whole file for damage, as opening a small one does.
@@ -176,53 +160,11 @@ class Sqlite(UndoableStore):
         Raises StoreDamaged if there is any.
         """
         with self._lock:
-            graph = self._connections()
-            if self._path is not None and (damage := find_damage(graph.writer, tables.GRAPH_TABLES)):
+            self._require_open()
+            if self._path is not None and (damage := find_damage(self._connection, tables.GRAPH_TABLES)):
                 raise damaged_error(self._path, damage)
 
-    def close(self) -> None:
-        """Close the file.
-
-        A later call raises StoreUnavailable.
-        """
-        with self._lock:
-            if self._open_connections is not None:
-                self._open_connections.close()
-            self._open_connections = None
-
-    def after_fork(self) -> None:
-        """Mark the store as closed in a forked child, since the connections are the parent's."""
-        if self._open_connections is not None:
-            self._open_connections, self._closed_reason = None, OPENED_BEFORE_FORK
-        self._lock = threading.RLock()
-
     # --- queries ---
-
-    def graph(self) -> PropertyGraph:
-        """Return the whole graph in its current state, oldest elements first."""
-        from kgot_lab.graph import PropertyGraph
-
-        with self._snapshot():
-            nodes, edges = self._query(f"{_NODES} ORDER BY number"), self._query(f"{_EDGES} ORDER BY number")
-        return PropertyGraph.of(self._nodes(nodes), self._edges(edges))
-
-    def schema(self) -> Schema:
-        """Count the nodes per label and the edges per type, by name."""
-        labels, count = Counter[str](), 0
-        with self._snapshot():
-            for text, times in self._query("SELECT labels, count(*) FROM nodes GROUP BY labels"):
-                labels.update(dict.fromkeys(json.loads(text), times))
-                count += times
-            types = dict(self._query("SELECT type, count(*) FROM edges GROUP BY type"))
-        return Schema(dict(sorted(labels.items())), dict(sorted(types.items())), count, sum(types.values()))
-
-    def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """Return a node's incoming and outgoing edges, oldest first.
-
-        Empty if there is no such node.
-        """
-        query = f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number"
-        return tuple(self._edges(self._query(query, (id,))))
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first by BM25.
@@ -234,22 +176,6 @@ class Sqlite(UndoableStore):
             match_query = " OR ".join(self._distinctive_terms(tables.query_terms(words)))
             found = self._query(_SEARCH, (NAME_WEIGHT, match_query, max(0, limit))) if match_query else []
         return tuple(self._nodes(found))
-
-    def within(self, id: str, hops: int) -> dict[str, int]:
-        """Return the nodes within some hops, ignoring direction, each with its distance.
-
-        Empty if there is no such node.
-        """
-        with self._snapshot():
-            is_node = self._query("SELECT 1 FROM nodes WHERE id = ?", (id,))
-            return nodes_within(id, hops, self._adjacent_ids) if is_node else {}
-
-    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
-        with self._snapshot():
-            steps = shortest_path(source, target, max_edges, self._bare_edges)
-            rows = (row for step in steps for row in self._query(f"{_EDGES} {_WHERE_EDGE}", step.identity))
-            return tuple(self._edges(rows))
 
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
@@ -269,6 +195,12 @@ class Sqlite(UndoableStore):
         return tuple(self._edges(self._query(query, (json.dumps(list(ids), ensure_ascii=False),))))
 
     # --- internal ---
+
+    def _rows(self, query: str, **values: str) -> list[Any]:
+        return self._query(query, values)
+
+    def _snapshot(self) -> AbstractContextManager[object]:
+        return self._transaction("BEGIN", "ROLLBACK")
 
     def _distinctive_terms(self, terms: list[str]) -> list[str]:
         """Return the terms that occur in at most a tenth of all nodes, or all terms if there are none.
@@ -297,10 +229,10 @@ class Sqlite(UndoableStore):
         return (Edge(source, type, target, key=key) for source, type, target, key in rows)
 
     def _nodes(self, rows: Iterable[sql.SqlRow]) -> Iterator[Node]:
-        yield from map(tables.node_from_row, self._checked_rows(rows))
+        yield from map(sql.node_from_row, self._checked_rows(rows))
 
     def _edges(self, rows: Iterable[sql.SqlRow]) -> Iterator[Edge]:
-        yield from map(tables.edge_from_row, self._checked_rows(rows))
+        yield from map(sql.edge_from_row, self._checked_rows(rows))
 
     def _checked_rows(self, rows: Iterable[sql.SqlRow]) -> Iterator[sql.SqlRow]:
         """Yield rows without their checksums.
@@ -309,66 +241,31 @@ class Sqlite(UndoableStore):
         """
         for row in rows:
             if not has_valid_checksum(row):
-                raise damaged_error(self._location, f"what it holds of {row[0]!r} {CHECKSUM_MISMATCH}")
+                raise damaged_error(Path(self._location), f"what it holds of {row[0]!r} {CHECKSUM_MISMATCH}")
             yield row[:-1]
-
-    def _connections(self) -> GraphConnections:
-        if self._open_connections is None:
-            raise StoreUnavailable(f"{self._location} {self._closed_reason}")
-        return self._open_connections
 
     def _query(self, statement: str, parameters: _Parameters = ()) -> list[Any]:
         """Run an internal statement and return its rows."""
-        with self._lock:
-            graph = self._connections()
+        try:
+            with self._connected(), self._connection.raise_callback_errors():
+                return self._connection.execute(statement, parameters).fetchall()
+        except UnicodeEncodeError:
+            return []  # half a surrogate pair is in no graph
+
+    @contextmanager
+    def _write_transaction(self) -> Iterator[tables.Connection]:
+        """Open a write transaction.
+
+        Raises BadInput if the tables refuse a value, and StoreUnavailable if the file was replaced meanwhile.
+        """
+        with self._transaction():
             try:
-                with graph.writer.raise_callback_errors():
-                    return graph.writer.execute(statement, parameters).fetchall()
+                with self._connection.raise_callback_errors():
+                    yield self._connection
             except sqlite3.Error as error:
-                failure = StoreUnavailable(f"{self._location}: {error}")
-                raise unavailable_error(error, self._path) or failure from None
-            except UnicodeEncodeError:
-                return []  # half a surrogate pair is in no graph
-            except UnicodeDecodeError as error:
-                raise damaged_error(self._location, str(error)) from None
-
-    @contextmanager
-    def _snapshot(self) -> Iterator[None]:
-        """Open a transaction in which all queries see one state of the graph.
-
-        What other processes write meanwhile is not visible in it.
-        """
-        with self._lock:
-            graph = self._connections()
-            self._query("BEGIN")
-            try:
-                yield
-            finally:
-                if graph.writer.in_transaction:
-                    # nothing was written, and unlike COMMIT it works on a damaged file
-                    graph.writer.execute("ROLLBACK")
-
-    @contextmanager
-    def _transaction(self) -> Iterator[GraphConnections]:
-        """Open a write transaction, which is on disk when it ends.
-
-        An error rolls everything back. Raises BadInput if the tables refuse a value.
-        """
-        with self._lock:
-            graph = self._connections()
-            try:
-                with graph.writer.raise_callback_errors():
-                    graph.writer.execute("BEGIN IMMEDIATE")
-                    yield graph
-                    graph.writer.execute("COMMIT")
-                graph.require_unmoved()
-            except BaseException as error:
-                if graph.writer.in_transaction:
-                    graph.writer.execute("ROLLBACK")
-                if isinstance(error, sqlite3.Error):
-                    refusal = BadInput(f"the database refused it: {error}")
-                    raise unavailable_error(error, self._path) or refusal from None
-                raise
+                refusal = BadInput(f"the database refused it: {error}")
+                raise unavailable_error(error, self._path) or refusal from None
+        self._require_unmoved()
 
     @contextmanager
     def _statement_errors(

@@ -8,15 +8,14 @@ import re
 import sqlite3
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.stores.sql import Change, SqlRow, edge_row, node_row, parse_json
 from kgot_lab.stores.sqlite.damage import CHECKSUM_REMOVAL_TRIGGERS, CHECKSUM_SCHEMA, CHECKSUM_TRIGGERS
-from kgot_lab.types import Diff, Edge, Json, Node, Rows
+from kgot_lab.types import Json, Rows
 
 SCHEMA = (
     """CREATE TABLE nodes (
@@ -53,19 +52,20 @@ INDEX_NEW_NODES = f"INSERT INTO words (rowid, name, texts) SELECT number, id, {_
 
 # The journal is this connection's own: nothing of it is written to the file, and its cost is that of the rows
 # a statement touched.
-_NODE = "{0}.id, {0}.labels, {0}.properties, NULL, NULL"
-_EDGE = "{0}.source, {0}.type, {0}.target, {0}.key, {0}.properties"
-_NOTHING = "NULL, NULL, NULL, NULL, NULL"
+_ROWS = {
+    "nodes": "json_array({0}.id, json({0}.labels), json({0}.properties))",
+    "edges": "json_array({0}.source, {0}.type, {0}.target, {0}.key, json({0}.properties))",
+}
 JOURNAL_TRIGGERS = {
     f"{kind}_{event}": f"CREATE TEMP TRIGGER {kind}_{event} AFTER {event} ON main.{kind} WHEN (SELECT yes FROM recording) BEGIN"
-    f" INSERT INTO journal VALUES ('{kind}', {row.format('OLD') if event != 'INSERT' else _NOTHING},"
-    f" {row.format('NEW') if event != 'DELETE' else _NOTHING}); END"
-    for kind, row in (("nodes", _NODE), ("edges", _EDGE))
+    f" INSERT INTO journal VALUES ('{kind}', {row.format('OLD') if event != 'INSERT' else 'NULL'},"
+    f" {row.format('NEW') if event != 'DELETE' else 'NULL'}); END"
+    for kind, row in _ROWS.items()
     for event in ("INSERT", "UPDATE", "DELETE")
 }
 JOURNAL_STATEMENTS = (
     "CREATE TEMP TABLE recording (yes)",
-    "CREATE TEMP TABLE journal (kind, b1, b2, b3, b4, b5, a1, a2, a3, a4, a5)",
+    "CREATE TEMP TABLE journal (kind, before, after)",
     *JOURNAL_TRIGGERS.values(),
     """CREATE TEMP TRIGGER fact_comes INSTEAD OF INSERT ON main.facts BEGIN
         INSERT INTO nodes (id) VALUES (NEW.subject), (NEW.object) ON CONFLICT (id) DO NOTHING;
@@ -127,47 +127,6 @@ _MAX_RESULT = 16_000_000  # approximate bytes of rows that one read may return
 _MAX_QUERY_WORDS = 500  # words of a query that are looked up
 
 _WORD = re.compile(r"[^\W_]+")
-
-
-def node_from_row(row: SqlRow) -> Node:
-    id, labels, properties = row
-    label_list = tuple(json.loads(labels)) if labels != "[]" else ()
-    return Node(id, label_list, json.loads(properties) if properties != "{}" else {})
-
-
-def edge_from_row(row: SqlRow) -> Edge:
-    source, type, target, key, properties = row
-    return Edge(source, type, target, json.loads(properties) if properties != "{}" else {}, key)
-
-
-def parse_journal(journal: Iterable[SqlRow]) -> Iterator[Change]:
-    for table, *columns in journal:
-        yield Change(table, _parse_row(table, columns[:5]), _parse_row(table, columns[5:]))
-
-
-def _parse_row(table: str, columns: Sequence[Any]) -> SqlRow | None:
-    """Parse the JSON of a journalled row.
-
-    Raises BadInput if it is not valid.
-    """
-    if columns[0] is None:
-        return None
-    if table == "nodes":
-        id, labels, properties, *_ = columns
-        label_list = parse_json(labels, f"the labels of {id!r}")
-        return id, label_list, parse_json(properties, f"the properties of {id!r}")
-    return *columns[:4], parse_json(columns[4], f"the properties of {columns[:4]!r}")
-
-
-def require_valid_elements(diff: Diff) -> None:
-    """Raise BadInput if a statement created an invalid node or edge.
-
-    Examples are a blank id, labels that are not text, and numbers out of range.
-    """
-    for node in diff.written_nodes:
-        node_row(node)
-    for edge in diff.written_edges:
-        edge_row(edge)
 
 
 def fetch_rows(cursor: sqlite3.Cursor, statement: str) -> Rows:

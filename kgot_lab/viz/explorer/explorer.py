@@ -24,7 +24,6 @@ from kgot_lab.viz.explorer.fusion_weights import (
     effective_weights,
     find_path,
     mix_pipeline,
-    preset_weights,
 )
 from kgot_lab.viz.explorer.hits import (
     RETRIEVER_COLOURS,
@@ -176,15 +175,11 @@ class Searches:
             "pipeline": self._draw_pipeline(side.stage),
             "stage": side.stage.name,
             "sides": sides,
-            "sheet": self._score_sheet(query) if request.get("sheet") else None,
+            # the scores with which the browser ranks while a weight moves; without them it asks Python
+            "sheet": score_sheet(self.search(query), self.shelf, self.gold(query))
+            if request.get("sheet") and query.text.strip()
+            else None,
         }
-
-    def _score_sheet(self, query: Query) -> dict[str, Json] | None:
-        """Return the scores with which the browser ranks while a weight moves.
-
-        Returns None if the question is blank or there are too many documents. The browser then asks Python.
-        """
-        return score_sheet(self.search(query), self.shelf, self.gold(query)) if query.text.strip() else None
 
     def _previous_ranking(self, query: Query, mix_data: Json) -> Ranking | None:
         ranking = (
@@ -360,7 +355,9 @@ class Explorer(LiveOutput):
         Raises UnknownName if the preset or a retriever is unknown, and BadInput if the weights or `k` are out
         of bounds.
         """
-        wanted = preset_weights(preset) if preset is not None else weights or self.mix.weights
+        if preset is not None:
+            require_known("preset", WEIGHT_PRESETS, preset)
+        wanted = weights or self.mix.weights if preset is None else WEIGHT_PRESETS[preset]
         mix = Mix(wanted, self.mix.off if off is None else frozenset(off), self.mix.k if k is None else k)
         query = self.question if question is None else self._searches.query(question)
         return Explorer(self._searches, query, mix)

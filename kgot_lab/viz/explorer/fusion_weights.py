@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 
-from kgot_lab.errors import BadInput, UnknownName, require, require_known
+from kgot_lab.errors import BadInput, require, require_known
 from kgot_lab.retrieval.fusion import (
     SCALES,
     WEIGHT_PRESETS,
@@ -105,16 +105,6 @@ class Mix:
     def preset(self) -> str:
         """The name of the preset with these weights, or ""."""
         return next((name for name, weights in WEIGHT_PRESETS.items() if weights == self.weights), "")
-
-
-def preset_weights(preset: str) -> Weights:
-    """Return the weights of a preset.
-
-    Raises UnknownName if there is no such preset.
-    """
-    if not isinstance(preset, str) or preset not in WEIGHT_PRESETS:
-        raise UnknownName("preset", str(preset), WEIGHT_PRESETS)
-    return WEIGHT_PRESETS[preset]
 
 
 def effective_weights(retrievers: Mapping[str, Stage], mix: Mix) -> dict[str, float]:

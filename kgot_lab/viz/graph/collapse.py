@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.property_graph import Ints, make_read_only
@@ -29,10 +28,8 @@ from kgot_lab.viz.graph.groups import (
     EdgeBundle,
     NodeNumbers,
     ViewedGraph,
-    describe_collapse,
     describe_community,
-    describe_omitted_lines,
-    describe_single_nodes,
+    describe_view,
     select_lines,
 )
 
@@ -83,24 +80,18 @@ class View:
         return self.nodes[int(self.at[self.graph.row(id)])].id
 
     def community_of(self, id: str) -> str:
-        """Return the community of a node, whether the node is drawn or hidden.
+        """Return the community of a node of a collapsed graph, whether the node is drawn or hidden.
 
-        Raises UnknownName if there is no such node, and BadInput if nothing is collapsed.
+        Raises UnknownName if there is no such node.
         """
-        row = self.graph.row(id)
-        if not self.whole.ids:
-            raise BadInput("nothing is collapsed in this view: it has no communities")
-        return self.whole.ids[int(self.whole.division.of[row])]
+        return self.whole.ids[int(self.whole.division.of[self.graph.row(id)])]
 
 
 def collapse_graph(graph: PropertyGraph, most: int = MAX_NODES, *, marked: Collection[Identity] = ()) -> View:
     """Create a view of a graph: all nodes if there are at most `most`, else each community as one node.
 
-    Edges whose identity is `marked` are drawn first if there are more than 5,000. Raises BadInput if `most`
-    is below 1.
+    Edges whose identity is `marked` are drawn first if there are more than 5,000. `most` is at least 1.
     """
-    if most < 1:
-        raise BadInput(f"a view of {most} nodes shows nothing: give at least 1")
     if len(graph) <= most:
         nothing = Communities(np.zeros(len(graph), dtype=np.int32), (), "")
         return make_view(ViewedGraph(graph, nothing, most, marked), np.arange(len(graph)))
@@ -111,7 +102,7 @@ def collapse_graph(graph: PropertyGraph, most: int = MAX_NODES, *, marked: Colle
 def close_community(view: View, community: str) -> View:
     """Return the view with a community collapsed again.
 
-    Raises UnknownName if there is no such community, and BadInput if nothing is collapsed.
+    Raises UnknownName if there is no such community.
     """
     number = view.whole.number(community)
     return make_view(view.whole, view.shown[view.whole.division.of[view.shown] != number])
@@ -150,7 +141,7 @@ def open_community(view: View, community: str) -> View:
     It shows the nodes of the community, or, if there are more than 60, the smaller communities that it splits
     into. A community that does not split shows its best connected nodes, and the next ones when it is opened
     again. Beside it are the communities with the most edges to it, and everything else as one, which leads
-    out again. Raises UnknownName if there is no such community, and BadInput if nothing is collapsed.
+    out again. Raises UnknownName if there is no such community.
     """
     number = view.whole.number(community)
     if view.whole.outer and view.whole.division.kinds[number] == EVERYTHING_ELSE:
@@ -170,16 +161,6 @@ def open_community(view: View, community: str) -> View:
     is_partial = len(drawn) < len(rows)
     omission = f" {len(drawn)} of {nodes} are drawn; open it again for the next ones." * is_partial
     return make_view(whole, drawn, f"Inside “{_community_name(view, community)}”.{omission}")
-
-
-def leave_community(view: View) -> View:
-    """Return the view from which a community was opened.
-
-    Raises BadInput if no community is open.
-    """
-    if not view.whole.outer:
-        raise BadInput("no community is open in this view")
-    return view.whole.outer
 
 
 def _divide_outside(view: View, number: int, rows: Ints) -> ViewedGraph:
@@ -250,15 +231,10 @@ def make_view(whole: ViewedGraph, shown: NDArray[np.integer[Any]], note: str = "
         bundles=tuple(bundle for bundle in selected.bundles if not outside >= {bundle.source, bundle.target}),
         communities=tuple(group for group in groups if group.size),
         left_out=selected.left_out,
-        note=_view_note(whole, len(rows), note, describe_omitted_lines(whole, selected.left_out, most)),
+        note=describe_view(whole, len(rows), note, selected.left_out, most),
         at=make_read_only(at),
     )
 
 
 def _super_node(group: Community) -> Node:
     return Node(group.id, (), {"text": group.title, "nodes": group.hidden, "edges inside": group.edges})
-
-
-def _view_note(whole: ViewedGraph, shown: int, note: str, left_out: str) -> str:
-    single = describe_single_nodes(shown) if whole.ids else ""
-    return " ".join(filter(None, (describe_collapse(whole), note, single, left_out)))

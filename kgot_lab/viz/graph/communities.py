@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, NotInstalled, needs_extra
+from kgot_lab.errors import NotInstalled, needs_extra
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, make_read_only
 from kgot_lab.viz.graph.layout import Mask
@@ -49,7 +49,7 @@ def find_communities(graph: PropertyGraph, *, most: int = MAX_COMMUNITIES) -> Co
     The method is Louvain, or, without scikit-network, first label or connected component. Each community is
     connected, except two that no edge leaves: the nodes without edges, and the rest, which gathers the
     smallest components of the graph. A community with more than half of all nodes is divided by first label
-    if that gives few parts. Raises BadInput if `most` is below 1.
+    if that gives few parts. `most` is at least 1.
     """
     return partition_rows(edge_ends(graph), first_labels(graph)[0], most=most)
 
@@ -60,8 +60,6 @@ def partition_rows(links: Ints, labels: _Numbers, *, most: int = MAX_COMMUNITIES
     `links` are pairs of different rows, shape (2, m). `labels` is the label number of each row, shape
     (rows,).
     """
-    if most < 1:
-        raise BadInput(f"a graph cannot be drawn as {most} communities: give at least 1")
     is_isolated = np.bincount(links.ravel(), minlength=len(labels)) == 0
     try:
         groups, method = _louvain_communities(links, is_isolated, most), "by the Louvain method"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, require_known
+from kgot_lab.errors import require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.property_graph import Ints, make_read_only
@@ -287,10 +287,8 @@ class ViewedGraph:
     def number(self, community: str) -> int:
         """Return the number of a community.
 
-        Raises BadInput if there are no communities, and UnknownName if there is no such one.
+        Raises UnknownName if there is no such one.
         """
-        if not self.ids:
-            raise BadInput("nothing is collapsed in this view: all nodes are drawn already")
         require_known("community", self.ids, community)
         return self.ids.index(community)
 
@@ -341,19 +339,20 @@ def describe_collapse(whole: ViewedGraph) -> str:
     return f"{format_count(len(whole.graph), 'node')} are more than {whole.most:,}: drawn as {groups}, found {whole.division.how}{share_text}."
 
 
-def describe_single_nodes(shown: int) -> str:
-    """Return a sentence with the number of nodes that are drawn individually, or ""."""
-    if not shown:
-        return ""
-    return "1 node is drawn by itself." if shown == 1 else f"{shown:,} nodes are drawn by themselves."
+def describe_view(whole: ViewedGraph, shown: int, note: str, left_out: int, most: int) -> str:
+    """Describe what a view shows: communities, nodes drawn individually, and edges that have no line.
 
-
-def describe_omitted_lines(whole: ViewedGraph, edges: int, most: int) -> str:
-    """Return a sentence with the number of edges that have no line, or ""."""
-    if not edges:
-        return ""
-    which = ("the marked ones and " if whole.marked else "") + "some of each node's"
-    return f"{format_count(edges, 'edge')} {'is' if edges == 1 else 'are'} left out: at most {most:,} lines are drawn, {which}."
+    `note` is put after the communities.
+    """
+    sentences = [describe_collapse(whole), note]
+    if whole.ids and shown:
+        are = "1 node is drawn by itself" if shown == 1 else f"{shown:,} nodes are drawn by themselves"
+        sentences.append(f"{are}.")
+    if left_out:
+        are, marked = "is" if left_out == 1 else "are", "the marked ones and " if whole.marked else ""
+        omitted = f"{format_count(left_out, 'edge')} {are} left out: at most {most:,} lines are drawn"
+        sentences.append(f"{omitted}, {marked}some of each node's.")
+    return " ".join(filter(None, sentences))
 
 
 def _unused_id(name: str, graph: PropertyGraph) -> str:

@@ -20,7 +20,7 @@ _MIN_FLATNESS = 0.25
 
 
 def force_layout(
-    start: Points, pairs: NodePairs, *, aspect: float, seed: int, rounds: int = _FORCE_ROUNDS
+    start: Points, pairs: NodePairs, *, aspect: float, seed: int = 0, rounds: int = _FORCE_ROUNDS
 ) -> Points:
     """Lay out points in the unit square by force-directed placement (Fruchterman and Reingold 1991).
 
@@ -97,83 +97,6 @@ def _fill_square(points: Points) -> Points:
     return filled
 
 
-def separate_boxes(points: Points, size: Size, fixed: Mask, bounds: Size) -> Points:
-    """Move all points that are not fixed until boxes of this size around them barely overlap.
-
-    All points stay within (0, 0) and `bounds`.
-    """
-    box, weight = np.array(size), np.where(fixed, 0.0, 1.0)[:, None]
-    points = points.copy()
-    for _ in range(100):
-        one, other = np.nonzero(box[0] - np.abs(points[:, :1] - points[:, 0]) > 0)
-        apart = points[one] - points[other]
-        overlap = box - np.abs(apart)
-        clash = (overlap[:, 1] > 0) & (one != other)
-        if not clash.any():
-            break
-        one, other, apart, overlap = one[clash], other[clash], apart[clash], overlap[clash]
-        sideways = overlap[:, 0] / box[0] < overlap[:, 1] / box[1]
-        sign = np.where(apart == 0, np.where(one < other, -1, 1)[:, None], np.sign(apart))
-        push = np.where(np.stack([sideways, ~sideways], axis=1), overlap * sign, 0)
-        shifts = [np.bincount(one, push[:, axis], len(points)) for axis in (0, 1)]
-        moved = np.stack(shifts, axis=1)
-        points = np.clip(points + 0.3 * moved * weight, 0, bounds)
-    return points
-
-
-def pack_discs(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tuple[Points, Points]:
-    """Pack discs in a rectangle of width `aspect` and height 1, without overlap and linked ones nearby.
-
-    Returns their centres, shape (k, 2), and radii, shape (k,). Areas are proportional to `shares`, shape
-    (k,), except for those too small to see.
-    """
-    bounds = np.array([aspect, 1.0])
-    middles = force_layout(np.full((len(shares), 2), np.nan), pairs, aspect=aspect, seed=seed) * bounds
-    radii = np.sqrt(np.maximum(shares / shares.sum(), 0.004) * aspect / np.pi)
-    radii = np.minimum(radii, bounds.min() / 2)
-    while not (touching := _separate_discs(middles, radii, bounds))[1]:
-        middles, radii = touching[0], 0.96 * radii
-    return _fill_bounds(touching[0], radii, bounds)
-
-
-def _separate_discs(middles: Points, radii: Points, bounds: Points) -> tuple[Points, bool]:
-    """Move discs apart within the bounds, small ones further, and return whether none overlap."""
-    needed = radii[:, None] + radii
-    # two discs at the same point must separate too
-    nudge = 1e-6 * (np.arange(len(radii))[:, None] - np.arange(len(radii)))[..., None]
-    yielding = (radii**2 / (radii[:, None] ** 2 + radii**2))[..., None]
-    for _ in range(60):
-        apart = middles[:, None] - middles + nudge
-        distance = np.hypot(apart[..., 0], apart[..., 1])
-        overlap = np.where(np.eye(len(radii), dtype=bool), 0.0, needed - distance)
-        if overlap.max() < 1e-4:
-            return middles, True
-        push = apart / (distance[..., None] + 1e-9) * np.maximum(overlap, 0)[..., None] * yielding
-        middles = np.clip(middles + 0.7 * push.sum(axis=1), radii[:, None], bounds - radii[:, None])
-    return middles, False
-
-
-def _fill_bounds(middles: Points, radii: Points, bounds: Points) -> tuple[Points, Points]:
-    """Enlarge the discs and spread them to fill the bounds, then shrink each a little."""
-    low, high = (middles - radii[:, None]).min(axis=0), (middles + radii[:, None]).max(axis=0)
-    scale = float((bounds / (high - low)).min())
-    middles, radii = (middles - (low + high) / 2) * scale, radii * scale
-    reach = np.abs(middles).max(axis=0)
-    spread_factor = np.where(reach > 1e-6, (bounds / 2 - radii.max()) / np.maximum(reach, 1e-6), 1.0)
-    return bounds / 2 + middles * np.clip(spread_factor, 1.0, 1.5), 0.93 * radii
-
-
-def sunflower_points(count: int, hole: float = 0.0) -> Points:
-    """Return `count` evenly spaced points of the unit disc, from the centre outwards (Vogel 1979).
-
-    No point is within `hole` of the centre.
-    """
-    number = np.arange(count)
-    radius = np.sqrt(hole**2 + (1 - hole**2) * (number + 0.5) / max(count, 1))
-    angle = number * np.pi * (3 - np.sqrt(5))
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
-
-
 def quasirandom_points(count: int, hole: float = 0.0) -> Points:
     """Return `count` points of the unit disc of which every prefix is evenly spread (Roberts 2018, R2).
 
@@ -183,34 +106,6 @@ def quasirandom_points(count: int, hole: float = 0.0) -> Points:
     radius = np.sqrt(hole**2 + (1 - hole**2) * (number / plastic % 1))
     angle = 2 * np.pi * (number / plastic**2 % 1)
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
-
-
-def square_to_disc(square: Points) -> Points:
-    """Map points of the unit square to the unit disc.
-
-    Circles that touch the middles of the square's sides become circles.
-    """
-    x, y = (2 * square - 1).T
-    return np.stack([x * np.sqrt(1 - y * y / 2), y * np.sqrt(1 - x * x / 2)], axis=1)
-
-
-def free_grid_positions(preferred: Points, occupied: Points) -> Points:
-    """Return for each wanted point the nearest grid position that is free or least crowded.
-
-    Points lie in the unit square and are placed in turn.
-    """
-    side = int(np.clip(np.ceil(2 * np.sqrt(len(preferred) + len(occupied))), 8, 100))
-    middle = (np.arange(side) + 0.5) / side
-    across, down = (axis.ravel() for axis in np.meshgrid(middle, middle))
-    occupancy = np.zeros(side * side)
-    cell = np.clip((occupied * side).astype(np.intp), 0, side - 1)
-    np.add.at(occupancy, cell[:, 1] * side + cell[:, 0], 1.0)
-    positions = np.empty_like(preferred)
-    for row, (x, y) in enumerate(preferred.tolist()):
-        best = int(((across - x) ** 2 + (down - y) ** 2 + occupancy).argmin())
-        occupancy[best] += 1.0
-        positions[row] = across[best], down[best]
-    return positions
 
 
 # --- stretching: positions fill the drawing area, names and nodes keep their sizes ---
@@ -335,16 +230,6 @@ class NodeExtents:
     half: Points
     high: Points
 
-    @property
-    def halves(self) -> Points:
-        """Half the width and height of the box around a node and the name below it, shape (n, 2)."""
-        return np.stack([np.maximum(self.half, self.radius) + 4, self.radius + self.high / 2 + 4], axis=1)
-
-    @property
-    def shift(self) -> Points:
-        """The vertical offset from a node to the centre of that box, shape (n,)."""
-        return self.high / 2
-
 
 def untangle_layout(
     points: Points, pairs: NodePairs, extents: NodeExtents, bounds: Size, label_sizes: Points, fixed: Mask
@@ -376,8 +261,11 @@ class _LayoutSearch:
         self, points: Points, pairs: NodePairs, extents: NodeExtents, bounds: Size, label_sizes: Points
     ) -> None:
         self.points, self.pairs, self.words = points.copy(), pairs, label_sizes
-        self.radius, self.halves = extents.radius, extents.halves
-        self.down = np.stack([np.zeros(len(points)), extents.shift], axis=1)
+        self.radius = radius = extents.radius
+        # half the size of the box around a node and the name below it, and the offset to its centre
+        sides = np.maximum(extents.half, radius) + 4, radius + extents.high / 2 + 4
+        self.halves = np.stack(sides, axis=1)
+        self.down = np.stack([np.zeros(len(points)), extents.high / 2], axis=1)
         self.name_down = np.stack([np.zeros(len(points)), extents.radius + extents.high / 2 + 3], axis=1)
         self.name_halves = np.stack([np.maximum(extents.half, 1), np.maximum(extents.high / 2, 1)], axis=1)
         # bounds of a node's centre

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import supports_of
-from kgot_lab.loop.events import Answered, Event, Started, ToolReturned
+from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.evidence import carrying_edges
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.trace import Trace, graph_after
+from kgot_lab.stores import lookup
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.cleaning import format_count
-from kgot_lab.text.words import canonical_answer, content_words, sentences
-from kgot_lab.types import Diff, Document, Edge, Node
+from kgot_lab.text.words import canonical_answer
+from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz.static.drawing import draw_circle
 from kgot_lab.viz.static.markup import Markup, concat, element
 
@@ -165,63 +163,26 @@ def _format_points(positions: Sequence[Point]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in positions)
 
 
-# The support of an answer: of the facts that a run read, the few that concern its question, and their source
-# sentences.
-
-_WORD = re.compile(r"\w+")
-
-
-@dataclass(frozen=True)
-class Quotation:
-    """A sentence that is the source of facts, and the title of its document."""
-
-    sentence: str
-    title: str
+# The support of an answer: of the facts that a run read, the few that concern its question.
 
 
 @dataclass(frozen=True)
 class AnswerSupport:
-    """An answer and the facts that support it.
+    """An answer, the facts that the run read for it, and the few of them that carry it (`telling`).
 
-    `telling` are the facts that carry the answer, and `beside` are other facts about their ends. The `hub` is
-    the node that is the answer, or else the one with the most facts; "" without facts.
+    The `hub` is the node that is the answer, or else the one with the most telling facts; "" without any.
     """
 
-    question: str
     answer: str
-    guess: bool
+    read: tuple[Edge, ...]
     telling: tuple[Edge, ...]
-    beside: tuple[Edge, ...]
-    quoted: tuple[Quotation, ...]
     hub: str
     graph: PropertyGraph
-    model: str
 
     @property
     def hub_is_answer(self) -> bool:
         """Whether the hub's name is the answer or contains it."""
-        return bool(self.hub) and _name_similarity(self.name(self.hub), self.answer) > 1
-
-    def name(self, node: str) -> str:
-        """Return the display name of a node."""
-        return self.graph.node(node).text
-
-    def content_words(self) -> frozenset[str]:
-        """Return the content words of the supporting facts.
-
-        They decide whether the facts mention a word of the question.
-        """
-        facts = (f"{self.name(edge.source)} {edge.type} {self.name(edge.target)}" for edge in self.telling)
-        return frozenset(word for fact in facts for word in content_words(fact))
-
-    def question_pieces(self) -> Iterator[tuple[str, bool]]:
-        """Yield the question in pieces, each with whether a supporting fact mentions it."""
-        fact_words, start = self.content_words(), 0
-        for match in _WORD.finditer(self.question):
-            yield self.question[start : match.start()], False
-            yield match[0], bool(fact_words & set(content_words(match[0])))
-            start = match.end()
-        yield self.question[start:], False
+        return bool(self.hub) and _name_similarity(self.graph.node(self.hub).text, self.answer) > 1
 
 
 def find_support(run: Trace | Iterable[Event]) -> AnswerSupport:
@@ -234,22 +195,15 @@ def find_support(run: Trace | Iterable[Event]) -> AnswerSupport:
     answered = next((event for event in reversed(events) if isinstance(event, Answered)), None)
     if started is None or answered is None:
         raise BadInput("a picture of an answer needs a finished run, as load_run returns it")
-    graph, question, answer = graph_after(events), started.question, answered.text
+    graph, answer = graph_after(events), answered.text
     by_fact = {fact_of(edge): edge for edge in graph.edges}
-    read_facts = [by_fact[fact] for fact in answered.evidence if isinstance(fact, str) and fact in by_fact]
-    telling = tuple(carrying_edges(read_facts, question, answer, Limits().evidence))
+    read = tuple(by_fact[fact] for fact in answered.evidence if isinstance(fact, str) and fact in by_fact)
+    telling = tuple(carrying_edges(read, started.question, answer, Limits().evidence))
     ends = [end for edge in telling for end in (edge.source, edge.target)]
     hub = max(
         ends, key=lambda end: (_name_similarity(graph.node(end).text, answer), ends.count(end)), default=""
     )
-    returned = (document for event in events if isinstance(event, ToolReturned) for document in event.sources)
-    passages = [document for document in returned if document.id in answered.passages]
-    others = (edge for edge in read_facts if edge not in telling)
-    beside = tuple(edge for edge in others if not {edge.source, edge.target}.isdisjoint(ends))
-    quoted = tuple(_quotations(telling, passages, graph))
-    return AnswerSupport(
-        question, answer, answered.forced, telling, beside, quoted, hub, graph, started.planning
-    )
+    return AnswerSupport(answer, read, telling, hub, graph)
 
 
 def _name_similarity(text: str, answer: str) -> int:
@@ -259,56 +213,22 @@ def _name_similarity(text: str, answer: str) -> int:
     return 3 if one == other else 2 if other in one else int(one in other)
 
 
-def _quotations(facts: Iterable[Edge], passages: list[Document], graph: PropertyGraph) -> Iterator[Quotation]:
-    """Yield the sentences from which facts were taken, once each.
-
-    If a fact has no sentence of its own, the first sentence that names both its ends is used.
-    """
-    titles: Mapping[str, str] = {document.id: document.title for document in passages}
-    seen: set[str] = set()
-    for edge in facts:
-        supports = [support for support in supports_of(edge.properties) if support.sentence]
-        sentence, title = (
-            (supports[-1].sentence, titles.get(supports[-1].source, "")) if supports else ("", "")
-        )
-        ends = [graph.node(end).text.lower() for end in (edge.source, edge.target)]
-        candidates = (
-            (part, passage.title)
-            for passage in passages
-            for part in sentences(passage.text)
-            if all(end in part.lower() for end in ends)
-        )
-        sentence, title = (sentence, title) if sentence else next(candidates, ("", ""))
-        if sentence and sentence not in seen:
-            seen.add(sentence)
-            yield Quotation(sentence, title)
-
-
 # Paths between two nodes.
 
 
 def shortest_path(graph: PropertyGraph, start: str, end: str) -> list[str]:
-    """Return the node ids of a shortest path, ignoring edge direction (breadth-first search).
+    """Return the node ids of a shortest path, ignoring edge direction.
 
     The list is empty if no path exists. Raises UnknownName if a node does not exist.
     """
-    goal, first = graph.row(end), graph.row(start)
-    predecessor = {first: first}
-    queue = deque([first])
-    adjacency = [(rows.indptr.tolist(), rows.indices) for rows in (graph.out_csr, graph.in_csr)]
-    while queue and goal not in predecessor:
-        row = queue.popleft()
-        for begins, indices in adjacency:
-            for other in indices[begins[row] : begins[row + 1]].tolist():
-                if other not in predecessor:
-                    predecessor[other] = row
-                    queue.append(other)
-    if goal not in predecessor:
-        return []
-    path = [goal]
-    while path[-1] != first:
-        path.append(predecessor[path[-1]])
-    return [graph.ids[row] for row in reversed(path)]
+    graph.row(end)
+    edges = lookup.shortest_path(
+        start, end, len(graph), lambda ids: (edge for id in ids for edge in graph.neighbours(id, "both"))
+    )
+    path = [start]
+    for edge in edges:
+        path.append(edge.target if edge.source == path[-1] else edge.source)
+    return path if path[-1] == end else []
 
 
 def path_edges(graph: PropertyGraph, path: Sequence[str]) -> list[Edge]:

@@ -6,7 +6,6 @@ A node with a given position keeps it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +14,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.viz.graph.collapse import MAX_NODES, View
 from kgot_lab.viz.graph.communities import find_communities, members_by_community, partition_rows
-from kgot_lab.viz.graph.layout import (
-    Mask,
-    NodePairs,
-    Points,
-    force_layout,
-    free_grid_positions,
-    pack_discs,
-    quasirandom_points,
-    separate_boxes,
-    square_to_disc,
-    sunflower_points,
-)
+from kgot_lab.viz.graph.layout import Mask, NodePairs, Points, Size, force_layout, quasirandom_points
 from kgot_lab.viz.graph.marks import Point
 
 _MAX_FORCE_NODES = 300  # nodes up to which one force layout holds the whole graph
@@ -39,7 +27,7 @@ NODE_BOX = (0.028, 0.042)  # space of a node in a picture of up to 300, as share
 
 
 def node_positions(
-    graph: PropertyGraph, *, seed: int = 0, positions: Mapping[str, Point] | None = None, aspect: float = 1.5
+    graph: PropertyGraph, *, positions: Mapping[str, Point] | None = None, aspect: float = 1.5
 ) -> dict[str, Point]:
     """Lay out the nodes in the unit square, drawn `aspect` times as wide as high.
 
@@ -52,19 +40,19 @@ def node_positions(
     if len(graph) <= _MAX_FORCE_NODES:
         points = fixed
         if len(graph):
-            square = force_layout(fixed, pairs, aspect=aspect, seed=seed)
+            square = force_layout(fixed, pairs, aspect=aspect)
             points = separate_boxes(square, NODE_BOX, is_fixed, (1.0, 1.0))
     elif is_fixed.any():
         points = _place_near_neighbours(fixed, pairs)
     else:
         division = find_communities(graph)
         groups = members_by_community(division, np.bincount(pairs.ravel(), minlength=len(graph)))
-        points = _layout_in_discs(pairs, groups, aspect=aspect, seed=seed).points
+        points, _ = _layout_in_discs(pairs, groups, aspect=aspect)
     return _positions_by_id(graph.ids, np.where(is_fixed[:, None], fixed, points))
 
 
 def view_positions(
-    view: View, *, seed: int = 0, positions: Mapping[str, Point] | None = None, aspect: float = 1.5
+    view: View, *, positions: Mapping[str, Point] | None = None, aspect: float = 1.5
 ) -> dict[str, Point]:
     """Lay out the nodes of a view and the centre of each community, drawn or not, in the unit square.
 
@@ -73,16 +61,16 @@ def view_positions(
     """
     graph, whole = view.graph, view.whole
     if not whole.ids:
-        return node_positions(graph, seed=seed, positions=positions, aspect=aspect)
+        return node_positions(graph, positions=positions, aspect=aspect)
     is_shown = np.zeros(len(graph), dtype=bool)
     is_shown[view.shown] = True
-    layout = _layout_in_discs(
-        _edge_pairs(graph), whole.members, aspect=aspect, seed=seed, wanted=is_shown, hole=HOLE_RADIUS
+    whole_points, centres = _layout_in_discs(
+        _edge_pairs(graph), whole.members, aspect=aspect, wanted=is_shown, hole=HOLE_RADIUS
     )
-    middles = _fill_missing_centres(layout.middles, _known_positions(whole.ids, positions or {}))
+    middles = _fill_missing_centres(centres, _known_positions(whole.ids, positions or {}))
     community_of = whole.division.of[view.shown]
     # members move with a community that has a given position
-    points = layout.points[view.shown] + (middles - layout.middles)[community_of]
+    points = whole_points[view.shown] + (middles - centres)[community_of]
     ids = [graph.ids[row] for row in view.shown.tolist()]
     fixed = _known_positions(ids, positions or {})
     is_fixed = ~np.isnan(fixed[:, 0])
@@ -112,29 +100,18 @@ def _fill_missing_centres(middles: Points, fixed: Points) -> Points:
 # --- communities in discs ---
 
 
-@dataclass(frozen=True, eq=False)
-class _DiscLayout:
-    """A layout by communities: the position of each node row, and the centre of each community's disc.
-
-    Positions are points of the unit square.
-    """
-
-    points: Points
-    middles: Points
-
-
 def _layout_in_discs(
     pairs: NodePairs,
     groups: Sequence[Ints],
     *,
     aspect: float,
-    seed: int,
     wanted: Mask | None = None,
     hole: float = 0.0,
-) -> _DiscLayout:
-    """Lay out nodes within the discs of their groups.
+) -> tuple[Points, Points]:
+    """Lay out nodes within the discs of their groups, in the unit square.
 
-    To save time, nodes of groups without a wanted node are put at the disc's centre.
+    Returns the position of each node row, and the centre of each group's disc. To save time, nodes of groups
+    without a wanted node are put at the disc's centre.
     """
     count = sum(map(len, groups))
     group_of, rank_in_group = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
@@ -142,7 +119,7 @@ def _layout_in_discs(
         group_of[rows], rank_in_group[rows] = number, np.arange(len(rows))
     shares = np.array([len(rows) for rows in groups], dtype=float)
     links = _strongest_links(group_of[pairs], len(groups))
-    middles, radii = pack_discs(shares, links, aspect=aspect, seed=seed)
+    middles, radii = pack_discs(shares, links, aspect=aspect)
     reach = np.stack([radii / aspect, radii], axis=1)
     if len(groups) == 1:
         reach[0] = 0.48  # a single group need not be round
@@ -154,12 +131,12 @@ def _layout_in_discs(
     for number, rows in enumerate(groups):
         if wanted is None or wanted[rows].any():
             inner_pairs = rank_in_group[ordered[starts[number] : starts[number + 1]]]
-            offsets[rows] = _layout_in_disc(len(rows), inner_pairs, hole, seed)
+            offsets[rows] = _layout_in_disc(len(rows), inner_pairs, hole)
     turned = _rotate_discs(offsets, group_of, pairs[~within], middles * (aspect, 1))
-    return _DiscLayout(middles[group_of] + reach[group_of] * turned, middles)
+    return middles[group_of] + reach[group_of] * turned, middles
 
 
-def _layout_in_disc(count: int, pairs: NodePairs, hole: float, seed: int) -> Points:
+def _layout_in_disc(count: int, pairs: NodePairs, hole: float) -> Points:
     """Lay out the members of a community, best connected first, in the unit disc.
 
     Loosely linked members are laid out by forces, or in discs of their own. Otherwise the best connected are
@@ -169,14 +146,14 @@ def _layout_in_disc(count: int, pairs: NodePairs, hole: float, seed: int) -> Poi
         return np.zeros((1, 2))
     is_sparse = 0 < len(pairs) <= MAX_SPARSE_DEGREE * count
     if is_sparse and count <= _MAX_FORCE_MEMBERS:
-        square = force_layout(np.full((count, 2), np.nan), pairs, aspect=1, seed=seed, rounds=_FORCE_ROUNDS)
+        square = force_layout(np.full((count, 2), np.nan), pairs, aspect=1, rounds=_FORCE_ROUNDS)
         return _clear_centre(hole, square_to_disc(square))
     if is_sparse and count <= 2 * MAX_NODES:
         division = partition_rows(pairs.T.astype(np.int32), np.zeros(count, dtype=np.int64))
         if len(division) > 1:
             groups = members_by_community(division, np.bincount(pairs.ravel(), minlength=count))
-            layout = _layout_in_discs(pairs, groups, aspect=1, seed=seed)
-            return _clear_centre(hole, square_to_disc(layout.points))
+            square, _ = _layout_in_discs(pairs, groups, aspect=1)
+            return _clear_centre(hole, square_to_disc(square))
     return quasirandom_points(count, hole) if count > MAX_NODES else sunflower_points(count, hole)
 
 
@@ -252,6 +229,114 @@ def _component_heads(missing: Mask, ends: NodePairs) -> NDArray[np.intp]:
     above = np.full(len(missing), -1)
     np.maximum.at(above, ends[:, 0], rank[ends[:, 1]])
     return np.flatnonzero(missing & (rank > above))
+
+
+# --- discs, boxes and grids ---
+
+
+def separate_boxes(points: Points, size: Size, fixed: Mask, bounds: Size) -> Points:
+    """Move all points that are not fixed until boxes of this size around them barely overlap.
+
+    All points stay within (0, 0) and `bounds`.
+    """
+    box, weight = np.array(size), np.where(fixed, 0.0, 1.0)[:, None]
+    points = points.copy()
+    for _ in range(100):
+        one, other = np.nonzero(box[0] - np.abs(points[:, :1] - points[:, 0]) > 0)
+        apart = points[one] - points[other]
+        overlap = box - np.abs(apart)
+        clash = (overlap[:, 1] > 0) & (one != other)
+        if not clash.any():
+            break
+        one, other, apart, overlap = one[clash], other[clash], apart[clash], overlap[clash]
+        sideways = overlap[:, 0] / box[0] < overlap[:, 1] / box[1]
+        sign = np.where(apart == 0, np.where(one < other, -1, 1)[:, None], np.sign(apart))
+        push = np.where(np.stack([sideways, ~sideways], axis=1), overlap * sign, 0)
+        shifts = [np.bincount(one, push[:, axis], len(points)) for axis in (0, 1)]
+        moved = np.stack(shifts, axis=1)
+        points = np.clip(points + 0.3 * moved * weight, 0, bounds)
+    return points
+
+
+def pack_discs(shares: Points, pairs: NodePairs, *, aspect: float) -> tuple[Points, Points]:
+    """Pack discs in a rectangle of width `aspect` and height 1, without overlap and linked ones nearby.
+
+    Returns their centres, shape (k, 2), and radii, shape (k,). Areas are proportional to `shares`, shape
+    (k,), except for those too small to see.
+    """
+    bounds = np.array([aspect, 1.0])
+    middles = force_layout(np.full((len(shares), 2), np.nan), pairs, aspect=aspect) * bounds
+    radii = np.sqrt(np.maximum(shares / shares.sum(), 0.004) * aspect / np.pi)
+    radii = np.minimum(radii, bounds.min() / 2)
+    while not (touching := _separate_discs(middles, radii, bounds))[1]:
+        middles, radii = touching[0], 0.96 * radii
+    return _fill_bounds(touching[0], radii, bounds)
+
+
+def _separate_discs(middles: Points, radii: Points, bounds: Points) -> tuple[Points, bool]:
+    """Move discs apart within the bounds, small ones further, and return whether none overlap."""
+    needed = radii[:, None] + radii
+    # two discs at the same point must separate too
+    nudge = 1e-6 * (np.arange(len(radii))[:, None] - np.arange(len(radii)))[..., None]
+    yielding = (radii**2 / (radii[:, None] ** 2 + radii**2))[..., None]
+    for _ in range(60):
+        apart = middles[:, None] - middles + nudge
+        distance = np.hypot(apart[..., 0], apart[..., 1])
+        overlap = np.where(np.eye(len(radii), dtype=bool), 0.0, needed - distance)
+        if overlap.max() < 1e-4:
+            return middles, True
+        push = apart / (distance[..., None] + 1e-9) * np.maximum(overlap, 0)[..., None] * yielding
+        middles = np.clip(middles + 0.7 * push.sum(axis=1), radii[:, None], bounds - radii[:, None])
+    return middles, False
+
+
+def _fill_bounds(middles: Points, radii: Points, bounds: Points) -> tuple[Points, Points]:
+    """Enlarge the discs and spread them to fill the bounds, then shrink each a little."""
+    low, high = (middles - radii[:, None]).min(axis=0), (middles + radii[:, None]).max(axis=0)
+    scale = float((bounds / (high - low)).min())
+    middles, radii = (middles - (low + high) / 2) * scale, radii * scale
+    reach = np.abs(middles).max(axis=0)
+    spread_factor = np.where(reach > 1e-6, (bounds / 2 - radii.max()) / np.maximum(reach, 1e-6), 1.0)
+    return bounds / 2 + middles * np.clip(spread_factor, 1.0, 1.5), 0.93 * radii
+
+
+def sunflower_points(count: int, hole: float = 0.0) -> Points:
+    """Return `count` evenly spaced points of the unit disc, from the centre outwards (Vogel 1979).
+
+    No point is within `hole` of the centre.
+    """
+    number = np.arange(count)
+    radius = np.sqrt(hole**2 + (1 - hole**2) * (number + 0.5) / max(count, 1))
+    angle = number * np.pi * (3 - np.sqrt(5))
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+
+
+def square_to_disc(square: Points) -> Points:
+    """Map points of the unit square to the unit disc.
+
+    Circles that touch the middles of the square's sides become circles.
+    """
+    x, y = (2 * square - 1).T
+    return np.stack([x * np.sqrt(1 - y * y / 2), y * np.sqrt(1 - x * x / 2)], axis=1)
+
+
+def free_grid_positions(preferred: Points, occupied: Points) -> Points:
+    """Return for each wanted point the nearest grid position that is free or least crowded.
+
+    Points lie in the unit square and are placed in turn.
+    """
+    side = int(np.clip(np.ceil(2 * np.sqrt(len(preferred) + len(occupied))), 8, 100))
+    middle = (np.arange(side) + 0.5) / side
+    across, down = (axis.ravel() for axis in np.meshgrid(middle, middle))
+    occupancy = np.zeros(side * side)
+    cell = np.clip((occupied * side).astype(np.intp), 0, side - 1)
+    np.add.at(occupancy, cell[:, 1] * side + cell[:, 0], 1.0)
+    positions = np.empty_like(preferred)
+    for row, (x, y) in enumerate(preferred.tolist()):
+        best = int(((across - x) ** 2 + (down - y) ** 2 + occupancy).argmin())
+        occupancy[best] += 1.0
+        positions[row] = across[best], down[best]
+    return positions
 
 
 # --- columns ---

@@ -29,6 +29,7 @@ from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene, dra
 from kgot_lab.viz.static.drawing import (
     HALO,
     StaticPicture,
+    draw_lines,
     draw_path,
     draw_rect,
     draw_text,
@@ -108,7 +109,12 @@ def svg(
     scene = select_scene(graph, highlight, limit, labels)
     canvas = _SvgRenderer(scene, width, height, arrows=arrows)
     plan = canvas.make_plan(positions or {})
-    parts = [canvas.draw_background(), canvas.draw_legend(), *canvas.draw_graph(plan), canvas.draw_note(plan)]
+    parts = [
+        canvas.draw_background(),
+        element("g", *canvas.legend),
+        *canvas.draw_graph(plan),
+        canvas.draw_note(plan),
+    ]
     drawing = svg_root(scene.title, width, height, *parts, desc=_describe_scene(scene))
     all_positions = {**plan.fractions(), **(positions or {})}
     alt = f"{scene.title}. {_describe_scene(scene)}"
@@ -132,7 +138,7 @@ class _SvgRenderer:
 
     def __init__(self, scene: Scene, width: int, height: int, *, arrows: bool = True) -> None:
         self.scene, self.width, self.height, self.arrows = scene, width, height, arrows
-        self.entries, rows = self._legend_entries()
+        self.legend, rows = self._legend_entries()
         self.top = _MARGIN + _LEGEND_ROW * rows
         self.low = _NOTE_HEIGHT * len(self._note_lines(None))
         self.most = _MAX_TOOLTIP_LINE_LARGE if len(scene.nodes) > 60 else _MAX_TOOLTIP_LINE
@@ -245,10 +251,6 @@ class _SvgRenderer:
             x += space
         return items, 0 if not items else 1 + (y > _LEGEND_TOP)
 
-    def draw_legend(self) -> Markup:
-        """Draw the legend of shapes, colours and marks."""
-        return element("g", *self.entries)
-
     def draw_note(self, plan: DrawingPlan) -> Markup:
         """Draw the notes on what is left out, and on labels without room."""
         lines = self._note_lines(plan)
@@ -269,11 +271,10 @@ class _SvgRenderer:
 def _draw_centred_lines(lines: Sequence[str], middle: Point, size: float, colour: str) -> Markup:
     """Draw lines of text centred at a point, grouped if there are several."""
     first = middle[1] - (len(lines) - 1) * size * 0.61 + size * 0.35
-    texts = [
-        _draw_text(line, middle[0], first + number * size * 1.22, size, colour)
-        for number, line in enumerate(lines)
-    ]
-    return texts[0] if len(texts) == 1 else element("g", *texts)
+    texts = draw_lines(
+        lines, middle[0], first, size, colour, leading=1.22 * size, text_anchor="middle", **HALO
+    )
+    return texts if len(lines) == 1 else element("g", texts)
 
 
 def _draw_text(line: str, x: float, y: float, size: float, colour: str, anchor: str = "middle") -> Markup:

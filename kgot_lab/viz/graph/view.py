@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-
-import numpy as np
+from operator import itemgetter
 
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
@@ -16,7 +15,6 @@ from kgot_lab.viz.graph.collapse import (
     View,
     close_community,
     collapse_graph,
-    leave_community,
     open_community,
     reveal_nodes,
 )
@@ -32,50 +30,37 @@ from kgot_lab.viz.static.table import Table, format_cell, format_properties, she
 
 NAME_IN_SENTENCE = 60  # characters of a name in a sentence
 _EXCERPT_LENGTH = 60  # characters of a property around a match
+_TYPE_RANK = 3  # the rank of an edge whose type matches
 
 
 @dataclass(frozen=True, eq=False)
 class TextMatches:
-    """The rows of nodes and edges that contain a text.
+    """The nodes and edges that contain a text, each with its rank.
 
-    Nodes with a matching name come first, then edges with a matching type, then nodes and edges with other
-    matches.
+    Nodes with a matching name come first, then edges with a matching type, then other matches.
     """
 
     graph: PropertyGraph = field(repr=False)
     wanted: str
-    named: Sequence[int]
-    typed: Sequence[int]
-    nodes: Sequence[int]
-    edges: Sequence[int]
+    found: Sequence[tuple[int, Node | Edge]]
 
     def __len__(self) -> int:
-        return len(self.named) + len(self.typed) + len(self.nodes) + len(self.edges)
+        return len(self.found)
 
     def __getitem__(self, number: int) -> Node | Edge:
-        """Return the match with this number.
-
-        Raises IndexError if there is none.
-        """
-        nodes, edges = self.graph.nodes, self.graph.edges
-        sections = ((self.named, nodes), (self.typed, edges), (self.nodes, nodes), (self.edges, edges))
-        for rows, things in sections:
-            if number < len(rows):
-                found: Node | Edge = things[rows[number]]
-                return found
-            number -= len(rows)
-        raise IndexError(number)
+        return self.found[number][1]
 
     def describe(self, number: int) -> str:
         """Describe a match: its number out of all matches, its name, and an excerpt of the property."""
-        match = self[number]
-        nodes, edges = len(self.named) + len(self.nodes), len(self.typed) + len(self.edges)
+        rank, match = self.found[number]
+        nodes = sum(isinstance(each, Node) for _, each in self.found)
+        edges = len(self) - nodes
         kinds = (
             f" ({format_count(nodes, 'node')}, {format_count(edges, 'relation')})" if nodes and edges else ""
         )
         ends = () if isinstance(match, Node) else (match.source, match.target)
         name = short_name(match) if isinstance(match, Node) else format_path(self.graph, ends, [match])
-        quotation = f" ({self._quotation(match)})" if number >= len(self.named) + len(self.typed) else ""
+        quotation = f" ({self._quotation(match)})" if rank > _TYPE_RANK else ""
         return f"{number + 1:,} of {len(self):,} that hold “{self.wanted}”{kinds}: {name}{quotation}"
 
     def _quotation(self, match: Node | Edge) -> str:
@@ -87,19 +72,21 @@ class TextMatches:
 def find_text(graph: PropertyGraph, text: str) -> TextMatches:
     """Find the nodes and edges that contain a text, ignoring case."""
     query = text.casefold()
-    names = [(node.text.casefold(), node.id.casefold()) for node in graph.nodes]
-    rows = (row for row, row_names in enumerate(names) if any(query in name for name in row_names))
-    named = sorted(rows, key=lambda row: _match_rank(query, names[row]))
-    codes = [code for code, name in enumerate(graph.type_names) if query in name.casefold()]
-    typed = np.flatnonzero(np.isin(graph.type_codes, codes)).tolist()
-    nodes = _rows_containing(query, zip(graph.node_labels, graph.node_properties, strict=True), set(named))
-    edges = _rows_containing(query, (((), properties) for properties in graph.edge_properties), set(typed))
-    return TextMatches(graph, text, named, typed, nodes, edges)
-
-
-def _match_rank(query: str, names: Sequence[str]) -> int:
-    """Rank a name by how well it matches: 0 for equal, 1 for a prefix, 2 for a substring."""
-    return 0 if query in names else 1 if any(name.startswith(query) for name in names) else 2
+    types = [query in name.casefold() for name in graph.type_names]
+    nodes = zip(graph.nodes, graph.node_labels, graph.node_properties, strict=True)
+    edges = enumerate(zip(graph.type_codes.tolist(), graph.edge_properties, strict=True))
+    found: list[tuple[int, Node | Edge]] = []
+    for node, labels, properties in nodes:
+        names = node.text.casefold(), node.id.casefold()
+        if any(query in name for name in names):  # equal, at the beginning, or inside
+            rank = 0 if query in names else 1 if any(name.startswith(query) for name in names) else 2
+            found.append((rank, node))
+        elif _is_within(query, labels, properties):
+            found.append((_TYPE_RANK + 1, node))
+    for row, (code, properties) in edges:
+        if types[code] or _is_within(query, (), properties):
+            found.append((_TYPE_RANK if types[code] else _TYPE_RANK + 2, graph.edges[row]))
+    return TextMatches(graph, text, sorted(found, key=itemgetter(0)))
 
 
 def short_name(node: Node) -> str:
@@ -131,17 +118,8 @@ def format_property_match(name: str, text: str, query: str) -> str:
     return f"{name}: {'…' * bool(start)}{text[start:end]}{'…' * (end < len(text))}"
 
 
-def _rows_containing(
-    query: str, candidates: Iterable[tuple[Sequence[str], Mapping[str, Json]]], excluded: Collection[int]
-) -> list[int]:
-    """Return the rows with a label or property that contains a text, except those in `excluded`."""
-    rows = enumerate(candidates)
-    return [
-        row
-        for row, labels_and_properties in rows
-        if row not in excluded
-        and any(query in text.casefold() for _, text in _searchable_texts(*labels_and_properties))
-    ]
+def _is_within(query: str, labels: Sequence[str], properties: Mapping[str, Json]) -> bool:
+    return any(query in text.casefold() for _, text in _searchable_texts(labels, properties))
 
 
 def _searchable_texts(labels: Sequence[str], properties: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
@@ -261,9 +239,9 @@ class GraphView(LiveOutput):
             case {"open": str(community)} if community in self.view.whole.ids:
                 self._placed = {}  # the opened community and its surroundings get a new layout
                 return self._show_view(open_community(self.view, community), "Opened, and laid out anew.")
-            case {"close": str()} if self.view.whole.outer:
+            case {"close": str()} if outer := self.view.whole.outer:
                 self._placed = {}
-                return self._show_view(leave_community(self.view), "Closed: drawn as one again.")
+                return self._show_view(outer, "Closed: drawn as one again.")
             case {"close": str(id)} if self.view.communities and id in self.graph:
                 self._placed = {}
                 view = close_community(self.view, self.view.community_of(id))

@@ -55,16 +55,11 @@ def view_data(
     It has `nodes`, `edges`, `legend`, and texts on what is shown and what is not. A small view has a plan:
     that of its still picture if given, else a new one in which nodes keep their `positions`.
     """
-    scene = view_scene(view, marks)
+    scene, hidden_edges = view_scene(view, marks), _hidden_edge_counts(view)
     if plan is None and len(scene.nodes) <= MAX_PLANNED_NODES and len(scene.lines) <= _MAX_PLANNED_LINES:
         plan = drawing_plan(scene, PLAN_AREA, positions=positions)
     places = plan.fractions() if plan else view_positions(view, positions=positions, aspect=ASPECT)
-    return scene_data(replace(scene, plan=plan, places=places), view)
-
-
-def scene_data(scene: Scene, view: View) -> dict[str, Json]:
-    """Convert a scene with positions to JSON."""
-    marks, plan, hidden_edges = scene.marked, scene.plan, _hidden_edge_counts(view)
+    scene = replace(scene, plan=plan, places=places)
     nodes = [
         _group_data(scene, node)
         if node.id in scene.groups

@@ -175,31 +175,6 @@ def short_label(text: str, length: int = _MAX_NAME_LENGTH) -> str:
     return f" {line}" if line.startswith("_") else line
 
 
-def draw_stacked_bars(
-    axes: Any,
-    bars: Sequence[str],
-    parts: Mapping[str, Sequence[float]],
-    pens: Mapping[str, Pen] | None = None,
-) -> None:
-    """Draw horizontal stacked bars, the first on top.
-
-    Without `pens`, parts take theirs in order.
-    """
-    ends = [0.0] * len(bars)
-    for number, (name, lengths) in enumerate(parts.items()):
-        pen = pens[name] if pens else bar_pen(number)
-        # a part that is 0 everywhere is not in the legend
-        positions = [position for position, length in enumerate(lengths) if length]
-        if positions:
-            starts = [ends[position] for position in positions]
-            widths = [lengths[position] for position in positions]
-            axes.barh(positions, widths, left=starts, height=0.68, label=short_label(name), **pen.fill)
-        ends = [end + length for end, length in zip(ends, lengths, strict=True)]
-    axes.set_yticks(range(len(bars)), [short_label(bar) for bar in bars])
-    axes.set(ylim=(len(bars) - 0.4, -0.6), xlim=(0, max(ends) or 1))
-    axes.grid(axis="y", visible=False)
-
-
 def label_bars(axes: Any, ends: Sequence[float], labels: Sequence[str]) -> None:
     """Write a label after the end of each bar."""
     for row, (end, label) in enumerate(zip(ends, labels, strict=True)):
@@ -325,8 +300,18 @@ def bar_plot(
     are the axis label and optionally a title. `axis_scale` is a factor that widens the axis.
     """
     with new_figure(size[0], size[1] + size[2] * len(bars)) as (figure, [axes]):
-        draw_stacked_bars(axes, [name for name, _ in bars], parts, pens)
-        ends = list(map(sum, zip(*parts.values(), strict=True)))
+        ends = [0.0] * len(bars)
+        for name, lengths in parts.items():
+            # a part that is 0 everywhere is not in the legend
+            rows_with_part = [row for row, length in enumerate(lengths) if length]
+            if rows_with_part:
+                starts, widths = ([values[row] for row in rows_with_part] for values in (ends, lengths))
+                style = {"height": 0.68, "label": short_label(name), **pens[name].fill}
+                axes.barh(rows_with_part, widths, left=starts, **style)
+            ends = [end + length for end, length in zip(ends, lengths, strict=True)]
+        axes.set_yticks(range(len(bars)), [short_label(name) for name, _ in bars])
+        axes.set_ylim(len(bars) - 0.4, -0.6)
+        axes.grid(axis="y", visible=False)
         label_bars(axes, ends, [label for _, label in bars])
         axes.set_xlim(0, axis_scale * max(ends) or 1)
         axes.set_xlabel(labels[0])

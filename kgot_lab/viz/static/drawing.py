@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import write_atomically
@@ -69,6 +69,22 @@ def drawing(alt: str, width: float, height: float, *inner: Markup, sheets: Seque
     return Drawing(add_picture_key(svg_root(alt, width, height, background, *inner)), alt, tuple(sheets))
 
 
+class Part(NamedTuple):
+    """A part of a drawing that consists of parts below each other, drawn from y = 0 down."""
+
+    markup: Markup
+    height: float
+
+
+def stack_parts(parts: Iterable[Part], top: float) -> tuple[list[Markup], float]:
+    """Place parts below each other from `top` on, and return them with where the last one ends."""
+    placed = []
+    for part in parts:
+        placed.append(element("g", part.markup, transform=f"translate(0 {top:.1f})"))
+        top += part.height
+    return placed, top
+
+
 # --- elements of a drawing ---
 
 
@@ -96,16 +112,15 @@ def draw_text(
 
 
 def draw_lines(
-    lines: Sequence[str], x: float, y: float, size: float, colour: str = "#222222", *, bold: bool = False,
-    leading: float = 0.0,
+    lines: Sequence[str], x: float, y: float, size: float, colour: str = "#222222", *, leading: float = 0.0,
+    **look: Any,
 ) -> Markup:  # fmt: skip
     """Draw lines of text below each other.
 
-    The line spacing is 1.3 times `size`, or `leading` pixels.
+    The line spacing is 1.3 times `size`, or `leading` pixels. `look` is that of `draw_text`.
     """
     step = leading or 1.3 * size
-    numbered = enumerate(lines)
-    return concat(draw_text(line, x, y + step * n, size, colour, bold=bold) for n, line in numbered)
+    return concat(draw_text(line, x, y + step * n, size, colour, **look) for n, line in enumerate(lines))
 
 
 def draw_rect(x: float, y: float, width: float, height: float, fill: str = "none", **look: object) -> Markup:
@@ -125,9 +140,9 @@ def draw_path(path: str, colour: str, width: float | None = None, **look: object
     return element("path", d=path, fill="none", stroke=colour, stroke_width=width, **look)
 
 
-def draw_arrow_head(tip: float, back: float, y: float, colour: str, half: float = 4.5) -> Markup:
+def draw_arrow_head(tip: float, back: float, y: float, colour: str) -> Markup:
     """Draw the head of a horizontal arrow, from its tip back to its base."""
-    points = f"{tip:.1f},{y:.1f} {back:.1f},{y - half:.1f} {back:.1f},{y + half:.1f}"
+    points = f"{tip:.1f},{y:.1f} {back:.1f},{y - 4.5:.1f} {back:.1f},{y + 4.5:.1f}"
     return element("polygon", points=points, fill=colour)
 
 

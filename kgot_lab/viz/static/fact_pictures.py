@@ -8,14 +8,15 @@ from itertools import chain
 from typing import Any
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
-from kgot_lab.domains.investment.reach import PathHop
 from kgot_lab.domains.investment.view import display_name
 from kgot_lab.memory.claims.certificate import FACT_STATES, Certificate, CertifiedFact, Ruling, hedge_answer
 from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge
+from kgot_lab.viz.graph.marks import Style
 from kgot_lab.viz.static.drawing import (
     Drawing,
+    Part,
     draw_arrow_head,
     draw_circle,
     draw_lines,
@@ -25,8 +26,9 @@ from kgot_lab.viz.static.drawing import (
     drawing,
     fit_lines,
     line_width,
+    stack_parts,
 )
-from kgot_lab.viz.static.markup import Markup, concat, element, shorten
+from kgot_lab.viz.static.markup import Markup, concat, element, first_lines, shorten
 from kgot_lab.viz.static.table import Sheet, sheet
 
 # widths of picture, margin and box, and x coordinates of lines and texts
@@ -36,37 +38,20 @@ _MAX_QUOTES, _MAX_QUOTE_LINES = 2, 2  # quoted supports per fact, and lines of e
 _INK, _FAINT = "#111111", "#555555"
 
 
-@dataclass(frozen=True)
-class LinkLook:
-    """The look of a fact in a state: sign, line width, dashes, whether the line is double, and colour."""
-
-    sign: str
-    width: float
-    colour: str
-    dashes: str | None = None
-    double: bool = False
-
-
-# Okabe and Ito, dark enough for text; sign and line encode the same in grey
-LINK_LOOKS: Mapping[str, LinkLook] = {
-    "holds": LinkLook("✓", 4.0, "#00614A"),
-    "one source": LinkLook("1", 1.6, "#005A8C"),
-    "contested": LinkLook("≠", 1.6, "#9C4400", double=True),
-    "out of date": LinkLook("†", 2.4, "#6B4E00", "7 4"),
-    "unsure": LinkLook("~", 1.6, "#5A3E85", "5 3"),
-    "missing": LinkLook("×", 3.2, "#8A1538", "2.5 3.5"),
+# Okabe and Ito, dark enough for text; sign and line encode the same in grey, and a contested fact has two lines
+LINK_LOOKS: Mapping[str, Style] = {
+    "holds": Style("#00614A", "#00614A", 4.0, None, "✓"),
+    "one source": Style("#005A8C", "#005A8C", 1.6, None, "1"),
+    "contested": Style("#9C4400", "#9C4400", 1.6, None, "≠"),
+    "out of date": Style("#6B4E00", "#6B4E00", 2.4, "7 4", "†"),
+    "unsure": Style("#5A3E85", "#5A3E85", 1.6, "5 3", "~"),
+    "missing": Style("#8A1538", "#8A1538", 3.2, "2.5 3.5", "×"),
 }
 _VERDICTS: Mapping[Ruling, str] = {
     "passes": "The certificate passes",
     "hedged": "The answer is hedged",
     "withheld": "The answer is withheld",
 }
-
-
-@dataclass(frozen=True)
-class _Piece:
-    markup: Markup
-    height: float
 
 
 def certificate_picture(certificate: Certificate, *, question: str = "", answer: str = "") -> Drawing:
@@ -76,11 +61,9 @@ def certificate_picture(certificate: Certificate, *, question: str = "", answer:
     withheld answer is not revealed anywhere.
     """
     verdict, certificate = _verdict_text(certificate, answer), certificate.redacted(answer)
-    y, elements = 18.0, []
-    heading, path = _heading_pieces(question), _path_pieces(certificate.facts)
-    for piece in chain(heading, path, _verdict_pieces(certificate, verdict), _legend_pieces(certificate)):
-        elements.append(element("g", piece.markup, transform=f"translate(0 {y:.1f})"))
-        y += piece.height
+    heading, path = _heading_parts(question), _path_parts(certificate.facts)
+    parts = chain(heading, path, _verdict_parts(certificate, verdict), _legend_parts(certificate))
+    elements, y = stack_parts(parts, 18.0)
     text = describe_certificate(certificate, question)
     return drawing(text, _WIDTH, y + 8, *elements, sheets=[_fact_sheet(certificate)])
 
@@ -99,14 +82,14 @@ def describe_certificate(certificate: Certificate, question: str = "") -> str:
 # --- parts, from top to bottom ---
 
 
-def _heading_pieces(question: str) -> Iterator[_Piece]:
+def _heading_parts(question: str) -> Iterator[Part]:
     if question.strip():
         lines = fit_lines(question, _WIDTH - 2 * _EDGE, _QUESTION_SIZE * 1.08, 3)[0]
         drawn = draw_lines(lines, _EDGE, 16, _QUESTION_SIZE, _INK, bold=True)
-        yield _Piece(drawn, 1.3 * _QUESTION_SIZE * len(lines) + 12)
+        yield Part(drawn, 1.3 * _QUESTION_SIZE * len(lines) + 12)
 
 
-def _path_pieces(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
+def _path_parts(facts: Sequence[CertifiedFact]) -> Iterator[Part]:
     """Yield a box for each name and a link for each fact between them.
 
     A fact that does not begin where the previous one ended begins a new path.
@@ -121,7 +104,7 @@ def _path_pieces(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
         previous_end = end
 
 
-def _name_box(name: str, *, first: bool = False) -> _Piece:
+def _name_box(name: str, *, first: bool = False) -> Part:
     """Draw a name in a box, with a dashed rim if the name is unknown.
 
     The `first` box of a later path is set apart by a gap.
@@ -131,10 +114,10 @@ def _name_box(name: str, *, first: bool = False) -> _Piece:
     look = {"stroke_width": 1.2, "stroke_dasharray": "4 4"} if name == "?" else {"stroke_width": 2.0}
     rim = draw_rect(_EDGE, gap, _BOX_WIDTH, height, "#FFFFFF", rx=7, stroke=_INK, **look)
     name_lines = draw_lines(lines, _EDGE + 12, gap + 7 + _NAME_SIZE, _NAME_SIZE, _INK, bold=True)
-    return _Piece(concat([rim, name_lines]), height + gap)
+    return Part(concat([rim, name_lines]), height + gap)
 
 
-def _fact_link(fact: CertifiedFact) -> _Piece:
+def _fact_link(fact: CertifiedFact) -> Part:
     """Draw the line between two boxes, with the sign, text, state and sources of the fact."""
     look, text_width = LINK_LOOKS[fact.state], _WIDTH - _TEXT_X - _EDGE
     relation_lines = fit_lines(_format_relation(fact), text_width, _RELATION_SIZE * 1.08, 2)[0]
@@ -147,12 +130,12 @@ def _fact_link(fact: CertifiedFact) -> _Piece:
         parts.append(draw_lines(lines, _TEXT_X, y, size, colour, bold=bold))
         y += 1.3 * size * len(lines) + (3 if lines else 0)
     height = max(y, 66.0)
-    xs = (_LINE_X - 3, _LINE_X + 3) if look.double else (_LINE_X,)
+    xs = (_LINE_X - 3, _LINE_X + 3) if fact.state == "contested" else (_LINE_X,)
     stroke = {"stroke": look.colour, "stroke_width": look.width, "stroke_dasharray": look.dashes}
     lines = [element("path", d=f"M{x:.1f} 0 V{height - 10:.1f}", **stroke, fill="none") for x in xs]
     points = f"{_LINE_X},{height - 1:.1f} {_LINE_X - 6},{height - 11:.1f} {_LINE_X + 6},{height - 11:.1f}"
     head = element("polygon", points=points, fill=look.colour)
-    return _Piece(concat([*lines, head, _draw_sign(look, _LINE_X, height / 2 - 4), *parts]), height)
+    return Part(concat([*lines, head, _draw_sign(look, _LINE_X, height / 2 - 4), *parts]), height)
 
 
 def _fit_texts(texts: Sequence[str], width: float, size: float, max_lines: int) -> list[str]:
@@ -160,7 +143,7 @@ def _fit_texts(texts: Sequence[str], width: float, size: float, max_lines: int) 
     return [line for text in texts for line in fit_lines(text, width, size, max_lines)[0]]
 
 
-def _verdict_pieces(certificate: Certificate, text: str) -> Iterator[_Piece]:
+def _verdict_parts(certificate: Certificate, text: str) -> Iterator[Part]:
     """Draw the verdict on the answer and the message to the reader."""
     title, text_width = _VERDICTS[certificate.ruling], _WIDTH - 2 * _EDGE - 28
     lines = fit_lines(text, text_width, _RELATION_SIZE, 5)[0] if text else []
@@ -168,20 +151,20 @@ def _verdict_pieces(certificate: Certificate, text: str) -> Iterator[_Piece]:
     panel = draw_rect(_EDGE, 20, _WIDTH - 2 * _EDGE, height, "#F2F2F2", rx=7, stroke=_INK, stroke_width=1)
     verdict = draw_text(title, _EDGE + 14, 42, _NAME_SIZE, _INK, bold=True)
     reasons = draw_lines(lines, _EDGE + 14, 64, _RELATION_SIZE, _INK)
-    yield _Piece(concat([panel, verdict, reasons]), height + 32)
+    yield Part(concat([panel, verdict, reasons]), height + 32)
 
 
-def _legend_pieces(certificate: Certificate) -> Iterator[_Piece]:
+def _legend_parts(certificate: Certificate) -> Iterator[Part]:
     """Draw the legend of the signs used in the picture."""
     parts, x = [], _EDGE + 10
     for state in sorted({fact.state for fact in certificate.facts}, key=FACT_STATES.index):
         parts += [_draw_sign(LINK_LOOKS[state], x, 10), draw_text(state, x + 16, 14, _SMALL_SIZE, _FAINT)]
         x += 46 + 6.2 * len(state)
     if parts:
-        yield _Piece(concat(parts), 26)
+        yield Part(concat(parts), 26)
 
 
-def _draw_sign(look: LinkLook, x: float, y: float) -> Markup:
+def _draw_sign(look: Style, x: float, y: float) -> Markup:
     disc = draw_circle(x, y, 10.0, "#FFFFFF", stroke=look.colour, stroke_width=1.8)
     return concat([disc, draw_text(look.sign, x, y + 5, 14.0, look.colour, bold=True, text_anchor="middle")])
 
@@ -214,8 +197,7 @@ def _format_sources(fact: CertifiedFact) -> list[str]:
         else f"said by {claim.source}"
         for claim in fact.supports
     ]
-    omitted = [f"and {len(sources) - _MAX_QUOTES} more"] if len(sources) > _MAX_QUOTES else []
-    return [*sources[:_MAX_QUOTES], *omitted]
+    return first_lines(sources, _MAX_QUOTES)
 
 
 def _format_fact(fact: CertifiedFact) -> str:
@@ -419,14 +401,13 @@ class _FactCanvas:
         path = f"M{start:.1f} {y0:.1f} H{turn:.1f} C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f} {end:.1f} {y1:.1f}"
         colour, ink = (_STRONG_COLOUR, STRONG_INK) if is_strong else (_FAINT_LINE, FAINT_INK)
         tip, back, y = (x0, start, y0) if edge.target == outer else (x1, end, y1)
-        weight = "bold" if is_strong else None
-        look = {"font_size": _LINE_CAPTION_SIZE, "fill": ink, "text_anchor": "middle", "font_weight": weight}
+        look: dict[str, Any] = {"bold": is_strong, "text_anchor": "middle"}
         text = f"{self.selection.names[edge.source]} – {edge.type} – {self.selection.names[edge.target]}"
         return element(
             "g", element("title", text),
             draw_path(path, colour, 3.0 if is_strong else 1.2),
             draw_arrow_head(tip, back, y, colour),
-            element("text", self._edge_caption(edge), x=(start + turn) / 2, y=y0 - 6, **look),
+            draw_text(self._edge_caption(edge), (start + turn) / 2, y0 - 6, _LINE_CAPTION_SIZE, ink, **look),
         )  # fmt: skip
 
     def draw_node(self, id: str) -> Markup:
@@ -441,14 +422,9 @@ class _FactCanvas:
         look: dict[str, Any] = {"rx": 8, "stroke": rim, "stroke_width": 2.0 if box.strong else 1.0}
         frame = draw_rect(box.x, box.y - box.height / 2, box.width, box.height, fill, **look)
         first = box.y - (len(box.lines) - 1) * box.size * 0.65 + box.size * 0.35
-        weight = "bold" if box.strong else None
-        look = {"font_size": box.size, "fill": ink, "text_anchor": "middle", "font_weight": weight}
-        middle = box.x + box.width / 2
-        lines = (
-            element("text", line, x=middle, y=first + number * box.size * 1.3, **look)
-            for number, line in enumerate(box.lines)
-        )
-        return element("g", element("title", self.selection.names[id]), frame, *lines)
+        middle, look = box.x + box.width / 2, {"bold": box.strong, "text_anchor": "middle"}
+        lines = draw_lines(box.lines, middle, first, box.size, ink, **look)
+        return element("g", element("title", self.selection.names[id]), frame, lines)
 
 
 _MIN_WIDTH, _MARGIN = 760.0, 24.0  # minimum width of the picture, and its margin
@@ -471,8 +447,9 @@ def briefing_picture(briefing: Briefing) -> Drawing:
     notes_top = graph_top + graph.height + 34
     notes = _fit_texts(_briefing_notes(briefing, graph), text_width - 32, _NOTE_SIZE + 1, _MAX_TEXT_LINES)
     height = notes_top + 19 * len(notes) + 22
+    paths = (" ".join(["this signal", *map(str, each.path)]) for each in briefing.reached)
     return drawing(
-        f"{title}: {shorten(briefing.summary, 300)}. {'. '.join(_format_path(each.path) for each in briefing.reached)}.",
+        f"{title}: {shorten(briefing.summary, 300)}. {'. '.join(paths)}.",
         width, height + 14,
         draw_text(title, _MARGIN, 40.0, _TITLE_SIZE, STRONG_INK, bold=True),
         draw_lines(summary, _MARGIN, 66.0, _BODY_SIZE, leading=19.0),
@@ -487,7 +464,8 @@ def _path_graph(briefing: Briefing) -> FactGraph:
     names: dict[str, str] = {briefing.signal: "this signal"}
     facts: dict[tuple[str, str, str], Edge] = {}
     for each in briefing.reached:
-        names[each.asset.id] = f"{_format_asset(briefing, each.symbol)}, {each.weight:.2f}"
+        kind = "held" if each.symbol in briefing.held else "watched"
+        names[each.asset.id] = f"{each.symbol} ({kind}), {each.weight:.2f}"
         for hop in each.path:
             source, target = (hop.source, hop.target) if hop.forward else (hop.target, hop.source)
             facts[source.id, hop.by, target.id] = Edge(source.id, hop.by, target.id)
@@ -496,15 +474,10 @@ def _path_graph(briefing: Briefing) -> FactGraph:
     return fact_graph(FactSelection(edges, names, briefing.signal, edges, is_answer=True))
 
 
-def _format_asset(briefing: Briefing, symbol: str) -> str:
-    return f"{symbol} ({'held' if symbol in briefing.held else 'watched'})"
-
-
 def _briefing_notes(briefing: Briefing, graph: FactGraph) -> list[str]:
     """Return the notes under the paths: evidence, freshness and the disclaimer."""
-    shown, more = briefing.evidence[:_MAX_EVIDENCE], len(briefing.evidence) - _MAX_EVIDENCE
-    lines = [f"From: {display_name(node)}{_format_origin(node.properties)}" for node in shown]
-    lines += [f"and {more} more"] if more > 0 else []
+    evidence = [f"From: {display_name(node)}{_format_origin(node.properties)}" for node in briefing.evidence]
+    lines = first_lines(evidence, _MAX_EVIDENCE)
     hops = {(hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path}
     if len(hops) > len(graph.drawn):
         lines.append(f"Not drawn: {format_count(len(hops) - len(graph.drawn), 'hop')}; the table lists all.")
@@ -520,10 +493,6 @@ def _format_origin(properties: Mapping[str, object]) -> str:
     date = str(properties.get("published_at") or properties.get("date") or "")[: len("2026-02-05")]
     parts = [str(properties.get("source") or ""), date]
     return f" ({', '.join(filter(None, parts))})" if any(parts) else ""
-
-
-def _format_path(path: Sequence[PathHop]) -> str:
-    return " ".join(["this signal", *map(str, path)])
 
 
 def _hop_sheet(briefing: Briefing) -> Sheet:

@@ -6,7 +6,7 @@ import hashlib
 import html
 import re
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from unicodedata import east_asian_width
 
 # Characters that XML forbids, and those that change the text direction, with which a model's text could
@@ -90,6 +90,11 @@ def add_picture_key(svg: Markup) -> Markup:
     """
     key = hashlib.sha256(svg.encode()).hexdigest()[:12]
     return Markup(svg.replace("<svg ", f'<svg data-picture="{key}" ', 1))
+
+
+def first_lines(lines: Sequence[str], limit: int) -> list[str]:
+    """Return the first `limit` lines and a line with the number of the others."""
+    return [*lines[:limit], *([f"and {len(lines) - limit:,} more"] if len(lines) > limit else [])]
 
 
 def bullet_list(lines: Iterable[object], **attributes: object) -> Markup:

@@ -1,28 +1,31 @@
-"""Draw a retrieval pipeline as a diagram of boxes and arrows, parsed from the name of its stage."""
+"""Draw a retrieval pipeline as a diagram of boxes and arrows."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.viz.static.drawing import Drawing, draw_arrow_head, draw_path, draw_rect, draw_text, drawing
+from kgot_lab.viz.static.drawing import (
+    HALO,
+    Drawing,
+    draw_arrow_head,
+    draw_path,
+    draw_rect,
+    draw_text,
+    drawing,
+)
 from kgot_lab.viz.static.markup import Markup, concat, element, shorten, text_width
-from kgot_lab.viz.static.table import Sheet
+from kgot_lab.viz.static.table import sheet
 
-# Parse the name of a retrieval pipeline, which is an expression: steps in sequence, and retrievers in
-# parallel.
+# The parts of a pipeline: steps in sequence, and retrievers in parallel.
 
-_FUSIONS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are parallel retrievers
-# their first argument is the stage from which they start
-STAGE_FUNCTIONS = frozenset({"around", "jaccard", "neighbours", "pass-through"})
-MAX_NAME_LENGTH, MAX_BOXES, _MAX_DEPTH = 2000, 40, 12  # limits of a parsed name; any other is one box
+MAX_NAME_LENGTH, MAX_BOXES, _MAX_DEPTH = 2000, 40, 12  # limits of a drawn pipeline; any other is one box
 _MAX_LINE_LENGTH = 26  # maximum characters of a line in a box
 GAP, STEP = 56.0, 34.0  # gap between boxes where arrows join or split, and between steps in sequence
-WEIGHT = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?) (.+)", re.DOTALL)
 _TRUNCATION = re.compile(r"(.+) % (\d+)", re.DOTALL)
 
 
@@ -86,101 +89,45 @@ class Fan:
 PipelinePart: TypeAlias = StageBox | Series | Fan
 
 
-def parse_pipeline(name: str) -> PipelinePart:
-    """Parse a pipeline's name into its parts.
+def pipeline_parts(stage: Stage) -> PipelinePart:
+    """Return the parts of which a pipeline is made.
 
-    A name that is too long, too deep or not well formed becomes one box.
+    A pipeline that is too large for a picture becomes one box.
     """
-    if len(name) > MAX_NAME_LENGTH or not _has_balanced_parentheses(name):
-        return StageBox(name or "(no name)")
-    part = _parse_expression(name)
-    return part if sum(1 for _ in _boxes(part)) <= MAX_BOXES else StageBox(name)
+    part = _stage_part(stage)
+    is_drawable = len(stage.name) <= MAX_NAME_LENGTH and len(_table_rows(part)) <= MAX_BOXES
+    return part if is_drawable else StageBox(stage.name)
 
 
-def _parse_expression(name: str) -> PipelinePart:
-    steps = _split_outside_parentheses(name, " >> ")
-    if len(steps) > 1:
-        return _flatten_series([_parse_expression(part) for part in steps])
-    if match := _TRUNCATION.fullmatch(name):
-        return _flatten_series([_parse_expression(match[1]), StageBox(f"best {match[2]}", kind="keep")])
-    if name.startswith("(") and _closing_index(name) == len(name) - 1:
-        return _parse_expression(name[1:-1])
-    function, bracket, rest = name.partition("(")
-    if not (function and bracket and _closing_index(name) == len(name) - 1):
-        return StageBox(name.strip() or "(no name)")
-    return _parse_call(function, rest[:-1])
-
-
-def _parse_call(function: str, inner: str) -> PipelinePart:
-    """Parse a step with arguments in parentheses: retrievers, the stage it starts from, or options."""
-    branches, arguments = _split_outside_parentheses(inner, "; "), _split_outside_parentheses(inner, ", ")
+def _stage_part(stage: Stage, depth: int = 0) -> PipelinePart:
+    names = [f"{label} {each.name}" if label else each.name for label, each in stage.inputs]
+    if depth > _MAX_DEPTH:
+        return StageBox(stage.name)
+    steps, first = list[Stage](), stage
+    while len(first.inputs) == 2 and first.name == " >> ".join(each.name for _, each in first.inputs):
+        (_, first), (_, last) = first.inputs
+        steps.insert(0, last)
+    if steps:
+        return _flatten_series([_stage_part(each, depth + 1) for each in (first, *steps)])
+    if match := _TRUNCATION.fullmatch(stage.name):
+        whole = stage.inputs[0][1] if stage.inputs else Stage(match[1], stage.step)
+        return _flatten_series([_stage_part(whole, depth + 1), StageBox(f"best {match[2]}", kind="keep")])
+    function, bracket, inner = stage.name.partition("(")
+    if not (function and bracket and inner.endswith(")")):
+        return StageBox(stage.name.strip() or "(no name)")
+    options = inner[:-1].removeprefix(", ".join(names)).removeprefix(", ")
+    lanes = tuple((label, each.name, _stage_part(each, depth + 1)) for label, each in stage.inputs)
+    if len(lanes) == 1 and not lanes[0][0]:
+        return _flatten_series([lanes[0][2], StageBox(function, options)])
     # fitted on one half of the questions for the other, so a question takes one of the branches
-    if len(branches) > 1:
-        halves = tuple(("", half, _parse_expression(half)) for half in branches)
-        return Fan(halves, StageBox(function, "one way for each question", "join"))
-    if function in _FUSIONS:
-        options = [argument for argument in arguments if re.match(r"\w+=", argument)]
-        retrievers = tuple(_parse_retriever(argument) for argument in arguments if argument not in options)
-        if retrievers:
-            return Fan(retrievers, StageBox(function, ", ".join(options), "join"))
-        return StageBox(function, inner)
-    if function in STAGE_FUNCTIONS:
-        stage = StageBox(function, ", ".join(arguments[1:]))
-        return _flatten_series([_parse_expression(arguments[0]), stage])
-    return StageBox(function, inner)
-
-
-def _parse_retriever(argument: str) -> tuple[str, str, PipelinePart]:
-    """Parse a retriever of a fusion into its weight, name and parts."""
-    weighted = WEIGHT.fullmatch(argument)
-    weight, name = (weighted[1], weighted[2]) if weighted else ("", argument)
-    return weight, name, _parse_expression(name)
+    if lanes and inner[:-1] == "; ".join(names):
+        options = "one way for each question"
+    return Fan(lanes, StageBox(function, options, "join")) if lanes else StageBox(function, options)
 
 
 def _flatten_series(parts: Sequence[PipelinePart]) -> Series:
     inner = (part.parts if isinstance(part, Series) else (part,) for part in parts)
     return Series(tuple(chain.from_iterable(inner)))
-
-
-def _boxes(part: PipelinePart) -> Iterator[StageBox]:
-    match part:
-        case StageBox():
-            yield part
-        case Series():
-            for inner in part.parts:
-                yield from _boxes(inner)
-        case Fan():
-            for _, _, retriever in part.lanes:
-                yield from _boxes(retriever)
-            yield part.join
-
-
-def _has_balanced_parentheses(name: str) -> bool:
-    depths = list(_parenthesis_depths(name))
-    return not depths or (min(depths) >= 0 and depths[-1] == 0 and max(depths) <= _MAX_DEPTH)
-
-
-def _parenthesis_depths(text: str) -> Iterator[int]:
-    depth = 0
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        yield depth
-
-
-def _closing_index(text: str) -> int:
-    """Return where the first parenthesis of a balanced text closes."""
-    start = text.index("(")
-    return next(at for at, depth in enumerate(_parenthesis_depths(text)) if at > start and depth == 0)
-
-
-def _split_outside_parentheses(text: str, mark: str) -> list[str]:
-    """Split a text at a mark, except inside parentheses."""
-    depths, parts, start = list(_parenthesis_depths(text)), [], 0
-    for found in re.finditer(re.escape(mark), text):
-        if depths[found.start()] == 0:
-            parts.append(text[start : found.start()])
-            start = found.end()
-    return [*parts, text[start:]]
 
 
 def arrow_gap(part: PipelinePart) -> float:
@@ -202,16 +149,15 @@ class Sketch:
 
 
 def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawing:
-    """Draw the pipeline of a stage from the question to the ranking, parsed from its name.
+    """Draw the pipeline of a stage from the question to the ranking.
 
-    What cannot be parsed is one box. The retrievers of a fusion are drawn below each other, with arrows
+    The retrievers of a fusion are drawn below each other, with arrows
     labelled by weight and as thick as the weight. `colours` maps the name of a retriever to the colour of its
     arrow. The `table` of the drawing has a row for each box.
     """
     diagram = sketch(stage, colours or {})
     alt = f"A pipeline from the question to the ranking: {shorten(stage.name, MAX_NAME_LENGTH)}"
-    rows = tuple(_table_rows(stage))
-    steps = Sheet(("number", "step", "options", "after"), rows, len(rows), "Steps")
+    steps = sheet(("number", "step", "options", "after"), _table_rows(_full_pipeline(stage)), "Steps")
     return drawing(alt, diagram.width, diagram.height, diagram.markup, sheets=[steps])
 
 
@@ -225,12 +171,10 @@ def sketch(stage: Stage, colours: Mapping[str, str]) -> Sketch:
 
 
 def _full_pipeline(stage: Stage) -> Series:
-    return Series(
-        (StageBox("question", kind="end"), parse_pipeline(stage.name), StageBox("ranking", kind="end"))
-    )
+    return Series((StageBox("question", kind="end"), pipeline_parts(stage), StageBox("ranking", kind="end")))
 
 
-def _table_rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
+def _table_rows(whole: PipelinePart) -> Sequence[tuple[str, str, str, str]]:
     """Return the boxes of a pipeline in order: number, step, options and predecessors.
 
     Predecessors are numbers, with the weights of retrievers.
@@ -251,7 +195,7 @@ def _table_rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
                 names = (f"{end} (weight {weight})" if weight else end for end, weight in ends)
                 return walk(part.join, ", ".join(names))
 
-    walk(_full_pipeline(stage), "")
+    walk(whole, "")
     return rows
 
 
@@ -304,7 +248,7 @@ class _PipelineCanvas:
         top, exits = y - _ROW * fan.rows / 2, []
         for label, name, lane in fan.lanes:
             (end,) = self.draw(lane, x, top + _ROW * lane.rows / 2, sources)
-            strength = 1.4 + 4.6 * min(float(label), 1.0) if WEIGHT.fullmatch(f"{label} x") else 1.4
+            strength = 1.4 + 4.6 * min(float(label or 0), 1.0)
             exits.append(ArrowStart(end.x, end.y, label, self.colours.get(name, _LINE), strength))
             top += _ROW * lane.rows
         return self.draw(fan.join, x + fan.width - fan.join.width, y, exits)
@@ -338,12 +282,6 @@ def _draw_arrow(source: ArrowStart, x: float, y: float) -> Markup:
     if source.label:
         # on the side away from the bend
         label_offset = 12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2
-        halo: dict[str, Any] = {"stroke": "#fff", "stroke_width": 3, "paint_order": "stroke"}
         x, y = source.x + 7, source.y + label_offset
-        parts.append(draw_text(_format_weight(source.label), x, y, 12, _INK, **halo))
+        parts.append(draw_text(f"{float(source.label):.2g}", x, y, 12, _INK, **HALO))
     return concat(parts)
-
-
-def _format_weight(label: str) -> str:
-    """Format a weight with two significant digits, and leave any other label unchanged."""
-    return f"{float(label):.2g}" if WEIGHT.fullmatch(f"{label} x") else label

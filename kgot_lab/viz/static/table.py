@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import ClassVar
 
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
@@ -26,12 +27,14 @@ class Sheet:
     rows: tuple[tuple[str, ...], ...]
     total: int
     name: str = ""
+    max_cell_length: ClassVar[int] = MAX_CELL_LENGTH
 
-    def grid(self, max_length: int = MAX_CELL_LENGTH) -> Grid:
+    def grid(self, max_length: int = 0) -> Grid:
         """Return the table as a Grid, which displays itself, in Markdown and LaTeX too.
 
-        Cells are truncated to `max_length` characters.
+        Cells are truncated to `max_length` characters, by default those of a cell in HTML.
         """
+        max_length = max_length or self.max_cell_length
         rows = tuple(tuple(Cell(shorten(cell, max_length)) for cell in row) for row in self.rows)
         columns = tuple(shorten(column, max_length) for column in self.columns)
         return Grid(self.caption, columns, rows, words=True, headed=self.columns != VALUE_COLUMN, css="")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import SequenceMatcher
-from itertools import groupby
+from difflib import unified_diff
+from itertools import groupby, islice
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Support
@@ -234,7 +234,7 @@ def run_data(
         "answer": answer.shown_text if answer else "",
         "outcome": answer.remark if answer else "",
         "finished": answer is not None,
-        "texts": list(texts.numbers),
+        "texts": list(texts),
         **graphs.data(),
     }
 
@@ -270,15 +270,12 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Point
 # --- events ---
 
 
-class _TextStore:
-    """Long texts, each stored once, since the same prompt is sent for every ballot."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
+class _TextStore(dict[str, int]):
+    """Long texts with their numbers, each stored once, since the same prompt is sent for every ballot."""
 
     def number(self, text: str) -> int:
         """Return the number of a text, and assign one if it is new."""
-        return self.numbers.setdefault(text, len(self.numbers))
+        return self.setdefault(text, len(self))
 
 
 def _event_data(events: Sequence[Event], number: int, texts: _TextStore, by_hand: int) -> dict[str, Json]:
@@ -395,13 +392,10 @@ def _describe_change(events: Sequence[Event], fork: Fork) -> dict[str, Json]:
 
 def _diff_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[Markup]:
     """Yield a line diff of two texts: unchanged, removed and added lines."""
-    changes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    for tag, low, high, other_low, other_high in changes:
-        if tag == "equal":
-            yield from (element("li", f"  {line}") for line in old[low:high])
-        else:
-            yield from (element("li", f"− {line}", class_="removed") for line in old[low:high])
-            yield from (element("li", f"+ {line}", class_="added") for line in new[other_low:other_high])
+    looks = {" ": (" ", None), "-": ("−", "removed"), "+": ("+", "added")}
+    for line in islice(unified_diff(old, new, n=len(old), lineterm=""), 3, None):  # after the head
+        sign, kind = looks[line[0]]
+        yield element("li", f"{sign} {line[1:]}", class_=kind)
 
 
 # Each step of a run in a line, for the static picture. Single events are formatted by

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from kgot_lab.evaluation.grading import f1
 from kgot_lab.loop.events import (
@@ -65,9 +65,7 @@ class Prediction:
         The key is the first letter of the choice's value, or its number.
         """
         choices = [{"value": value, "words": words, "key": value[0].upper()} for value, words in self.choices]
-        texts = {"kind": self.kind, "asks": self.asks, "told": self.told, "quoted": self.quoted}
-        events = {"before": self.before, "reveal": self.reveal}
-        return {**texts, **events, "choices": choices, "truth": self.truth}
+        return {**asdict(self), "choices": choices}
 
 
 def multiple_choice(

@@ -26,7 +26,7 @@ from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.drawing import draw_rect, draw_text, svg_root
 from kgot_lab.viz.static.markup import Markup, add_picture_key, picture_key, shorten
-from kgot_lab.viz.static.table import Sheet, Table
+from kgot_lab.viz.static.table import Sheet, Table, sheet
 from kgot_lab.viz.stepping.data import (
     MAX_RUN_NODES,
     fork_data,
@@ -176,7 +176,7 @@ def _event_sheet(name: str, events: Sequence[Event], limit: int) -> Sheet:
         (str(number), step_name(event.step), caption(event), _event_text(event))
         for number, event in enumerate(events[:limit])
     )
-    return Sheet(("event", "step", "what happened", "text"), tuple(rows), len(events), name)
+    return sheet(("event", "step", "what happened", "text"), rows, name, len(events))
 
 
 def _event_text(event: Event) -> str:

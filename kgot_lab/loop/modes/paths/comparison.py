@@ -175,17 +175,13 @@ def _compare_pair(masked: str, values: Sequence[Sequence[str]]) -> bool | None:
         return None
     sides = match["before"], match["then"] if of_time else compared_text, match["tail"]
     first_words, second_words, tail = map(_content_words, sides)
-    if second_words != first_words and (second_words or not _refers_back(match["then"])):
+    refers_back = re.search(r"\b(?:that|those|the one) of\b", match["then"])  # to the first: "than that of"
+    if second_words != first_words and (second_words or not refers_back):
         return None  # a director is not compared with a film
     if not set(tail) <= set(_content_words(match["mid"])):
         return None  # nor a death with a birth
     kind = "latest" if word == "after" else comparison_kind(word)
     return first_wins(kind, [values[int(match["one"])], values[int(match["two"])]], ages=asks_about_age(word))
-
-
-def _refers_back(text: str) -> bool:
-    """Return whether a text refers back to the first thing, as in "than that of"."""
-    return bool(re.search(r"\b(?:that|those|the one) of\b", text))
 
 
 def _content_words(text: str) -> list[str]:
@@ -260,7 +256,8 @@ def parse_comparison_questions(reply: str, things: Sequence[str]) -> list[list[s
     if not lines or not re.search(r"\bX\b", lines[0]):
         return []
     lines = [line for line in lines if re.search(r"\bX\b|#1", line)]
-    return [[_fill_name(line, thing) for line in lines] for thing in things]
+    # the name of a thing may contain any character
+    return [[thing.join(re.split(r"\bX\b", line)) for line in lines] for thing in things]
 
 
 def computed_answer(question: str, things: Sequence[str], values: Sequence[Sequence[str]]) -> str:
@@ -301,8 +298,3 @@ def compare_values(
         return "" if None in truths else _yes_no(all(truths))
     first = first_wins(kind, values, ages=ages)
     return "" if first is None else things[0 if first else 1]
-
-
-def _fill_name(line: str, thing: str) -> str:
-    """Replace X in a question by the name of the thing, which may contain any character."""
-    return re.sub(r"\bX\b", lambda _: thing, line)

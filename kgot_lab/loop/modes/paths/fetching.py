@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from kgot_lab.errors import QueryFailed
 from kgot_lab.graph.changes import supports_of
-from kgot_lab.loop.approval import NotApproved, Proposal
-from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
-from kgot_lab.loop.insert import search_call, search_tool, write_statement
+from kgot_lab.loop.events import Refused, ToolCall, ToolReturned
+from kgot_lab.loop.insert import search_call, search_tool, write_approved
 from kgot_lab.loop.modes.paths.mentions import (
     ENTITY,
     GraphSentence,
@@ -27,12 +25,11 @@ from kgot_lab.loop.modes.paths.mentions import (
 )
 from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, load_facts, name_facts, with_spaces
 from kgot_lab.loop.render import join_lines
-from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, approved, ask_reply
+from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
 from kgot_lab.memory.extraction import SourcedSentence, facts_prompt, grounded_facts, split_grounded
 from kgot_lab.retrieval.entities import EntityFinder
 from kgot_lab.retrieval.entity_linking import capitalised_names, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
-from kgot_lab.text.words import SentenceRules
 from kgot_lab.types import Document, Node
 
 _MAX_TITLES = 12  # maximum names found for a question, and titles loaded
@@ -153,7 +150,8 @@ def write_passages(run: RunContext, walk: PathWalk, returned: ToolReturned) -> S
     words = " ".join(map(str, call.arguments.values()))
     documents = returned.sources or (Document("", returned.text, words),)
     walk.record_ranks(documents)
-    new = new_sentences(documents, run.store, _sentence_rules(run))
+    # the plain rules never applied in this mode
+    new = new_sentences(documents, run.store, "any script" if run.limits.finds_parts else "careful")
     links = run.limits.routes.links
     titles = [*walk.standing, *map(passage_title, documents)] if "titles" in links else []
     near = similar_titles(new, walk.sentences.values(), walk.embedder) if "vectors" in links else {}
@@ -166,9 +164,9 @@ def write_passages(run: RunContext, walk: PathWalk, returned: ToolReturned) -> S
         facts = [fact for passage in passages for fact in passage]
         nodes = typed_nodes(facts, walk.standing, finder.aliases)
         walk.entities |= {node.id for node in nodes if node.labels == (ENTITY,)}
-        yield from _write(run, run.store.dialect.label(nodes), str(call))
+        yield from write_approved(run, run.store.dialect.label(nodes), str(call))
     for passage in passages:
-        yield from _write(run, run.store.dialect.add(passage), str(call))
+        yield from write_approved(run, run.store.dialect.add(passage), str(call))
     for document in documents:
         load_sentences(run, walk, passage_title(document))
 
@@ -180,24 +178,6 @@ def _find_entities(walk: PathWalk, new: Iterable[GraphSentence]) -> EntityFinder
     """
     texts = (sentence.text for sentence in (*walk.sentences.values(), *new))
     return EntityFinder(texts, [*walk.standing, *walk.entities])
-
-
-def _sentence_rules(run: RunContext) -> SentenceRules:
-    """Return the sentence rules that passages are split by. The plain rules never applied in this mode."""
-    return "any script" if run.limits.finds_parts else "careful"
-
-
-def _write(run: RunContext, statement: str, source: str) -> Steps[None]:
-    """Run a statement built by this package. If the store refuses it, it is recorded as refused."""
-    try:
-        statement = yield from approved(run, Proposal("write", statement, source))
-        diff = write_statement(run.store, statement)
-    except NotApproved as error:
-        yield run.record(Refused, statement=statement, reason=f"denied: {error}", writing=True)
-    except QueryFailed as error:
-        yield run.record(Refused, statement=statement, reason=error.reason, writing=True)
-    else:
-        yield run.record(Wrote, statement=statement, diff=diff, source=source)
 
 
 def write_path_facts(run: RunContext, walk: PathWalk, best: PathAnswer) -> Steps[None]:
@@ -224,8 +204,8 @@ def write_path_facts(run: RunContext, walk: PathWalk, best: PathAnswer) -> Steps
         ends = dict.fromkeys(end for fact, _ in grounded for end in (fact.subject, fact.object))
         new = [Node(end, (ENTITY,)) for end in ends if end not in walk.entities and end not in walk.standing]
         if new and "entities" in run.limits.routes.links:
-            yield from _write(run, run.store.dialect.label(new), source)
-        yield from _write(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)
+            yield from write_approved(run, run.store.dialect.label(new), source)
+        yield from write_approved(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)
 
 
 def _has_facts(run: RunContext, shown: Iterable[SourcedSentence]) -> bool:
