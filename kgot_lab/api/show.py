@@ -191,8 +191,10 @@ def show(what: object, **options: Any) -> object:
     impact, `question` and `answer` of a certificate, `node` of an editor. Raises BadInput for any other
     value, listing what can be shown, and for an option that the view does not have.
     """
-    if isinstance(what, str | Path) and Path(what).expanduser().is_file():
-        what = load_run(what) if is_trace(Path(what)) else read_graph(what)
+    if isinstance(what, str | Path) and not _is_folder(what):
+        if not (path := Path(what).expanduser()).is_file():
+            raise BadInput(f"show() shows values, folders and files, and there is no file {what}")
+        what = load_run(path) if is_trace(path) else read_graph(path)
     for name, view in _VIEWS.items():
         if view.fits(what):
             return _show_in(name, view, what, options)
