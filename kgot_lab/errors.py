@@ -28,7 +28,7 @@ LabError
 import errno
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
@@ -116,7 +116,8 @@ class BadReply(LLMError):
 
     def __init__(self, reason: str, text: str):
         self.reason, self.text = reason, text
-        super().__init__(f"the model's reply is not in the shape asked for ({reason}): {text[:200]!r}")
+        problem = f"the model's reply is not in the shape asked for ({reason}): {text[:200]!r}"
+        super().__init__(f"{problem}; ask again, or take a model that keeps to a JSON schema")
 
 
 class ReplayMiss(LLMError):
@@ -233,14 +234,38 @@ _SECRET_PARAMETER = re.compile(
 )
 
 
-def mask_secrets(text: str) -> str:
-    """Mask user names, passwords and keys in addresses by an ellipsis.
+# keys that are known by how they begin, and what follows "Bearer"
+_KNOWN_KEY = re.compile(
+    r"\b(?:[spr]k-|[sr]k_|gsk_|hf_|r8_|AIza|AKIA|xai-|pplx-|nvapi-|tvly-|glpat-|gh[opsu]_|github_pat_|xox[abeprs]-)(?=[-\w*.]*\d)[-\w*.]{10,}[\w*]"
+    r"|(?<=\bbearer )(?=[-\w.~+/]*\d)[-\w.~+/]{12,}=*",
+    re.I | re.A,
+)
 
-    Examples are bolt://…@host and http://host/query?api_key=…
+
+def mask_secrets(text: str) -> str:
+    """Mask user names, passwords and keys in addresses by an ellipsis, and keys that are known by how they begin.
+
+    Examples are bolt://…@host, http://host/query?api_key=… and sk-…
     """
+    text = _KNOWN_KEY.sub("…", text)
     if "@" in text:
         text = _ADDRESS_LOGIN.sub(r"\g<scheme>…@", text)
     return _SECRET_PARAMETER.sub(r"\g<name>…", text) if "=" in text else text
+
+
+_KEY_VARIABLE = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.I)
+_PLAIN_WORD = re.compile("[A-Za-z][a-z]{0,14}")
+_SHORTEST_KEY = 8
+
+
+def keys_in(environment: Mapping[str, str]) -> list[str]:
+    """Return the values of environment variables that hold keys by their names (…_KEY, …_TOKEN, …).
+
+    A value that is a plain word, as in POSTGRES_PASSWORD=postgres, is left out, because texts that use the word
+    would lose it.
+    """
+    keys = [value.strip() for name, value in environment.items() if _KEY_VARIABLE.search(name)]
+    return [key for key in keys if len(key) >= _SHORTEST_KEY and not _PLAIN_WORD.fullmatch(key)]
 
 
 def error_message(error: BaseException) -> str:

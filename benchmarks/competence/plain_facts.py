@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.changes import MutableGraph
-from kgot_lab.llm.structured import explain_json_error
+from kgot_lab.llm.reply_forms import explain_json_error
 from kgot_lab.sandbox.python.helpers import best_paths
 from kgot_lab.sandbox.python.tracking_graph import TrackedGraph
 from kgot_lab.stores.embedded_store import PYTHON, EmbeddedStore

@@ -29,7 +29,7 @@ from kgot_lab.benchmark.recall.systems import BASELINE
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.evaluation.results import load_results
-from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, interval
+from kgot_lab.evaluation.significance import Estimate, compare, interval
 from kgot_lab.evaluation.tables import format_decimal, format_signed
 from kgot_lab.io.files import bundled_path
 
@@ -101,7 +101,7 @@ def answers(asked: str, system: str, rival: str, findings: ComparisonResults | N
     ours, theirs = findings.results_on(system, ALL_SETS), findings.results_on(rival, ALL_SETS)
     both = [key for key in ours if key in theirs]
     groups = [f"{key[0]} {ours[key].group or key[1]}" for key in both]
-    gain = grouped_interval([ours[key].f1 - theirs[key].f1 for key in both], groups, **findings.test_settings)
+    gain = interval([ours[key].f1 - theirs[key].f1 for key in both], groups, **findings.test_settings)
     most = findings.plan["systems"][system]["questions"]
     planned = sum(
         min(each["questions"], most or each["questions"]) for each in findings.plan["sets"].values()

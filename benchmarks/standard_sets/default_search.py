@@ -15,7 +15,7 @@ from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.embedding.vectors import InMemoryVectors, minilm
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
-from kgot_lab.evaluation.significance import grouped_interval
+from kgot_lab.evaluation.significance import interval
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.io.files import write_atomically
 from kgot_lab.retrieval.multihop.retriever import hybrid_multihop
@@ -57,7 +57,7 @@ def search_table(found: dict[str, dict[str, object]]) -> Grid:
             cells = [name, str(len(groups)), measure, *map(format_decimal, means)]  # type: ignore[arg-type]
             for other in (BASELINE, "trail"):
                 pairs = zip(values[DEFAULT_SEARCH][measure], values[other][measure], strict=True)  # type: ignore[index]
-                gap = grouped_interval([one - two for one, two in pairs], groups)  # type: ignore[arg-type]
+                gap = interval([one - two for one, two in pairs], groups)  # type: ignore[arg-type]
                 span = f"{format_signed(gap.low)}, {format_signed(gap.high)}"
                 cells.append(f"{format_signed(gap.mean)} [{span}]")
             rows.append(tuple(map(Cell, cells)))

@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import query_splits
 from kgot_lab.evaluation.reports import PLAN, Report, derive_reports
 from kgot_lab.evaluation.results import EMBEDDER_HASH
-from kgot_lab.evaluation.significance import Estimate, grouped_interval, grouped_p
+from kgot_lab.evaluation.significance import Estimate, interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
 
 # a trail with the weights of the package
@@ -54,7 +54,7 @@ def gap_between(one: Report, other: Report, system: str, part: str) -> tuple[Est
     asked = [query.id for query in one.dataset.queries if query.id in query_splits(one.dataset)[part]]
     gaps = [own[query] - theirs[query] for query in asked]
     together = [groups.get(query, query) for query in asked]
-    return grouped_interval(gaps, together), grouped_p(gaps, together)
+    return interval(gaps, together), sign_flip_p(gaps, together)
 
 
 def embedder_of(report: Report) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.experts.replies import whole_lines
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.evaluation.significance import grouped_interval, grouped_p
+from kgot_lab.evaluation.significance import interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
 
 FOLDER = Path(__file__).parents[1] / "results" / "standard_sets"
@@ -42,11 +42,11 @@ def splits_grid(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Grid:
             if way != UNSPLIT:
                 gaps = [reached[query] - plain[query] for query in plain]
                 some = [groups.get(query, query) for query in plain]
-                gap = grouped_interval(gaps, some)
+                gap = interval(gaps, some)
                 cells += [
                     format_signed(gap.mean),
                     f"{format_signed(gap.low)} to {format_signed(gap.high)}",
-                    format_p_value(grouped_p(gaps, some)),
+                    format_p_value(sign_flip_p(gaps, some)),
                 ]
             rows.append(tuple(map(Cell, [*cells, *[""] * (7 - len(cells))])))
     columns = ("develop questions of", "split", "questions", "recall@5", "more", "95 %", "p")

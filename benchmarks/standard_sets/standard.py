@@ -20,7 +20,7 @@ from kgot_lab.evaluation.dataset import Dataset, query_splits
 from kgot_lab.evaluation.reports import PLAN, Report, derive_reports
 from kgot_lab.evaluation.results import Plan, fingerprints, save_results
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, grouped_p
+from kgot_lab.evaluation.significance import Estimate, compare, interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
 from kgot_lab.retrieval.entity_linking import title_graph
 
@@ -194,14 +194,14 @@ def _beside_rival(report: Report, crossed: Mapping[str, float]) -> Grid:
             ]
             gaps = [own[query] - rival[query] for query in some]
             groups = [report.dataset.groups.get(query, query) for query in some]
-            gap = grouped_interval(gaps, groups)
+            gap = interval(gaps, groups)
             means = (
                 format_decimal(float(np.mean([values[query] for query in some]))) for values in (own, rival)
             )
             spans = (
                 format_signed(gap.mean),
                 f"{format_signed(gap.low)} to {format_signed(gap.high)}",
-                format_p_value(grouped_p(gaps, groups)),
+                format_p_value(sign_flip_p(gaps, groups)),
             )
             rows.append(tuple(map(Cell, (what + f": {kind}" * bool(kind), str(len(some)), *means, *spans))))
     columns = ("questions", "number", TRAIL, RIVAL, "difference", "95 %", "p")

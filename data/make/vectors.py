@@ -11,7 +11,7 @@ from benchmarks.requirements import require_embeddings
 from kgot_lab.benchmark.questions.sets import musique_dev
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.pretrained import MiniLM
-from kgot_lab.embedding.vectors import Vectors
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.types import full_text
 
 DATA = Path(__file__).parent.parent
@@ -28,7 +28,7 @@ def write(name: str) -> Path:
     folder, bits = FILES[name]
     documents = musique_dev().documents if name == "musique-498" else load_dataset(name).documents
     path = DATA / folder / "vectors.npz"
-    Vectors.of(
+    StoredVectors.of_texts(
         [document.id for document in documents], [full_text(document) for document in documents], MiniLM()
     ).save(path, bits)
     return path

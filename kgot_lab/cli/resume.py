@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -189,6 +190,7 @@ class _LiveOptions(options.BudgetOptions):
     documents: Path | None = option("the folder that the run searched")
     model: str | None = option("a model for what the recording does not hold; without one it stops there")
     models: Path | None = options.MODELS_FILE
+    execution: str | None = options.EXECUTION
     attach: list[Path] | None = options.ATTACH
 
 
@@ -208,7 +210,7 @@ def fork_run(
     from kgot_lab.cli.configuration import traced_configuration
     from kgot_lab.loop.formatting import caption
     from kgot_lab.loop.replay.forks import changeable_part, changeable_text, fork_to_file, recorded_fork
-    from kgot_lab.loop.replay.replay import Resources, recorded_limits, without_failed_calls
+    from kgot_lab.loop.replay.replay import Resources, recorded_limits, repeated_events
     from kgot_lab.loop.trace import load_run
 
     run, start = terminal.load_question_run(trace)
@@ -242,15 +244,17 @@ def fork_run(
     live, head = Resources(), {"written": "the change was written on the command line"}
     if live_options.model is not None:
         spending = question_setup.shared_spending(configuration)
-        llm = terminal.connect_model(live_options.model, spending, models=configuration.models)
+        connect = partial(terminal.connect_model, budget=spending, models=configuration.models)
+        llm = connect(live_options.model)
+        execution = connect(live_options.execution) if live_options.execution else None
         passages = terminal.run_documents(run, folder)
         attached = live_options.attach or []
         at_hand = question_setup.collect_tool_inputs(configuration, passages, attached, llm, limits, spending)
-        question_setup.check_prices(configuration, llm, at_hand.vision)
-        live = Resources(question_setup.tools_of_resumed_run(at_hand, configuration, start), llm)
+        question_setup.check_prices(configuration, llm, execution, at_hand.vision)
+        live = Resources(question_setup.tools_of_resumed_run(at_hand, configuration, start), llm, execution)
         question_setup.print_forecast(llm, limits)
     if live_options.model is not None or "configuration" in run.about:
-        head["configuration"] = _local_configuration(configuration, live_options.model).to_yaml(limits)
+        head["configuration"] = _local_configuration(configuration, live_options).to_yaml(limits)
     if "documents" in run.about:
         head["documents"] = run.about["documents"]
     resumed = {**vars(live_options), "documents": folder, "model": live_options.model or "MODEL"}
@@ -259,7 +263,7 @@ def fork_run(
     recorded = fork_to_file(run, event, change, path, live=live, about=head)
     if not live_options.model:
         recorded = _until_missing(recorded, missing)
-    unchanged = len(without_failed_calls(run.events[:event]))
+    unchanged = len(repeated_events(run.events[:event]))
     with resume_hint(path, resume_command):
         for number, forked_event in enumerate(recorded):
             if number >= unchanged:
@@ -270,12 +274,12 @@ def fork_run(
     terminal.say(f"the fork is in {path}{advice}")
 
 
-def _local_configuration(configuration: Configuration, model: str | None) -> Configuration:
+def _local_configuration(configuration: Configuration, given: _LiveOptions) -> Configuration:
     """Return the configuration for continuing a fork.
 
-    It uses one model and a store in this process, and no file of the original run.
+    It uses the models given and a store in this process, and no file of the original run.
     """
-    changed = {"model": model, "execution_model": None} if model else {}
+    changed = {"model": given.model, "execution_model": given.execution} if given.model else {}
     dropped = dict.fromkeys(("snapshots", "memory", "as_of"))
     return configuration.model_copy(update={**changed, **dropped, "store": type(configuration.store)()})
 

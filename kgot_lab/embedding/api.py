@@ -157,7 +157,9 @@ class API:
             answer = self._client.post("/embeddings", body=body, cast_to=object)
             refusal = error_in_answer(answer)
         except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
-            target = RequestTarget(self._preset.base_url, self._timeout, math.inf, "a list of embeddings")
+            target = RequestTarget(
+                self._preset.base_url, self._timeout, math.inf, "a list of embeddings", "timeout=SECONDS"
+            )
             refusal = classify_error(error, target)
         if refusal is None:
             return answer

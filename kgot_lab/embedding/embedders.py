@@ -150,13 +150,13 @@ class SentenceModel(RowEmbedder):
 class FunctionEmbedder(RowEmbedder):
     """An embedder that is a function from a list of texts to rows of numbers, which is called once at first.
 
-    Its digest is that of its name and dimension, or another for each object without a given name.
+    Its digest is that of its name and of the vector of one word, or another for each object without a given name.
     """
 
     def __init__(self, function: Callable[[list[str]], object], name: str = "") -> None:
         self.name, self._function = name or getattr(function, "__name__", type(function).__name__), function
-        self.embed(["dimension"])
-        identity = f"{name}\0{self.dimension}" if name else uuid4().hex
+        vector = self.embed(["dimension"])[0]
+        identity = f"{name}\0{[round(float(number), 3) + 0.0 for number in vector]}" if name else uuid4().hex
         self.digest = hashlib.sha256(f"function\0{identity}".encode()).hexdigest()
 
     def _encode(self, texts: list[str]) -> Any:
@@ -166,15 +166,17 @@ class FunctionEmbedder(RowEmbedder):
 def as_embedder(model: Any, *, name: str = "") -> Embedder:
     """Return an embedder as it is, and a SentenceTransformer or a function as an embedder.
 
-    A model with `encode` is known by its weights, a function by its `name`. Without that its vectors are not
-    cached on disk. Raises BadInput for anything else.
+    A SentenceTransformer is known by its weights, a function, or an object with `encode` or `embed_documents`, by its
+    `name`. Without that its vectors are not cached on disk. Raises BadInput for anything else.
     """
     if all(hasattr(model, part) for part in ("digest", "dimension", "embed")) and not isinstance(model, type):
         return model  # type: ignore[no-any-return]
-    encode = getattr(model, "encode", None)
+    encode = getattr(model, "encode", None) or getattr(model, "embed_documents", None)
     if isinstance(model, type) or not callable(encode or model):
         expected = "an embedder is given by its name, or is a SentenceTransformer, a function from a list of texts to rows of numbers"
-        raise BadInput(f"{expected}, or what embedder(…) gives, not {describe_value(model)}")
+        raise BadInput(
+            f"{expected}, what has embed_documents, or what embedder(…) gives, not {describe_value(model)}"
+        )
     if hasattr(model, "state_dict") and hasattr(model, "tokenizer"):
         card = getattr(getattr(model, "model_card_data", None), "base_model", None)
         return CachedEmbedder(SentenceModel(model, name=name or card or type(model).__name__))

@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -262,57 +262,6 @@ def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object]
     return VectorFiles(CachedEmbedder(MiniLM(), folder, progress=progress), *paths)
 
 
-@dataclass(frozen=True, eq=False)
-class Vectors:
-    """The vectors of texts: ids, keys of the texts, rows, and the embedder.
-
-    Rows have length 1, or 0 for a text without a known word.
-    """
-
-    ids: tuple[str, ...]
-    keys: tuple[bytes, ...]
-    matrix: Matrix
-    model: str
-    digest: str
-
-    @staticmethod
-    def of(ids: Sequence[str], texts: Sequence[str], embedder: Embedder) -> Vectors:
-        """Compute the vectors of texts."""
-        keys = tuple(text_key(embedder.digest, text) for text in texts)
-        return Vectors(tuple(ids), keys, embedder.embed(texts), embedder.name, embedder.digest)
-
-    def save(self, path: Path, bits: int = 16) -> None:
-        """Write a compressed npz file, with numbers in 16 or 8 bits.
-
-        A cosine changes by less than .001 with 16 bits, and by about .002 with 8. With 8 bits the largest
-        number of a row becomes 127. The scale is not stored, since rows are normalised to length 1.
-        """
-        if bits not in {8, 16}:
-            raise BadInput(f"vectors are kept in 8 or in 16 bits, not in {bits}")
-        keys = np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 32)
-        numbers = self.matrix.astype(np.float16) if bits == 16 else _to_int8(self.matrix)
-        model, digest = np.array(self.model), np.array(self.digest)
-        packed = io.BytesIO()
-        ids = np.array(self.ids)
-        np.savez_compressed(packed, ids=ids, keys=keys, matrix=numbers, model=model, digest=digest)
-        path = path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz")
-        write_atomically(path, packed.getvalue(), "the vectors")
-
-    @staticmethod
-    def load(path: Path, embedder: Embedder) -> Vectors:
-        """Read vectors that `save` wrote.
-
-        Raises BadInput for a broken file, NaN, or vectors of another embedder.
-        """
-        file = _read_arrays(path, ("ids", "keys", "matrix", "model", "digest"))
-        _checked_origin(path, file, embedder)
-        ids, keys, matrix = tuple(file["ids"].tolist()), tuple(map(bytes, file["keys"])), file["matrix"]
-        if matrix.shape != (len(ids), embedder.dimension) or len(keys) != len(ids):
-            problem = f"{path.name} has {matrix.shape} numbers for {len(ids)} texts"
-            raise BadInput(f"{problem}; {(len(ids), embedder.dimension)} were expected")
-        return Vectors(ids, keys, normalise_rows(matrix, path.name), embedder.name, embedder.digest)
-
-
 class VectorFiles(_Wrapper):
     """An embedder with files of vectors, each opened when one of its texts is needed.
 
@@ -341,18 +290,19 @@ class VectorFiles(_Wrapper):
         for path in self._paths:
             try:
                 file = _read_arrays(path, ("keys", "model", "digest"))
-                _checked_origin(path, file, self._embedder)
+                _check_origin(str(file["model"]), str(file["digest"]), self._embedder)
                 keys[path] = frozenset(map(bytes, file["keys"]))
             except BadInput as error:
-                _warn_unused(error)
+                _warn_unused(path, error)
         return keys
 
     def _open(self, path: Path) -> None:
         try:
-            found = Vectors.load(path, self._embedder)
+            found = StoredVectors.load(path)
+            found.require_embedder(self._embedder)
             self._stock.update(zip(found.keys, found.matrix, strict=True))
         except BadInput as error:
-            _warn_unused(error)
+            _warn_unused(path, error)
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions, {len(self._paths)} files of vectors>"
@@ -386,15 +336,16 @@ def _read_arrays(path: Path, names: Sequence[str], optional: Sequence[str] = ())
         raise BadInput(f"{problem}; it is an npz file with the arrays {', '.join(names)}") from error
 
 
-def _checked_origin(path: Path, file: Mapping[str, Any], embedder: Embedder) -> None:
-    model, digest = str(file["model"]), str(file["digest"])
-    if (model, digest) != (embedder.name, embedder.digest):
-        problem = f"the vectors in {path.name} come from {model} {digest[:8]}"
-        raise BadInput(f"{problem}, not from {embedder.name} {embedder.digest[:8]}")
+def _check_origin(model: str, digest: str, embedder: Embedder) -> None:
+    if digest != embedder.digest:
+        raise BadInput(
+            f"the stored vectors come from {model or 'an embedder'} {digest[:8]}, not from {embedder.name} "
+            f"{embedder.digest[:8]}: their cosine means nothing; embed the nodes again, or give what made them as the embedder"
+        )
 
 
-def _warn_unused(error: BadInput) -> None:
-    warnings.warn(f"stored vectors are not used, the texts are embedded again: {error}", stacklevel=5)
+def _warn_unused(path: Path, error: BadInput) -> None:
+    warnings.warn(f"{path.name} is not used, the texts are embedded again: {error}", stacklevel=5)
 
 
 # Existing vectors by id, with the name and digest of their embedder.
@@ -402,12 +353,22 @@ def _warn_unused(error: BadInput) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StoredVectors:
-    """A vector of length 1 (or 0) for each id, with the name and digest of the embedder, "" if unknown."""
+    """A vector of length 1 (or 0) for each id, with the name and digest of the embedder, "" if unknown.
+
+    `keys` are those of the embedded texts, one for each row, if they are known.
+    """
 
     ids: tuple[str, ...]
     matrix: Matrix
     model: str = ""
     digest: str = ""
+    keys: tuple[bytes, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.keys) not in (0, len(self.ids)):
+            raise BadInput(
+                f"{len(self.keys)} keys of texts do not fit {len(self.ids)} vectors; give one for each"
+            )
 
     @classmethod
     def of(
@@ -428,14 +389,40 @@ class StoredVectors:
         return cls(ids, matrix, model, digest)
 
     @classmethod
-    def load(cls, path: Path | str) -> StoredVectors:
-        """Load an npz file with the arrays ids and matrix, and optionally model and digest.
+    def of_texts(cls, ids: Iterable[str], texts: Sequence[str], embedder: Embedder) -> StoredVectors:
+        """Compute the vectors of texts, one for each id. Raises as `of` does."""
+        keys = tuple(text_key(embedder.digest, text) for text in texts)
+        made = cls.of(ids, embedder.embed(texts), model=embedder.name, digest=embedder.digest)
+        return replace(made, keys=keys)
 
-        `Vectors.save` writes this format. Raises BadInput if the file does not hold vectors.
+    def save(self, path: Path, bits: int = 16) -> None:
+        """Write a compressed npz file, with numbers in 16 or 8 bits.
+
+        A cosine changes by less than .001 with 16 bits, and by about .002 with 8. With 8 bits the largest
+        number of a row becomes 127. The scale is not stored, since rows are normalised to length 1.
         """
-        file = _read_arrays(Path(path), ("ids", "matrix"), ("model", "digest"))
+        if bits not in {8, 16}:
+            raise BadInput(f"vectors are kept in 8 or in 16 bits, not in {bits}")
+        keys = np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 32)
+        numbers = self.matrix.astype(np.float16) if bits == 16 else _to_int8(self.matrix)
+        ids, model, digest = map(np.array, (self.ids, self.model, self.digest))
+        packed = io.BytesIO()
+        np.savez_compressed(packed, ids=ids, keys=keys, matrix=numbers, model=model, digest=digest)
+        path = path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz")
+        write_atomically(path, packed.getvalue(), "the vectors")
+
+    @classmethod
+    def load(cls, path: Path | str) -> StoredVectors:
+        """Load an npz file with the arrays ids and matrix, and optionally model, digest and keys, as `save`
+        writes it.
+
+        Raises BadInput if the file does not hold vectors.
+        """
+        file = _read_arrays(Path(path), ("ids", "matrix"), ("model", "digest", "keys"))
         ids, matrix = map(str, np.atleast_1d(file.pop("ids")).tolist()), file.pop("matrix")
-        return cls.of(ids, matrix, **{name: str(value) for name, value in file.items()})
+        keys = tuple(map(bytes, file.pop("keys", ())))
+        stored = cls.of(ids, matrix, **{name: str(value) for name, value in file.items()})
+        return replace(stored, keys=keys)
 
     @property
     def dimension(self) -> int:
@@ -452,11 +439,8 @@ class StoredVectors:
                 f"{embedder.name} gives {embedder.dimension} numbers, and the stored vectors have {self.dimension}: their cosine means "
                 "nothing; embed the query with what made them, or embed the nodes again"
             )
-        if self.digest and self.digest != embedder.digest:
-            raise BadInput(
-                f"the stored vectors come from {self.model or 'an embedder'} {self.digest[:8]}, not from {embedder.name} "
-                f"{embedder.digest[:8]}: their cosine means nothing; embed the nodes again, or give what made them as the embedder"
-            )
+        if self.digest:
+            _check_origin(self.model, self.digest, embedder)
 
     def __len__(self) -> int:
         return len(self.ids)

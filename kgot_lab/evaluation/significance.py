@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from statistics import NormalDist, fmean
 
 import numpy as np
@@ -114,8 +113,7 @@ def compare(
     chance = {"rounds": rounds, "seed": seed}
     first, *own = intervals(values, query_groups, **chance)
     gaps = intervals(differences, query_groups, **chance)
-    test: Callable[..., float] = partial(grouped_p, groups=query_groups) if query_groups else sign_flip_p
-    ps = [test(row, **chance) for row in differences]
+    ps = [sign_flip_p(row, groups=query_groups, **chance) for row in differences]
     estimates = zip(others, own, gaps, ps, holm(ps), strict=True)
     rows = (
         Comparison(*each, effect_size(row), *wins_ties_losses(row), smallest_detectable(row))
@@ -127,16 +125,20 @@ def compare(
 # --- methods ---
 
 
-def sign_flip_p(differences: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0) -> float:
+def sign_flip_p(
+    differences: ArrayLike, groups: Sequence[str] | None = None, *, rounds: int = ROUNDS, seed: int = 0
+) -> float:
     """Compute the two-sided p-value of a paired randomisation test.
 
     It is the share of random sign flips whose mean is at least as far from 0 as the observed one.
-    `differences` has one number a query. If 2 to the number of non-zero differences is at most `rounds`,
+    `differences` has one number a query. With `groups`, the group of each query, the signs of a group are
+    flipped together. If 2 to the number of non-zero differences is at most `rounds`,
     every flip is tried and p is exact. Otherwise p = (1 + flips as far) / (1 + rounds), which is never 0
-    (Phipson and Smyth 2010). Smucker et al. 2007 recommend this test for retrieval.
+    (Phipson and Smyth 2010). Smucker et al. 2007 recommend this test for retrieval. Raises BadInput for fewer than 2 queries or groups, or a
+    value that is not finite.
     """
-    numbers_given = _checked_vector(differences)
-    moved = numbers_given[numbers_given != 0]
+    sums = _group_sums(_checked_vector(differences)[None], groups)[0][0]
+    moved = sums[sums != 0]
     if not len(moved):
         return 1.0
     if 2 ** len(moved) <= rounds:
@@ -148,9 +150,17 @@ def sign_flip_p(differences: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0) 
     return float((1 + np.count_nonzero(_at_least_as_far(signs @ moved, moved.sum()))) / (1 + rounds))
 
 
-def interval(values: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0, confidence: float = 0.95) -> Estimate:
+def interval(
+    values: ArrayLike,
+    groups: Sequence[str] | None = None,
+    *,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> Estimate:
     """Compute the mean of one number a query and its BCa bootstrap interval (see `intervals`)."""
-    return intervals(_checked_vector(values)[None], rounds=rounds, seed=seed, confidence=confidence)[0]
+    rows = _checked_vector(values)[None]
+    return intervals(rows, groups, rounds=rounds, seed=seed, confidence=confidence)[0]
 
 
 def intervals(
@@ -164,53 +174,21 @@ def intervals(
     """Compute the mean of each row of `values` and its BCa bootstrap interval (Efron 1987).
 
     `values` has the shape (rows, queries). Queries are drawn with replacement, the same ones for every row,
-    and with `groups`, the group of each query, those of a group together. BCa corrects the percentiles for
-    bias and skew, which means near 1 have. Raises BadInput for fewer than 2 queries or groups, or a value
-    that is not finite.
+    and with `groups`, the group of each query, those of a group together (a cluster bootstrap). Use it for
+    queries that are not independent, such as those that share a step. BCa corrects the percentiles for bias
+    and skew, which means near 1 have. Raises BadInput for fewer than 2 queries or groups, or a value that is
+    not finite.
     """
-    if groups is not None:
-        return _grouped_intervals(
-            np.asarray(values, np.float64), groups, rounds=rounds, seed=seed, confidence=confidence
-        )
     table = np.asarray(values, np.float64)
     if table.ndim != 2 or table.shape[1] < 2 or not np.isfinite(table).all():
         raise BadInput("an interval needs two values or more, all of them finite numbers")
-    count = table.shape[1]
-    means = _draw_counts(count, rounds, seed) @ table.T / count
-    return [_bca(row, means[:, number], confidence) for number, row in enumerate(table)]
-
-
-def grouped_interval(
-    values: Sequence[float] | Numbers,
-    groups: Sequence[str],
-    *,
-    rounds: int = ROUNDS,
-    seed: int = 0,
-    confidence: float = 0.95,
-) -> Estimate:
-    """Compute the mean of one number a query and its BCa interval by a cluster bootstrap.
-
-    Queries of a group are drawn together. Use it for queries that are not independent, such as those that
-    share a step. If each query is its own group, the result is that of `interval`. Raises BadInput for fewer
-    than 2 groups or a value that is not finite.
-    """
-    rows = np.asarray(values, np.float64)[None]
-    return intervals(rows, groups, rounds=rounds, seed=seed, confidence=confidence)[0]
-
-
-def _grouped_intervals(
-    values: Numbers, groups: Sequence[str], *, rounds: int, seed: int, confidence: float
-) -> list[Estimate]:
-    """Compute the interval of each row of values, all from the same draws of groups."""
-    parts = [_group_sums(row, groups) for row in values]
-    sums, sizes = np.stack([part for part, _ in parts], axis=1), parts[0][1]
-    count = len(sizes)
-    times = _draw_counts(count, rounds, seed)
-    means = (times @ sums) / (times @ sizes)[:, None]
+    sums, sizes = _group_sums(table, groups)
+    count, times = int(sizes.sum()), _draw_counts(len(sizes), rounds, seed)
+    means = times @ sums.T / (times @ sizes)[:, None]
     found = []
-    for row, drawn_means in zip(sums.T, means.T, strict=True):
-        mean, without = float(row.sum() / sizes.sum()), (row.sum() - row) / (sizes.sum() - sizes)
-        point = Estimate(mean, mean, mean, int(sizes.sum()))
+    for row, drawn_means in zip(sums, means.T, strict=True):
+        mean, without = float(row.sum() / count), (row.sum() - row) / (count - sizes)
+        point = Estimate(mean, mean, mean, count)
         found.append(_bca_interval(point, without - without.mean(), drawn_means, confidence))
     return found
 
@@ -220,16 +198,6 @@ def _draw_counts(count: int, rounds: int, seed: int) -> Numbers:
     drawn = np.random.default_rng(seed).integers(0, count, (rounds, count))
     flat = (drawn + count * np.arange(rounds)[:, None]).ravel()
     return np.bincount(flat, minlength=rounds * count).reshape(rounds, count).astype(np.float64)
-
-
-def grouped_p(
-    differences: Sequence[float] | Numbers, groups: Sequence[str], *, rounds: int = ROUNDS, seed: int = 0
-) -> float:
-    """Compute the p-value of `sign_flip_p` with the signs of each group flipped together.
-
-    Raises BadInput for fewer than 2 groups.
-    """
-    return sign_flip_p(_group_sums(differences, groups)[0], rounds=rounds, seed=seed)
 
 
 def proportion(right: int, of: int, *, confidence: float = 0.95) -> Estimate:
@@ -305,22 +273,17 @@ def _at_least_as_far(sums: Numbers, observed: float) -> NDArray[np.bool_]:
     return np.abs(sums) >= abs(observed) - _TOLERANCE
 
 
-def _group_sums(values: Sequence[float] | Numbers, groups: Sequence[str]) -> tuple[Numbers, Numbers]:
-    """Return the sum and the number of the values of each group."""
-    rows: dict[str, list[float]] = {}
-    for value, group in zip(values, groups, strict=True):
-        rows.setdefault(group, []).append(value)
-    if len(rows) < 2 or not np.isfinite(values).all():
-        problem = "an interval over groups needs values of two groups or more"
-        raise BadInput(f"{problem}, all of them finite numbers")
-    sums, sizes = [sum(some) for some in rows.values()], [len(some) for some in rows.values()]
-    return np.array(sums, np.float64), np.array(sizes, np.float64)
-
-
-def _bca(values: Numbers, means: Numbers, confidence: float) -> Estimate:
-    mean, count = float(values.mean()), len(values)
-    deviations = values.mean() - values
-    return _bca_interval(Estimate(mean, mean, mean, count), deviations / (count - 1), means, confidence)
+def _group_sums(table: Numbers, groups: Sequence[str] | None) -> tuple[Numbers, Numbers]:
+    """Return the sums of each row over each group, shape (rows, groups), and the sizes of the groups."""
+    if groups is None:
+        return table, np.ones(table.shape[1])
+    columns: dict[str, list[int]] = {}
+    for column, group in zip(range(table.shape[1]), groups, strict=True):
+        columns.setdefault(group, []).append(column)
+    if len(columns) < 2:
+        raise BadInput("an interval over groups needs values of two groups or more")
+    sums = [[sum(row[some].tolist()) for some in columns.values()] for row in table]
+    return np.array(sums), np.array([len(some) for some in columns.values()], np.float64)
 
 
 def _bca_interval(point: Estimate, jackknife: Numbers, means: Numbers, confidence: float) -> Estimate:

@@ -6,6 +6,7 @@ needed, and what fails names the package it comes from.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -40,8 +41,12 @@ def errors_of(entry: EntryPoint) -> Iterator[None]:
     except (Exception, SystemExit) as error:  # any error of another package
         if errors.is_out_of_memory(error):
             raise OutOfMemory(f"{entry.name} of another package") from error
-        why = f"{type(error).__name__}: {printable_line(errors.mask_secrets(error_message(error))[:200])}"
-        raise BadInput(f"{_origin(entry)} failed ({why})") from error
+        told = masked = error_message(error)
+        for key in errors.keys_in(os.environ):
+            masked = masked.replace(key, "…")
+        masked = errors.mask_secrets(masked)
+        why = f"{type(error).__name__}: {printable_line(masked[:200])}"
+        raise BadInput(f"{_origin(entry)} failed ({why})") from (error if masked == told else None)
 
 
 def create(entry: EntryPoint, parts: Iterable[str], *arguments: Any, **options: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_options
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import LLM
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ def connect(
     with a tape or a trace ("recorded:FILE#MODEL" if it holds two models). A local model is opened once in a
     process and stays loaded, 2.2 GB, until its `close()`. With `models`, a file that
     `load_models` reads or its result, also a name in there. With `tape`, replies are recorded in that file,
-    and recorded prompts are not sent again. `say` is called with a message when a server makes it wait.
+    and recorded prompts are not sent again. `say` is called with a message when a server makes it wait; without it,
+    each kind is logged once, as a warning.
     Options are passed to the class of the model. Other objects are an openai.OpenAI or AsyncOpenAI client with
     `model="NAME"`, a LangChain chat model, and a function from a text to a text, which take a `name` and a
     `price`. A model is returned as it is. Nothing is sent yet. Raises UnknownName for an unknown name,
@@ -42,17 +45,29 @@ def connect(
         registry = _models(models)
         if spec in registry:
             spec, options = registry[spec].model, {**registry[spec].options(), **options}
-        llm = _connect_spec(spec, options, say, registry)
+        llm = _connect_spec(spec, options, say or log_once(), registry)
     else:
         from kgot_lab.llm.adapters import as_model
 
-        options |= {"say": say} if say and hasattr(spec, "base_url") else {}
+        options |= {"say": say or log_once()} if hasattr(spec, "base_url") else {}
         llm = as_model(spec, **options)
     if tape is None:
         return llm
     from kgot_lab.llm.recorded import Recorder
 
     return Recorder(llm, tape)
+
+
+def log_once() -> Callable[[str], None]:
+    """Return what logs messages as warnings, each kind once: those that differ in numbers only are of one kind."""
+    told = set[str]()
+
+    def say(message: str) -> None:
+        if (kind := re.sub(r"\d[\d.,]*", "", message)) not in told:
+            told.add(kind)
+            logging.getLogger("kgot_lab").warning(printable_line(message))
+
+    return say
 
 
 def check_spec(spec: str, names: Mapping[str, object] | None = None) -> str:
@@ -117,7 +132,7 @@ def _models(models: str | Path | Mapping[str, ModelEntry] | None) -> Mapping[str
 
 
 def _connect_spec(
-    spec: str, options: dict[str, Any], say: Callable[[str], None] | None, registry: Mapping[str, ModelEntry]
+    spec: str, options: dict[str, Any], say: Callable[[str], None], registry: Mapping[str, ModelEntry]
 ) -> LLM:
     kind, rest = check_spec(spec, registry), _kind(spec)[1]
     if kind == "local":
@@ -137,7 +152,7 @@ def _connect_spec(
     from kgot_lab.llm.openai_compatible import OpenAICompatible
 
     preset, model = _server(spec, options.pop("key_variable", ""))
-    options = options | ({"say": say} if say else {})
+    options = options | {"say": say}
     require_options(OpenAICompatible, options, f"the model {spec!r}")
     return OpenAICompatible(preset, model, **options)
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ from kgot_lab.errors import (
 )
 from kgot_lab.io.coroutines import run_awaitable
 from kgot_lab.llm.budget import CHARACTERS_PER_TOKEN, estimate_tokens, report_possible_charge
+from kgot_lab.llm.keys import errors_without_keys
 from kgot_lab.llm.presets import ENDPOINTS, Price, RetryPolicy, server_at
 from kgot_lab.llm.structured import split_reasoning, write_schema_in_prompt
 from kgot_lab.llm.transport import RawReply, ask_langchain
@@ -39,16 +41,16 @@ def as_model(model: object, /, what: str = "", **options: Any) -> LLM:
     """Return a model as it is, and an object of another library as a model.
 
     A client of openai needs `model="NAME"` and takes the options of a model on a server. A LangChain chat model,
-    recognised by its `invoke`, and a function take a `name` and a `price`. Raises BadInput, which begins with
+    recognised by its `invoke` or `ainvoke`, and a function take a `name` and a `price`. Raises BadInput, which begins with
     `what` was asked for, for anything else.
     """
     openai: Any = sys.modules.get("openai")
     if openai and isinstance(model, openai.OpenAI | openai.AsyncOpenAI):
         return _model_of_client(model, **options)
-    is_chat = callable(getattr(model, "invoke", None))
+    is_chat = callable(_invoke_of(model))
     if isinstance(model, type) or not (callable(model) or is_chat):
         raise BadInput(f"{what and f'{what} takes a model: '}{EXPECTED}, not {describe_value(model)}")
-    if hasattr(model, "name") and not is_chat:
+    if hasattr(model, "name") and not is_chat and not _takes_text(model):
         if options:
             raise BadInput(f"{', '.join(options)}: options are for a model that is yet to be made")
         return model  # type: ignore[return-value]
@@ -74,7 +76,8 @@ class AdaptedModel:
         price: Price | None = None,
     ):
         own = getattr(model, "func", model)  # of a functools.partial
-        called = (getattr(own, part, None) for part in ("model_name", "model", "__name__"))
+        parts = ("model_name", "model", "name", "__name__")
+        called = (getattr(each, part, None) for part in parts for each in (model, own))
         named = (text for text in called if isinstance(text, str) and text)
         if price is not None:
             require(price, Price, "a price is Price(dollars, dollars) a million tokens read and written")
@@ -90,7 +93,8 @@ class AdaptedModel:
             logging.getLogger("kgot_lab").warning(f"{self.name} answers with its own {' and '.join(own)}")
         options = {name: getattr(prompt, name) for name in self._takes}
         try:
-            raw = self._ask(self._model, write_schema_in_prompt(prompt), **options)
+            with errors_without_keys(f"{self.name} did not answer: "):
+                raw = self._ask(self._model, write_schema_in_prompt(prompt), **options)
         except LabError:
             raise
         except Exception as error:  # any error of another library
@@ -99,6 +103,8 @@ class AdaptedModel:
                 self._takes = [name for name in options if name not in refused]
                 return self(prompt)
             raise LLMError(f"{self.name} did not answer: {problem}") from error
+        if isinstance(raw.said, Reply):  # of a function that takes a prompt all the same
+            return raw.said
         if not isinstance(raw.said, str):
             raise LLMError(f"{self.name} answered with {describe_value(raw.said)}: a model returns a text")
         if not raw.written:
@@ -121,7 +127,7 @@ def _sampling_options(model: Any) -> list[str]:
 
     def takes(name: str) -> bool:
         with suppress(TypeError, ValueError):  # it takes no such name, or is a function of C
-            inspect.signature(getattr(model, "invoke", model)).bind_partial("", **{name: 0})
+            inspect.signature(_invoke_of(model) or model).bind_partial("", **{name: 0})
             return not any(name in getattr(model, bound, ()) for bound in ("keywords", "kwargs"))
         return False
 
@@ -132,8 +138,29 @@ def _ask_function(function: Callable[..., object], prompt: Prompt, **options: An
     if any(message.images for message in prompt.messages):
         raise LLMError("a function from a text to a text reads no images. Nothing was sent.")
     texts = (f"Your reply was:\n{m.text}" if m.role == "assistant" else m.text for m in prompt.messages)
-    said: Any = run_awaitable(function("\n\n".join(texts), **options))
+    try:
+        said: Any = run_awaitable(function("\n\n".join(texts), **options))
+    except AttributeError as error:
+        if error.obj.__class__ is not str or not hasattr(prompt, error.name or ""):
+            raise
+        said = run_awaitable(function(prompt))
     return RawReply(said, "stop", 0, 0)
+
+
+def _invoke_of(model: object) -> Any:
+    return getattr(model, "invoke", None) or getattr(model, "ainvoke", None)
+
+
+def _takes_text(model: Any) -> bool:
+    """Return whether what has a name and can be called takes a text, not a prompt: by its annotation.
+
+    A function without one may take either.
+    """
+    with suppress(TypeError, ValueError, StopIteration):  # it has no signature, or takes nothing
+        taken = next(iter(inspect.signature(model).parameters.values())).annotation
+        is_function = inspect.isroutine(model) or isinstance(model, partial)
+        return taken in (str, "str") or (taken is inspect.Parameter.empty and is_function)
+    return False
 
 
 def _model_of_client(client: Any, *, model: str = "", **options: Any) -> LLM:

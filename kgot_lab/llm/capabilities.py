@@ -30,7 +30,11 @@ _OPTIONAL = {
 }
 
 # What servers say whose chat template has no system message, as 400 or 500.
-_NO_SYSTEM = r"system['\"`]?\s+(role|message|prompt)|role\b.{0,40}\bsystem\b|roles must alternate|only user and assistant"
+_NO_SYSTEM = re.compile(
+    r"(system|developer)['\"`]?s?\s+(role|message|prompt|instruction|turn)|role\b.{0,80}\bsystem\b|\brole\b.{0,200}\buser\b.{0,20}\bassistant\b"
+    r"|roles must alternate|only user and assistant|(start|begin|first).{0,40}\buser\b",
+    re.S,
+)
 _SYSTEM = "system role"
 
 # The same for streaming. OpenAI allows streaming of some models only to verified organizations.
@@ -118,7 +122,7 @@ class RequestFormat:
                 return replace(self, ways=self.ways[1:], left_out=(*self.left_out, self.ways[0]))
         has_system = any(message.role == "system" for message in prompt.messages)
         may_refuse = has_system and _SYSTEM not in self.left_out and refusal.status in {400, 422, 500}
-        if may_refuse and re.search(_NO_SYSTEM, told):
+        if may_refuse and _NO_SYSTEM.search(told):
             return replace(self, left_out=(*self.left_out, _SYSTEM))
         other = "max_tokens" if self.max_tokens_name == "max_completion_tokens" else "max_completion_tokens"
         names_limit = _is_unsupported(refusal, r"max_(completion_)?tokens")
@@ -173,12 +177,16 @@ def _is_unsupported(refusal: Refusal, name: str) -> bool:
 
 @dataclass(frozen=True)
 class RequestTarget:
-    """Where a request was sent, its timeout, the longest delay that a server may request, and what it answers."""
+    """Where a request was sent, its timeout, the longest delay that a server may request, and what it answers.
+
+    `more_time` is how a caller allows more seconds.
+    """
 
     address: str
     seconds: float
     longest_asked: float
     answer: str = "a chat completion"
+    more_time: str = "patience=RetryPolicy(timeout=SECONDS)"
 
 
 def classify_error(error: Exception, sending: RequestTarget) -> Refusal:
@@ -186,8 +194,9 @@ def classify_error(error: Exception, sending: RequestTarget) -> Refusal:
     import openai
 
     if isinstance(error, openai.APITimeoutError):
-        reason = f"no answer within {sending.seconds:.3g} s"
-        return Refusal(reason, again=True, perhaps_charged=_may_have_arrived(error))
+        reason, arrived = f"no answer within {sending.seconds:.3g} s", _may_have_arrived(error)
+        advice = f"Allow it more with {sending.more_time}, or ask for less." if arrived else ""
+        return Refusal(reason, again=True, perhaps_charged=arrived, advice=advice)
     cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
     if isinstance(cause, UnusableBody):  # received, and perhaps charged
         return Refusal(str(cause), perhaps_charged=True, advice="Look at the server, or use another one.")
@@ -205,7 +214,7 @@ def classify_error(error: Exception, sending: RequestTarget) -> Refusal:
 def as_interrupted(refusal: Refusal, error: Exception | None = None) -> Refusal:
     """Return the refusal for an answer that broke off after some of it was passed on.
 
-    It is not retried and may have been charged.
+    It may have been charged. A request after it begins the answer again.
     """
     import openai
 
@@ -215,7 +224,7 @@ def as_interrupted(refusal: Refusal, error: Exception | None = None) -> Refusal:
     elif isinstance(error, openai.APIConnectionError):
         reason = f"the connection broke ({error.__cause__ or error})"
     advice = refusal.advice or ("" if refusal.status else "What came is not the whole answer: ask again.")
-    return replace(refusal, reason=reason, again=False, wait=None, advice=advice, broke_off=True)
+    return replace(refusal, reason=reason, advice=advice, broke_off=True)
 
 
 def error_in_answer(answer: Json) -> Refusal | None:
@@ -228,11 +237,17 @@ def error_in_answer(answer: Json) -> Refusal | None:
         return None
     reason, status = problem
     if not status:
-        advice = "Try again later or use another model."
-        return Refusal(f"the answer is an error: {reason}", advice=advice, perhaps_charged=True)
+        advice, again = "Try again later or use another model.", _SERVER_FAILED.search(reason) is not None
+        return Refusal(f"the answer is an error: {reason}", again=again, advice=advice, perhaps_charged=True)
     again, timed_out = is_retryable_status(status), status in _GATEWAY_TIMEOUTS
     reason = f"HTTP {status}, told within an answer: {reason}"
     return Refusal(reason, status, again, perhaps_charged=timed_out)
+
+
+_SERVER_FAILED = re.compile(
+    "out of memory|overloaded|temporarily|unavailable|rate.?limit|internal|server.?error", re.I
+)
+_ANSWERS = {"choices", "data", "done"}  # members of what is no error
 
 
 def _error_in(answer: Json) -> tuple[str, int] | None:
@@ -240,12 +255,24 @@ def _error_in(answer: Json) -> tuple[str, int] | None:
 
     The status is 0 if the error's code is not a status.
     """
-    error = answer.get("error") if isinstance(answer, Mapping) else None
+    if not isinstance(answer, Mapping):
+        return None
+    choices = answer.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else {}
+    has_message = any(isinstance(answer.get(name), str | list) for name in _MESSAGES)
+    is_error = has_message and not _ANSWERS & answer.keys()
+    error = answer.get("error") or choice.get("error") or (answer if is_error else None)
     if not error:
         return None
-    message, code = (error.get("message"), error.get("code")) if isinstance(error, Mapping) else (error, None)
-    status = int(str(code)) if re.fullmatch("[0-9]{3}", str(code)) else 0
-    return str(message or error), status if 400 <= status < 600 else 0
+    told = error if isinstance(error, Mapping) else {}
+    message = next((told[name] for name in _MESSAGES if told.get(name)), error)
+    codes = (str(told.get(name)) for name in ("code", "status", "status_code"))
+    status = next((int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code)), 0)
+    kind = "" if status else told.get("type")
+    return f"{message} ({kind})" if kind else str(message), status
+
+
+_MESSAGES = ("message", "detail", "error")
 
 
 def _may_have_arrived(error: Exception) -> bool:

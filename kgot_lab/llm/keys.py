@@ -10,6 +10,7 @@ import re
 import string
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from dotenv.parser import parse_stream
 
-from kgot_lab.errors import LLMError
+from kgot_lab.errors import LLMError, error_message, keys_in, mask_secrets
 from kgot_lab.io.files import read_regular_text
 from kgot_lab.llm.presets import Endpoint
 
@@ -94,8 +95,6 @@ def _read(path: Path) -> tuple[dict[str, str], list[int]]:
 NO_KEY = "none"  # sent to a server that needs no key
 _MAX_SHOWN = 8  # maximum consecutive characters of a key to show: servers repeat the start of a wrong key
 _SHORT_KEY = 4  # a key this short occurs inside ordinary words
-_KEY_VARIABLE = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.I)
-_PLAIN_WORD = re.compile("[A-Za-z][a-z]{0,14}")
 _MAX_SEARCHED = 6_000  # characters of a message that are searched
 # unlike lower(), it keeps the index of every character
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
@@ -211,18 +210,39 @@ def _forms_pattern(forms: list[str]) -> re.Pattern[str]:
 
 
 def mask_known_keys(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """Mask the values of environment variables that hold keys by their names (…_KEY, …_TOKEN, …).
-
-    A value that is a plain word, as in POSTGRES_PASSWORD=postgres, is left, because texts that use the word
-    would lose it.
-    """
+    """Mask the keys in environment variables that `keys_in` finds."""
     lowered = _squeezed(text).translate(_LOWER)
-    for name, value in (os.environ if environment is None else environment).items():
-        key = value.strip()
-        is_key = _KEY_VARIABLE.search(name) and len(key) >= _MAX_SHOWN and not _PLAIN_WORD.fullmatch(key)
-        if is_key and any(_squeezed(form) in lowered for form in _spellings(key)):
+    for key in keys_in(os.environ if environment is None else environment):
+        if any(_squeezed(form) in lowered for form in _spellings(key)):
             text = mask_key(text, key)
     return text
+
+
+@contextmanager
+def errors_without_keys(problem: str = "") -> Iterator[None]:
+    """Mask the keys in an error of another's code, and in those that it came from.
+
+    Raises LLMError in place of an error that cannot be changed.
+    """
+    try:
+        yield
+    except Exception as error:
+        is_clean, chain = True, [error]
+        for each in chain:
+            each.args = tuple(_keyless(arg) if isinstance(arg, str) else arg for arg in each.args)
+            is_clean = is_clean and _keyless(error_message(each)) == error_message(each)
+            chain += [
+                more
+                for more in (each.__cause__, each.__context__)
+                if isinstance(more, Exception) and more not in chain
+            ]
+        if is_clean:
+            raise
+        raise LLMError(f"{problem}{type(error).__name__}: {_keyless(error_message(error))}") from None
+
+
+def _keyless(text: str) -> str:
+    return mask_known_keys(mask_secrets(text))
 
 
 def authorization_headers(preset: Endpoint, key: str) -> dict[str, Any]:

@@ -152,7 +152,7 @@ class OpenAICompatible:
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
         """Stream the reply in pieces, and the Reply last. Pieces are empty while the model reasons.
 
-        Requests are retried until the first piece has arrived. After that a broken answer is an error.
+        An answer that breaks off is requested again, and its pieces begin on a new line.
         Closing the iterator closes the connection, so that the server can stop. Raises LLMError if the call
         fails.
         """
@@ -167,6 +167,8 @@ class OpenAICompatible:
                 outcome = yield from self._request(asking, manner)
                 if isinstance(outcome, Refusal):
                     self._prepare_retry(outcome, manner, asking)
+                    if outcome.broke_off:
+                        yield "\n"
         except LLMError as error:
             error.spent = asking.usage()
             raise

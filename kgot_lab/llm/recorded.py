@@ -20,8 +20,9 @@ from kgot_lab.errors import LLMError, ReplayMiss, TraceError, UnknownName
 from kgot_lab.io.files import read_regular_file
 from kgot_lab.llm.budget import Spending, WrappedLLM, charged_account
 from kgot_lab.llm.presets import FREE
+from kgot_lab.llm.reply_forms import explain_json_error
 from kgot_lab.llm.streaming import stream_reply, word_by_word
-from kgot_lab.llm.structured import checked_reply, explain_json_error, is_logprob, record_replayed
+from kgot_lab.llm.structured import checked_reply, is_logprob, record_replayed
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 

@@ -18,8 +18,14 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from kgot_lab.errors import LLMError, describe_value
 from kgot_lab.io.http_client import UnusableBody, body_lines, client_library
 from kgot_lab.llm.capabilities import Refusal, RequestTarget, as_interrupted, classify_error, error_in_answer
-from kgot_lab.llm.keys import StreamMasker
-from kgot_lab.llm.structured import AnswerSplitter, StepwiseRecord, require_name, require_reply
+from kgot_lab.llm.keys import StreamMasker, errors_without_keys
+from kgot_lab.llm.structured import (
+    AnswerSplitter,
+    StepwiseRecord,
+    require_name,
+    require_reply,
+    split_reasoning,
+)
 from kgot_lab.llm.transport import AnswerCollector, RawReply
 from kgot_lab.types import LLM, Json, Prompt, Reply
 
@@ -34,7 +40,8 @@ class StreamingLLM(LLM, Protocol):
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
         """Stream pieces of the reply's text as they are generated, and the Reply last.
 
-        Joined and stripped, the pieces are the reply's text. A piece may be empty while the model reasons, so
+        Joined and stripped, the pieces are the reply's text, or end with it where what came before was reasoning without
+        a beginning, or an answer that broke off. A piece may be empty while the model reasons, so
         that it can be stopped. Closing the iterator stops the model at once and leaves it ready for the next
         call. Until the reply has come or the iterator is closed, the model may block other calls, so close a
         stream that is not read to its end. Raises LLMError, possibly after some pieces, if the call fails.
@@ -51,7 +58,7 @@ def stream_reply(llm: LLM, prompt: Prompt) -> Generator[str | Reply, None, None]
     require_name(llm)
     parts = llm.stream(prompt) if isinstance(llm, StreamingLLM) else word_by_word(lambda: llm(prompt))
     try:
-        with closing(run_in_steps(parts, notes.step)) as steps:
+        with errors_without_keys(), closing(run_in_steps(parts, notes.step)) as steps:
             for part in steps:
                 if isinstance(part, str) and reply is None:
                     yield part
@@ -129,10 +136,14 @@ class IncomingAnswer:
             # parsed here, since not every server names the type of its answer, or the right one
             post = partial(client.post, address, body=body, cast_to=object, stream=True)
             with _as_client_error(), closing(post(stream_cls=openai.Stream[object])) as stream:
-                # an HTML page will not become an answer
-                if "html" in stream.response.headers.get("content-type", "").lower():
-                    return Refusal("the answer is a page of the web, not a chat completion")
-                refusal = yield from self._read(body_lines(stream.response.iter_bytes()))
+                lines = body_lines(stream.response.iter_bytes())
+                try:
+                    refusal = yield from self._read(lines)
+                except ValueError:
+                    # an HTML page will not become an answer, but JSON may be called one
+                    if "html" not in stream.response.headers.get("content-type", "").lower():
+                        raise
+                    refusal = Refusal("the answer is a page of the web, not a chat completion")
         except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
             refusal = classify_error(error, sending)
             return as_interrupted(replace(refusal, perhaps_charged=True), error) if self.begun else refusal
@@ -143,7 +154,12 @@ class IncomingAnswer:
         raw = self._collector.read()
         if isinstance(raw, str) or not self.begun:
             return raw
-        return replace(raw, said="".join(self._told).strip())
+        return replace(raw, said=self._said())
+
+    def _said(self) -> str:
+        """Return what was passed on, without the reasoning that a model began inside of."""
+        said = "".join(self._told).strip()
+        return said if self._spoken.thought else split_reasoning(said, thinks=True)[0]
 
     def _read(self, lines: Iterator[bytes]) -> Generator[str, None, Refusal | None]:
         for event in self._collector.events(lines):
@@ -160,7 +176,10 @@ class IncomingAnswer:
         if self._streams:
             last = self._spoken.after(self._characters.decode(b"", final=True)) + self._spoken.rest()
             yield self._telling(self._masked.after(last) + self._masked.rest())
-            if not self.begun and isinstance(raw := self.raw(), RawReply):
+            calls = self._collector.calls_after(self._said())
+            if self.begun and calls:
+                yield self._telling(self._masked.after(f"\n{calls}") + self._masked.rest())
+            elif not self.begun and isinstance(raw := self.raw(), RawReply):
                 yield self._telling(self._masked.after(raw.said.strip()) + self._masked.rest())
         return None
 

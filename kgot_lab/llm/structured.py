@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
@@ -17,12 +17,12 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from kgot_lab.errors import BadInput, BadReply, LLMError, describe_value
 from kgot_lab.io.http_client import MAX_CONTAINERS
+from kgot_lab.llm.keys import errors_without_keys
+from kgot_lab.llm.reply_forms import from_json, is_call, json_in, other_forms
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
-MAX_OPENINGS = 100  # maximum number of brackets at which JSON is searched
-_MAX_REWRITES = 5  # brackets at which what is not JSON is rewritten
-_MAX_REWRITTEN = 100_000  # characters of a value that is not JSON
-_MAX_WRAPPERS = 3  # maximum number of lists and objects around the object asked for
+_MAX_CONVERSIONS = 3  # rounds of converting parts of a value
+_MAX_WRAPPERS = 5  # maximum number of lists and objects around the object asked for
 _Shape = TypeVar("_Shape", bound=BaseModel)
 
 
@@ -103,7 +103,7 @@ def checked_reply(llm: LLM, prompt: Prompt) -> Reply:
     Raises LLMError, with the model's name and what it returned, otherwise.
     """
     require_name(llm)
-    with record_once() as used:
+    with record_once() as used, errors_without_keys(f"{llm.name} did not answer: "):
         try:
             reply = require_reply(llm, llm(prompt))
         except LLMError as error:
@@ -128,7 +128,8 @@ def require_reply(llm: LLM, reply: object) -> Reply:
     """
     if wrong := _reply_problem(reply):
         raise LLMError(
-            f"{llm.name} replied with {wrong}: a model returns Reply(text, Usage(prompt_tokens, completion_tokens))"
+            f"{llm.name} replied with {wrong}: a model returns Reply(text, Usage(prompt_tokens, completion_tokens)), "
+            "and what takes and returns a text says so: def __call__(self, text: str)"
         )
     assert isinstance(reply, Reply)
     return reply
@@ -189,42 +190,52 @@ def parse(text: str, shape: type[_Shape]) -> _Shape:
     """Parse the value in a reply, tolerating code fences and text around the JSON.
 
     What models write in place of JSON is read where its meaning is certain: Python's literals, comments, trailing
-    commas, JSON inside a text, an object inside a list, under one key or as the arguments of a tool call, one
-    text for a list, a number for a text. Nothing missing is invented. Raises BadReply, with a short reason, if
-    there is no valid value.
+    commas, a last brace that is missing, YAML, an object inside a list, under one key, or as the arguments of a tool
+    call in any notation, one text for a list, a list, number or truth value for a text, and another letter case. Of
+    several values the last one counts, after which no draft follows. Nothing missing is invented. Raises BadReply, with a
+    short reason, if there is no valid value.
     """
     if text.count("{") + text.count("[") > MAX_CONTAINERS:
         raise BadReply(f"it holds more than {MAX_CONTAINERS:,} brackets", text)
-    quoted = _from_json(re.sub(r"\A\s*```\w*|```\s*\Z", "", text))
-    values, broken = _json_in(quoted if isinstance(quoted, str) else text)
+    quoted = from_json(unfenced := re.sub(r"\A\s*```\w*|```\s*\Z", "", text))
+    found, broken = json_in(quoted if isinstance(quoted, str) else text)
     # prefer the error in the largest part of a reply
     nothing = "it is null" if quoted is None else "there is no JSON in it"
     reason, longest = (broken or nothing, len(text) // 2)
-    # a shape may take a list as it is; what is left of a broken object is no object under one key
-    inner = [] if broken else [(_unwrapped(value, shape), length) for value, length in values]
-    as_they_are = [(value, length) for value, length in values if broken or isinstance(value, list)]
-    for value, length in (*as_they_are, *inner):
+    whole = [each for each in reversed(found) if each.is_whole]
+    whole.sort(key=lambda each: isinstance(each.value, Mapping) and "..." in each.value.values())  # echoed
+    objects = [each.value for each in reversed(whole) if isinstance(each.value, Mapping)]  # perhaps calls
+    values = [(objects, 0)] if len(objects) > 1 else []
+    values += [
+        (value, each.length) for each in whole for value in (each.value, _unwrapped(each.value, shape))
+    ]
+    # what is left of a broken value is no object under one key, and not the only call
+    left = [each for each in found if not each.is_whole]
+    values += [
+        (each.value, each.length)
+        for each in left
+        if not is_call(each.value) or shape.model_fields.keys() & each.value.keys()
+    ]
+    for value, length in values:
         try:
             return _validated(value, shape)
         except ValidationError as error:
             if length >= longest:
                 reason, longest = _reason(error), length
+    for other in other_forms(unfenced, shape.model_fields):
+        for value in (other, _unwrapped(other, shape)):
+            with suppress(ValidationError):
+                return _validated(value, shape)
     raise BadReply(reason, text)
-
-
-def _from_json(value: Json) -> Json:
-    """Return the value of a text that is JSON, and anything else as it is."""
-    try:
-        return json.loads(value, strict=False) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        return value
 
 
 def _unwrapped(value: Json, shape: type[BaseModel]) -> Json:
     """Return the object of a shape inside a list of one, a single key, or a tool call."""
     for _ in range(_MAX_WRAPPERS):
         inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-        objects = [each for each in map(_from_json, inner) if isinstance(each, Mapping)]
+        parts: list[Json] = [*map(from_json, inner)]
+        objects: list[Json] = [part for part in parts if isinstance(part, Mapping)]
+        objects = objects or [part for part in parts if isinstance(part, list) and len(parts) == 1]
         if len(objects) != 1 or (isinstance(value, Mapping) and shape.model_fields.keys() & value.keys()):
             break
         value = objects[0]
@@ -236,28 +247,53 @@ def _validated(value: Json, shape: type[_Shape]) -> _Shape:
 
     Raises ValidationError if some cannot be.
     """
-    try:
-        return shape.model_validate(value)
-    except ValidationError as error:
-        problems, part = error.errors(include_url=False), value
-        for problem in problems:
-            *path, last = problem["loc"] or ("",)
-            converted = _converted(problem["type"], problem["input"], is_item=isinstance(last, int))
-            if converted is problem["input"]:
+    if isinstance(value, Mapping):
+        value = _named(value, shape.model_fields)
+    for _ in range(_MAX_CONVERSIONS):
+        try:
+            return shape.model_validate(value)
+        except ValidationError as error:
+            for problem in error.errors(include_url=False):
+                *path, last = problem["loc"] or ("",)
+                with suppress(LookupError, TypeError):  # a step into a union, which has no place in the value
+                    part = reduce(getitem, path, value)
+                    if problem["type"] == "missing":
+                        part[last] = _named(part, [str(last)])[str(last)]
+                        continue
+                    converted = _converted(problem, problem["input"], last)
+                    if converted is not problem["input"]:
+                        part[last] = converted
+                        continue
                 raise
-            try:
-                part = reduce(getitem, path, value)
-                part[last] = converted
-            except (LookupError, TypeError):  # a step into a union, which has no place in the value
-                raise error from None
-        return shape.model_validate(value)
+    return shape.model_validate(value)
 
 
-def _converted(kind: str, given: Json, *, is_item: bool) -> Json:
+def _named(value: Mapping[str, Json], fields: Collection[str]) -> dict[str, Json]:
+    """Return an object in which these fields have their own letter case."""
+    spelt = {field.casefold(): field for field in fields if field not in value}
+    return {spelt.get(key.casefold(), key): each for key, each in value.items()}
+
+
+def _converted(problem: Mapping[str, Any], given: Json, place: str | int) -> Json:
     """Convert a value of the wrong kind to the one asked for, if its meaning is certain."""
+    kind = problem["type"]
+    if kind == "literal_error" and isinstance(given, str):
+        allowed = re.findall("'([^']*)'", problem["ctx"]["expected"])
+        return next((one for one in allowed if one.casefold() == given.strip(" .\n").casefold()), given)
     if kind == "string_type":
-        return str(given) if type(given) in {int, float} else "" if given is None and not is_item else given
-    inner = _from_json("[]" if given is None else given)
+        if isinstance(given, list) and given and all(type(each) in {str, int, float} for each in given):
+            # lines of code are no list
+            return ("\n" if place in {"text", "statement", "code"} else ", ").join(map(str, given))
+        if given is None and not isinstance(place, int):
+            return ""
+        return (
+            str(given).lower()
+            if isinstance(given, bool)
+            else str(given)
+            if type(given) in {int, float}
+            else given
+        )
+    inner = from_json("[]" if given is None else given)
     if kind not in {"list_type", "tuple_type"}:
         return inner if isinstance(given, str) else given
     return inner if isinstance(inner, list) else [given] if isinstance(given, str) else given
@@ -282,7 +318,12 @@ def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
     try:
         return parse(text, shape)
     except BadReply as error:
-        return parse(checked_reply(llm, repair_prompt(prompt, text, error)).text, shape)
+        text = checked_reply(llm, repair_prompt(prompt, text, error)).text
+    try:
+        return parse(text, shape)
+    except BadReply as error:
+        error.args = (f"{llm.name}, asked for {shape.__name__}: {error}",)
+        raise
 
 
 def write_schema_in_prompt(prompt: Prompt) -> Prompt:
@@ -314,83 +355,6 @@ def _compact(part: Json, definitions: Mapping[str, Json]) -> Json:
         compacted["properties"] = {key: _compact(v, definitions) for key, v in part["properties"].items()}
         compacted.setdefault("additionalProperties", False)
     return compacted
-
-
-def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
-    """Return the outermost JSON objects and lists in a text, each with its length.
-
-    Also returns the error in the first broken one, or "".
-    """
-    found, broken, start = list[tuple[Json, int]](), "", 0
-    for number in range(MAX_OPENINGS):
-        opening = re.compile(r"[{\[]").search(text, start)
-        if opening is None:
-            break
-        try:
-            value, start = _decode(text, opening.start(), lenient=number < _MAX_REWRITES)
-            found.append((value, start - opening.start()))
-        except (ValueError, RecursionError) as error:
-            where = getattr(error, "pos", opening.start())
-            problem = f"the JSON breaks at character {where} of {len(text)}: {explain_json_error(error)}"
-            broken = broken or problem
-            start = opening.start() + 1
-    return found, broken
-
-
-def _decode(text: str, start: int, *, lenient: bool) -> tuple[Json, int]:
-    """Decode the value at a bracket, and return its end.
-
-    With `lenient`, it may be written as in Python or JavaScript, and is taken for the last. Raises ValueError for one
-    that is not whole.
-    """
-    decoder = json.JSONDecoder(strict=False)
-    try:
-        return decoder.raw_decode(text, start)
-    except json.JSONDecodeError as error:
-        if not lenient:
-            raise
-        try:
-            rewritten = _NOT_JSON.sub(_as_json, text[start : start + _MAX_REWRITTEN])
-            return decoder.raw_decode(rewritten)[0], len(text)
-        except ValueError:
-            raise error from None
-
-
-# Texts, comments, commas before a closing bracket, keys without quotes, and literals of Python and JavaScript. What
-# has no end extends to that of the text, so that it is read once.
-_NOT_JSON = re.compile(
-    r"""(?P<text>"(?:[^"\\]|\\.)*+(?:"|\Z) | “(?:[^”\\]|\\.)*+(?:”|\Z) | '(?:[^'\\]|\\.|(?<=\w)'(?=\w))*+(?:'|\Z))
-      | //[^\n]* | \#[^\n]* | /\*.*?(?:\*/|\Z) | ,(?=(?:\s|//[^\n]{0,200}\n|\#[^\n]{0,200}\n|/\*.{0,200}?\*/)*+[]}])
-      | (?P<key>[A-Za-z_]\w*+(?=\s*+:)) | \b(?:True|False|None|undefined)\b""",
-    re.S | re.X,
-)
-_LITERALS = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
-
-
-def _as_json(found: re.Match[str]) -> str:
-    """Rewrite a part of a value as JSON has it: comments and last commas are left out."""
-    kind, written = found.lastgroup, found[0]
-    if kind == "text":
-        written = re.sub(r'\\(.)|"', _escape, written[1:-1], flags=re.S)
-    return f'"{written}"' if kind in {"text", "key"} else _LITERALS.get(written, "")
-
-
-def _escape(found: re.Match[str]) -> str:
-    """Escape a quote or a backslash that JSON does not know."""
-    letter = found[1]
-    if letter is None:
-        return '\\"'
-    return found[0] if letter in '"\\/bfnrtu' else letter if letter in "'“”" else f"\\{found[0]}"
-
-
-def explain_json_error(error: ValueError | RecursionError) -> str:
-    """Explain briefly why a text could not be parsed as JSON.
-
-    Numbers with thousands of digits and excessive nesting are not syntax errors and get their own words.
-    """
-    if isinstance(error, json.JSONDecodeError):
-        return error.msg
-    return "too deep" if isinstance(error, RecursionError) else "too many digits"
 
 
 def field_problem(error: ValidationError) -> tuple[str, str]:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kgot_lab.io.coroutines import run_awaitable
 from kgot_lab.io.http_client import require_few_containers
 from kgot_lab.llm.capabilities import RequestFormat
 from kgot_lab.llm.presets import Endpoint, Settings
+from kgot_lab.llm.reply_forms import from_json
 from kgot_lab.llm.structured import (
     estimate_reasoning_tokens,
     is_logprob,
@@ -40,6 +43,7 @@ class RawReply:
 _HUGE = 1e12  # implausible number of tokens or dollars
 _DONE = b"[DONE]"
 _OTHER_FIELDS = (b":", b"event:", b"id:", b"retry:")  # of server-sent events
+_ERROR_EVENT = re.compile(rb"event:\s*error\b", re.I)
 
 
 class AnswerCollector:
@@ -47,7 +51,8 @@ class AnswerCollector:
 
     def __init__(self) -> None:
         self.ended = False
-        self._texts = {name: list[str]() for name in ("content", "thinking", "refusal", "arguments")}
+        self._texts = {name: list[str]() for name in ("content", "thinking", "refusal")}
+        self._calls = dict[tuple[str, str], tuple[str, str]]()  # names and arguments by index and id
         self._logprobs, self._choice, self._others = list[Json](), dict[str, Json](), dict[str, Json]()
 
     def events(self, lines: Iterator[bytes]) -> Iterator[Json]:
@@ -55,6 +60,7 @@ class AnswerCollector:
 
         Raises ValueError for anything else.
         """
+        is_error = False
         for line in lines:
             data = line.strip().removeprefix(codecs.BOM_UTF8)
             in_event = data.startswith(b"data:")
@@ -63,8 +69,10 @@ class AnswerCollector:
                 self.ended = True
                 return
             if not data or (not in_event and data.startswith(_OTHER_FIELDS)):
+                is_error = bool(data) and (is_error or bool(_ERROR_EVENT.match(data)))
                 continue
-            event = self._parse(data, iter(()) if in_event else lines)
+            is_told = is_error or (in_event and data[:1] not in b'{["')  # an error may be no JSON
+            event = _as_error(data) if is_told else self._parse(data, iter(()) if in_event else lines)
             self.ended = self.ended or not (in_event or _member(event, "done") is False)
             yield event
             if _member(event, "done") is True:
@@ -85,6 +93,8 @@ class AnswerCollector:
         choice = _first(_member(event, "choices")) or event
         delta = _member(choice, "delta")
         message = delta if isinstance(delta, Mapping) else _member(choice, "message")
+        if message is None and isinstance(said := _member(choice, "text"), str):  # of a completion
+            message = {"content": said}
         if _member(choice, "index") or not isinstance(message, Mapping):
             return "", ""
         self._choice |= {name: value for name, value in choice.items() if value}
@@ -94,12 +104,32 @@ class AnswerCollector:
             self._logprobs += tokens
         said, thought = _texts(message.get("content"))
         thought = thought or str(next(filter(None, map(message.get, _THOUGHT_NAMES)), ""))
-        call = _first(message.get("tool_calls")) or {"function": message.get("function_call")}
-        arguments = None if _member(call, "index") else _member(_member(call, "function"), "arguments")
-        arguments = json.dumps(arguments) if isinstance(arguments, Mapping) else arguments
-        for name, text in zip(self._texts, (said, thought, message.get("refusal"), arguments), strict=True):
+        only = message.get("function_call")
+        calls = message.get("tool_calls") or (only and [{"function": only}])
+        for place, call in enumerate(calls if isinstance(calls, list) else ()):
+            self._add_call(place, call)
+        for name, text in zip(self._texts, (said, thought, message.get("refusal")), strict=True):
             self._texts[name].append(str(text or ""))
         return said, thought
+
+    def _add_call(self, place: int, call: Json) -> None:
+        """Add a tool call, or the next part of one, which has the same index and no other id."""
+        index, key, function = (_member(call, name) for name in ("index", "id", "function"))
+        if not isinstance(function, Mapping):
+            return
+        index, key = str(place if index is None else index), str(key or "")
+        known = next(
+            (each for each in reversed(self._calls) if each[0] == index and key in {"", each[1]}),
+            (index, key),
+        )
+        name, arguments = self._calls.get(known, ("", ""))
+        more = _member(function, "arguments") or ""
+        more = more if isinstance(more, str) else json.dumps(more)
+        self._calls[known] = name or str(_member(function, "name") or ""), arguments + more
+
+    def calls_after(self, said: str) -> str:
+        """Return the tool calls as text, where what is said holds no value of its own."""
+        return "" if re.search(r"[{\[]", said) else calls_as_text([*self._calls.values()])
 
     def read(self) -> RawReply | str:
         """Return the answer in one, or why it is not one.
@@ -109,8 +139,8 @@ class AnswerCollector:
         if not self._choice:
             return "the answer holds no choices, so it is not a chat completion"
         ended = self._choice.get("finish_reason") or self._choice.get("done_reason")
-        text, thought, refusal, arguments = ("".join(parts) for parts in self._texts.values())
-        said, thought = _answer(text, thought, arguments, ended)
+        text, thought, refusal = ("".join(parts) for parts in self._texts.values())
+        said, thought = _answer(text, thought, self.calls_after, ended)
         usage = self._others.get("usage")
         read = _count(usage, "prompt_tokens") or _count(self._others, "prompt_eval_count")
         completion = _count(usage, "completion_tokens") or _count(self._others, "eval_count")
@@ -148,7 +178,7 @@ class ChatCompletions:
             "logprobs": prompt.likelihood or None,
         }
         if way == "json_schema":
-            schema = {"name": "reply", "schema": prompt.schema, "strict": False}
+            schema = {"name": REPLY, "schema": prompt.schema, "strict": False}
             body["response_format"] = {"type": way, "json_schema": schema}
         elif way == "json_object":
             body["response_format"] = {"type": way, "schema": prompt.schema}
@@ -215,6 +245,12 @@ def _with_images(message: Message) -> dict[str, Json]:
     return {"role": message.role, "content": message.text} | images
 
 
+def _as_error(data: bytes) -> Json:
+    """Return the answer that is an error from what a server sends as one."""
+    error = from_json(data.decode(errors="replace"))
+    return error if _member(error, "error") else {"error": error}
+
+
 def _member(value: Json, name: str) -> Json:
     """Return a member of a value that may not be an object, or None."""
     return value.get(name) if isinstance(value, Mapping) else None
@@ -226,11 +262,13 @@ def _first(value: Json) -> Json:
 
 
 def _texts(content: Json) -> tuple[str, str]:
-    """Return the answer and the reasoning in a content: a text, or a list of parts as some servers send."""
+    """Return the answer and the reasoning in a content: a text, or parts or an object as some servers send."""
     if isinstance(content, str):
         return content, ""
-    listed = content if isinstance(content, list) else []
+    listed = content if isinstance(content, list) else [] if content is None else [content]
     parts = [part for part in listed if isinstance(part, Mapping)]
+    if parts and not any("type" in part or part.keys() == {"text"} for part in parts):  # the value asked for
+        return json.dumps(content, ensure_ascii=False), ""
     texts = [part if isinstance(part, str) else _member(part, "text") for part in listed]
     said = "".join(text for text in texts if isinstance(text, str))
     thoughts = (p["thinking"] for p in parts if p.get("type") == "thinking" and p.get("thinking"))
@@ -240,9 +278,13 @@ def _texts(content: Json) -> tuple[str, str]:
 def ask_langchain(chat: Any, prompt: Prompt, **options: Any) -> RawReply:
     """Ask a chat model of LangChain, or an object with the same `invoke`. Its text may be no text."""
     messages = [{"role": turn.role, "content": _parts(turn)} for turn in prompt.messages]
-    message = chat.invoke(messages, **options)
+    invoke = getattr(chat, "invoke", None) or chat.ainvoke
+    message: Any = run_awaitable(invoke(messages, **options))
     content, usage = getattr(message, "content", message), getattr(message, "usage_metadata", None)
-    said = _texts(content)[0] if isinstance(content, list) else content
+    said = _texts(content)[0] if isinstance(content, list | Mapping) else content
+    calls = getattr(message, "tool_calls", None)
+    if calls and isinstance(calls, list) and not said:
+        said = calls_as_text([(call.get("name"), call.get("args")) for call in calls])
     ends = (
         _member(getattr(message, "response_metadata", None), f"{name}_reason")
         for name in ("finish", "stop", "done")
@@ -252,19 +294,28 @@ def ask_langchain(chat: Any, prompt: Prompt, **options: Any) -> RawReply:
     return RawReply(said, str(next(filter(None, ends), "")), read, written, thought)
 
 
+def calls_as_text(calls: Sequence[tuple[Json, Json]]) -> str:
+    """Return tool calls, names and arguments, as JSON, and of the reply that was asked for its arguments alone."""
+    if [name for name, _ in calls] in ([""], [None], [REPLY]) and isinstance(calls[0][1], str):
+        return calls[0][1]
+    listed = [{"name": name, "arguments": from_json(given)} for name, given in calls]
+    return "\n".join(json.dumps(call, ensure_ascii=False) for call in listed)
+
+
+REPLY = "reply"  # the name of the schema of a structured reply
 _THOUGHT_NAMES = ("reasoning_content", "reasoning", "thinking")
 
 
-def _answer(text: str, thought: str, arguments: str, ended: Json) -> tuple[str, str]:
+def _answer(text: str, thought: str, calls_after: Callable[[str], str], ended: Json) -> tuple[str, str]:
     """Return the answer and the reasoning in the texts of a message.
 
-    The answer of a message without a text is in a tool call or, if the model ended by itself, what a server
-    takes for its reasoning.
+    Tool calls are a part of the answer. That of a message without either is, if the model ended by itself, what a
+    server takes for its reasoning.
     """
     # any model may begin in a block that its template opens
     said, inside = split_reasoning(text, thinks=True)
-    if not said.strip() and arguments:
-        said = arguments
+    if calls := calls_after(said):
+        said = f"{said}\n{calls}".strip()
     elif not said.strip() and thought and not inside and ended == "stop":
         return split_reasoning(thought, thinks=True)
     return said, thought or inside

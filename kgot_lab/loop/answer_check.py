@@ -146,11 +146,17 @@ def _write_claim(run: RunContext, question: str, answer: str) -> Steps[str]:
     return claim if is_whole else f"{question} {answer}"
 
 
+# models answer in the language of the question, too
+_YES = re.compile(
+    r"\W*(yes|true|ja|oui|s[ií]m?|да|так|tak|ano|evet|ναι|نعم|हाँ|是|对|はい|예|네)\b", re.IGNORECASE
+)
+
+
 def _ask_check(run: RunContext, messages: tuple[Message, ...]) -> Steps[float]:
     """Return the probability that the reply is "yes"."""
     reply = yield from ask_reply(run, "check", messages, CallOptions("check", likelihood=True))
     certainty = 1.0 if reply.logprob is None else math.exp(reply.logprob)
-    return certainty if reply.text.strip().casefold().startswith("yes") else 1 - certainty
+    return certainty if _YES.match(reply.text) else 1 - certainty
 
 
 def unlinked_name(question: str, evidence: Sequence[str]) -> str:

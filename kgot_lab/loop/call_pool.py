@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextvars import copy_context
 from threading import BoundedSemaphore, Thread
 from typing import Any
 
+from kgot_lab.loop.events import Event
+
 PARALLEL = 4  # calls at once, unless a run says otherwise
+THREAD_NAME = "kgot_lab call"
+EarlyEvents = Callable[[Hashable, Future[Any]], Iterable[Event]]
 
 
 class CallPool:
@@ -20,27 +24,37 @@ class CallPool:
     def __init__(self, size: int) -> None:
         self._size = size
         self._slots = BoundedSemaphore(size)
-        self._begun: dict[Hashable, Future[Any]] = {}
+        self._begun: dict[Hashable, tuple[Future[Any], EarlyEvents]] = {}
 
-    def begin(self, calls: Mapping[Hashable, Callable[[], Any]]) -> None:
-        """Begin the calls that were not begun yet, unless there is one or only one may run at once."""
+    def begin(self, calls: Mapping[Hashable, Callable[[], Any]], early: EarlyEvents) -> None:
+        """Begin the calls that were not begun yet, unless there is one or only one may run at once.
+
+        `early` makes the events of a call that has ended, if the run is stopped before its turn.
+        """
         new = {key: act for key, act in calls.items() if key not in self._begun}
         if min(self._size, len(new)) < 2:
             return
         for key, act in new.items():
             call: Future[Any] = Future()
-            self._begun[key] = call
+            self._begun[key] = call, early
             # a daemon, unlike the threads of an executor: whoever stops a run does not wait for its calls
-            Thread(target=copy_context().run, args=(self._call, call, act), daemon=True).start()
+            context = copy_context()
+            Thread(target=context.run, args=(self._call, call, act), name=THREAD_NAME, daemon=True).start()
 
     def take(self, key: Hashable, act: Callable[[], Any]) -> Any:
         """Return the result of a call that was begun, or else make it now."""
         begun = self._begun.pop(key, None)
-        return act() if begun is None else begun.result()
+        return act() if begun is None else begun[0].result()
+
+    def early_events(self) -> Iterator[Event]:
+        """Yield the events of the calls that have ended before their turn, for a run that is stopped."""
+        for key, (call, early) in self._begun.items():
+            if call.done() and not call.cancelled():
+                yield from early(key, call)
 
     def close(self) -> None:
         """Cancel what has not begun to run. What runs is not waited for."""
-        for call in self._begun.values():
+        for call, _ in self._begun.values():
             call.cancel()
 
     def _call(self, call: Future[Any], act: Callable[[], Any]) -> None:

@@ -145,6 +145,11 @@ def _run_turns(mode: Mode, question: str, attachments: tuple[str, ...]) -> Steps
             _check_event(event, f"the mode {type(mode).__name__} yielded", answers)
             answers += isinstance(event, Answered)
             yield event
+    except GeneratorExit:
+        raise
+    except BaseException:
+        yield from run.pool.early_events()
+        raise
     finally:
         run.pool.close()
         _STORES_IN_USE.discard(used)

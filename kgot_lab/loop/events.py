@@ -28,7 +28,7 @@ class Role(str):
         return cls(f"inside {tool}")
 
     def but(self, what: str) -> Role:
-        """Return the role of a repetition ("again", "longer") or of a call that "failed" at a cost."""
+        """Return the role of a repetition ("again", "longer"), or of a call that "failed" at a cost or was "early"."""
         return self if self.endswith(f", {what}") else Role(f"{self}, {what}")
 
     @property
@@ -45,6 +45,11 @@ class Role(str):
     def is_failed(self) -> bool:
         """Whether the call failed at a cost. It has no reply, and a replay does not repeat it."""
         return self.endswith(", failed")
+
+    @property
+    def is_early(self) -> bool:
+        """Whether the call ended before its turn in a run that was stopped. The run uses it when it goes on."""
+        return ", early" in self
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
@@ -220,6 +225,15 @@ class ToolReturned(Event):
     sources: tuple[Document, ...] = ()
     failed: bool = False
     again: bool = False  # of a failure: whether a retry may succeed
+    # whether it came before its turn in a run that was stopped, which uses it when it goes on
+    early: bool = field(default=False, metadata={"unless": (False,)})
+
+
+def is_early(event: Event) -> bool:
+    """Return whether an event is what a call gave before its turn, in a run that was stopped."""
+    return (
+        event.role.is_early if isinstance(event, Asked) else isinstance(event, ToolReturned) and event.early
+    )
 
 
 class Failed(Event):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from time import sleep
@@ -40,6 +42,7 @@ from kgot_lab.loop.events import (
     Wrote,
 )
 from kgot_lab.loop.prompts import (
+    ChosenCall,
     ChosenCalls,
     Names,
     Reason,
@@ -77,6 +80,7 @@ from kgot_lab.tools.tool import Result, Tool, broken_tool, checked_result, combi
 from kgot_lab.types import Diff, Document, Edge, Json, Message, Prompt, Triple, Usage
 
 _Calls: TypeAlias = Sequence[ToolCall]
+_Outcome: TypeAlias = Result | BaseException
 _MIN_RELEVANCE = 0.4  # minimum relevance of a sentence, as a share of the best one's
 _MAX_START_EDGES = 400  # edges of the graph that a run began with up to which their names are looked at
 LEAD_BONUS = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
@@ -129,13 +133,22 @@ def choose_calls(run: RunContext, missing: str) -> Steps[_Calls]:
             reply = yield from ask(temperature=temperature, **options)
         except BadReply:
             continue
-        proposed = list(dict.fromkeys(ToolCall(call.tool, call.arguments) for call in reply.calls))
+        proposed = list(dict.fromkeys(_as_tool_has_it(run, call) for call in reply.calls))
         fresh, made = _new_and_made(run, proposed)
         skipped += made
         if fresh:
             most = run.limits.tools.calls
             return (yield from _choose(run, fresh[:most], skipped, fresh[most:]))
     return (yield from _choose(run, (), skipped))
+
+
+def _as_tool_has_it(run: RunContext, call: ChosenCall) -> ToolCall:
+    """Return a call by the tool's own letter case, with its arguments by place under their names."""
+    spelt = {name.casefold(): name for name in run.tools}
+    name = call.tool if call.tool in run.tools else spelt.get(call.tool.casefold(), call.tool)
+    takes = run.tools[name].arguments.get("properties", {}) if name in run.tools else {}
+    places = {str(place): argument for place, argument in enumerate(takes)}
+    return ToolCall(name, {places.get(key, key): value for key, value in call.arguments.items()})
 
 
 def _choose(run: RunContext, calls: _Calls, skipped: _Calls = (), surplus: _Calls = ()) -> Steps[_Calls]:
@@ -233,41 +246,53 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
     wait = run.limits.tools.tool_wait
     for attempt in range(1, run.limits.tools.tool_attempts + 1):
         outcome, inner_calls = run.pool.take(call.key, partial(_try_call, run, call))
-        record_costs = partial(_record_inner_calls, run, call, inner_calls)
-        try:
-            if isinstance(outcome, BaseException):
-                raise outcome
-            result = outcome
-        except ToolFailed as error:
-            text = _failure_text(error)
-            yield from record_costs(text, filter(is_usage, error.usage))
-            returned = run.record(ToolReturned, call=call, text=text, failed=True, again=error.again)
-            yield returned
-            if not error.again or attempt == run.limits.tools.tool_attempts:
-                return returned
-            sleep(wait if error.wait is None else error.wait)
-            wait *= 2
-        except BaseException as error:  # stopped inside the tool: record its cost
-            charged_usages = [error.spent] if isinstance(error, LLMError) and error.spent is not None else []
-            yield from record_costs("", charged_usages, lost=True)
-            raise
-        else:
-            if not result.recorded:
-                sources = tuple(map(readable_document, result.sources))
-                result = replace(result, text=readable_text(result.text), sources=sources)
-            yield from record_costs(result.text, result.usage)
-            returned = run.record(ToolReturned, call=call, text=result.text, sources=result.sources)
-            yield returned
+        returned = yield from _record_result(run, call, outcome, inner_calls)
+        if not returned.again or attempt == run.limits.tools.tool_attempts:
             return returned
+        told = outcome.wait if isinstance(outcome, ToolFailed) else None
+        sleep(wait if told is None else told)
+        wait *= 2
     raise AssertionError("unreachable")
+
+
+def _record_result(
+    run: RunContext, call: ToolCall, outcome: _Outcome, inner: Sequence[RecordedCall], *, early: bool = False
+) -> Steps[ToolReturned]:
+    """Record what a call gave, after the model calls inside it. Raises what it raised, unless the call failed."""
+    role = Role.inside(call.tool)
+    role = role.but("early") if early else role
+    if isinstance(outcome, Result):
+        result, failure = outcome, {}
+        if not result.recorded:
+            sources = tuple(map(readable_document, result.sources))
+            result = replace(result, text=readable_text(result.text), sources=sources)
+    elif isinstance(outcome, ToolFailed):
+        result = Result(_failure_text(outcome), usage=tuple(filter(is_usage, outcome.usage)))
+        failure = {"failed": True, "again": outcome.again}
+    else:  # stopped inside the tool: record its cost
+        spent = outcome.spent if isinstance(outcome, LLMError) else None
+        lost = Result("", usage=(spent,) if spent is not None else ())
+        yield from _record_inner_calls(run, call, role.but("failed"), inner, lost)
+        raise outcome
+    yield from _record_inner_calls(run, call, role, inner, result)
+    kept = {"text": result.text, "sources": result.sources, "early": early}
+    returned = run.record(ToolReturned, call=call, **kept, **failure)
+    yield returned
+    return returned
 
 
 def begin_tool_calls(run: RunContext, calls: Sequence[ToolCall]) -> None:
     """Begin tool calls side by side. `call_tool` takes their results."""
-    run.pool.begin({call.key: partial(_try_call, run, call) for call in calls})
+    by_key: Mapping[Hashable, ToolCall] = {call.key: call for call in calls}
+
+    def early(key: Hashable, made: Future[tuple[_Outcome, list[RecordedCall]]]) -> Steps[None]:
+        with suppress(Exception):  # the run is stopped for another reason
+            yield from _record_result(run, by_key[key], *made.result(), early=True)
+
+    run.pool.begin({key: partial(_try_call, run, call) for key, call in by_key.items()}, early)
 
 
-def _try_call(run: RunContext, call: ToolCall) -> tuple[Result | BaseException, list[RecordedCall]]:
+def _try_call(run: RunContext, call: ToolCall) -> tuple[_Outcome, list[RecordedCall]]:
     """Return what a call gives or raises, and the model calls made inside it."""
     inner_calls: list[RecordedCall] = []
     try:
@@ -279,7 +304,7 @@ def _try_call(run: RunContext, call: ToolCall) -> tuple[Result | BaseException, 
 def approved_calls(run: RunContext, calls: Sequence[ToolCall]) -> Steps[list[ToolCall]]:
     """Return the calls that may be made. A denied one returns the reason as a failure.
 
-    If somebody approves, so does one that cannot be made: he is not asked about it.
+    If somebody approves, so does one that cannot be made, and nobody is asked about it.
     """
     if run.approve is None:
         return list(calls)
@@ -354,23 +379,12 @@ def _charge_costs(run: RunContext, reported: Iterable[Usage], inner: Sequence[Re
 
 
 def _record_inner_calls(
-    run: RunContext,
-    call: ToolCall,
-    inner: Sequence[RecordedCall],
-    text: str,
-    reported: Iterable[Usage],
-    *,
-    lost: bool = False,
+    run: RunContext, call: ToolCall, role: Role, inner: Sequence[RecordedCall], result: Result
 ) -> Steps[None]:
-    """Yield an event for each model call behind a tool.
-
-    `lost` marks the calls of a tool that did not finish.
-    """
-    for usage in _charge_costs(run, reported, inner):
-        role = Role.inside(call.tool)
-        role = role.but("failed") if lost else role
+    """Yield an event for each model call behind a tool."""
+    for usage in _charge_costs(run, result.usage, inner):
         prompt = Prompt((Message("user", str(call)),))
-        yield run.record(Asked, role=role, model=call.tool, prompt=prompt, reply=text, usage=usage)
+        yield run.record(Asked, role=role, model=call.tool, prompt=prompt, reply=result.text, usage=usage)
 
 
 def readable_document(document: Document) -> Document:

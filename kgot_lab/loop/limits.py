@@ -201,6 +201,10 @@ class Limits(_Checked):
             )
         if (self.reading == "paths") != isinstance(self.options, PathOptions):
             raise BadInput(f"limits.options of the mode {self.mode} are not {type(self.options).__name__}(…)")
+        if self.preset in ("local", "paths") and replace(self, preset="reference") == REFERENCE:
+            raise BadInput(
+                f"Limits(preset={self.preset!r}) has the values of the preset reference: take preset({self.preset!r})"
+            )
 
     @property
     def mode(self) -> str:

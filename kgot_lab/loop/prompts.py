@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from string import Template
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from kgot_lab.errors import BadInput, UnknownName, require
+from kgot_lab.llm.reply_forms import as_call, as_calls
 from kgot_lab.loop.events import ToolCall, ToolReturned
 from kgot_lab.loop.render import join_lines
 from kgot_lab.stores.protocol import Dialect
@@ -208,11 +209,15 @@ class ChosenCall(BaseModel):
     tool: str
     arguments: dict[str, Any]
 
+    _spelt = model_validator(mode="before")(as_call)
+
 
 class ChosenCalls(BaseModel):
     """The tool calls of a step."""
 
     calls: list[ChosenCall]
+
+    _listed = model_validator(mode="before")(as_calls)
 
 
 class Statements(BaseModel):

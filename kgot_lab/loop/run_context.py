@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -250,21 +251,23 @@ def _record_call(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[
         last = prompt.messages[-1]
         decided = yield from approved(run, Proposal("model call", last.text, about))
         prompt = replace(prompt, messages=(*prompt.messages[:-1], replace(last, text=decided)))
+    make = partial(run.pool.take, _call_key(llm, prompt), partial(checked_reply, llm, prompt))
+    return (yield from _record_reply(run, Role(role), llm, prompt, make))
+
+
+def _record_reply(
+    run: RunContext, role: Role, llm: LLM, prompt: Prompt, make: Callable[[], Reply]
+) -> Steps[Reply]:
     try:
-        if run.stream:
-            reply = yield from _stream(run, role, llm, prompt)
-        else:
-            reply = run.pool.take(_call_key(llm, prompt), partial(checked_reply, llm, prompt))
+        reply = (yield from _stream(run, role, llm, prompt)) if run.stream else make()
     except LLMError as error:
         if error.spent is not None:
-            failed = Role(role).but("failed")
+            failed = role.but("failed")
             yield run.record(Asked, role=failed, model=llm.name, prompt=prompt, reply="", usage=error.spent)
         raise
     text: str = replace_surrogates(reply.text)
     recorded = {"usage": reply.usage, "cut": reply.cut, "logprob": reply.logprob}
-    yield run.record(
-        Asked, role=Role(role), model=reply.model or llm.name, prompt=prompt, reply=text, **recorded
-    )
+    yield run.record(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, **recorded)
     return replace(reply, text=text)
 
 
@@ -293,11 +296,16 @@ def begin_calls(
         and getattr(llm, "concurrent", False)
     ):
         options = [CallOptions(kind, shape, temperature, seed) for temperature, seed in samples]
-        prompts = [_build_prompt(run, messages, each) for each in options]
-        run.pool.begin({_call_key(llm, prompt): partial(checked_reply, llm, prompt) for prompt in prompts})
+        prompts = {_call_key(llm, prompt := _build_prompt(run, messages, each)): prompt for each in options}
+
+        def early(key: Hashable, call: Future[Reply]) -> Steps[None]:
+            with suppress(Exception):  # the run is stopped for another reason
+                yield from _record_reply(run, Role(f"{kind}, early"), llm, prompts[key], call.result)
+
+        run.pool.begin({key: partial(checked_reply, llm, prompts[key]) for key in prompts}, early)
 
 
-def _call_key(llm: LLM, prompt: Prompt) -> tuple[int, str]:
+def _call_key(llm: LLM, prompt: Prompt) -> Hashable:
     return id(llm), prompt_digest(prompt, "")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,15 +24,19 @@ from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import write_snapshot
 from kgot_lab.io.processes import lock_file
 from kgot_lab.llm.recorded import read_lines, repair_last_line
+from kgot_lab.loop.approval import NotApproved
 from kgot_lab.loop.events import (
     Answered,
     Asked,
+    Decided,
     Event,
     Refused,
     Started,
     TextDelta,
+    ToolReturned,
     Wrote,
     from_json,
+    is_early,
     to_json,
 )
 from kgot_lab.stores.files import read_graph
@@ -160,8 +164,9 @@ class TraceWriter:
                     write_snapshot(event.start, snapshot, variant="networkx")
                 self.write_line(to_json(event), sync=isinstance(event, Asked | Answered))
                 yield event
-        except BadReply as error:  # else the same reply would end the run again when it is resumed
-            self.write_line({"event": _UNUSABLE, "calls": error.calls, "reason": error.reason}, sync=True)
+        except (BadReply, NotApproved) as error:  # else it would end the run again when it is resumed
+            calls = error.calls if isinstance(error, BadReply) else 0
+            self.write_line({"event": _UNUSABLE, "calls": calls, "reason": str(error)}, sync=True)
             raise
 
     def seek_end(self) -> None:
@@ -256,21 +261,48 @@ def load_run(path: str | Path) -> Trace:
     for number, data in enumerate(lines_json[1:], start=2):
         try:
             if isinstance(data, dict) and data.get("event") == _UNUSABLE:
-                events = _last_calls_failed(events, data["calls"])
+                if data["calls"] or number < len(lines_json):  # a denial that ended the run stays its end
+                    events = _last_calls_failed(events, data["calls"])
             else:
                 events.append(from_json(data))
         except TraceError as error:
             raise TraceError(f"{path}, event {number - 1}: {str(error)[:500]}") from error
+    events = _without_used(events)
     if events and isinstance(events[0], Started) and events[0].graph:
         events[0] = replace(events[0], start=_load_start(path, events[0].graph))
     return Trace(str(head.get("run", "")), str(head.get("created", "")), tuple(events), head.get("about", {}))
 
 
 def _last_calls_failed(events: list[Event], calls: int) -> list[Event]:
-    """Return the events with the last calls as failed ones, so that they are made again when it goes on."""
-    asked = [(number, event) for number, event in enumerate(events) if isinstance(event, Asked)][-calls:]
+    """Return the events with the last calls as failed ones, so that they are made again when it goes on.
+
+    What was decided on them is decided again.
+    """
+    early = list(filter(is_early, events))
+    events = [event for event in events if not is_early(event)]
+    asked = [(number, event) for number, event in enumerate(events) if isinstance(event, Asked)]
+    asked = asked[-calls:] if calls else []
     first = min((number for number, _ in asked), default=len(events))
-    return events[:first] + [replace(event, role=event.role.but("failed")) for _, event in asked]
+    while first and isinstance(decided := events[first - 1], Decided) and decided.what == "model call":
+        first -= 1
+    return events[:first] + [replace(event, role=event.role.but("failed")) for _, event in asked] + early
+
+
+def _without_used(events: Sequence[Event]) -> list[Event]:
+    """Return the events without the early ones that the run has used in their turn after it went on."""
+    used: set[Hashable] = set()
+    kept: list[Event] = []
+    is_used = False
+    for event in reversed(events):  # the calls inside a tool come before what it returned
+        is_inside = isinstance(event, Asked) and event.role.is_inside
+        key = event.call.key if isinstance(event, ToolReturned) else isinstance(event, Asked) and event.prompt
+        if not is_early(event):
+            used.add(key)
+        elif not is_inside:
+            is_used = key in used
+        if not (is_early(event) and is_used):
+            kept.append(event)
+    return kept[::-1]
 
 
 def _load_start(path: Path, digest: str) -> PropertyGraph:

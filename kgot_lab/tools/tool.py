@@ -31,6 +31,7 @@ from kgot_lab.errors import (
     ToolFailed,
     describe_value,
     error_message,
+    mask_secrets,
     require_count,
     require_parts,
 )
@@ -321,7 +322,8 @@ def broken_tool(name: str, error: BaseException) -> ToolFailed:
     )
     frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(_LIBRARIES)]
     where = f" (line {frames[-1].lineno} of {frames[-1].filename}: {frames[-1].line})" if frames else ""
-    logging.getLogger("kgot_lab").warning(mask_known_keys(f"the tool {name} is broken: {message}{where}"))
+    said = mask_known_keys(mask_secrets(f"the tool {name} is broken: {message}{where}"))
+    logging.getLogger("kgot_lab").warning(said)
     return ToolFailed(f"{name} is broken: {message}")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from kgot_lab.evaluation.significance import Estimate, grouped_interval, proportion
+from kgot_lab.evaluation.significance import Estimate, interval, proportion
 
 from .month import GoldBriefing, GoldMonth
 from .telling import ToldBriefing
@@ -152,4 +152,4 @@ def _by_item(judged: Sequence[JudgedBriefing]) -> Estimate:
     # where nothing differs there is nothing to draw from, and an item is as good as one briefing
     if len(set(right)) < 2:
         return proportion(int(any(right)) * len(set(items)), len(set(items)))
-    return grouped_interval(right, items)
+    return interval(right, items)

@@ -50,7 +50,7 @@ from kgot_lab.benchmark.questions.attempt import JSON_CALL
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, Selection, musique_dev
 from kgot_lab.embedding.pretrained import MiniLM
-from kgot_lab.embedding.vectors import Vectors, text_key
+from kgot_lab.embedding.vectors import StoredVectors, text_key
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.evaluation.significance import interval
 from kgot_lab.io.files import bundled_path
@@ -576,5 +576,6 @@ def test_the_facts_of_a_question_are_sentences_of_its_passages_that_mostly_hold_
 
 def test_the_passages_of_musique_498_have_their_vectors_on_file():
     documents, model = musique_dev().documents, MiniLM()
-    kept, digest = Vectors.load(bundled_path("musique-498/vectors.npz"), model), model.digest
+    kept, digest = StoredVectors.load(bundled_path("musique-498/vectors.npz")), model.digest
+    kept.require_embedder(model)
     assert set(kept.keys) == {text_key(digest, full_text(document)) for document in documents}

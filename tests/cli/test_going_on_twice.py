@@ -104,6 +104,14 @@ def test_of_two_questions_for_one_trace_the_later_is_not_told_to_go_on_with_the_
     assert "exists already" in str(refused.value) and "Go on with" not in str(refused.value)
 
 
+def test_a_fork_takes_a_second_model_and_keeps_it_for_going_on(kgot_lab, forked_from):
+    with openai_server(*replies(*PARIS)) as model, openai_server(*replies({"calls": []})) as second:
+        models = ["--model", f"{model.url}#m", "--execution-model", f"{second.url}#second"]
+        ran = kgot_lab(*forked_from, *models, "--out", "fork.jsonl")
+    assert ran.code == 0, ran.err
+    assert f"execution_model: {second.url}#second" in load_run("fork.jsonl").about["configuration"]
+
+
 def test_a_fork_whose_model_fails_ends_with_the_command_that_goes_on(kgot_lab, forked_from):
     with openai_server(*replies(*PARIS[:2]), refuses(400, "no"), *replies(*PARIS[2:])) as model:
         ran = kgot_lab(*forked_from, "--model", f"{model.url}#m", "--out", "fork.jsonl")

@@ -56,6 +56,8 @@ def test_only_under_a_name_of_its_own_is_a_function_cached_on_disk(cache: Path) 
         lab.embedder(counted, name=name).embed(["named"])
     assert asked.count("named") == 2 and cache.exists()
     assert lab.embedder(counted, name="mine").digest == lab.embedder(counted, name="mine").digest
+    other = lab.embedder(lambda texts: [[1.0, 7.0]] * len(texts), name="mine")
+    assert other.digest != lab.embedder(counted, name="mine").digest
     wide = lab.embedder(lambda texts: [[1.0] * 3] * len(texts), name="mine")
     assert wide.embed(["named"]).shape == (1, 3)
 
@@ -98,3 +100,15 @@ def test_a_sentence_transformer_is_known_by_its_weights() -> None:
         str(package.get_model_path()), device="cpu", local_files_only=True, truncate_dim=64
     )
     assert lab.embedder(short).digest != embedder.digest and lab.embedder(short).dimension == 64
+
+
+def test_an_object_of_langchain_embeds_by_its_documents() -> None:
+    class Embeddings:
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [[float(len(text)), 1.0] for text in texts]
+
+        def embed_query(self, text: str) -> list[float]:
+            return self.embed_documents([text])[0]
+
+    embedder = lab.embedder(Embeddings())
+    assert embedder.name == "Embeddings" and embedder.embed(["a", "bb"]).shape == (2, 2)

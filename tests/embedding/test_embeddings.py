@@ -16,8 +16,8 @@ from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import (
     BUNDLED_VECTORS,
     CachedEmbedder,
+    StoredVectors,
     VectorFiles,
-    Vectors,
     minilm,
     text_key,
 )
@@ -129,7 +129,8 @@ def test_no_texts_give_no_vectors_and_half_characters_do_no_harm(model):
     [("hotpotqa", BUNDLED_VECTORS[0]), ("musique", BUNDLED_VECTORS[1]), ("2wiki", BUNDLED_VECTORS[2])],
 )
 def test_the_shipped_vectors_are_those_of_the_bundled_passages(model, name, folder):
-    kept = Vectors.load(bundled_path(f"{folder}/vectors.npz"), model)
+    kept = StoredVectors.load(bundled_path(f"{folder}/vectors.npz"))
+    kept.require_embedder(model)
     texts = [full_text(document) for document in load_dataset(name).documents]
     place = {key: row for row, key in enumerate(kept.keys)}
     assert set(place) == {text_key(model.digest, text) for text in texts}
@@ -157,11 +158,9 @@ def test_shipped_passages_are_not_embedded_again(model, tmp_path):
 
 def test_a_file_of_vectors_is_read_when_one_of_its_texts_is_asked_for(model, tmp_path, monkeypatch):
     for name in "ab":
-        Vectors.of([name], [name], model).save(tmp_path / f"{name}.npz")
-    opened, real = [], Vectors.load
-    monkeypatch.setattr(
-        Vectors, "load", staticmethod(lambda path, embedder: opened.append(path.stem) or real(path, embedder))
-    )
+        StoredVectors.of_texts([name], [name], model).save(tmp_path / f"{name}.npz")
+    opened, real = [], StoredVectors.load
+    monkeypatch.setattr(StoredVectors, "load", lambda path: opened.append(path.stem) or real(path))
     shelf = VectorFiles(model, tmp_path / "a.npz", tmp_path / "b.npz")
     shelf.embed(["neither"])
     assert opened == []
@@ -173,7 +172,7 @@ def test_a_file_of_vectors_is_read_when_one_of_its_texts_is_asked_for(model, tmp
 def test_stored_vectors_of_another_model_are_left_aside_with_a_warning_and_computed(model, tmp_path):
     other = Counting(model)
     other.digest = "0" * 64
-    Vectors.of(["a"], ["text"], other).save(tmp_path / "vectors.npz")
+    StoredVectors.of_texts(["a"], ["text"], other).save(tmp_path / "vectors.npz")
     shelf = VectorFiles(model, tmp_path / "vectors.npz")
     with pytest.warns(UserWarning, match=r"not used.*come from all-MiniLM-L6-v2-int8 00000000"):
         vectors = shelf.embed(["text"])
@@ -183,19 +182,19 @@ def test_stored_vectors_of_another_model_are_left_aside_with_a_warning_and_compu
 
 @pytest.mark.parametrize("bits, cosine", [(16, 0.999999), (8, 0.9995)])
 def test_kept_vectors_point_where_they_did(model, tmp_path, bits, cosine):
-    vectors = Vectors.of("abcde", SENTENCES, model)
+    vectors = StoredVectors.of_texts(list("abcde"), SENTENCES, model)
     rows = np.concatenate([vectors.matrix, np.zeros((1, 384), np.float32)])
-    Vectors((*vectors.ids, "zero"), (*vectors.keys, b"0" * 32), rows, model.name, model.digest).save(
+    StoredVectors((*vectors.ids, "zero"), rows, model.name, model.digest, (*vectors.keys, b"0" * 32)).save(
         tmp_path / "v.npz", bits
     )
-    read = Vectors.load(tmp_path / "v.npz", model)
+    read = StoredVectors.load(tmp_path / "v.npz")
     assert ((read.matrix[:5] * vectors.matrix).sum(axis=1) > cosine).all() and not read.matrix[5].any()
     assert (read.ids, read.keys[:5], read.matrix.dtype) == ((*"abcde", "zero"), vectors.keys, np.float32)
 
 
 def test_eight_bits_halve_the_file_and_other_sizes_are_refused(model, tmp_path):
     random = np.random.default_rng(0).normal(size=(200, 384)).astype(np.float32)
-    vectors = Vectors(tuple(map(str, range(200))), (b"k" * 32,) * 200, random, model.name, model.digest)
+    vectors = StoredVectors(tuple(map(str, range(200))), random, model.name, model.digest, (b"k" * 32,) * 200)
     vectors.save(tmp_path / "16.npz")
     vectors.save(tmp_path / "8.npz", 8)
     assert (tmp_path / "8.npz").stat().st_size < 0.6 * (tmp_path / "16.npz").stat().st_size
@@ -204,11 +203,11 @@ def test_eight_bits_halve_the_file_and_other_sizes_are_refused(model, tmp_path):
 
 
 def test_nan_in_a_vector_is_refused_and_its_row_named(model, tmp_path):
-    vectors = Vectors.of("abcde", SENTENCES, model)
+    vectors = StoredVectors.of_texts(list("abcde"), SENTENCES, model)
     vectors.matrix[3, 7] = np.nan
     vectors.save(tmp_path / "v.npz")
     with pytest.raises(BadInput, match=r"1 of 5 .*NaN.* row 3"):
-        Vectors.load(tmp_path / "v.npz", model)
+        StoredVectors.load(tmp_path / "v.npz")
     spoiled = SimpleNamespace(name="spoiled", embed=lambda texts: vectors.matrix)
     with pytest.raises(BadInput, match="row 3"):
         dense([Document(id, text) for id, text in zip("abcde", SENTENCES, strict=True)], spoiled)
@@ -222,16 +221,18 @@ def test_one_text_instead_of_a_list_is_refused(model, tmp_path):
 
 def test_vectors_of_another_model_are_refused(model, tmp_path):
     path = tmp_path / "vectors.npz"
-    vectors = Vectors.of(["a"], ["text"], model)
+    vectors = StoredVectors.of_texts(["a"], ["text"], model)
     vectors.save(path)
-    assert Vectors.load(path, model).matrix == pytest.approx(vectors.matrix, abs=1e-3)
+    stored = StoredVectors.load(path)
+    stored.require_embedder(model)
+    assert stored.matrix == pytest.approx(vectors.matrix, abs=1e-3)
     other = Counting(model)
     other.digest = "0" * 64
     with pytest.raises(BadInput, match="not from all-MiniLM-L6-v2-int8 00000000"):
-        Vectors.load(path, other)
+        stored.require_embedder(other)
     other.digest, other.dimension = model.digest, 383
-    with pytest.raises(BadInput, match="expected"):
-        Vectors.load(path, other)
+    with pytest.raises(BadInput, match="gives 383 numbers"):
+        stored.require_embedder(other)
 
 
 @pytest.mark.parametrize(
@@ -239,10 +240,10 @@ def test_vectors_of_another_model_are_refused(model, tmp_path):
 )
 def test_a_broken_vector_file_is_refused(model, tmp_path, damage):
     path = tmp_path / "vectors.npz"
-    Vectors.of(["a"], ["text"], model).save(path)
+    StoredVectors.of_texts(["a"], ["text"], model).save(path)
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(BadInput, match="does not hold vectors"):
-        Vectors.load(path, model)
+        StoredVectors.load(path)
 
 
 def test_progress_is_told_of_the_texts_that_are_computed(model, tmp_path):

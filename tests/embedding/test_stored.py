@@ -13,7 +13,7 @@ from support.searching import Letters
 
 from kgot_lab.embedding.api import API
 from kgot_lab.embedding.embedders import embedder, query_embedder
-from kgot_lab.embedding.vectors import StoredVectors, Vectors
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, LLMError, NotInstalled, UnknownName
 from kgot_lab.retrieval.dense import dense, dense_from_vectors
 from kgot_lab.types import Document
@@ -104,7 +104,7 @@ def test_without_its_package_the_static_embedder_names_the_extra(monkeypatch):
 
 
 def test_what_vectors_save_is_loaded_and_so_is_an_npz_file_of_ones_own(tmp_path):
-    Vectors.of(list(TEXTS), list(TEXTS.values()), Letters()).save(tmp_path / "ours.npz")
+    StoredVectors.of_texts(list(TEXTS), list(TEXTS.values()), Letters()).save(tmp_path / "ours.npz")
     ours = StoredVectors.load(tmp_path / "ours.npz")
     assert (ours.ids, ours.model, ours.digest) == (tuple(TEXTS), "letters", "letters")
     assert ours.matrix == pytest.approx(Letters().embed(list(TEXTS.values())), abs=1e-3)

@@ -8,8 +8,6 @@ from kgot_lab.evaluation.measures import Scores
 from kgot_lab.evaluation.significance import (
     compare,
     effect_size,
-    grouped_interval,
-    grouped_p,
     holm,
     interval,
     proportion,
@@ -191,27 +189,28 @@ VALUES = [0.0, 0.2, 1.0, 0.4, 0.9, 0.1, 0.7, 0.3]
 
 def test_groups_of_one_are_the_usual_interval_and_test():
     alone = [str(number) for number in range(len(VALUES))]
-    found, usual = grouped_interval(VALUES, alone), interval(VALUES)
+    found, usual = interval(VALUES, alone), interval(VALUES)
     expected = pytest.approx((usual.mean, usual.low, usual.high, usual.n))
     assert (found.mean, found.low, found.high, found.n) == expected
-    assert grouped_p(VALUES, alone) == sign_flip_p(VALUES)
+    assert sign_flip_p(VALUES, alone) == sign_flip_p(VALUES)
 
 
 def test_the_same_value_twice_in_a_group_is_no_more_evidence_than_once():
     twice = [value for value in VALUES for _ in range(2)]
     groups = [str(number // 2) for number in range(2 * len(VALUES))]
-    grouped, once, naive = grouped_interval(twice, groups), interval(VALUES), interval(twice)
+    grouped, once, naive = interval(twice, groups), interval(VALUES), interval(twice)
     assert (grouped.low, grouped.high) == pytest.approx((once.low, once.high)) and grouped.n == 16
     assert grouped.high - grouped.low > naive.high - naive.low
-    assert grouped_p(twice, groups) == sign_flip_p(VALUES) > sign_flip_p(twice)
+    assert sign_flip_p(twice, groups) == sign_flip_p(VALUES) > sign_flip_p(twice)
 
 
 def test_one_group_alone_has_no_interval():
-    for few in ([], [1.0, 2.0]):
-        with pytest.raises(BadInput, match="two groups or more"):
-            grouped_interval(few, ["a"] * len(few))
+    for few, needed in (([], "two queries or more"), ([1.0, 2.0], "two groups or more")):
+        for judge in (interval, sign_flip_p):
+            with pytest.raises(BadInput, match=needed):
+                judge(few, ["a"] * len(few))
     with pytest.raises(BadInput, match="finite"):
-        grouped_interval([1.0, math.nan], ["a", "b"])
+        interval([1.0, math.nan], ["a", "b"])
 
 
 def test_p_values_worked_out_by_hand():

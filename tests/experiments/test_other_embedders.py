@@ -18,7 +18,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.evaluation.results import EMBEDDER_HASH, load_results
-from kgot_lab.evaluation.significance import grouped_interval, grouped_p
+from kgot_lab.evaluation.significance import interval, sign_flip_p
 from kgot_lab.evaluation.tables import format_decimal, format_p_value, format_signed
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -80,7 +80,7 @@ def test_a_gain_is_tested_in_pairs_and_by_groups(both):
     )
     gaps, groups = np.subtract(own, theirs), [ours.dataset.groups[id] for id in ids]
     found = gap_between(other, ours, "convex", "locked")
-    assert found == (grouped_interval(gaps, groups), grouped_p(gaps, groups))
+    assert found == (interval(gaps, groups), sign_flip_p(gaps, groups))
 
 
 @pytest.mark.extended

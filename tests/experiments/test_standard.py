@@ -20,7 +20,7 @@ from kgot_lab.evaluation.dataset import query_splits
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import derive_reports, report
 from kgot_lab.evaluation.results import Plan, load_results
-from kgot_lab.evaluation.significance import compare, grouped_interval, grouped_p
+from kgot_lab.evaluation.significance import compare, interval, sign_flip_p
 from kgot_lab.evaluation.tables import format_decimal, format_signed
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "results" / "standard_sets"
@@ -74,7 +74,7 @@ def test_develop_questions_crossed_are_all_that_are_locked_nowhere_and_the_page_
     }
     own = crossed | {query: runs[TRAIL][query] for query in dataset.locked}
     some = [query.id for query in dataset.queries if query.id in own]
-    gap = grouped_interval(
+    gap = interval(
         [own[query] - runs[RIVAL][query] for query in some],
         [dataset.groups.get(query, query) for query in some],
     )
@@ -118,5 +118,5 @@ def test_queries_of_a_group_are_drawn_and_flipped_together_in_a_report():
         [made.scores[system].per_query("recall@5")[id] for id in ids] for system in (TRAIL, "convex")
     )
     gaps, groups = np.subtract(own, theirs), [dataset.groups[id] for id in ids]
-    assert row.difference == grouped_interval(gaps, groups) and row.p == grouped_p(gaps, groups)
+    assert row.difference == interval(gaps, groups) and row.p == sign_flip_p(gaps, groups)
     assert row.difference.low < row.difference.mean < row.difference.high

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
+from importlib.metadata import EntryPoint
 
 import pytest
 from support.command_line import replies, run_here
@@ -12,6 +13,7 @@ from support.openai_server import openai_server
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput, OutOfMemory, TraceError, UnknownName
+from kgot_lab.io.entry_points import errors_of
 from kgot_lab.loop.events import Chose
 from kgot_lab.loop.trace import record
 from kgot_lab.retrieval.lexical import bm25
@@ -64,6 +66,9 @@ from kgot_lab.loop.modes.voting import Voting
 class Shouting(Voting):
     def conclude(self, candidates):
         yield self.run.record(Answered, text="LONDON!", forced=False)
+
+
+Loudly = Shouting
 """
 STORES = [
     "drawer = lab_drawer:Drawer", "locked = lab_drawer:needs_password", "boom = lab_drawer:boom", "leave = lab_drawer:leave",
@@ -86,7 +91,7 @@ def installed(tmp_path, monkeypatch):
     (tmp_path / "lab_drawer.py").write_text(PACKAGE)
     (tmp_path / "lab_shouting.py").write_text(MODES)
     install(tmp_path, "lab-drawer", stores=STORES, retrievers=RETRIEVERS)
-    install(tmp_path, "lab-shouting", modes=["loud = lab_shouting:Shouting", "gone = lab_shouting:Gone"])
+    install(tmp_path, "lab-shouting", modes=["loud = lab_shouting:Loudly", "gone = lab_shouting:Gone"])
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
     for name in ("lab_drawer", "lab_shouting"):
@@ -272,3 +277,15 @@ def test_the_command_line_asks_resumes_and_verifies_in_a_mode_of_a_package(insta
     assert "all identical" in run_here("verify", "run.jsonl").out
     monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder != str(installed)])
     assert "this run was made in the mode Shouting" in run_here("verify", "run.jsonl").err
+
+
+def test_no_key_of_the_environment_is_in_what_is_told_of_a_package_that_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DRAWER_KEY", "canary-0123456789")
+    with (
+        pytest.raises(BadInput, match=r"drawer:open failed \(RuntimeError: no luck with … and …\)") as caught,
+        errors_of(EntryPoint("drawer", "drawer:open", "kgot_lab.stores")),
+    ):
+        raise RuntimeError("no luck with canary-0123456789 and sk-proj-0123456789abc")
+    assert caught.value.__suppress_context__  # which a traceback would show

@@ -5,6 +5,10 @@ from LangChain, whose chat models are known by their `invoke`.
 from __future__ import annotations
 
 import asyncio
+import json
+import time
+import traceback
+from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -19,11 +23,11 @@ import kgot_lab as lab
 from kgot_lab.errors import BadInput, LLMError, OverBudget
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
-from kgot_lab.llm.presets import Price
+from kgot_lab.llm.presets import Price, RetryPolicy
 from kgot_lab.llm.recorded import Recorded, Scripted
 from kgot_lab.llm.streaming import stream_reply
-from kgot_lab.llm.structured import structured
-from kgot_lab.types import Message, Prompt, Usage
+from kgot_lab.llm.structured import checked_reply, structured
+from kgot_lab.types import Message, Prompt, Reply, Usage
 
 HELLO = Prompt((Message("system", "Be brief."), Message("user", "Hello?")), max_tokens=50)
 PICTURE = Prompt((Message("user", "What is it?", ("data:image/png;base64,AAAA",)),))
@@ -134,6 +138,122 @@ def test_what_goes_wrong_in_a_function_is_an_error_of_the_model(
         connect(function)(prompt)
 
 
+class Named:
+    """A callable object that has a name and says that it takes a text."""
+
+    name = "named"
+
+    def __call__(self, text: str) -> str:
+        return text.upper()
+
+
+def with_a_name(function: Any) -> Any:
+    function.name = "named"
+    return function
+
+
+@every(
+    "function",
+    [
+        Named(),
+        with_a_name(partial(lambda style, text: text.upper(), "plain")),
+        with_a_name(lambda text: text.upper()),
+    ],
+)
+def test_what_takes_a_text_is_given_one_though_it_has_a_name(function: Any) -> None:
+    llm = connect(function)
+    assert (llm.name, llm(HELLO).text) == ("named", "BE BRIEF.\n\nHELLO?")
+
+
+def test_a_function_with_a_name_may_take_a_prompt_as_a_model_does() -> None:
+    answer = Reply("Hi.", Usage(9, 1))
+    assert connect(with_a_name(lambda prompt: answer if prompt.messages else None))(HELLO) == answer
+
+    class Untold(Named):
+        def __call__(self, text):  # type: ignore[no-untyped-def]
+            return "a text"
+
+    with pytest.raises(LLMError, match=r"named replied with .*, and what takes and returns a text says so"):
+        checked_reply(connect(Untold()), HELLO)
+
+
+class Leaks:
+    """A model of a package of its own, whose errors show its key."""
+
+    name = "leaks"
+
+    def __init__(self, problem: Exception):
+        self._problem = problem
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        try:
+            raise KeyError(KEY)
+        except KeyError:
+            raise self._problem from None
+
+    def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
+        yield "Hi"
+        raise self._problem
+
+    def invoke(self, messages: Any) -> Any:
+        raise self._problem
+
+
+@every(
+    "problem",
+    [
+        RuntimeError(f"401 for {KEY}"),
+        LLMError(f"wrong: {KEY}"),
+        OSError(5, f"at {KEY}"),
+        ValueError("known by its form: Bearer sk-proj-0aB1canary-xyz"),
+    ],
+)
+@every("ask", [checked_reply, lambda llm, prompt: [*stream_reply(llm, prompt)]])
+@every("adapted", [False, True])
+def test_no_key_is_in_an_error_of_a_model_or_what_caused_it(
+    problem: Exception, ask: Any, adapted: bool
+) -> None:
+    leaking = Leaks(type(problem)(*problem.args))
+    with pytest.MonkeyPatch.context() as context, pytest.raises(Exception) as caught:
+        context.setenv("OTHER_API_KEY", KEY)
+        ask(connect(leaking.invoke if adapted else leaking), HELLO)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "canary" not in shown.replace(__file__, "") and "…" in str(caught.value)
+
+
+@every("written, shown", [
+    ("key sk-proj-0123456789abcdef.", "key …."), ("AIzaSyA0123456789abcdefg", "…"), ("ghp_0123456789abcdef0123", "…"),
+    ("Authorization: Bearer abc.123-xyz/456789", "Authorization: Bearer …"), ("hf_abcdefghij0123456789", "…"),
+    ("sk-canaries sing", "sk-canaries sing"), ("risk-0123456789abcdef", "risk-0123456789abcdef"),
+    ("the bearer of the ring", "the bearer of the ring"),
+])  # fmt: skip
+def test_a_key_is_known_by_its_form_in_any_error_of_the_package(written: str, shown: str) -> None:
+    assert str(BadInput(written)) == shown
+
+
+def test_what_a_server_makes_wait_for_is_logged_once_where_nobody_is_to_hear_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with openai_server(refuses(503, "down"), refuses(503, "down"), says("Hi.")) as server:
+        patience = RetryPolicy(first_wait=0.001, longest_wait=0.001)
+        assert connect(f"{server.url}#tiny", patience=patience)(HELLO).text == "Hi."
+    (told,) = caplog.messages
+    assert "HTTP 503: down" in told and "request 1 of" in told
+
+
+def test_a_time_out_says_how_to_allow_more_not_to_look_for_the_server() -> None:
+    def late(body: Any) -> Any:
+        time.sleep(0.6)
+        return says("Hi.")
+
+    with (
+        openai_server(late) as server,
+        pytest.raises(LLMError, match=r"no answer within 0.2 s. Allow it more with patience") as caught,
+    ):
+        connect(f"{server.url}#tiny", patience=RetryPolicy(attempts=1, timeout=0.2))(HELLO)
+    assert "running" not in str(caught.value)
+
+
 def test_budgets_and_tapes_hold_for_a_function(tmp_path: Any) -> None:
     kept = Budgeted(connect(str.upper), Budget(tokens=200))
     with pytest.raises(OverBudget):
@@ -181,6 +301,28 @@ def test_a_chat_model_of_langchain_is_asked_by_messages_and_tells_its_usage() ->
 )
 def test_the_text_of_a_message_of_langchain_is_read_wherever_it_is(content: Any, text: str) -> None:
     assert connect(Chat(content))(HELLO).text == text
+
+
+class Later:
+    """A chat model that is asked by a coroutine alone."""
+
+    def __init__(self, content: Any, **more: Any):
+        self.reply = SimpleNamespace(content=content, **more)
+
+    async def ainvoke(self, messages: Any) -> Any:
+        await asyncio.sleep(0)
+        return self.reply
+
+
+def test_a_chat_model_may_be_asynchronous_and_may_answer_by_tool_calls() -> None:
+    call = {"id": "1", "name": "search", "args": {"query": "x"}, "type": "tool_call"}
+    assert connect(Later("Hi."))(HELLO).text == "Hi."
+    said = connect(Later("", tool_calls=[call, {**call, "name": "read"}]))(HELLO).text
+    assert [json.loads(line)["name"] for line in said.splitlines()] == ["search", "read"]
+    assert (
+        connect(Later("", tool_calls=[{**call, "name": "reply"}]))(HELLO).text
+        == '{"name": "reply", "arguments": {"query": "x"}}'
+    )
 
 
 def test_a_chat_model_that_returns_no_text_is_named() -> None:

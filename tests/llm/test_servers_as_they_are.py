@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -37,7 +38,8 @@ from kgot_lab.llm.openai_compatible import OpenAICompatible
 from kgot_lab.llm.presets import SERVER_KEY
 from kgot_lab.llm.recorded import Recorded, Recorder
 from kgot_lab.llm.streaming import stream_reply
-from kgot_lab.llm.structured import structured
+from kgot_lab.llm.structured import parse, structured
+from kgot_lab.loop.prompts import ChosenCalls
 from kgot_lab.types import Message, Prompt, Reply
 
 HELLO = Prompt((Message("system", "Be brief."), Message("user", "Hello?")), max_tokens=50)
@@ -59,6 +61,12 @@ def calls(arguments: object) -> dict[str, object]:
     return {"tool_calls": [{"type": "function", "function": {"name": "reply", "arguments": arguments}}]}
 
 
+TWO_CALLS = [
+    {"id": name, "function": {"name": name, "arguments": f'{{"query": "{name}"}}'}} for name in ("one", "two")
+]
+TWO_CALLS_SAID = (
+    '{"name": "one", "arguments": {"query": "one"}}\n{"name": "two", "arguments": {"query": "two"}}'
+)
 Shared = tuple[OpenAICompatible, Server]
 
 
@@ -105,6 +113,26 @@ MENDED: list[tuple[str, Note]] = [
     ('{"name": "reply", "parameters": "{\\"answer\\": \\"x\\"}"}', X),
     ('reply({"answer": "x"})', X),
     ('Draft: <think>{"answer": "a draft"}</think>{"answer": "x"}', X),
+    ('Maybe {"answer": "a draft"}? No: {"answer": "x"}', X),
+    ('{"answer": "..."}\n{"answer": "x"}', X),
+    ('{"answer": "x"}, as asked for: {"answer": "..."}', X),
+    ('See [a] and [1]. {"result": {"answer": "x"}}', X),
+    ('{"answer": true, "sure": "yes"}', Note(answer="true", sure=True)),
+    ('{"answer": ["a", "b", 3]}', Note(answer="a, b, 3")),
+    ('{"Answer": "x", "PARTS": ["one"]}', PARTS),
+    ('{"answer": "x"', X),
+    ('```json\n{"result": {"answer": "x", "sure": true\n```', Note(answer="x", sure=True)),
+    ('{„answer“: „x“, ”parts”: [”one”]}', PARTS),
+    ("{'parts': ('one',), 'answer': 'x'}", PARTS),
+    ("{'answer': 'two ' \"words\"}", Note(answer="two words")),
+    ("{'answer': '''two\nlines'''}".replace("'''", "'''"), Note(answer="two\nlines")),
+    ("Note(answer='x', parts=['one'])", PARTS),
+    ("answer: It is: x\nparts: [one]\nsure: yes", Note(answer="It is: x", parts=["one"], sure=True)),
+    ("```yaml\n**Answer**: x\nparts:\n- one\n```", PARTS),
+    ('[TOOL_CALLS][{"name": "reply", "arguments": {"answer": "x"}}]', X),
+    ('[TOOL_CALLS]reply[ARGS]{"answer": "x"}', X),
+    ('As told in [1]:\n<tool_call>{"name": "reply", "arguments": {"answer": "x"}\n</tool_call>', X),
+    ("<function=reply>\n<parameter=answer>\nx\n</parameter>\n<parameter=parts>[\"one\"]</parameter>\n</function>", PARTS),
 ]  # fmt: skip
 
 
@@ -115,6 +143,93 @@ def test_what_a_model_writes_in_place_of_json_is_read_without_a_second_request(
     llm, server = given(shared, says(text), says('{"answer": "asked again"}'))
     assert structured(llm, HELLO, Note) == value
     assert len(server.bodies) == 1
+
+
+BRIDGE, TOWN = {"query": "bridge"}, {"query": "town", "k": 3}
+CALLS: list[tuple[Any, list[tuple[str, Any]]]] = [
+    ({"calls": [{"tool": "search", "arguments": BRIDGE}]}, [("search", BRIDGE)]),
+    ({"tool": "search", "arguments": BRIDGE}, [("search", BRIDGE)]),
+    ([{"name": "search", "parameters": BRIDGE}, {"function": "read", "args": TOWN}], [("search", BRIDGE), ("read", TOWN)]),
+    ({"calls": {"Tool": "search", "Arguments": json.dumps(BRIDGE)}}, [("search", BRIDGE)]),
+    ({"result": {"calls": [{"tool": "search", "query": "bridge"}]}}, [("search", BRIDGE)]),
+    ({"tool_calls": [{"id": "1", "type": "function", "function": {"name": "search", "arguments": json.dumps(TOWN)}}]}, [("search", TOWN)]),
+    ({"calls": [{"tool": "functions.now", "arguments": None}]}, [("now", {})]),
+    ({"calls": []}, []),
+    ('<tool_call>\n{"name": "search", "arguments": {"query": "bridge"}}\n</tool_call>', [("search", BRIDGE)]),
+    ('{"name": "a", "arguments": {}}\n{"name": "b", "arguments": {}}', [("a", {}), ("b", {})]),
+    ('{"calls": [{"tool": "a", "arguments": {}}]} or rather {"calls": [{"tool": "b", "arguments": {}}]}', [("b", {})]),
+    ('{"calls": [{"tool": "...", "arguments": {...}}]}\n{"calls": [{"tool": "b", "arguments": {}}]}', [("b", {})]),
+    ("<tool_call>\n<function=search>\n<parameter=query>\ntown\n</parameter>\n<parameter=k>3</parameter>\n</function>", [("search", TOWN)]),
+    ('<function=search>{"query": "bridge"}</function>', [("search", BRIDGE)]),
+    ('[TOOL_CALLS][{"name": "search", "arguments": {"query": "bridge"}}]', [("search", BRIDGE)]),
+    ('[TOOL_CALLS]search[ARGS]{"query": "bridge"}[TOOL_CALLS]now{}', [("search", BRIDGE), ("now", {})]),
+    ('commentary to=functions.search <|constrain|>json<|message|>{"query": "bridge"}', [("search", BRIDGE)]),
+    ("search(query='bridge')", [("search", BRIDGE)]),
+    ("I will call [search(query='bridge'), tools.search(query=\"town\", k=3)] now.", [("search", BRIDGE), ("search", TOWN)]),
+    ("search('bridge')", [("search", {"0": "bridge"})]),
+    ('Thought: who: I see\nAction: search\nAction Input: {"query": "bridge"}\nObservation: none', [("search", BRIDGE)]),
+    ("**Action:** search\n**Action Input:** bridge\nAction: now\nAction Input:", [("search", {"0": "bridge"}), ("now", {"0": ""})]),
+    ("calls:\n- tool: search\n  arguments:\n    query: bridge", [("search", BRIDGE)]),
+]  # fmt: skip
+
+
+@every("reply, calls", CALLS)
+def test_a_choice_of_calls_is_read_in_the_notation_of_any_model(
+    shared: Shared, reply: Any, calls: list[tuple[str, Any]]
+) -> None:
+    llm, server = given(shared, says(reply if isinstance(reply, str) else json.dumps(reply)))
+    assert [(call.tool, call.arguments) for call in structured(llm, HELLO, ChosenCalls).calls] == calls
+    assert len(server.bodies) == 1
+
+
+@every(
+    "text",
+    [
+        '{"calls": [{"tool": "a", "arguments": {}}, {"tool": "b", "argum',
+        '<tool_call>{"name": "a", "arguments": {}}</tool_call>\n<tool_call>{"name": "b", "arg',
+    ],
+)
+def test_the_first_of_calls_that_were_cut_is_not_taken_for_all(shared: Shared, text: str) -> None:
+    llm, server = given(shared, cut(text), says('{"calls": []}'))
+    assert structured(llm, HELLO, ChosenCalls).calls == [] and len(server.bodies) == 2
+
+
+@every("text", ["I would search for it (in the documents).", '{"query": "bridge"}', "null", "[]"])
+def test_what_names_no_tool_is_no_call_and_the_error_says_who_replied_to_what(
+    shared: Shared, text: str
+) -> None:
+    llm, _ = given(shared, says(text))
+    with pytest.raises(BadReply, match=r"tiny, asked for ChosenCalls: .*; ask again, or"):
+        structured(llm, HELLO, ChosenCalls)
+
+
+@every(
+    "text",
+    [
+        "f(" * 30_000,
+        "{" * 30_000,
+        "answer: " + "[" * 9_000,
+        "[TOOL_CALLS]a{" * 3_000,
+        "{'''" * 20_000,
+        "\n" * 200_000,
+    ],
+    ids=["calls", "braces", "yaml", "named calls", "quotes", "lines"],
+)
+def test_a_reply_of_nothing_but_beginnings_is_refused_in_time(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(BadReply):
+        parse(text, Note)
+    assert time.process_time() - began < 5
+
+
+class Choice(BaseModel):
+    choice: Literal["INSERT", "RETRIEVE"]
+
+
+@every("text", ['{"choice": "retrieve"}', '{"Choice": "Retrieve."}', "choice: RETRIEVE"])
+def test_the_letter_case_of_a_word_to_choose_does_not_matter(shared: Shared, text: str) -> None:
+    llm, server = given(shared, says(text))
+    assert structured(llm, HELLO, Choice).choice == "RETRIEVE" and len(server.bodies) == 1
 
 
 class Notes(BaseModel):
@@ -145,6 +260,11 @@ def test_a_list_that_a_shape_takes_as_it_is_is_not_unwrapped(shared: Shared, cou
         ("null", "it is null"),
         ('{"parts": []}', "answer: Field required"),
         ('{"answer": {"text": "x"}}', "answer: Input should be a valid string"),
+        ('{"answer": "x', "Unterminated string"),
+        ('{"answer": 19', "breaks at character"),
+        ('{"answer": "x", "parts": ["one"', "breaks at character"),
+        ('{"answer": "x", "parts": ["one" "two"]}', "Expecting ',' delimiter"),
+        ("The answer: perhaps x", "there is no JSON in it"),
     ],
 )
 def test_what_is_missing_in_a_reply_is_not_invented_but_asked_for_once_more(
@@ -177,6 +297,14 @@ READ: list[tuple[Answer, str]] = [
     (message(None, reasoning="no</think>42"), "42"),
     (message(None, "tool_calls", **calls('{"answer": "x"}')), '{"answer": "x"}'),
     (message(None, "tool_calls", **calls({"answer": "x"})), '{"answer": "x"}'),
+    (message("I look.", "tool_calls", tool_calls=TWO_CALLS), f"I look.\n{TWO_CALLS_SAID}"),
+    (message({"answer": "x"}), '{"answer": "x"}'),
+    (message({"choice": "INSERT", "text": "x"}), '{"choice": "INSERT", "text": "x"}'),
+    (message({"type": "text", "text": "42"}), "42"),
+    (message([{"text": "42"}]), "42"),
+    (message([{"type": "text", "text": "4"}, "2"]), "42"),
+    (says("", choices=[{"text": "42", "finish_reason": "stop"}]), "42"),
+    (Answer(json.dumps(says("42").body), headers={"content-type": "text/html; charset=utf-8"}), "42"),
     (message(None, function_call={"arguments": "42"}), "42"),
     (tells([delta("4"), delta("2"), *ending()]), "42"),
     (tells([delta(None, reasoning_content="no"), delta("42"), *ending(usage=False)]), "42"),
@@ -199,6 +327,11 @@ def test_the_answer_is_read_wherever_it_is_and_no_thought_is_taken_for_it(
     assert len(server.bodies) == 1
 
 
+def delta_of_call(number: int) -> str:
+    name, part = (("search", '{"query": '), (None, '"bridge"}'))[number]
+    return delta(None, tool_calls=[{"index": 0, "id": name, "function": {"name": name, "arguments": part}}])
+
+
 STREAMED: list[tuple[Answer, str]] = [
     (tells([*map(delta, ("Okay. <thi", "nk>no</th", "ink>42")), *ending()]), "Okay. 42"),
     (tells([*map(delta, ("<|chan", "nel>thought no<chan", "nel|>42")), *ending()]), "42"),
@@ -206,7 +339,27 @@ STREAMED: list[tuple[Answer, str]] = [
     (tells([delta(None, **calls("4")), delta(None, **calls("2")), *ending()]), "42"),
     (tells([delta("half \ud83d"), delta("\ude00, "), delta("\ud83d of it"), *ending()]), "half 😀, � of it"),
     (message("", reasoning_content="42"), "42"),
+    (tells([delta("I look."), delta(None, tool_calls=TWO_CALLS), *ending()]), f"I look.\n{TWO_CALLS_SAID}"),
+    (
+        tells([*map(delta_of_call, range(2)), *ending()]),
+        '{"name": "search", "arguments": {"query": "bridge"}}',
+    ),
 ]
+
+
+@every(
+    "said",
+    [
+        'maybe {"answer": "no"}</think>{"answer": "x"}',
+        "**Reasoning:** no\n\n**Answer:** x",
+        "a <think>no</think> b",
+    ],
+)
+def test_a_reply_is_the_same_whether_it_is_streamed_or_not(shared: Shared, said: str) -> None:
+    llm, _ = given(shared, says(said), tells([*map(delta, said), *ending()]))
+    plain = llm(HELLO).text
+    *pieces, reply = stream_reply(llm, HELLO)
+    assert isinstance(reply, Reply) and reply.text == plain and "".join(map(str, pieces)).endswith(plain)
 
 
 @every("answer, text", STREAMED)
@@ -224,6 +377,14 @@ def test_a_streamed_answer_is_read_in_the_same_way(answer: Answer, text: str) ->
         (Answer("<html>Please sign in</html>", headers={"content-type": "text/html"}), "not a chat completion", 1),
         (tells([delta("4")]), "the answer ends before its end", 6),
         (tells([delta("4"), event({"error": {"message": "no memory"}})]), "no memory", 1),
+        (tells([delta("4"), "event: error\n", event({"message": "engine died", "code": 5})]), "engine died", 1),
+        (tells([delta("4"), event({"message": "engine died"})]), "engine died", 1),
+        (tells([delta("4"), "event: error\n", "data: engine died\n\n"]), "engine died", 1),
+        (tells([delta("4"), event({"choices": [{"error": {"message": "engine died"}}]})]), "engine died", 1),
+        (tells([delta("4"), event({"error": "CUDA out of memory"})]), "CUDA out of memory", 6),
+        (tells([delta("4"), event({"detail": "gone", "status_code": 503})]), "HTTP 503.*gone", 6),
+        (Answer({"detail": [{"loc": ["body", "model"], "msg": "no such model"}]}), "no such model", 1),
+        (message(None, tool_calls=[None, 3, {"function": None}]), "the reply is empty", 2),
         (Answer('{"choices": ', headers={"content-type": "text/plain"}), "not a chat completion", 1),
     ],
 )  # fmt: skip
@@ -249,10 +410,15 @@ def test_half_a_character_of_a_reply_does_not_keep_it_from_a_tape(tmp_path: Path
         (500, "Jinja exception: Conversation roles must alternate user/assistant/user/assistant/..."),
         (400, "Only user and assistant roles are supported!"),
         (422, "messages.0.role: 'system' is not one of ['user', 'assistant']"),
+        (400, "Developer instruction is not enabled for models/gemma-3"),
+        (422, [{"loc": ["body", "messages", 0, "role"], "msg": "permitted: 'user', 'assistant'"}]),
+        (422, "messages.0.role: Input should be 'user' or 'assistant'"),
+        (400, "Conversation must start with a user message"),
     ],
 )
-def test_a_system_message_that_is_refused_is_said_by_the_user_from_then_on(status: int, words: str) -> None:
-    with asking(refuses(status, words), says("Hi.")) as (llm, server):
+def test_a_system_message_that_is_refused_is_said_by_the_user_from_then_on(status: int, words: Any) -> None:
+    refusal = refuses(status, words) if isinstance(words, str) else Answer({"detail": words}, status)
+    with asking(refusal, says("Hi.")) as (llm, server):
         assert llm(HELLO).text == llm(HELLO).text == "Hi."
     sent = [{"role": "user", "content": "Be brief.\n\nHello?"}]
     assert [body["messages"] == sent for body in server.bodies] == [False, True, True]

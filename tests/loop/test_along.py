@@ -409,6 +409,8 @@ SAID = "Text: "  # what the prompt of a check begins with
     ("question", "replies", "outcome", "missing"),
     [
         (WHEN, {WHEN: "1984", SAID: "yes"}, "supported", ""),
+        (WHEN, {WHEN: "1984", SAID: "Ja, das sagt er."}, "supported", ""),
+        (WHEN, {WHEN: "1984", SAID: "Jamais."}, "not in the sources", f"no text that was read answers: {WHEN}"),
         (WHEN, {WHEN: "1984", SAID: ("no", 0.99)}, "not in the sources", f"no text that was read answers: {WHEN}"),
         (WHEN, {WHEN: ("1984", 0.6), SAID: ("no", 0.7)}, "unsure", "the cited sentences may not say it"),
         (WHEN, {WHEN: "unknown"}, "not in the sources", f"no text that was read answers: {WHEN}"),

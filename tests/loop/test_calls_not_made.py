@@ -268,3 +268,20 @@ def test_what_is_asked_in_a_step_after_all_is_not_named_as_left_out() -> None:
     events = run(proposing(*MANY[:3]), TWO.but(steps=3))
     last = shown(events, "tools")[-1]
     assert "Not made" not in last and last.count("tide(port='Kiel')") >= 1
+
+
+@every(
+    ("chosen", "made"),
+    [
+        ("tide('Oslo', 3)", "tide(port='Oslo', hour=3)"),
+        ("Ports(query='Oslo')", "ports(query='Oslo')"),
+        ({"name": "functions.foreign", "args": ["Oslo"]}, "foreign(port='Oslo')"),
+        ("Action: ports\nAction Input: Oslo", "ports(query='Oslo')"),
+        ("sea(port='Oslo')", "sea(port='Oslo')"),
+    ],
+)
+def test_a_call_in_another_notation_is_made_as_its_tool_has_it(chosen: Any, made: str) -> None:
+    events = run(scripted(**{**SAID, "tools": chosen}))
+    (chose,) = of(Chose, events)
+    (returned,) = of(ToolReturned, events)
+    assert str(chose.calls[0]) == made and returned.failed == made.startswith("sea")

@@ -3,16 +3,19 @@
 import json
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, kinds, of, scripted, votes
+from support.waiting import until
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput, BadReply, TraceError, UnknownName, UnsupportedQuestion
 from kgot_lab.llm.presets import Price
 from kgot_lab.loop.approval import Deny, NotApproved, Proposal
-from kgot_lab.loop.events import Answered, Asked, Decided, Refused, TextDelta, ToolReturned, Wrote
+from kgot_lab.loop.call_pool import THREAD_NAME
+from kgot_lab.loop.events import Answered, Asked, Decided, Refused, TextDelta, ToolReturned, Wrote, is_early
 from kgot_lab.loop.limits import preset
 from kgot_lab.loop.modes.voting import Voting
 from kgot_lab.loop.prompts import TEMPLATES, Answer
@@ -20,10 +23,12 @@ from kgot_lab.loop.render import join_lines, row_lines
 from kgot_lab.loop.replay.replay import Resources, replay, resume, same_event, verify
 from kgot_lab.loop.retrieve import answer_with_evidence
 from kgot_lab.loop.run_context import ask_structured
+from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, load_run, record
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores.embedded_store import InMemory
-from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.tools.tool import Result, TextTool, ask_model
+from kgot_lab.types import Usage
 
 QUESTION = "Where was Ada Lovelace born?"
 SAID = {
@@ -388,6 +393,88 @@ def test_a_tool_that_fails_at_once_with_others_is_recorded_in_its_turn():
     assert "RuntimeError: no" in returned[-1].text
 
 
+class Interrupted:
+    """Is called side by side with others, and interrupts the run once those have ended."""
+
+    def __init__(self) -> None:
+        self.made = []
+
+    def make(self, what: str, after: set[str]) -> None:
+        def others_ended():
+            threads = [thread for thread in threading.enumerate() if thread.name == THREAD_NAME]
+            return after <= set(self.made) and len(threads) == 1
+
+        if after:
+            until(others_ended, "the other calls have ended")
+            raise KeyboardInterrupt
+        self.made.append(what)
+
+    def stopped(self, path, llm, tools):
+        with pytest.raises(KeyboardInterrupt):
+            list(record(lab.think(QUESTION, llm, InMemory(), tools, FEW), path))
+        stopped = load_run(path)
+        assert verify(stopped) is None and "early" in "\n".join(map(repr, stopped.events))
+        return stopped
+
+
+def test_replies_that_came_before_their_turn_are_kept_by_an_interrupted_run_and_count_once(tmp_path):
+    path, model, calls = tmp_path / "run.jsonl", scripted(**SAID), Interrupted()
+
+    class Server:
+        name, concurrent, price = "server", True, Price(1.0, 1.0)
+        after = frozenset({"True 3"})
+
+        def __call__(self, prompt):
+            is_ballot = "What next? RETRIEVE" in prompt.messages[-1].text
+            calls.make(f"{is_ballot} {prompt.seed}", self.after if is_ballot and prompt.seed == 2 else set())
+            return replace(model(prompt), usage=Usage(100, 10, cost=0.01))
+
+    server = Server()
+    stopped = calls.stopped(path, server, [search()])
+    early = [event for event in of(Asked, stopped.events) if event.role == "vote, early"]
+    assert [event.prompt.seed for event in early] == [3]
+    assert ledger(stopped.events).total.cost == pytest.approx(0.01 * len(calls.made))
+    for at, event in enumerate(stopped.events):
+        if event in early:
+            with pytest.raises(BadInput, match="was not used"):
+                lab.fork(stopped, at, "x")
+    server.after = set()
+    finished = list(resume(path, InMemory(), Resources([search()], server)))
+    assert len(calls.made) == len(of(Asked, finished))  # none was made twice
+    assert list(load_run(path).events) == finished and verify(finished) is None
+    assert not any(map(is_early, finished))
+
+
+def test_results_of_tools_that_came_before_their_turn_are_kept_with_the_calls_made_inside_them(tmp_path):
+    path, calls = tmp_path / "run.jsonl", Interrupted()
+    inner = lab.connect(lambda prompt: "Ada was born in London.")
+
+    def tool(name: str, after: Sequence[str] = ()) -> TextTool:
+        asked = ask_model(inner, name=name)
+
+        def told(query: str) -> Result:
+            calls.make(name, set(after))
+            return asked(query=query) if name == "tool2" else Result(f"{name} says {query}.")
+
+        return TextTool(name, "tells", {"query": "anything"}, told)
+
+    tools = [tool(f"tool{number}") for number in range(4)]
+    said = {**SAID, "tools": FOUR}
+    stopped = calls.stopped(
+        path, scripted(**said), [tools[0], tool("tool1", ["tool0", "tool2", "tool3"]), *tools[2:]]
+    )
+    returned = [(event.call.tool, event.early) for event in of(ToolReturned, stopped.events)]
+    assert returned == [("tool0", False), ("tool2", True), ("tool3", True)]
+    assert [event.role for event in of(Asked, stopped.events) if event.role.is_inside] == [
+        "inside tool2, early"
+    ]
+    finished = list(resume(path, InMemory(), Resources(tools, scripted(**said))))
+    assert sorted(calls.made) == ["tool0", "tool1", "tool2", "tool3"]
+    assert [event.call.tool for event in of(ToolReturned, finished)[:4]] == sorted(calls.made)
+    assert list(load_run(path).events) == finished and verify(finished) is None
+    assert ledger(finished).by_role()["inside tool2"][0] == 1
+
+
 @every("options", [{"paralel": 2}, {"parallel": 0}, {"parallel": "many"}])
 def test_options_that_do_not_exist_or_fit_are_refused(options):
     with pytest.raises(BadInput, match="parallel"):
@@ -443,9 +530,34 @@ def test_a_run_that_unusable_replies_ended_asks_for_them_again_when_it_goes_on(t
     assert "the same call goes on with it" in raised.value.__notes__[0]
     asked_before = len(of(Asked, load_run(path).events))
     finished = lab.ask(QUESTION, model=scripted(**said), **asked)
-    failed = [event for event in of(Asked, finished.events) if event.is_failed]
+    failed = [event for event in of(Asked, finished.events) if event.role.is_failed]
     assert finished.finished and len(failed) == 2 and len(of(Asked, finished.events)) > asked_before
     assert verify(load_run(path), mode=asked["mode"]) is None
+
+
+@every("refused", ["denied", "unusable"])
+def test_a_paid_call_that_ended_a_run_is_decided_again_when_it_goes_on(tmp_path, refused):
+    path, decided = tmp_path / f"{refused}.jsonl", []
+
+    def approve(step, answer=True):
+        decided.append(step)
+        return answer
+
+    asked = {"preset": FEW, "tools": [search()], "trace": path}
+    bad = scripted(**{**SAID, "write": {"statements": []}, "guess": "hm"})
+    bad.price = Price(1.0, 1.0)
+    deny = (lambda step: approve(step, Deny("too dear"))) if refused == "denied" else approve
+    with pytest.raises((NotApproved, BadReply)) as raised:
+        lab.ask(QUESTION, model=bad, approve=deny, **asked)
+    assert "the same call goes on with it" in raised.value.__notes__[0]
+    decided.clear()
+    good = scripted(**{**SAID, "write": {"statements": []}})
+    good.price = bad.price
+    finished = lab.ask(QUESTION, model=good, approve=approve, **asked)
+    calls = [event for event in finished.events if isinstance(event, Asked) and not event.role.is_failed]
+    paid = [event for event in of(Decided, finished.events) if event.what == "model call"]
+    assert finished.finished and len(paid) == len(calls) and decided
+    assert verify(load_run(path)) is None
 
 
 def test_events_with_the_words_of_replies_are_forked_by_their_own_numbers():

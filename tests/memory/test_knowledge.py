@@ -81,7 +81,7 @@ MALFORMED = {
     "nothing": "",
     "prose": "Alice works at Acme Corp.",
     "null": "null",
-    "another shape": '{"facts": []}',
+    "another shape": '{"facts": [], "more": 1}',
     "confidence above 1": json.dumps([NOTED[0] | {"confidence": 7}]),
     "confidence NaN": json.dumps([NOTED[0] | {"confidence": float("nan")}]),
     "a number for a text": json.dumps([NOTED[0] | {"object": 3}]),

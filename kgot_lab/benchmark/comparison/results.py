@@ -18,12 +18,12 @@ from kgot_lab.evaluation.reports import format_p, span
 from kgot_lab.evaluation.significance import (
     Estimate,
     calibration_error,
-    grouped_interval,
-    grouped_p,
     holm,
+    interval,
     reliability,
     risk_area,
     risk_curve,
+    sign_flip_p,
 )
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
 from kgot_lab.types import Json
@@ -126,8 +126,8 @@ class ComparisonResults:
                 if len(dict.fromkeys(groups)) < 2:
                     continue
                 gaps = [ours[key].f1 - theirs[key].f1 for key in both]
-                p = grouped_p(gaps, groups, **self.test_settings)
-                gap = grouped_interval(gaps, groups, **self.test_settings)
+                p = sign_flip_p(gaps, groups, **self.test_settings)
+                gap = interval(gaps, groups, **self.test_settings)
                 rows.append(PairedDifference(system, other, set, gap, p, p, (system, other, set) in aimed))
         families = {kind: [row.p for row in rows if row.aimed is kind] for kind in (True, False)}
         corrected = {kind: iter(holm(family)) for kind, family in families.items()}
@@ -200,7 +200,7 @@ class ComparisonResults:
         if len(dict.fromkeys(groups)) < 2:
             mean = fmean(values)
             return Estimate(mean, mean, mean, len(values))
-        return grouped_interval(values, groups, **self.test_settings)
+        return interval(values, groups, **self.test_settings)
 
     def _curves(self, system: str, set: str) -> dict[str, Json]:
         likely, right = self.token_probabilities(system, set)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Literal
+from collections.abc import Collection, Iterable
+from typing import Any, Literal
 
+import networkx as nx
 import numpy as np
 
 from kgot_lab.errors import require_count, require_known
@@ -94,52 +95,34 @@ def _source_dependencies(out: Csr, start: int, size: int) -> Reals:
     return needed
 
 
+def undirected_graph(graph: PropertyGraph) -> nx.Graph[int]:
+    """Return the rows of a graph and their neighbours for NetworkX, without directions and parallel edges."""
+    plain: nx.Graph[int] = nx.Graph()
+    plain.add_nodes_from(range(len(graph)))
+    plain.add_edges_from(zip(*(ends.tolist() for ends in distinct_edge_pairs(graph)), strict=True))
+    return plain
+
+
 def articulation_points(graph: PropertyGraph) -> dict[int, int]:
     """Find the articulation points, ignoring edge direction (Hopcroft & Tarjan 1973).
 
-    Returns, by row, how many nodes would be separated from the largest remaining part.
+    Returns, by row, how many nodes would be separated from the largest remaining part. The parts are the
+    branches of the block-cut tree at the row; a block has a negative number in it.
     """
-    size = len(graph)
-    sources, targets = distinct_edge_pairs(graph)
-    both = build_csr(np.concatenate([sources, targets]), np.concatenate([targets, sources]), size)
-    pointers, indices = both.indptr.tolist(), both.indices.tolist()
-    order, low, below, parent = [-1] * size, [0] * size, [1] * size, [-1] * size
-    separated_sizes: dict[int, list[int]] = {}
-    component_size: dict[int, int] = {}
-    count = 0
-    for root in range(size):
-        if order[root] >= 0:
-            continue
-        begun, waiting, next_position, reached = count, [root], {root: pointers[root]}, []
-        order[root] = low[root] = count
-        count += 1
-        while waiting:
-            node = waiting[-1]
-            if next_position[node] < pointers[node + 1]:
-                neighbour = indices[next_position[node]]
-                next_position[node] += 1
-                if order[neighbour] < 0:
-                    parent[neighbour] = node
-                    order[neighbour] = low[neighbour] = count
-                    count += 1
-                    next_position[neighbour] = pointers[neighbour]
-                    waiting.append(neighbour)
-                elif neighbour != parent[node]:
-                    low[node] = min(low[node], order[neighbour])
-                continue
-            waiting.pop()
-            reached.append(node)
-            if node != root:
-                above = parent[node]
-                low[above] = min(low[above], low[node])
-                below[above] += below[node]
-                if low[node] >= order[above]:
-                    separated_sizes.setdefault(above, []).append(below[node])
-        if len(separated_sizes.get(root, ())) < 2:
-            separated_sizes.pop(root, None)
-        component_size.update(dict.fromkeys((r for r in reached if r in separated_sizes), count - begun))
-    rests = {node: [*parts, component_size[node] - 1 - sum(parts)] for node, parts in separated_sizes.items()}
-    return {node: sum(rest) - max(rest) for node, rest in rests.items()}
+    blocks: Iterable[Any] = nx.biconnected_components(undirected_graph(graph))  # sets of rows
+    tree: nx.Graph[int] = nx.Graph()
+    tree.add_edges_from((row, -number) for number, block in enumerate(blocks, 1) for row in block)
+    separated: dict[int, int] = {}
+    for nodes in nx.connected_components(tree):
+        sizes = {node: int(node >= 0) for node in nodes}
+        parts: dict[int, list[int]] = {node: [] for node in nodes}
+        for above, node in reversed(list(nx.dfs_edges(tree, max(nodes)))):
+            sizes[above] += sizes[node]
+            parts[above].append(sizes[node])
+        for row in (node for node in nodes if node >= 0 and tree.degree(node) > 1):
+            rest = [*parts[row], sizes[max(nodes)] - sizes[row]]
+            separated[row] = sum(rest) - max(rest)
+    return separated
 
 
 # Critical components: centralities, bottlenecks, and what to test first.

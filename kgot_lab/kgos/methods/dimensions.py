@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.formatting import MethodResult
+from kgot_lab.kgos.methods.formatting import MethodResult, TableFound
 from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, graph_index
 from kgot_lab.kgos.schemas.dimensions import (
     DIMENSIONS,
@@ -25,27 +25,8 @@ from kgot_lab.text.cleaning import format_count
 Filters = Mapping[str, Mapping[str, float]]  # by dimension: min, max or exact
 
 
-@dataclass(frozen=True, repr=False)
-class NodesWithin(MethodResult):
-    """The nodes within all bounds, with their values, in the order of the graph."""
-
-    filters: tuple[str, ...]
-    dimensions: tuple[str, ...]
-    nodes: tuple[tuple[Any, ...], ...]  # id, name, type, and a value for each dimension
-    total: int
-    why: tuple[str, ...]
-
-    @property
-    def COLUMNS(self) -> tuple[str, ...]:  # type: ignore[override]  # noqa: N802
-        return ("id", "name", "type", *self.dimensions)
-
-    @property
-    def title(self) -> str:
-        return f"{' and '.join(self.filters)}: {format_count(self.total, 'node')}"
-
-
-def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20) -> NodesWithin:
-    """Return the nodes within all bounds, such as {"pricing_tier": {"max": 0.3}}.
+def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20) -> TableFound:
+    """Return the nodes within all bounds, such as {"pricing_tier": {"max": 0.3}}, in the order of the graph.
 
     min and max are inclusive; exact has a tolerance of 1e-9. A node that lacks a dimension, or whose value is
     not a number, is left out and counted; the first of the latter are named. Raises UnknownName if no node
@@ -61,8 +42,10 @@ def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20)
         why.append(f"{more}, limit={limit} keeps the first in the order of the graph")
     columns = [index.dimension(name).values for name in bounds]
     nodes = tuple((*index.identity(row), *(float(column[row]) for column in columns)) for row in shown)
-    phrases = tuple(format_bounds(name, each) for name, each in bounds.items())
-    return NodesWithin(phrases, tuple(bounds), nodes, len(rows), tuple(why))
+    phrases = " and ".join(format_bounds(name, each) for name, each in bounds.items())
+    title = f"{phrases}: {format_count(len(rows), 'node')}"
+    about = tuple(index.graph.ids[row] for row in shown)
+    return TableFound(title, ("id", "name", "type", *bounds), nodes, tuple(why), about)
 
 
 def validate_filters(filters: Filters) -> dict[str, Bounds]:

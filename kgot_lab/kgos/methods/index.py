@@ -326,15 +326,6 @@ class GraphIndex(NodeTexts):
             raise UnknownName("edge type", min(wanted), known)
         return sorted(wanted - known)
 
-    def format_steps(self, places: Sequence[int]) -> list[str]:
-        """Format some steps as texts: "a --[requires]--> b"."""
-        links, names = self.links, self.names
-        arrows = [arrow for n in self.graph.type_names for arrow in (f" --[{n}]--> ", f" <--[{n}]-- ")]
-        some = np.asarray(places, np.int64)
-        columns = (each[some].tolist() for each in (links.origins, links.step_kinds, links.ends.indices))
-        steps = zip(*columns, strict=True)
-        return [f"{names[start]}{arrows[way]}{names[end]}" for start, way, end in steps]
-
     def steps_from(self, rows: Ints, type_weights: Reals) -> tuple[StepIndices, StepIndices]:
         """Return the steps from some rows over types with a weight above 0, and the row each comes from."""
         steps, owners = neighbour_steps(self.links.ends, rows)

@@ -11,7 +11,7 @@ import numpy as np
 
 from kgot_lab.errors import UnknownName, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.centrality import PACKAGE_LABEL, distinct_edge_pairs, pagerank
+from kgot_lab.kgos.methods.centrality import PACKAGE_LABEL, pagerank, undirected_graph
 from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.index import GraphIndex, graph_index
 from kgot_lab.text.cleaning import format_count
@@ -27,7 +27,7 @@ def overview(graph: PropertyGraph) -> TableFound:
     rows: list[tuple[str, object]] = [("nodes", len(graph)), ("edges", len(graph.edge_keys))]
     rows += [(f"nodes of type {name}", number) for name, number in graph.labels().items()]
     rows += [(f"edges of type {name}", number) for name, number in graph.types().items()]
-    parts = list(nx.connected_components(_undirected_graph(graph)))
+    parts = list(nx.connected_components(undirected_graph(graph)))
     rows.append(("connected components", len(parts)))
     rows.append(("nodes of the largest component", max(map(len, parts), default=0)))
     rows.append(("isolated nodes", int((index.degrees == 0).sum())))
@@ -80,7 +80,7 @@ def find_clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     """Find communities (Louvain, Blondel et al. 2008), the largest first, with their typical words."""
     require_count(most, 1, "most")
     index, rank = graph_index(graph), pagerank(graph)
-    found = nx.community.louvain_communities(_undirected_graph(graph), seed=0)
+    found = nx.community.louvain_communities(undirected_graph(graph), seed=0)
     groups = sorted((sorted(g) for g in found if len(g) > 1), key=lambda g: (-len(g), graph.ids[g[0]]))
     name_words = [set(content_words(name.replace("_", " "))) for name in index.names]
     total_counts = Counter(word for words in name_words for word in words)
@@ -172,13 +172,6 @@ def _is_test(graph: PropertyGraph, row: int) -> bool:
 def _node_description(graph: PropertyGraph, row: int) -> str:
     properties = graph.node_properties[row]
     return str(properties.get("description") or properties.get("text") or properties.get("content") or "")
-
-
-def _undirected_graph(graph: PropertyGraph) -> nx.Graph[int]:
-    plain: nx.Graph[int] = nx.Graph()
-    plain.add_nodes_from(range(len(graph)))
-    plain.add_edges_from(zip(*(ends.tolist() for ends in distinct_edge_pairs(graph)), strict=True))
-    return plain
 
 
 # Map patterns to the code that follows them (KG-OS, the pattern mapper).

@@ -77,7 +77,8 @@ def edge_type_boost(
     weights = index.edge_type_weights(boost_types, along=outgoing, against=incoming)
     boosts, first = index.links.boosts(rows, weights)
     order = index.rows_by_score(boosts)
-    nodes = index.hits(order.tolist(), boosts[order].tolist(), index.format_steps(first[order].tolist()))
+    paths = (index.links.path([step]) for step in first[order].tolist())
+    nodes = index.hits(order.tolist(), boosts[order].tolist(), paths)
     along = "any type" if boost_types is None else ", ".join(sorted(boost_types))
     why = [f"edges followed: {along}; outgoing +{outgoing:g}, incoming +{incoming:g}, divided by the largest"]
     if absent:

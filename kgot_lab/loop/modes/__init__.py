@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from kgot_lab.errors import UnknownName
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.io.entry_points import errors_of, packaged
 
 ENTRY_POINTS = "kgot_lab.modes"
@@ -20,5 +21,9 @@ def named_mode(name: str) -> Any:
         if name in (entry.name, entry.attr):
             with errors_of(entry):
                 return entry.load()
+    for entry in offered.values():
+        with suppress(BadInput), errors_of(entry):
+            if getattr(mode := entry.load(), "__qualname__", "") == name:
+                return mode
     advice = f"A package offers its class by an entry point in {ENTRY_POINTS}"
     raise UnknownName("mode", name, offered, advice=advice)

@@ -10,7 +10,7 @@ from kgot_lab.loop.events import Cut, Event, Started, ToolCall, ToolReturned, Wr
 from kgot_lab.loop.insert import readable_document, readable_text, write_result
 from kgot_lab.loop.limits import LOCAL, Limits
 from kgot_lab.loop.replay.recording import Recording, ReplayLLM, ReplayStore
-from kgot_lab.loop.replay.replay import same_event, start_event, without_failed_calls
+from kgot_lab.loop.replay.replay import repeated_events, same_event, start_event
 from kgot_lab.loop.run_context import RunContext, Steps
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.loop.trace import graph_after
@@ -87,7 +87,7 @@ def _last_document(done: Sequence[Event]) -> tuple[Sequence[Event], ToolReturned
     returned = done[last]
     assert isinstance(returned, ToolReturned)
     # a graph is cut once, for several
-    following = without_failed_calls(done[last + 1 :])
+    following = repeated_events(done[last + 1 :])
     recorded = [event for event in following if not isinstance(event, Started | Cut)]
     return done[:last], returned, recorded
 

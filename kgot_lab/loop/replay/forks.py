@@ -13,7 +13,14 @@ from pathlib import Path
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Event, Read, ToolReturned, Wrote, to_json
-from kgot_lab.loop.replay.replay import Fork, Resources, fork_events, same_event, without_failed_calls
+from kgot_lab.loop.replay.replay import (
+    Fork,
+    Resources,
+    fork_events,
+    is_passed_over,
+    repeated_events,
+    same_event,
+)
 from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.trace import Trace, graph_after, load_run, record
 from kgot_lab.types import Json
@@ -24,8 +31,10 @@ _IndexPair = tuple[int | None, int | None]
 def changeable_part(event: Event) -> str:
     """Return which part of an event a fork may change: "reply", "text" or "statement", or "" if none."""
     match event:
+        case _ if is_passed_over(event):
+            return ""
         case Asked(role=role):
-            return "" if role.is_inside or event.role.is_failed else "reply"
+            return "" if role.is_inside else "reply"
         case ToolReturned():
             return "text"
         case Read(statement=statement) if statement == WHOLE_GRAPH:
@@ -76,7 +85,7 @@ def fork_to_file(
     recording, without leaving a file.
     """
     replayed = fork_events(original, at, change, live=live)
-    recorded = without_failed_calls(original.events[: at + 1])
+    recorded = repeated_events(original.events[: at + 1])
     replayed_events: list[Event] = []
     for recorded_event, event in zip(recorded, replayed, strict=False):
         replayed_events.append(event)
@@ -188,7 +197,7 @@ def _align(
 
 def _shared_length(one: Sequence[Event], other: Sequence[Event]) -> int:
     """Return the number of leading events that two runs share."""
-    one, other = without_failed_calls(one), without_failed_calls(other)
+    one, other = repeated_events(one), repeated_events(other)
     pairs = enumerate(zip(comparable_texts(one), comparable_texts(other), strict=False))
     return next((number for number, (before, after) in pairs if before != after), min(len(one), len(other)))
 
@@ -218,7 +227,7 @@ def _count_calls(original: Sequence[Event], forked: Sequence[Event], changed: in
 
 def _loop_calls(events: Sequence[Event]) -> dict[int, Asked]:
     """Return the calls that the loop itself made, by event index, without those inside tools."""
-    events = without_failed_calls(events)
+    events = repeated_events(events)
     return {i: e for i, e in enumerate(events) if isinstance(e, Asked) and not e.role.is_inside}
 
 

@@ -32,6 +32,7 @@ from kgot_lab.loop.controller import python_executor, think
 from kgot_lab.loop.events import (
     Answered,
     Asked,
+    Decided,
     Event,
     Read,
     Started,
@@ -39,6 +40,7 @@ from kgot_lab.loop.events import (
     ToolReturned,
     Wrote,
     from_json,
+    is_early,
     to_json,
 )
 from kgot_lab.loop.insert import readable_text
@@ -365,7 +367,7 @@ def first_difference(recorded: Sequence[Event], walk: Iterator[Event], any_order
     """
     for number, expected in enumerate(recorded):
         try:
-            event = expected if _is_failed_call(expected) else next(walk, None)
+            event = expected if is_passed_over(expected) else next(walk, None)
         except (SandboxError, NotInstalled, StoreUnavailable):
             raise
         except LabError as error:
@@ -380,18 +382,19 @@ def first_difference(recorded: Sequence[Event], walk: Iterator[Event], any_order
     return Difference(len(recorded), None, extra) if extra is not None else None
 
 
-def _is_failed_call(event: Event) -> bool:
-    return isinstance(event, Asked) and event.role.is_failed
+def is_passed_over(event: Event) -> bool:
+    """Return whether a replay does not repeat an event: a call that failed at a cost, or ended before its turn."""
+    return is_early(event) or (isinstance(event, Asked) and event.role.is_failed)
 
 
-def without_failed_calls(events: Sequence[Event]) -> tuple[Event, ...]:
-    """Return the events without failed calls that had a cost, which a replay does not repeat."""
-    return tuple(event for event in events if not _is_failed_call(event))
+def repeated_events(events: Sequence[Event]) -> tuple[Event, ...]:
+    """Return the events that a replay repeats."""
+    return tuple(event for event in events if not is_passed_over(event))
 
 
 def _stopped_in_tool(recorded: Sequence[Event], number: int, error: LabError) -> bool:
     """Return whether a run was stopped inside a tool, between its model calls and its result."""
-    rest = recorded[number:]
+    rest = repeated_events(recorded[number:])
     is_inside = all(isinstance(event, Asked) and event.role.is_inside for event in rest)
     return isinstance(error, ReplayMiss) and is_inside
 
@@ -468,6 +471,9 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     writer = reopen_trace(path)  # first, so that no other process appends meanwhile
     try:
         trace = load_run(path)
+        last = trace.events[-1] if trace.events else None
+        if isinstance(last, Decided) and (last.what, last.decision) == ("model call", "denied"):
+            trace = replace(trace, events=trace.events[:-1])  # it ended the run, and is decided again
         if (inconsistent := first_inconsistent_write(trace.events)) is not None:
             raise TraceError(
                 f"{path} cannot be resumed, for {inconsistency_message(inconsistent)}: ask again, in a namespace of its own"
@@ -489,7 +495,7 @@ def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialec
 
     The replies are used in order, since the store may list the graph in another order.
     """
-    loop_calls = (e for e in without_failed_calls(events) if isinstance(e, Asked))
+    loop_calls = (e for e in repeated_events(events) if isinstance(e, Asked))
     replies = deque(call.as_reply for call in loop_calls if not call.role.is_inside)
     recording = replace(Recording.from_events(events), turns=replies)
     scratch = replace(replay_store(recording, events, scratch_store), spoken=dialect)
@@ -500,10 +506,11 @@ def _continue_run(recorded: Sequence[Event], walk: Iterator[Event], writer: Trac
     any_order = has_own_order(start_event(recorded).dialect)
     with closing(writer):
         for number, expected in enumerate(recorded):
-            event = expected if _is_failed_call(expected) else next(walk, None)
+            event = expected if is_passed_over(expected) else next(walk, None)
             if event is None or not same_event(expected, event, any_order=any_order):
                 raise TraceError(f"{writer.path} cannot be resumed: {Difference(number, expected, event)}")
-            yield event
+            if not is_early(event):  # it comes in its turn
+                yield event
         yield from writer.write_events(walk)
 
 
@@ -601,10 +608,10 @@ def _prepare_fork(
     if isinstance(given[at], TextDelta):
         raise BadInput(f"event {at} is a part of a reply: change the Asked after it, which has all of it")
     at -= sum(isinstance(event, TextDelta) for event in given[:at])
-    if _is_failed_call(events[at]):
-        raise BadInput(f"event {at} is a call that failed: it has no reply to change")
-    at -= sum(map(_is_failed_call, events[:at]))
-    events = without_failed_calls(events)
+    if is_passed_over(events[at]):
+        raise BadInput(f"event {at} is a call that failed or was not used: it has no reply to change")
+    at -= sum(map(is_passed_over, events[:at]))
+    events = repeated_events(events)
     recording = Recording.from_events(events)
     return events, at, recording, _apply_change(recording, events, at, change)
 

@@ -4,7 +4,8 @@ method 1).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -102,7 +103,12 @@ def _edge_rows_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[int]:
 # The methods that a search invokes by the purpose of the query.
 
 _MethodsBeforeRanking = tuple[dict[str, MethodResult], dict[str, float], list[MethodCall]]
-_MethodsAfterRanking = tuple[dict[str, MethodResult], list[MethodCall]]
+# by purpose: the method of the best node, and its name
+_METHODS_OF_BEST: Mapping[str, tuple[str, Callable[..., MethodResult]]] = {
+    "impact": ("impact_analysis", partial(impact_analysis, direction="forward", follow="dependants")),
+    "comparison": ("similar_to", similar_to),
+    "exploration": ("explore_smart", explore_smart),
+}
 
 
 def run_methods_before_ranking(
@@ -130,21 +136,17 @@ def run_methods_before_ranking(
     return {}, {}, []
 
 
-def run_methods_after_ranking(graph: PropertyGraph, best: str, intents: Intents) -> _MethodsAfterRanking:
+def run_methods_after_ranking(
+    graph: PropertyGraph, best: str, intents: Intents
+) -> tuple[dict[str, MethodResult], list[MethodCall]]:
     """Run the method for an impact, a comparison or an exploration on the best node (KG-OS, lesson 6)."""
-    why = f"the purpose is {intents.purpose}, of the best node"
-    if not best:
+    if not best or intents.purpose not in _METHODS_OF_BEST:
         return {}, []
-    if intents.purpose == "impact":
-        impact = impact_analysis(graph, best, direction="forward", follow="dependants")
-        return {"impact_analysis": impact}, [MethodCall("impact_analysis", why, impact.title)]
-    if intents.purpose == "comparison":
-        alike = similar_to(graph, best)
-        return {"similar_to": alike}, [MethodCall("similar_to", why, alike.title)]
-    if intents.purpose == "exploration":
-        around = explore_smart(graph, best)
-        return {"explore_smart": around}, [MethodCall("explore_smart", why, around.title)]
-    return {}, []
+    name, method = _METHODS_OF_BEST[intents.purpose]
+    found = method(graph, best)
+    return {name: found}, [
+        MethodCall(name, f"the purpose is {intents.purpose}, of the best node", found.title)
+    ]
 
 
 # by retriever: what it adds to each node, and the paths

@@ -8,6 +8,7 @@ from typing import Literal
 
 from kgot_lab.loop.modes.paths.values import strip_markers
 from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, title_name
+from kgot_lab.text.function_words import detect_language, function_words
 from kgot_lab.text.words import name_tokens, same_answer
 from kgot_lab.types import Message, Prompt
 
@@ -52,8 +53,11 @@ def classify_question(question: str) -> Form:
 
     "Are A and B both rivers?" is "yes or no", since it has no word such as who or which. "Is A or B older?"
     and "Which is older, A or B?" are "choice". "Was the engineer who founded A from B?" is "yes or no", since
-    its "who" does not ask.
+    its "who" does not ask. Words of other languages are not taken for English ones: "Was kostet das?" is "open".
     """
+    first, language = question.strip().partition(" ")[0].lower(), detect_language([question])
+    if language != "en" and first in function_words(language):
+        return "open"
     asks = bool(_ASKS.search(question)) and not _has_relative_pronoun(question)
     listed = _LISTED.search(question) and _MAY_RANK.search(question)
     ranked = listed or (_OR.search(question) and _RANKED.search(question))

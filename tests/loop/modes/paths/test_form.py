@@ -19,6 +19,8 @@ from kgot_lab.loop.modes.paths.question_form import classify_question, mismatch_
         "Are the founders of Varnholt Works and Brask both older than Odile Brantsev?",
         "May people work at home on a Monday?",
         "Must guests pay?",
+        "Did Mira Tolland die in Brask?",
+        "Was the man from Die?",
         "Do we play when it rains?",
     ],
 )
@@ -53,6 +55,9 @@ def test_questions_that_ask_for_one_of_two(question: str) -> None:
         "What river is between Quillmoor and Brask?",
         "Do you know who founded Varnholt Works?",
         "Did Mira Tolland win in which year?",
+        "Was kostet ein Kasten Kohlenkeller?",
+        "Was hat der Umbau gekostet?",
+        "Was wird am Dienstag geliefert?",
     ],
 )
 def test_questions_that_ask_for_anything_else(question: str) -> None:
