@@ -260,19 +260,7 @@ def unescape_reserved(
 COLUMNS: Mapping[str, tuple[str, ...]] = {  # the accepted column names of a table of edges, ours first
     "source": ("source", "subject", "from", "head", "start", "src", "node1", "caller", "parent"),
     "type": ("type", "relation", "relationship", "predicate", "label", "edge", "rel"),
-    "target": (
-        "target",
-        "object",
-        "to",
-        "tail",
-        "end",
-        "dst",
-        "destination",
-        "node2",
-        "tgt",
-        "callee",
-        "child",
-    ),
+    "target": tuple("target object to tail end dst destination node2 tgt callee child".split()),
 }
 
 

@@ -20,12 +20,7 @@ Fields = dict[str, Json]
 Labels = tuple[str, ...] | None
 EXAMPLE = '{"nodes": [{"id": "a", "type": "tool", "name": "A"}], "links": [{"source": "a", "type": "uses", "target": "b"}]}'
 _ENDS = ("source", "target")
-_NESTED = (
-    "data",
-    "attributes",
-    "properties",
-    "metadata",
-)  # keys whose object has fields of the record around it
+_NESTED = ("data", "attributes", "properties", "metadata")  # objects with fields of the record around them
 _IDS = ("id", "key", "_id", "Id")  # what only identifies a node
 _NAMES = ("name", "entity_name", "title", "label")  # what identifies one without an id, and stays a field
 _TYPE_FIELDS = "labels type entitytype nodetype kind category class label".split()

@@ -11,25 +11,9 @@ from kgot_lab.graph.snapshots import plain_name
 from kgot_lab.stores.files.elements import EXAMPLE, Elements, find_ends, is_edge
 
 _NODE_LISTS = ("nodes", "vertices", "entities")
-_EDGE_LISTS = (
-    "links",
-    "edges",
-    "relationships",
-    "relations",
-    "rels",
-    "triples",
-    "triplets",
-    "arcs",
-    "connections",
-)
+_EDGE_LISTS = tuple("links edges relationships relations rels triples triplets arcs connections".split())
 _ADJACENCY = ("adjacency", "adj")
-_ROLES = {
-    "node": False,
-    "entity": False,
-    "relationship": True,
-    "relation": True,
-    "edge": True,
-}  # whether an edge
+_NODE_ROLES, _EDGE_ROLES = ("node", "entity"), ("relationship", "relation", "edge")
 _EXPECTED = (
     'a graph in JSON is nodes and relationships one a line, as in {"type": "node", "id": "a", "labels": ["tool"]} and '
     f'{{"type": "relationship", "label": "uses", "start": {{"id": "a"}}, "end": {{"id": "b"}}}}, or one object with nodes and links, {EXAMPLE}'
@@ -98,7 +82,10 @@ def _graph_objects(value: Any) -> Iterator[Mapping[str, Any]]:
                 "nodes": [item for item in flat if not is_edge(item)],
                 "edges": list(filter(is_edge, flat)),
             }
-        elif _keys(value, *_NODE_LISTS, *_EDGE_LISTS, *_ADJACENCY) and str(value.get("type")) not in _ROLES:
+        elif _keys(value, *_NODE_LISTS, *_EDGE_LISTS, *_ADJACENCY) and str(value.get("type")) not in (
+            *_NODE_ROLES,
+            *_EDGE_ROLES,
+        ):
             yield value
         else:
             for each in value.values():
@@ -114,14 +101,14 @@ def _keys(data: Mapping[str, Any], *names: str) -> list[str]:
 def _add_record(record: Any, found: Elements, location: str) -> None:
     """Add a record that is a node or an edge, as it says or as it has two ends."""
     role = str(record.get("type")) if isinstance(record, dict) else ""
-    known = role in _ROLES
+    known = role in (*_NODE_ROLES, *_EDGE_ROLES)
     if not known and not is_edge(record):
         raise BadInput(f"{location}: {_EXPECTED}; this is {json.dumps(record)[:_MAX_SHOWN]}")
     if role == "node":
         record = {"labels": None, **record}
     elif known and role != "relationship":
         record = {name: value for name, value in record.items() if name != "type"}
-    (found.add_edge if not known or _ROLES[role] else found.add_node)(record, location)
+    (found.add_edge if role not in _NODE_ROLES else found.add_node)(record, location)
 
 
 def _read_object(whole: Mapping[str, Any], data: Mapping[str, Any], found: Elements, source: str) -> None:

@@ -22,18 +22,7 @@ _PARSERS: dict[str, Callable[[str], Json]] = {
     ),
     "boolean": lambda text: _BOOLEANS[text.strip().lower()],
 }
-_STRUCTURE = {
-    "id",
-    "source",
-    "target",
-    "directed",
-    "for",
-    "pid",
-    "label",
-    "sourceport",
-    "targetport",
-    "yfiles.foldertype",
-}
+_STRUCTURE = set("id source target directed for pid label sourceport targetport yfiles.foldertype".split())
 _PORTS = {"sourceport", "targetport"}
 JSON_PREFIX = "json:"  # of a text that is JSON, in files of this package
 

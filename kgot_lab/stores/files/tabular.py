@@ -19,13 +19,7 @@ _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
 _TYPED = re.compile(
     r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|[a-z]\w*)(\(.*\))?(\[\])?"
 )  # a column of neo4j-admin
-_ROLES = {
-    "ID": "_id",
-    "START_ID": "_start",
-    "END_ID": "_end",
-    "TYPE": "_type",
-    "LABEL": "_labels",
-}  # as in APOC's
+_ROLES = {"ID": "_id", "START_ID": "_start", "END_ID": "_end", "TYPE": "_type", "LABEL": "_labels"}
 _MAX_NAMED_COLUMNS = 8  # columns in an error
 
 Row = tuple[str, Sequence[Any]]  # where it is, and its cells
