@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kgot_lab.analogy.delta_edges import compare_texts
     from kgot_lab.api.approve import approve
     from kgot_lab.api.ask import ask
-    from kgot_lab.api.asynchronous import athink
+    from kgot_lab.api.asynchronous import aresume, athink
     from kgot_lab.api.expert import expert
     from kgot_lab.api.find import find
     from kgot_lab.api.show import show
@@ -58,6 +58,7 @@ _MODULES = {  # the module of each name, in the order in which one meets them; b
     "ask_model": "tools.tool",
     "approve": "api.approve",
     "think": "loop.controller",
+    "aresume": "api.asynchronous",
     "athink": "api.asynchronous",
     "solve": "loop.controller",
     "load_run": "loop.trace",
@@ -122,6 +123,7 @@ __all__ = [  # written out, since editors and type checkers do not read the tabl
     "Trace",
     "Triple",
     "approve",
+    "aresume",
     "ask",
     "ask_model",
     "athink",

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from kgot_lab.io.coroutines import CALLER_LOOP, CallerLoop
 from kgot_lab.loop.controller import think
+from kgot_lab.loop.replay.replay import resume
 
 _Arguments = ParamSpec("_Arguments")
 _Item = TypeVar("_Item")
@@ -48,6 +49,9 @@ def iterate_in_thread(
 
 athink = iterate_in_thread(think)
 athink.__name__ = athink.__qualname__ = "athink"
+aresume = iterate_in_thread(resume)
+aresume.__name__ = aresume.__qualname__ = "aresume"
+aresume.__doc__ = """Continue a run from its trace as `resume` does, without blocking the event loop."""
 athink.__doc__ = """Yield the events of `think` without blocking the event loop: `async for event in athink(…)`.
 
     The arguments are those of `think`. Coroutines of tools and models run in this event loop. A task that is

@@ -20,6 +20,7 @@ from kgot_lab.loop.modes.voting import Mode, Voting
 from kgot_lab.loop.prompts import Prompts
 from kgot_lab.loop.run_context import RunContext, Steps
 from kgot_lab.loop.state import State
+from kgot_lab.loop.trace import model_metadata, record
 from kgot_lab.stores.protocol import PythonRunner, Store, readers
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.tools.tool import Tool, as_tool, search_argument, source_digest
@@ -49,9 +50,12 @@ class RunOptions(TypedDict, total=False):
 
 
 class ThinkOptions(RunOptions, total=False):
-    """Options of `think`: those of a run, and whether words are yielded as they are written (TextDelta)."""
+    """Options of `think`: those of a run, whether words are yielded as they are written (TextDelta), and a new
+    file to write the run to, as `record` does.
+    """
 
     stream: bool
+    trace: str | Path
 
 
 def think(
@@ -107,7 +111,8 @@ def think(
     mode = kind(run)
     files = tuple(replace_surrogates(str(path)) for path in options.get("attachments", ()))
     mode.check(files)
-    return _run_turns(mode, replace_surrogates(question.strip()), files)
+    events = _run_turns(mode, replace_surrogates(question.strip()), files)
+    return record(events, options["trace"], metadata=model_metadata(llm)) if "trace" in options else events
 
 
 _STORES_IN_USE: set[int] = set()  # by runs that are under way: two would write into one graph

@@ -330,3 +330,24 @@ def test_without_athink_a_coroutine_has_a_loop_of_its_own(store):
         return "In 1815."
 
     assert not of(ToolReturned, list(lab.think(QUESTION, LOOKS, store, [looks], ONCE)))[0].failed
+
+
+def test_a_cancelled_run_on_file_is_resumed_in_the_event_loop(tmp_path, store):
+    path, held = tmp_path / "run.jsonl", Held(model())
+
+    async def stop_and_go_on():
+        run = asyncio.create_task(events_of(QUESTION, held, store, [TOOL], FEW, trace=path))
+        await until_asked(held)
+        held.go_on.release()
+        await until_asked(held)
+        run.cancel()
+        held.go_on.release()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        stopped = lab.load_run(path)
+        assert not stopped.finished and of(Asked, stopped.events)
+        live = lab.Resources([TOOL], model())
+        return [event async for event in lab.aresume(path, lab.open_store("in_memory"), live)]
+
+    events = asyncio.run(stop_and_go_on())
+    assert events[-1].text == "1815" and list(lab.load_run(path).events) == events
