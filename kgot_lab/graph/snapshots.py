@@ -131,7 +131,7 @@ SOURCE_ID = "source_id"  # the property with a node's old id
 NAME_PROPERTIES = "name label title preflabel sharedname entityname entityid displayname caption".split()
 # 17, n17 in GraphML of Neo4j and yEd (n0::n1), 4:5e0c…:17 as Neo4j's element ids, a UUID, a quoted text
 _NUMERIC_ID = re.compile(
-    r'n?\d+(::n\d+)*|\d+\.\d+|\d+:[\w-]+:\d+|[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|".*"', re.I | re.S
+    r'n?-?\d+(::n\d+)*|\d+\.\d+|\d+:[\w-]+:\d+|[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|".*"', re.I | re.S
 )
 _IRI = re.compile(r"((https?|file|ftp)://|urn:)\S+", re.I)
 

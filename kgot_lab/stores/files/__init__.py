@@ -36,12 +36,13 @@ from kgot_lab.stores.sparql.triples import import_oxigraph, to_triples
 
 _RDF_SUFFIXES = (".ttl", ".nt", ".nq", ".trig", ".n3")
 _XML = re.compile(r"\s*(<\?xml|<!|<(\w+:)?(graphml|gexf|rdf)\b|<graph\s)", re.I)
-_RDF_XML = re.compile(r"<(\w+:)?RDF\b")
+_RDF_XML = re.compile(r"(<[?!][^>]*>|[^<])*<(\w+:)?RDF\b")
 _RDF_TEXT = re.compile(
     r"(\s*#[^\n]*\n)*\s*(@prefix\b|@base\b|(prefix|base)\b[^,;\t]*<|(<[^>\s]*>|_:\S+)\s+(<|a\b|\w*:))", re.I
 )
+_COMMENT = re.compile(r"<!--.*?-->", re.S)
 _GML = re.compile(r"(?m)^\s*graph\s*\[")
-_PAJEK = re.compile(r"(\s*%[^\n]*\n)*\s*\*(vertices|network|arcs|edges)\b", re.I)
+_PAJEK = re.compile(r"\A(\s*%[^\n]*\n)*\s*\*(network|arcs|edges)\b|^\s*\*vertices\s+\d", re.I | re.M)
 _UNPACKERS: dict[bytes, Callable[[bytes], bytes]] = {
     b"\x1f\x8b": gzip.decompress,
     b"BZh": bz2.decompress,
@@ -91,7 +92,11 @@ def _read_elements(path: Path) -> Elements:
     if _XML.match(head) or (suffix in (".graphml", ".gexf", ".xgmml") and not head.lstrip().startswith("{")):
         if encoding.startswith("utf-32"):  # every XML parser recognizes UTF-16
             refuse_wide_encoding(data, path)
-        return read_rdf(data, path, "RDF_XML") if _RDF_XML.search(head) else read_xml(data, str(path))
+        return (
+            read_rdf(data, path, "RDF_XML")
+            if _RDF_XML.match(_COMMENT.sub("", head))
+            else read_xml(data, str(path))
+        )
     text, remark = _decode(data, encoding, path)
     found = _read_text(text, suffix, path)
     found.notes += [remark] if remark else []
@@ -105,7 +110,7 @@ def _read_text(text: str, suffix: str, path: Path) -> Elements:
     if suffix in (".json", ".jsonl") or head.lstrip()[:1] in ("{", "["):
         is_rdf = suffix == ".jsonld" or re.search(r'"@(context|graph|id)"\s*:', head)
         return read_rdf(text, path, "JSON_LD") if is_rdf else read_json(text, str(path))
-    if _PAJEK.match(head):
+    if _PAJEK.search(head):
         return read_pajek(text, str(path))
     if suffix == ".gml" or _GML.search(head):
         return read_gml(text, str(path))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import count
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput, describe_value, require_known, short_repr
@@ -21,12 +22,12 @@ Labels = tuple[str, ...] | None
 EXAMPLE = '{"nodes": [{"id": "a", "type": "tool", "name": "A"}], "links": [{"source": "a", "type": "uses", "target": "b"}]}'
 _ENDS = ("source", "target")
 _NESTED = ("data", "attributes", "properties", "metadata")  # objects with fields of the record around them
-_IDS = ("id", "key", "_id", "Id")  # what only identifies a node
+_IDS = ("id", "key", "_id", "Id", "ID")  # what only identifies a node
 _NAMES = ("name", "entity_name", "title", "label")  # what identifies one without an id, and stays a field
-_TYPE_FIELDS = "labels type entitytype nodetype kind category class label".split()
+_TYPE_FIELDS = "labels labelv type entitytype nodetype kind category class label".split()
 _RELATION_FIELDS = (
     "relation relationship relationtype relationshiptype reltype edgetype edgelabel predicate rel interaction "
-    "sharedinteraction label type edge kind keywords"
+    "sharedinteraction labele label type edge kind keywords"
 ).split()
 _WAYS = {"", "directed", "undirected", "mutual", "arrow", "line", "curve"}  # how an edge is drawn
 _MANY = 10  # nodes, most of which have no type of their own
@@ -76,10 +77,10 @@ class Elements:
             raise BadInput(f"{location}: a second, different node has the id {short_repr(id)}")
         return id
 
-    def add_edge(self, record: object, location: str) -> None:
+    def add_edge(self, record: object, location: str, *, is_keyed: bool = True) -> None:
         """Add an edge, which is an object with two ends, a pair of ids or a triple.
 
-        Raises BadInput if it is none.
+        Its key is its type if nothing else is, unless `is_keyed` is false. Raises BadInput if it is none.
         """
         record = _as_object(record) if isinstance(record, list) else record
         if not isinstance(record, dict):
@@ -102,8 +103,10 @@ class Elements:
             key = id if key is None else key
         elif not isinstance(key, str):  # NetworkX numbers parallel edges
             key = None
-        elif "attributes" not in record and not any(
-            plain_name(name) in _RELATION_FIELDS for name in (*outer, *nested)
+        elif (
+            is_keyed
+            and "attributes" not in record
+            and not any(plain_name(name) in _RELATION_FIELDS for name in (*outer, *nested))
         ):
             kind, key = key, None
         self.edges.append(
@@ -212,7 +215,13 @@ def build_graph(
     require_known("field of types", {"", *fields}, types)
     require_known("field of relations", {"", *edge_fields}, relation)
     type_fields = (types,) if types else _type_fields(found, nodes, fields, edge_fields)
-    name_field = names or next(iter(_ordered(NAME_PROPERTIES, fields.keys() - {*type_fields})), "")
+    name_fields = _ordered(NAME_PROPERTIES, fields.keys() - {*type_fields})
+    own = (
+        name
+        for name in name_fields
+        if 2 * len({str(row[name]) for _, row in nodes.values() if row.get(name)}) > fields[name]
+    )
+    name_field = names or next(chain(own, name_fields), "")
     ways = {name for name in edge_fields.keys() - {relation} if _is_direction(name, found.edges)}
     order = [relation] if relation else _ordered(_RELATION_FIELDS, edge_fields.keys() - ways)
     used: Counter[str] = Counter()
@@ -226,10 +235,14 @@ def build_graph(
         edges = [replace(edge, properties=unescape_reserved(edge.properties, EDGE_FIELDS)) for edge in edges]
     graph = PropertyGraph.of(typed, distinct_edges(edges))
     if found.left_out:
-        counts = (format_count(times, what) for what, times in found.left_out.items())
+        parts_of = (
+            (times, *re.split(r"(?= (?:of|that) )", what, maxsplit=1), "")
+            for what, times in found.left_out.items()
+        )
+        counts = (format_count(times, noun) + rest for times, noun, rest, *_ in parts_of)
         notes.append(f"left out: {', '.join(counts)}")
     if rename and names != "id":
-        named = use_names_as_ids(graph, names)
+        named = use_names_as_ids(graph, names or name_field if [name_field] != name_fields[:1] else "")
         graph, notes = named.graph, [*filter(None, [named.note]), *notes]
     parts = [f"{found.form}: {format_count(len(graph), 'node')}, {format_count(len(edges), 'edge')}"]
     stated = any(labels for labels, _ in nodes.values())

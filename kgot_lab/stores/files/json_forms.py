@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from kgot_lab.errors import BadInput, short_repr
@@ -14,6 +15,8 @@ _NODE_LISTS = ("nodes", "vertices", "entities")
 _EDGE_LISTS = tuple("links edges relationships relations rels triples triplets arcs connections".split())
 _ADJACENCY = ("adjacency", "adj")
 _NODE_ROLES, _EDGE_ROLES = ("node", "entity"), ("relationship", "relation", "edge")
+_ROLES = (*_NODE_ROLES, *_EDGE_ROLES)
+_SETTINGS = ("directed", "multigraph", "options", "type")
 _EXPECTED = (
     'a graph in JSON is nodes and relationships one a line, as in {"type": "node", "id": "a", "labels": ["tool"]} and '
     f'{{"type": "relationship", "label": "uses", "start": {{"id": "a"}}, "end": {{"id": "b"}}}}, or one object with nodes and links, {EXAMPLE}'
@@ -31,10 +34,12 @@ def read_json(text: str, source: str) -> Elements:
     try:
         value = json.loads(text) if text.strip() else []
     except (ValueError, RecursionError) as error:
-        if "Extra data" not in str(error) and not _is_json(text.partition("\n")[0]):
+        if "Extra data" not in str(error):
             raise BadInput(f"{source}: not JSON: {error}") from None
         value = [_parse_line(line, f"{source}, line {n}") for n, line in enumerate(text.split("\n"), start=1)]
-    if objects := list(_graph_objects(value)):
+    if isinstance(value, list) and value and all(isinstance(each, dict) and "data" in each for each in value):
+        value = {"elements": value}  # of Cytoscape
+    if objects := list(_graph_objects(value, found, source)):
         found.notes += [f"its {len(objects)} graphs are read as one"] if len(objects) > 1 else []
         for part in objects:
             _read_object({**value, **part} if isinstance(value, dict) else part, part, found, source)
@@ -57,13 +62,6 @@ def read_json(text: str, source: str) -> Elements:
     return found
 
 
-def _is_json(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict | list)
-    except (ValueError, RecursionError):
-        return False
-
-
 def _parse_line(line: str, location: str) -> Any:
     try:
         return json.loads(line) if line.strip() else None
@@ -71,25 +69,34 @@ def _parse_line(line: str, location: str) -> Any:
         raise BadInput(f"{location}: not JSON: {error}") from None
 
 
-def _graph_objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the outermost objects that have a list of nodes or edges."""
+def _graph_objects(value: Any, found: Elements, source: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the outermost objects that have a list of nodes or edges, and count what is beside them.
+
+    Raises BadInput if edges are beside them.
+    """
     if isinstance(value, list):
         for item in value:
-            yield from _graph_objects(item) if isinstance(item, dict) else ()
+            yield from _graph_objects(item, found, source) if isinstance(item, dict) else ()
+    elif isinstance(value, dict) and isinstance(flat := value.get("elements"), list):  # of Cytoscape
+        yield {"nodes": [item for item in flat if not is_edge(item)], "edges": list(filter(is_edge, flat))}
     elif isinstance(value, dict):
-        if isinstance(flat := value.get("elements"), list):  # of Cytoscape
-            yield {
-                "nodes": [item for item in flat if not is_edge(item)],
-                "edges": list(filter(is_edge, flat)),
-            }
-        elif _keys(value, *_NODE_LISTS, *_EDGE_LISTS, *_ADJACENCY) and str(value.get("type")) not in (
-            *_NODE_ROLES,
-            *_EDGE_ROLES,
-        ):
+        if _keys(value, *_NODE_LISTS, *_EDGE_LISTS, *_ADJACENCY) and value.get("type") not in _ROLES:
             yield value
         else:
-            for each in value.values():
-                yield from _graph_objects(each)
+            inner = {name: list(_graph_objects(each, found, source)) for name, each in value.items()}
+            yield from chain(*inner.values())
+            if any(inner.values()):
+                others = {name: each for name, each in value.items() if not inner[name]}
+                _leave_out(others, set(), found, source)
+
+
+def _leave_out(values: Mapping[str, Any], ids: set[str], found: Elements, source: str) -> None:
+    """Count values that are left out. Raises BadInput if one holds edges."""
+    for name, value in values.items():
+        if name not in _SETTINGS and value not in ({}, [], None, ""):
+            if _holds_edges(value, ids):
+                raise BadInput(f"{source}: {short_repr(name)} would not be read; {_ADVICE}")
+            found.left_out[f"value of {short_repr(name)}"] += 1
 
 
 def _keys(data: Mapping[str, Any], *names: str) -> list[str]:
@@ -101,7 +108,12 @@ def _keys(data: Mapping[str, Any], *names: str) -> list[str]:
 def _add_record(record: Any, found: Elements, location: str) -> None:
     """Add a record that is a node or an edge, as it says or as it has two ends."""
     role = str(record.get("type")) if isinstance(record, dict) else ""
-    known = role in (*_NODE_ROLES, *_EDGE_ROLES)
+    known = role in _ROLES
+    if not known and isinstance(record, dict) and (inner := list(_of_apoc(record))):  # a row of a query
+        for each in inner:
+            _add_record(each, found, location)
+        others = {name: each for name, each in record.items() if not any(_of_apoc(each))}
+        return _leave_out(others, set(), found, location)
     if not known and not is_edge(record):
         raise BadInput(f"{location}: {_EXPECTED}; this is {json.dumps(record)[:_MAX_SHOWN]}")
     if role == "node":
@@ -109,6 +121,14 @@ def _add_record(record: Any, found: Elements, location: str) -> None:
     elif known and role != "relationship":
         record = {name: value for name, value in record.items() if name != "type"}
     (found.add_edge if role not in _NODE_ROLES else found.add_node)(record, location)
+
+
+def _of_apoc(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the outermost nodes and relationships of APOC in a value."""
+    if isinstance(value, dict) and value.get("type") in ("node", "relationship") and "id" in value:
+        yield value
+    elif isinstance(value, dict | list):
+        yield from chain(*map(_of_apoc, value.values() if isinstance(value, dict) else value))
 
 
 def _read_object(whole: Mapping[str, Any], data: Mapping[str, Any], found: Elements, source: str) -> None:
@@ -136,23 +156,18 @@ def _read_object(whole: Mapping[str, Any], data: Mapping[str, Any], found: Eleme
             {**link, "source": ids[link["source"]], "target": ids[link["target"]]} for link in links
         ]  # of D3
     for number, link in enumerate(links, start=1):
-        found.add_edge(link, f"{source}, link {number}")
+        found.add_edge(link, f"{source}, link {number}", is_keyed="multigraph" in whole)
     options = data.get("options")  # of graphology
     found.label_names |= (
         isinstance(data.get("nodes"), dict) or options is not None
     )  # of the JSON Graph Format
     is_mixed = isinstance(options, dict) and options.get("type") == "undirected"
     found.directed &= whole.get("directed") is not False and not is_mixed
-    known = {*node_lists, *edge_lists, *adjacency, "directed", "multigraph", "options", "type"}
-    for name, value in data.items():
-        if name not in known and value not in ({}, [], None, ""):
-            if (
-                _holds_edges(value, set(ids))
-                or "edge" in name.lower()
-                or (isinstance(value, list) and not links)
-            ):
-                raise BadInput(f"{source}: {short_repr(name)} would not be read; {_ADVICE}")
-            found.left_out[f"value of {short_repr(name)}"] += 1
+    others = {name: each for name, each in data.items() if name not in {*node_lists, *edge_lists, *adjacency}}
+    for name, each in others.items():
+        if each and ("edge" in name.lower() or (isinstance(each, list) and not links)):
+            raise BadInput(f"{source}: {short_repr(name)} would not be read; {_ADVICE}")
+    _leave_out(others, set(ids), found, source)
 
 
 def _listed(value: Any) -> Iterator[tuple[str | None, Any]]:

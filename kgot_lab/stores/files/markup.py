@@ -16,19 +16,20 @@ from kgot_lab.types import Json
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _PARSERS: dict[str, Callable[[str], Json]] = {
     **dict.fromkeys(("int", "integer", "long", "short"), int),
-    **dict.fromkeys(("float", "double"), float),
+    **dict.fromkeys(("float", "double", "real"), float),
     **dict.fromkeys(
         ("string", "anyuri", "liststring", "date", "datetime", ""), lambda text: decode_text(text)
     ),
     "boolean": lambda text: _BOOLEANS[text.strip().lower()],
 }
 _STRUCTURE = set("id source target directed for pid label sourceport targetport yfiles.foldertype".split())
+_HREF = "{http://www.w3.org/1999/xlink}href"  # of a node of XGMML that is described elsewhere
 _PORTS = {"sourceport", "targetport"}
 JSON_PREFIX = "json:"  # of a text that is JSON, in files of this package
 
 
 def read_xml(data: bytes, source: str) -> Elements:
-    """Read the elements of a graph in GraphML or GEXF. What has no place in a graph is counted.
+    """Read the elements of a graph in GraphML, GEXF or XGMML. What has no place in a graph is counted.
 
     Raises BadInput for other XML, several graphs, hyperedges, and nodes or edges without ids.
     """
@@ -36,8 +37,8 @@ def read_xml(data: bytes, source: str) -> Elements:
         root = ElementTree.fromstring(data)
     except (ElementTree.ParseError, ValueError, LookupError) as error:
         raise BadInput(f"{source}: cannot be read as GraphML or GEXF: {error}") from None
-    graphs = [part for part in root if _tag(part) == "graph"]
-    if _tag(root) not in ("graphml", "gexf") or len(graphs) != 1:
+    graphs = [root] if _tag(root) == "graph" else [part for part in root if _tag(part) == "graph"]
+    if _tag(root) not in ("graphml", "gexf", "graph") or len(graphs) != 1:
         has = f"{len(graphs)} graphs in <{_tag(root)}>, and one is read: one file each"
         raise BadInput(f"{source}: cannot be read as GraphML or GEXF: it has {has}")
     return _XmlReader(source, root, graphs[0]).found
@@ -51,9 +52,10 @@ class _XmlReader:
     """The elements of a graph in XML, and the name and type of each attribute that its head declares, by id."""
 
     def __init__(self, source: str, root: ElementTree.Element, graph: ElementTree.Element):
-        is_gexf = _tag(root) == "gexf"
-        self.found = Elements("GEXF" if is_gexf else "GraphML", label_names=is_gexf, is_escaped=not is_gexf)
-        self.found.is_ours, self._source, self._is_gexf = not is_gexf, source, is_gexf
+        form = {"gexf": "GEXF", "graph": "XGMML"}.get(_tag(root), "GraphML")
+        ours = form == "GraphML"
+        self.found = Elements(form, label_names=not ours, is_escaped=ours, is_ours=ours)
+        self._source, self._has_labels = source, not ours
         self._declared: dict[tuple[str, str], tuple[str, str]] = {}
         self._defaults: dict[str, Fields] = {"node": {}, "edge": {}}
         for part in root.iter():
@@ -62,7 +64,8 @@ class _XmlReader:
                 self._declare(part, part.get("for", "all"), part.get("attr.name"), kind)
             for each in part if _tag(part) == "attributes" else ():
                 self._declare(each, part.get("class", ""), each.get("title"), each.get("type", "string"))
-        self.found.directed = graph.get("defaultedgetype" if is_gexf else "edgedefault") == "directed"
+        way = [graph.get(name) for name in ("defaultedgetype", "edgedefault", "directed")]
+        self.found.directed = "directed" in way or way[2] == "1"
         self._read(graph)
 
     def _declare(self, element: ElementTree.Element, owner: str, name: str | None, kind: str) -> None:
@@ -76,6 +79,8 @@ class _XmlReader:
     def _read(self, graph: ElementTree.Element) -> None:
         for element in graph:
             match _tag(element):
+                case "node" | "edge" if element.get(_HREF):
+                    self.found.left_out["repeated member of a group"] += 1
                 case "node":
                     if (id := element.get("id")) is None:
                         raise BadInput(f"{self._source}: node {len(self.found.nodes) + 1}: a node without id")
@@ -89,7 +94,9 @@ class _XmlReader:
                 case "attributes" | "key":
                     pass
                 case tag:
-                    self.found.left_out["graph value" if tag == "data" else tag] += 1
+                    self.found.left_out[
+                        "graph value" if tag in ("data", "att") else tag.removesuffix("s")
+                    ] += 1
 
     def _read_edge(self, element: ElementTree.Element) -> None:
         source, target = element.get("source"), element.get("target")
@@ -105,8 +112,9 @@ class _XmlReader:
 
     def _fields(self, element: ElementTree.Element, owner: str) -> Fields:
         """Return the fields of a node or an edge, and read the graph within it."""
-        known = _STRUCTURE - ({"label"} if self._is_gexf or owner == "edge" else set())
-        fields = self._defaults[owner] | {name: value for name, value in element.items() if name not in known}
+        known = _STRUCTURE - ({"label"} if self._has_labels or owner == "edge" else set())
+        own = {name.rpartition("}")[2]: value for name, value in element.items()}
+        fields = self._defaults[owner] | {name: value for name, value in own.items() if name not in known}
         for part in element:
             match _tag(part):
                 case "data":
@@ -115,12 +123,29 @@ class _XmlReader:
                     for each in part:
                         id = each.get("for", each.get("id", ""))
                         self._add_value(fields, owner, id, each.get("value", ""))
+                case "att":
+                    self._add_att(fields, owner, part)
                 case "graph" | "nodes" | "edges":
                     self.found.left_out["border of a group"] += 1
                     self._read(part)
                 case tag:
-                    self.found.left_out[tag] += 1
+                    self.found.left_out[tag.removesuffix("s")] += 1
         return fields
+
+    def _add_att(self, fields: Fields, owner: str, att: ElementTree.Element) -> None:
+        """Add an attribute of XGMML, which says its name and type, to fields, and read the graph within it."""
+        values: list[Json] = []
+        for part in att.findall("{*}att") or [att]:
+            self._declared[owner, ""] = "value", part.get("type", "string").lower()
+            read: Fields = {}
+            if (text := part.get("value")) is not None:
+                self._add_value(read, owner, "", text)
+            values += read.values()
+        if values:
+            fields[att.get("name", "")] = values if att.get("type") == "list" else values[0]
+        for part in att.findall("{*}graph"):
+            self.found.left_out["border of a group"] += 1
+            self._read(part)
 
     def _add_value(
         self, fields: Fields, owner: str, id: str, text: str, part: ElementTree.Element | None = None

@@ -16,10 +16,12 @@ from kgot_lab.types import Json
 
 _DELIMITERS = (",", ";", "\t", "|")
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
+_AMOUNT = re.compile(r"[-+]?(\d*\.\d+|\d+\.?)(e[-+]?\d+)?", re.I)  # a weight, as any program writes it
 _TYPED = re.compile(
     r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|[a-z]\w*)(\(.*\))?(\[\])?"
 )  # a column of neo4j-admin
 _ROLES = {"ID": "_id", "START_ID": "_start", "END_ID": "_end", "TYPE": "_type", "LABEL": "_labels"}
+_OF_NODES = ("type", "label", "labels", "name", "title")
 _MAX_NAMED_COLUMNS = 8  # columns in an error
 
 Row = tuple[str, Sequence[Any]]  # where it is, and its cells
@@ -32,9 +34,12 @@ def read_table(text: str, source: str, *, tabs: bool = False) -> Elements:
     BadInput, with the line, if it cannot be read.
     """
     lines = text.split("\n")
+    matrix = re.match(r"%%MatrixMarket\s+matrix\s+(\w+)", text, re.I)
+    if matrix and matrix[1].lower() != "coordinate":
+        raise BadInput(f"{source}: a matrix of all its values is not read: write their coordinates")
     named = re.fullmatch(r'"?sep=(.)"?\s*', lines[0], re.I)
     body = re.match(r"([#%].*\n|\s*\n)*", text[len(lines[0]) + 1 :] if named else text)
-    above = (body[0].count("\n") if body else 0) + bool(named)
+    above = (body[0].count("\n") if body else 0) + bool(named) + bool(matrix)
     head = lines[above] if above < len(lines) else ""
     usual = "\t" if tabs and "\t" in head else max(_DELIMITERS, key=head.count)
     delimiter = named[1] if named else usual if usual in head else " "
@@ -70,9 +75,12 @@ def _read_rows(rows: Sequence[Row], found: Elements, *, is_text: bool = False) -
     kinds = [_TYPED.fullmatch(name) for name in head]
     columns = [_ROLES.get(kind[2], kind[1]) if kind else name for name, kind in zip(head, kinds, strict=True)]
     ends = find_ends(tuple(columns))
-    id = next((name for name in ("_id", "Id", "id") if name in columns), "")
-    is_nodes = bool(id) and any(name in columns for name in ("_labels", "Label", "_id"))
+    id = next((name for name in ("_id", "Id", "id", "ID") if name in columns), "")
     found.label_names = "Label" in columns  # of Gephi
+    marks = {*columns, *(() if ends else map(plain_name, columns))}
+    is_nodes = bool(id) and not marks.isdisjoint(("_labels", "Label", "_id", *(() if ends else _OF_NODES)))
+    if len(rows) > 2 and len(head) == len(rows) and [cells[0] for _, cells in rows[1:]] == list(head[1:]):
+        raise BadInput(f"{location}: a matrix is not read: list its edges, as in source,target,weight")
     if not ends and not is_nodes:
         if not (columns := _columns_by_content([cells for _, cells in rows], is_text=is_text)):
             present = ", ".join(map(short_repr, head[:_MAX_NAMED_COLUMNS]))
@@ -107,12 +115,14 @@ def _columns_by_content(rows: Sequence[Sequence[Any]], *, is_text: bool) -> list
     text, whose words have spaces between them, is no table unless it has numbers.
     """
     widths = set(map(len, rows))
-    is_triple = min(widths) > 2 and not all(_NUMBER.fullmatch(str(row[2])) for row in rows)
-    if min(widths) < 2:
+    if min(widths) < 2 or len(widths) > 1:  # lists of neighbours, as METIS writes them
         return []
+    are_numbers = [all(_AMOUNT.fullmatch(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    is_triple = are_numbers[2:3] == [False] or are_numbers[:3] == [True, False, True]
     ends = [{str(row[0]), str(row[2 if is_triple else 1])} for row in rows]
     is_edge = all(end.isdecimal() for pair in ends for end in pair)
-    is_edge |= not is_text and len(widths) == 1 and not ends[0].isdisjoint(set().union(*ends[1:]))
+    is_edge |= not is_text and not ends[0].isdisjoint(set().union(*ends[1:]))
+    is_edge &= not any("." in end and _AMOUNT.fullmatch(end) for pair in ends for end in pair)
     columns = ["source", "type", "target"] if is_triple else ["source", "target", "weight"][: max(widths)]
     return [*columns, *(f"column {n}" for n in range(4, max(widths) + 1))] if is_edge else []
 
