@@ -9,6 +9,7 @@ import io
 import json
 import lzma
 import zipfile
+from xml.sax.saxutils import quoteattr
 
 import networkx as nx
 import pytest
@@ -64,6 +65,19 @@ def lines(records):
     return "\n".join(map(json.dumps, records))
 
 
+def xgmml(names, edges):
+    nodes = (f"<node id={quoteattr(i)}/>" for i in names)
+    return "".join(
+        [
+            *nodes,
+            *(
+                f'<edge source={quoteattr(s)} target={quoteattr(t)}><att name="interaction" value="{k}"/></edge>'
+                for s, k, t in edges
+            ),
+        ]
+    )
+
+
 def numbered(names):
     return {name: number for number, name in enumerate(names)}
 
@@ -82,6 +96,9 @@ FORMS = {  # the text of a file from names and edges
         {"options": {"type": "mixed"}, "nodes": [{"key": i} for i in n], "edges": [{"key": f"e{i}", **x} for i, x in enumerate(links(e))]}
     ),
     "jgf.json": lambda n, e: json.dumps({"graph": {"nodes": {i: {"label": i} for i in n}, "edges": links(e, kind="relation")}}),
+    "cytoscape_list.json": lambda n, e: json.dumps(
+        [{"data": {"id": i, "name": i}} for i in n] + [{"data": {"id": f"e{i}", **x}} for i, x in enumerate(links(e, kind="interaction"))]
+    ),
     "langchain.json": lambda n, e: json.dumps([{"nodes": [{"id": i, "type": "T"} for i in n], "relationships": links(e)}]),
     "triples.json": lambda n, e: json.dumps({"nodes": n, "triples": e}),
     "list.json": lambda n, e: json.dumps(e),
@@ -97,6 +114,10 @@ FORMS = {  # the text of a file from names and edges
             *({"type": "relationship", "id": str(x), "label": k, "start": {"id": s}, "end": {"id": t}} for x, (s, k, t) in enumerate(e)),
         ]
     ),
+    "rows_of_a_query.jsonl": lambda n, e: lines(
+        {"r": {"type": "relationship", "id": str(x), "label": k, "start": {"id": s}, "end": {"id": t}}, "n": 1}
+        for x, (s, k, t) in enumerate(e)
+    ),
     "edges.csv": lambda n, e: table([("source", "type", "target"), *e]),
     "gephi.csv": lambda n, e: table([("Source", "Target", "Type", "Id", "Label"), *((s, t, "Directed", i, k) for i, (s, k, t) in enumerate(e))]),
     "excel.csv": lambda n, e: "sep=;\n" + table([("subject", "predicate", "object"), *e], ";"),
@@ -109,6 +130,9 @@ FORMS = {  # the text of a file from names and edges
         ]
     ),
     "snap.txt": lambda n, e: "# From\tTo\n" + table([(numbered(n)[s], numbered(n)[t]) for s, _, t in e], "\t"),
+    "g.xgmml": lambda n, e: (
+        f'<graph directed="1" xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><att name="m"><r:RDF/></att>{xgmml(n, e)}</graph>'
+    ),
     "g.graphml": by_networkx(nx.write_graphml),
     "g.gexf": by_networkx(nx.write_gexf),
     "g.gml": lambda n, e: "\n".join(nx.generate_gml(nx.convert_node_labels_to_integers(to_networkx(n, e), label_attribute="name"))),
@@ -148,6 +172,14 @@ source="0" target="1" label="founded" type="undirected"/></edges></graph></gexf>
 YED = """<graphml xmlns:y="http://www.yworks.com/xml/graphml"><key for="node" id="d5" yfiles.type="nodegraphics"/><graph edgedefault="directed">
 <node id="n0"><data key="d5"><y:ShapeNode><y:NodeLabel>Ada</y:NodeLabel></y:ShapeNode></data></node><node id="n1"><data key="d5"><y:ShapeNode>
 <y:NodeLabel>Works</y:NodeLabel></y:ShapeNode></data></node><edge id="e0" source="n0" target="n1"/></graph></graphml>"""
+XGMML = """<graph directed="1" xmlns:xlink="http://www.w3.org/1999/xlink"><node id="-1" label="Ada"><att name="name" value="base"/>
+<att name="ages" type="list"><att type="integer" value="3"/><att type="integer" value="4"/></att><graphics x="1"/></node>
+<node id="-2" label="Works"><att name="name" value="base"/><att><graph>
+<node xlink:href="#-1"/><edge source="-1" target="-2" label="e"/></graph></att></node></graph>"""
+TINKERPOP = """<graphml><key id="labelV" for="node" attr.name="labelV" attr.type="string"/><key id="labelE" for="edge" attr.name="labelE"
+attr.type="string"/><graph edgedefault="directed"><node id="a"><data key="labelV">person</data></node><edge id="7" source="a" target="a">
+<data key="labelE">knows</data></edge></graph></graphml>"""
+KEYS = [{"key": f"geid_{n}", "source": "a", "target": "b"} for n in range(2)]
 RDF = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="x:">
 <rdf:Description rdf:about="x:a"><e:p rdf:resource="x:b"/></rdf:Description></rdf:RDF>"""
 FEW = [{"id": number, "label": "ab"[number % 2]} for number in range(4)]
@@ -161,6 +193,18 @@ GROUPS = [{"id": number, "label": f"N{number}", "group": number % 2} for number 
         ("sigma.json", '{"edges": [{"key": "0", "source": "a", "target": "a", "attributes": {}}]}', {"a": ()}, "no field"),
         ("gephi.gexf", GEPHI, {"Ada": ("person",), "Works": ()}, "types from kind; names from label; relations from label"),
         ("yed.graphml", YED, {"Ada": (), "Works": ()}, "names from label"),
+        ("group.xgmml", XGMML, {"Ada": (), "Works": ()}, "names from label; relations from label"),
+        ("group.xgmml", XGMML, {"Ada": (), "Works": ()}, "left out: 1 graphic, 1 border of a group, 1 member of a group mentioned again"),
+        ("tinkerpop.graphml", TINKERPOP, {"a": ("person",)}, "types from labelV; relations from labelE"),
+        ("keys.json", json.dumps({"nodes": [{"key": "a"}, {"key": "b"}], "edges": KEYS}), {"a": (), "b": ()}, "relations from no field"),
+        ("undirected.json", json.dumps(nx.adjacency_data(nx.path_graph("abc"))), {"a": (), "b": (), "c": ()}, "3 nodes, 2 edges"),
+        ("beside.json", json.dumps({"version": 2, "file": {"nodes": ["a"], "edges": []}}), {"a": ()}, "left out: 1 value of 'version'"),
+        ("graphrag.csv", "id,human_readable_id,title,type\n0b,1,ADA,PERSON\n", {"0b": ("PERSON",)}, "types from type; names from title"),
+        ("upper.csv", "ID,Label,type\n1,Ada,poet\n", {"Ada": ("poet",)}, "names from Label"),
+        ("sparse.mtx", "%%MatrixMarket matrix coordinate real\n% size\n3 3 2\n1 2 .5\n2 3 1e-5\n", {"1": (), "2": (), "3": ()}, "2 edges"),
+        ("kinds.tsv", "12\tIGRID:5\t13\n13\tIGRID:6\t14\n", {"12": (), "13": (), "14": ()}, "relations from type"),
+        ("weights.csv", "a,b,1e-5\na,c,.25\n", {"a": (), "b": (), "c": ()}, "source, target, weight"),
+        ("above.net", 'From a book\n\n*Vertices 2\n1 "Ada"\n2 "Bob"\n*Arcs\n1 2\n', {"Ada": (), "Bob": ()}, "left out: 1 line of no section"),
         ("few.json", json.dumps({"nodes": FEW, "links": []}), {"0": ("a",), "1": ("b",), "2": ("a",), "3": ("b",)}, "types from label"),
         ("vis.json", json.dumps({"nodes": GROUPS, "edges": [{"from": 0, "to": 1}]}), dict.fromkeys(["N0", "N1", "N2", "N3"], ()), "from label"),
         ("nodes.csv", "Id,Label,type\n1,Ada,person\n2,Works,firm", {"Ada": ("person",), "Works": ("firm",)}, "types from type; names"),
@@ -232,6 +276,15 @@ def test_a_compressed_file_is_read_and_a_cut_one_refused(tmp_path, pack):
         ('<?xml version="1.0"?><opml/>', "0 graphs in <opml>"),
         ("*Vertices 1\n1 a\n*Matrix\n0 1\n", "line 3: a matrix is not read"),
         ("graph [ node [ id 1 ] edge [ source 1 target 2 ] ]", "cannot be read as GML"),
+        ("3 2\n2\n1 3\n2\n", "the first line names the columns"),  # neighbours, as METIS lists them
+        ("4 4\n2 4 3\n1 3\n2 4 1\n1 3\n", "the first line names the columns"),
+        ("0,0.0,0.0\n1,0.0,0.1\n", "the first line names the columns"),  # places
+        (" ,A,B\nA,0,1\nB,1,0\n", "line 1: a matrix is not read"),
+        ("%%MatrixMarket matrix array real\n2 2\n1\n0\n0\n1\n", "a matrix of all its values is not read"),
+        (
+            '{"graph": {"nodes": ["a"], "links": []}, "more": [{"source": "a", "target": "b"}]}',
+            "'more' would not be read",
+        ),
         ("name,age\nAda,36\n", "the first line names the columns"),
         ("@prefix x: <x:> .\nx:a x:b\n", "not RDF"),
         ('{"nodes": [', "not JSON"),

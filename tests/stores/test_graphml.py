@@ -142,7 +142,7 @@ def test_what_is_read_otherwise_than_it_stands_there_is_noted(file):
     told = read_named_graph(path).note
     assert "its edges have no direction, and point here as they are listed" in told
     assert "1 node made of what edges name" in told
-    assert "left out: 1 port, 1 desc, 1 edge port" in told
+    assert "left out: 1 port, 1 desc, 1 port of an edge" in told
 
 
 def test_what_is_read_as_it_stands_there_is_not_noted(file):

@@ -200,10 +200,8 @@ def lossless_format(path: Path | str) -> str:
     if original.note:
         return ""
     lines = _sorted_lines(read_regular_file(path))
-    default_format = _FORMAT_BY_SUFFIX.get(path.suffix.lower(), "")
-    # a table of edges is read, and never written
-    one = (default_format,) if default_format else ()
-    formats = ("networkx", "apoc") if default_format == "apoc" else one
+    usual = _FORMAT_BY_SUFFIX.get(path.suffix.lower(), "")  # none for a table, which is never written
+    formats = {"": (), "apoc": ("networkx", "apoc")}.get(usual, (usual,))
     with TemporaryDirectory() as folder:
         for form in formats:
             write_graph(original.graph, rewritten := Path(folder) / form, form)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -235,11 +234,10 @@ def build_graph(
         edges = [replace(edge, properties=unescape_reserved(edge.properties, EDGE_FIELDS)) for edge in edges]
     graph = PropertyGraph.of(typed, distinct_edges(edges))
     if found.left_out:
-        parts_of = (
-            (times, *re.split(r"(?= (?:of|that) )", what, maxsplit=1), "")
-            for what, times in found.left_out.items()
+        left_out = found.left_out.items()  # as in 2 borders of a group
+        counts = (
+            format_count(n, what, what.replace(" ", "s ", 1) if " " in what else "") for what, n in left_out
         )
-        counts = (format_count(times, noun) + rest for times, noun, rest, *_ in parts_of)
         notes.append(f"left out: {', '.join(counts)}")
     if rename and names != "id":
         named = use_names_as_ids(graph, names or name_field if [name_field] != name_fields[:1] else "")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -145,7 +146,8 @@ def _read_object(whole: Mapping[str, Any], data: Mapping[str, Any], found: Eleme
         found.add_node(record, f"{source}, node {number}") for number, record in enumerate(records, start=1)
     ]
     links = [value for name in edge_lists for _, value in _listed(data[name])]
-    links += [link for name in adjacency for link in _adjacent(data[name], ids, source)]
+    neighbours = [link for name in adjacency for link in _adjacent(data[name], ids, source)]
+    links += _once(neighbours) if whole.get("directed") is False else neighbours
     ends = [link.get(name) for link in links if isinstance(link, dict) for name in ("source", "target")]
     if (
         ends
@@ -188,6 +190,17 @@ def _adjacent(value: Any, ids: Sequence[str], source: str) -> Iterator[Mapping[s
                 "source": start,
                 "target": end,
             }
+
+
+def _once(links: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the edges without direction that both of their ends list, once."""
+    waiting: Counter[tuple[str, str]] = Counter()
+    for link in links:
+        start, end = str(link["source"]), str(link["target"])
+        is_second = start != end and waiting[end, start] > 0
+        waiting[(end, start) if is_second else (start, end)] += -1 if is_second else 1
+        if not is_second:
+            yield link
 
 
 def _holds_edges(value: Any, ids: set[str]) -> bool:

@@ -80,7 +80,7 @@ class _XmlReader:
         for element in graph:
             match _tag(element):
                 case "node" | "edge" if element.get(_HREF):
-                    self.found.left_out["repeated member of a group"] += 1
+                    self.found.left_out["member of a group mentioned again"] += 1
                 case "node":
                     if (id := element.get("id")) is None:
                         raise BadInput(f"{self._source}: node {len(self.found.nodes) + 1}: a node without id")
@@ -95,7 +95,7 @@ class _XmlReader:
                     pass
                 case tag:
                     self.found.left_out[
-                        "graph value" if tag in ("data", "att") else tag.removesuffix("s")
+                        "value of the graph" if tag in ("data", "att") else tag.removesuffix("s")
                     ] += 1
 
     def _read_edge(self, element: ElementTree.Element) -> None:
@@ -104,7 +104,7 @@ class _XmlReader:
             number = len(self.found.edges) + 1
             raise BadInput(f"{self._source}: edge {number}: an edge without source or target")
         if ports := len(_PORTS & set(element.keys())):
-            self.found.left_out["edge port"] += ports
+            self.found.left_out["port of an edge"] += ports
         fields = self._fields(element, "edge")
         self.found.is_ours &= "relation" in fields
         self.found.directed &= element.get("directed") != "false"
@@ -134,15 +134,13 @@ class _XmlReader:
 
     def _add_att(self, fields: Fields, owner: str, att: ElementTree.Element) -> None:
         """Add an attribute of XGMML, which says its name and type, to fields, and read the graph within it."""
-        values: list[Json] = []
-        for part in att.findall("{*}att") or [att]:
-            self._declared[owner, ""] = "value", part.get("type", "string").lower()
-            read: Fields = {}
+        values: Fields = {}
+        for part in (parts := att.findall("{*}att") or [att]):
             if (text := part.get("value")) is not None:
-                self._add_value(read, owner, "", text)
-            values += read.values()
+                self._declared[owner, ""] = str(len(values)), part.get("type", "string").lower()
+                self._add_value(values, owner, "", text)
         if values:
-            fields[att.get("name", "")] = values if att.get("type") == "list" else values[0]
+            fields[att.get("name", "")] = values["0"] if parts == [att] else list(values.values())
         for part in att.findall("{*}graph"):
             self.found.left_out["border of a group"] += 1
             self._read(part)
