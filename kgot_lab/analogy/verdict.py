@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from textwrap import wrap
+from typing import TypeVar
 
 from kgot_lab.analogy.linguistic import Analysis, RoleMap, map_roles
 
+UnitT = TypeVar("UnitT")
 _COLUMN_WIDTH = 48  # characters of a column
 
 
@@ -84,14 +86,13 @@ class Alignment:
     def __str__(self) -> str:
         lines = [f"<Alignment {self.score:.2f}, order {self.order:+.2f}: {self.veto or 'the edge stands'}>"]
         texts = (self.source, self.target)
-        lines += _format_columns(
-            [[unit.text for unit in text.units] for text in texts],
-            [(sentence, "!" * self._is_contradiction(sentence)) for sentence in self.sentences],
-        )
+        units = [[unit.text for unit in text.units] for text in texts]
+        marks = {sentence: "!" for sentence in self.sentences if self._is_contradiction(sentence)}
+        lines += _format_columns(units, self.sentences, marks)
         if self.events:
             lines.append("events")
             phrases = [[event.phrase for event in text.events] for text in texts]
-            lines += _format_columns(phrases, [(event, "") for event in self.events])
+            lines += _format_columns(phrases, self.events, {})
         roles = self.roles
         if roles.votes:
             same = f"{roles.same} of {roles.votes} with the same noun"
@@ -160,19 +161,31 @@ def _find_reasons(alignment: Alignment, limits: Cutoffs) -> Iterator[str]:
         yield "one denies what the other says"
 
 
-def _format_columns(units: Sequence[Sequence[str]], matches: Sequence[tuple[Match, str]]) -> Iterator[str]:
+def align_units(
+    ours: Sequence[UnitT], theirs: Sequence[UnitT], matches: Iterable[Match]
+) -> Iterator[tuple[UnitT | None, UnitT | None, Match | None]]:
+    """Yield a row for each match and for each unmatched unit, in the order of both texts."""
+    left, right = 0, 0
+    for match in (*matches, None):
+        positions = (match.source, match.target) if match else (len(ours), len(theirs))
+        yield from ((unit, None, None) for unit in ours[left : positions[0]])
+        yield from ((None, unit, None) for unit in theirs[right : positions[1]])
+        if match:
+            yield ours[match.source], theirs[match.target], match
+        left, right = positions[0] + 1, positions[1] + 1
+
+
+def _format_columns(
+    units: Sequence[Sequence[str]], matches: Iterable[Match], marks: Mapping[Match, str]
+) -> Iterator[str]:
     """Format the units of two texts in two columns.
 
     A match is on one line with its similarity and mark. Other units are alone, in their order.
     """
-    (ours, theirs), left, right = units, 0, 0
-    for match, mark in matches:
-        yield from (line for unit in ours[left : match.source] for line in _format_row(unit, "", ""))
-        yield from (line for unit in theirs[right : match.target] for line in _format_row("", "", unit))
-        yield from _format_row(ours[match.source], f"{match.similarity:.2f}{mark}", theirs[match.target])
-        left, right = match.source + 1, match.target + 1
-    yield from (line for unit in ours[left:] for line in _format_row(unit, "", ""))
-    yield from (line for unit in theirs[right:] for line in _format_row("", "", unit))
+    ours, theirs = units
+    for left, right, match in align_units(ours, theirs, matches):
+        middle = f"{match.similarity:.2f}{marks.get(match, '')}" if match else ""
+        yield from _format_row(left or "", middle, right or "")
 
 
 def _format_row(one: str, middle: str, other: str) -> Iterator[str]:

@@ -85,10 +85,6 @@ def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
     return Table(tuple(sheets))
 
 
-def _show_fork(fork: Fork) -> object:
-    return stepper(fork.events)
-
-
 @wraps(show_graph)
 def _show_store(store: Any, **options: Any) -> object:
     return _show_property_graph(store.graph(), **options)
@@ -153,7 +149,7 @@ _VIEWS: Mapping[str, _View] = {
     "a briefing": _View(_is_instance(Briefing), briefing_picture),
     "a visible world": _View(_is_instance(VisibleWorld), _show_visible_world),
     "a run": _View(_is_instance(Trace), stepper),
-    "a fork": _View(_is_instance(Fork), _show_fork),
+    "a fork": _View(_is_instance(Fork), lambda fork: stepper(fork.events)),
     "found passages": _View(_is_instance(FoundPassages), FoundPassages.grid),
     "a ranking": _View(_is_instance(Ranking), ranking_table),
     "a comparison of two texts": _View(_is_instance(TextPair), structure),

@@ -139,21 +139,19 @@ def _signals_as_interrupts() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _redirect_if_closed(stream: TextIO | None) -> bool:
-    """Return whether a stream accepts no more output, and redirect it to the null device if so.
+def _redirect_if_closed(stream: TextIO | None) -> None:
+    """Redirect a stream that accepts no more output to the null device.
 
     Otherwise Python would report the error again at exit.
     """
     if stream is None:
-        return False
+        return
     try:
         stream.flush()
     except OSError:
         null_device = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null_device, stream.fileno())
         os.close(null_device)
-        return True
-    return False
 
 
 @app.callback(invoke_without_command=True)

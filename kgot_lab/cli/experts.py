@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.memory import print_rows
+from kgot_lab.cli.memory import print_result
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.text.cleaning import format_count
@@ -116,14 +116,15 @@ def list_experts(
         stored = open_service(None, store, searching=False).tables.experts()
         fields = ("id", "name", "description")
         rows = [{name: getattr(e, name) for name in fields} | {"graphs": list(e.graphs)} for e in stored]
-        print_rows(rows, as_json, lambda row: f"{row['id']}: {row['name']} ({', '.join(row['graphs'])})")
+        lines = (f"{row['id']}: {row['name']} ({', '.join(row['graphs'])})" for row in rows)
+        print_result(rows, as_json, lines)
         return
     rows = [expert.to_json() for expert in list_marketplace(market)]
 
     def line(row: dict[str, Any]) -> str:
         return f"{row['name']}: {_format_scores(row['scores'])}  {row['description']}".rstrip()
 
-    print_rows(rows, as_json, line)
+    print_result(rows, as_json, map(line, rows))
     terminal.say(format_count(len(rows), "expert"))
 
 
@@ -207,7 +208,7 @@ def list_tokens(store: str | None = EXPERT_STORE, as_json: bool = options.AS_JSO
     with _existing_tables(store) as tables:
         tokens = valid_tokens(tables)
         rows = [vars(token) | {"made": token.made.isoformat(timespec="seconds")} for token in tokens]
-    print_rows(rows, as_json, lambda row: f"{row['tenant']}  {row['role']}  {row['made']}")
+    print_result(rows, as_json, (f"{row['tenant']}  {row['role']}  {row['made']}" for row in rows))
     terminal.say(format_count(len(rows), "token"))
 
 
@@ -270,6 +271,6 @@ def show_drift(
     def line(row: dict[str, Any]) -> str:
         return "  ".join([f"{row['graph']}: {row['says']}", *(f'"{said}"' for said in row.get("words", ()))])
 
-    print_rows(rows, as_json, line)
+    print_result(rows, as_json, map(line, rows))
     watched = sum(report.watched for report in reports.values())
     terminal.say(f"{format_count(len(rows), 'value')} contradicted of {watched:,} that people spoke of")

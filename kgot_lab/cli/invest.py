@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.memory import print_rows
+from kgot_lab.cli.memory import print_result
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.text.cleaning import printable_line
 
 NEWS, BRIEFINGS = "news.jsonl", "briefings"
 
@@ -136,12 +136,8 @@ def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> N
             {"user": e.user, "sent_at": e.sent_at.isoformat() if e.sent_at else None, **e.body}
             for e in places.accounts.outbox()
         ]
-    if as_json:
-        print_rows(rows, True, str)
-        return
-    for row in rows:
-        text = f"{row['user']}, {'sent' if row['sent_at'] else 'not sent'}: {row['text']}\n"
-        typer.echo("\n".join(map(printable_line, text.split("\n"))))
+    texts = (f"{row['user']}, {'sent' if row['sent_at'] else 'not sent'}: {row['text']}\n" for row in rows)
+    print_result(rows, as_json, chain.from_iterable(text.split("\n") for text in texts))
 
 
 @contextmanager

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +113,7 @@ def list_facts(
     def line(row: dict[str, Any]) -> str:
         return f"{row['id'][:ID_PREFIX_LENGTH]}  {row['confidence']:.2f}  {format_fact_row(row)}  [{', '.join(row['sources'])}]"
 
-    print_rows(rows, as_json, line)
+    print_result(rows, as_json, map(line, rows))
     terminal.say(format_count(len(rows), "fact"))
 
 
@@ -138,19 +139,15 @@ def explain_fact(
         ]  # fmt: skip
         answers = claims.answers_on(triple)
         is_recorded = bool(rows) or triple in claims.recorded_facts()
-    if as_json:
-        answer_rows = list(map(_answer_to_json, answers))
-        result = {"holds": bool(rows), "claims": rows, "answers": answer_rows}
-        typer.echo(json.dumps(fact_to_json(triple) | result))
-        return
+    result = {"holds": bool(rows), "claims": rows, "answers": list(map(_answer_to_json, answers))}
     state = "" if rows else "   (does not hold)" if is_recorded else "   (nothing is known of it)"
-    typer.echo(printable_line(f"{triple}{state}"))
+    lines = [f"{triple}{state}"]
     for row in rows:
         reader = f", read by {row['said_by']}" if row["said_by"] else ""
         known = f"{row['confidence']:.2f}{reader}, known since {row['since'][:16]}"
-        typer.echo(printable_line(f"  {row['source']} “{row['sentence']}” ({known})"))
-    for answer in answers:
-        typer.echo(printable_line(f"  an answer rests on it: {answer.id} {answer.text}"))
+        lines.append(f"  {row['source']} “{row['sentence']}” ({known})")
+    lines += (f"  an answer rests on it: {answer.id} {answer.text}" for answer in answers)
+    print_result(fact_to_json(triple) | result, as_json, lines)
 
 
 @memories.command("retract")
@@ -171,7 +168,7 @@ def retract_claims(
             effects = claims.retract_fact(triple, by=BY_COMMAND)
     if effects.change is None:
         terminal.say("nothing was changed: it is retracted already")
-    _print_effects(effects, as_json)
+    print_result(effects_to_json(effects), as_json, effect_lines(effects))
 
 
 @memories.command("undo")
@@ -183,7 +180,7 @@ def undo_change(
     """Undo a change, also an undo."""
     with opened_memory(context) as claims:
         effects = claims.undo(number, by=BY_COMMAND)
-    _print_effects(effects, as_json)
+    print_result(effects_to_json(effects), as_json, effect_lines(effects))
 
 
 @memories.command("log")
@@ -202,7 +199,7 @@ def list_changes(context: typer.Context, as_json: bool = options.AS_JSON) -> Non
         more += f" ({row['erased']} erased since)" if row["erased"] else ""
         return f"{row['change']:>6}  {row['at'][:19].replace('T', ' ')}  {row['action']}{more}  {row['by']}"
 
-    print_rows(rows, as_json, line)
+    print_result(rows, as_json, map(line, rows))
 
 
 @memories.command("erase")
@@ -230,7 +227,7 @@ def erase_claims(
     counts = {"facts": erased.facts, "claims": erased.claims, "answers": erased.answers}
     summary = ", ".join(format_count(number, what.removesuffix("s")) for what, number in counts.items())
     result = {"change": erased.change, **counts, "runs": runs}
-    typer.echo(json.dumps(result) if as_json else f"erased: {summary}")
+    print_result(result, as_json, [f"erased: {summary}"])
     if runs:
         terminal.say(f"its text may still be in the traces and tapes of {', '.join(runs)}: delete those too")
 
@@ -304,14 +301,6 @@ def _find_source(claims: Claims, text: str) -> str:
     raise BadInput(f"{changed}{advice}. `kgot-lab memory FILE facts` names the sources")
 
 
-def _print_effects(effects: ChangeEffect, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(effects_to_json(effects)))
-        return
-    for line in effect_lines(effects):
-        typer.echo(line)
-
-
 def effects_to_json(effects: ChangeEffect) -> dict[str, Any]:
     """Convert the effects of a change to plain JSON values."""
     facts = {"fallen": [*map(fact_to_json, effects.facts)], "risen": [*map(fact_to_json, effects.risen)]}
@@ -341,13 +330,10 @@ def format_fact_row(row: dict[str, Any]) -> str:
     return str(Triple(row["subject"], row["relation"], row["object"]))
 
 
-def print_rows(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[str, Any]], str]) -> None:
-    """Print rows as one JSON value, or a line each, which no text in a row can break."""
-    if as_json:
-        typer.echo(json.dumps(rows))
-        return
-    for row in rows:
-        typer.echo(printable_line(line(row)))
+def print_result(value: object, as_json: bool, lines: Iterable[str]) -> None:
+    """Print a result as one JSON value, or as lines, which no text in them can break."""
+    for line in [json.dumps(value)] if as_json else map(printable_line, lines):
+        typer.echo(line)
 
 
 # `kgot-lab certify TRACE` and `kgot-lab memory FILE answers`: whether the evidence of answers holds.
@@ -367,11 +353,7 @@ def certify_run(
     run = load_run(trace)
     certificate = certificate_of_run(run)
     certificate_json = certificate_to_json(run.question, run.answer, certificate)
-    if as_json:
-        typer.echo(json.dumps(certificate_json))
-        return
-    for line in terminal.certificate_lines(certificate_json):
-        typer.echo(printable_line(line))
+    print_result(certificate_json, as_json, terminal.certificate_lines(certificate_json))
 
 
 @memories.command("answers")
@@ -393,12 +375,9 @@ def list_answers(
             certificate_to_json(a.id, a.text, certify(beliefs, facts, at=at)) | {"at": a.at.isoformat()}
             for a, facts in recorded
         ]
+    print_result(rows, as_json, chain.from_iterable(map(terminal.certificate_lines, rows)))
     if as_json:
-        typer.echo(json.dumps(rows))
         return
-    for row in rows:
-        for line in terminal.certificate_lines(row):
-            typer.echo(printable_line(line))
     rulings = [row["ruling"] for row in rows]
     counts = [f"{rulings.count(ruling)} {ruling}" for ruling in ("passes", "hedged", "withheld")]
     terminal.say(f"{format_count(len(rows), 'answer')}: {', '.join(counts)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -23,7 +22,7 @@ from kgot_lab.cli.memory import (
     memories,
     opened_memory,
     parse_time,
-    print_rows,
+    print_result,
 )
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, LabError
@@ -60,7 +59,7 @@ def list_waiting(
         reviewer = _loaded_reviewer(claims, BY_COMMAND)
         if claim is None:
             rows = [*map(_row, reviewer.queue)]
-            print_rows(rows, as_json, _format_row)
+            print_result(rows, as_json, map(_format_row, rows))
             waiting = f"{format_count(len(rows), 'claim')} to decide on"
             terminal.say(waiting if rows else reviewer.nothing_waits)
             return
@@ -69,7 +68,7 @@ def list_waiting(
         weighed = reviewer.weighed(queued)
     row = _row(queued) | {"calibrated": weighed.calibrated, "single": weighed.single}
     row["others"] = [*map(fact_to_json, weighed.others)]
-    typer.echo(json.dumps(row) if as_json else "\n".join(_claim_card(queued, weighed)))
+    print_result(row, as_json, _claim_card(queued, weighed))
 
 
 @memories.command("decide")
@@ -91,12 +90,8 @@ def decide_claim(
         other = None if object is None else decode_argument(object, "the object")
         effects = reviewer.decide(id, verdict, confidence=confidence, object=other)
         fact = claims.claim(id).fact
-    if as_json:
-        result = {"claim": id, **fact_to_json(fact), "verdict": verdict, **effects_to_json(effects)}
-        typer.echo(json.dumps(result))
-        return
-    typer.echo(printable_line(f"{_VERDICT_DONE[verdict]}: {fact}"))
-    typer.echo("\n".join(effect_lines(effects)))
+    result = {"claim": id, **fact_to_json(fact), "verdict": verdict, **effects_to_json(effects)}
+    print_result(result, as_json, [f"{_VERDICT_DONE[verdict]}: {fact}", *effect_lines(effects)])
 
 
 @memories.command("review")
@@ -278,7 +273,7 @@ def list_relations(context: typer.Context, as_json: bool = options.AS_JSON) -> N
             return f"{row['relation']}: declared {row['declared']}"
         return f"{row['relation']}: {row['suggested']}? {row['several']} of {format_count(row['subjects'], 'subject')} with several objects"
 
-    print_rows(rows, as_json, line)
+    print_result(rows, as_json, map(line, rows))
     terminal.say(f"{format_count(len(rows), 'relation')}; what is suggested counts once it is declared")
 
 
@@ -332,7 +327,7 @@ def show_changes(
         objects = f"{'; '.join(row['objects'])}   {' '.join(ends) or 'at any time'}"
         return f"{'*' if row['now'] else ' '} {objects}{'   contested' if row['contested'] else ''}"
 
-    print_rows(rows, as_json, line)
+    print_result(rows, as_json, map(line, rows))
     if not rows:
         terminal.say("nothing is known of that; a name or a relation is spelled as `facts` shows it")
 
@@ -359,7 +354,7 @@ def list_names(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
             return f"{row['other']} is read as {row['kept']}"
         return f"merge {row['kept']!r} {row['other']!r}?   {'; '.join(row['reasons'])}"
 
-    print_rows(rows, as_json, line)
+    print_result(rows, as_json, map(line, rows))
     terminal.say(f"{len(merged)} merged, {len(proposed)} proposed")
 
 
@@ -401,12 +396,8 @@ def _require_name(claims: Claims, text: str) -> str:
 
 
 def _print_change(change: int | None, as_json: bool, message: str) -> None:
-    if as_json:
-        typer.echo(json.dumps({"change": change}))
-    elif change is None:
-        typer.echo(printable_line(f"nothing was changed: {message} already"))
-    else:
-        typer.echo(printable_line(f"change {change}: {message}"))
+    line = f"nothing was changed: {message} already" if change is None else f"change {change}: {message}"
+    print_result({"change": change}, as_json, [line])
 
 
 def _iso_time(time: datetime | None) -> str | None:

@@ -230,14 +230,15 @@ def open_existing_world(location: str, namespace: str | None) -> NpcWorld:
 
 def find_character(world: NpcWorld, name: str) -> Entity:
     """Find a character by id or name. Raises BadInput unless exactly one matches."""
-    from kgot_lab.domains.npc.models import EntityFilter
+    from kgot_lab.text.words import folded_name
 
-    named = world.find_entities(EntityFilter(contains=name))
-    matches = [entity for entity in named if entity.name.casefold() == name.casefold()]
-    matches = matches or [entity for entity in world.find_entities() if entity.id == name]
+    entities = world.find_entities()
+    matches = [entity for entity in entities if entity.name == name]
+    matches = matches or [e for e in entities if folded_name(e.name) == folded_name(name)]
+    matches = matches or [entity for entity in entities if entity.id == name]
     if len(matches) != 1:
-        characters = world.find_entities(EntityFilter(types=("npc", "player")))
-        names = ", ".join(sorted(character.name for character in characters)[:20])
+        characters = (entity.name for entity in entities if entity.type in ("npc", "player"))
+        names = ", ".join(sorted(characters)[:20])
         ids = ", ".join(entity.id for entity in matches)
         several = f"{len(matches)} are called {name!r}: give the id of one ({ids})"
         nobody = f"nobody is called {name!r}; there are {names or 'no characters at all'}"

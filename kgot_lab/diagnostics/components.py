@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import LabError, NotInstalled, UnknownName, needs_extra
+from kgot_lab.errors import LabError, NotInstalled, needs_extra, require_known
 
 WIDGETS = ("anywidget", "ipywidgets", "jupyterlab_widgets")
 # JupyterLab extension: the package that provides it
@@ -61,11 +61,6 @@ class Diagnosis:
 
     findings: tuple[Finding, ...]
 
-    @property
-    def is_well(self) -> bool:
-        """Whether every required component works."""
-        return all(finding.works for finding in self.findings if finding.needed)
-
     def __repr__(self) -> str:
         return "\n".join(map(str, self.findings))
 
@@ -93,9 +88,7 @@ def diagnose(*names: str, more: Sequence[_Component] = ()) -> Diagnosis:
     In a notebook cell the result is shown as a table. Raises UnknownName for an unknown component.
     """
     known = {piece[0]: piece for piece in COMPONENTS}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise UnknownName("piece", unknown[0], known)
+    require_known("piece", known, *names)
     return Diagnosis(tuple(check_components([*(known[name] for name in names or known), *more])))
 
 

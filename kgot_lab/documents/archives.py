@@ -23,6 +23,7 @@ _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECAS
 _LONGEST_NAME = 200
 _CHUNK = 1 << 16
 _END_RECORD_BYTES = 22  # bytes of the end record of a zip file, without its comment
+_EXPLAINED_ERRORS = (zipfile.BadZipFile, RuntimeError, EOFError, OSError, ValueError, BadInput)
 _LONGEST_DIRECTORY = 10_000_000  # bytes; each file takes 46 and its name
 
 
@@ -125,10 +126,13 @@ def _open_zip(path: Path) -> zipfile.ZipFile:
         with path.open("rb") as file:
             require_short_directory(file)
         return zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, BadInput) as error:
-        raise BadInput(f"{path.name} is not a zip file that can be read ({error})") from None
     except Exception as error:  # a damaged directory raises various errors
-        raise BadInput(f"{path.name} is not a zip file that can be read ({type(error).__name__})") from None
+        raise BadInput(f"{path.name} is not a zip file that can be read ({_reason(error)})") from None
+
+
+def _reason(error: Exception) -> str:
+    """Return the message of an error that explains itself, or else its name."""
+    return str(error) if isinstance(error, _EXPLAINED_ERRORS) else type(error).__name__
 
 
 def _check_members(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> None:
@@ -189,12 +193,9 @@ def _unpack_member(
                     problem = f"{info.filename[:100]!r} unpacks to far more than it should"
                     raise BadInput(f"{problem}; nothing was unpacked")
                 file.write(chunk)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
-        problem = f"{info.filename[:100]!r} cannot be unpacked ({error})"
-        raise BadInput(f"{problem}; nothing was unpacked") from None
+    except BadInput:
+        raise
     except Exception as error:  # decompressors have their own errors
-        if isinstance(error, BadInput):
-            raise
-        problem = f"{info.filename[:100]!r} is damaged ({type(error).__name__})"
+        problem = f"{info.filename[:100]!r} cannot be unpacked ({_reason(error)})"
         raise BadInput(f"{problem}; nothing was unpacked") from None
     return size

@@ -282,12 +282,9 @@ def record_blocks(value: Any, level: int = 1) -> Iterator[Block]:
 
 def _has_parts(value: Any) -> bool:
     return bool(value) and (
-        isinstance(value, Mapping) or (isinstance(value, list) and any(map(_is_nested, value)))
+        isinstance(value, Mapping)
+        or (isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value))
     )
-
-
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, Mapping | list)
 
 
 def _is_deep(record: Mapping[Any, Any]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.embedder import Matrix, checked_texts, normalise_rows
+from kgot_lab.embedding.embedder import Matrix, RowEmbedder
 from kgot_lab.errors import BadInput, InsufficientData, NotInstalled
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Document, checked_documents, full_text
@@ -54,7 +54,7 @@ class _OneDirection:
         return np.asarray(counts.toarray(), np.float32)
 
 
-class LSA:
+class LSA(RowEmbedder):
     """TF-IDF rows projected on the main directions of the fitted documents, created by `lsa`.
 
     A text without a word of those documents has a vector of zeros, whose cosine with everything is 0.
@@ -70,12 +70,8 @@ class LSA:
         # SHA-256 of the words, weights and directions
         self.digest = hashlib.sha256(b"\0".join(fitted)).hexdigest()
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Encode texts as vectors of length 1 or 0, shape (len(texts), dimension)."""
-        if not len(texts):
-            return np.zeros((0, self.dimension), np.float32)
-        counts = self._words.transform(checked_texts(texts))
-        return normalise_rows(self._directions.transform(counts), self.name)
+    def _encode(self, texts: list[str]) -> Any:
+        return self._directions.transform(self._words.transform(texts))
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions of {len(self._words.vocabulary_):,} words>"
@@ -183,7 +179,7 @@ def infonce_loss(weights: _Floats, bags: WordMatrix, temperature: float) -> tupl
     return float(value), *bags.multiply_transposed(slopes)
 
 
-class InfoNCE:
+class InfoNCE(RowEmbedder):
     """The sum of a text's word vectors, weighted by (1 + log tf) idf, created by `infonce`.
 
     A text without a word of the training documents has a vector of zeros, whose cosine with everything is 0.
@@ -201,13 +197,12 @@ class InfoNCE:
         parts = " ".join(self.vocabulary).encode(), self.rarity.tobytes(), self.weights.tobytes()
         return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Encode texts as vectors of length 1 or 0, shape (len(texts), dimension)."""
-        words = [self.word_indices(_tokenise(text)) for text in checked_texts(texts)]
+    def _encode(self, texts: list[str]) -> Any:
+        words = [self.word_indices(_tokenise(text)) for text in texts]
         vectors = np.zeros((len(words), self.dimension), np.float32)
         for start in range(0, len(words), 256):
             vectors[start : start + 256] = self.word_matrix(words[start : start + 256]).multiply(self.weights)
-        return normalise_rows(vectors, self.name)
+        return vectors
 
     def word_indices(self, words: Iterable[str]) -> _Words:
         """Return the indices of the words in the vocabulary."""

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.embedding.embedder import Matrix, RowEmbedder, checked_texts, normalise_rows
+from kgot_lab.embedding.embedder import Matrix, RowEmbedder
 from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, is_out_of_memory
 from kgot_lab.io.files import bundled_path
 
 _MEASURED_DIGEST = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # digest of the weights and tokenizer that were measured
 
 
-class MiniLM:
+class MiniLM(RowEmbedder):
     """all-MiniLM-L6-v2 with int8 weights on onnxruntime, without torch.
 
     Reimers and Gurevych 2019; Wang et al. 2020. The dimension is 384. It reads the first 256 word pieces of a
@@ -41,21 +41,19 @@ class MiniLM:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the weights and the tokenizer."""
-        digests = (hashlib.sha256(path.read_bytes()).digest() for path in self._files)
-        return hashlib.sha256(b"".join(digests)).hexdigest()
+        return _files_digest(self._files)
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Encode texts as unit vectors, shape (len(texts), 384)."""
+    def _encode(self, texts: list[str]) -> Any:
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         # a batch would start threads, which are unsafe with forks
-        pieces = [self._tokenizer.encode(text).ids for text in checked_texts(texts)]
+        pieces = [self._tokenizer.encode(text).ids for text in texts]
         lots, session = list(_batches([len(ids) for ids in pieces], self._batch)), self._session
         # a batch a thread: threads sharing one wait for each other
         with ThreadPoolExecutor(self._threads) as pool:
             found = pool.map(lambda rows: _mean_vectors(session, [pieces[row] for row in rows]), lots)
             for rows, means in zip(lots, found, strict=True):
                 vectors[rows] = means
-        return normalise_rows(vectors, self.name)
+        return vectors
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -81,9 +79,6 @@ class MiniLM:
         # waiting threads do not spin
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         return onnxruntime.InferenceSession(str(self._files[0]), options, providers=["CPUExecutionProvider"])
-
-    def __repr__(self) -> str:
-        return f"<{self.name}, {self.dimension} dimensions>"
 
 
 def _mean_vectors(session: Any, pieces: list[list[int]]) -> Matrix:

@@ -75,19 +75,13 @@ def connected_components(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
     Two items are connected if they share a value, directly or through others.
     """
-    group = {id: id for id in held}
+    import networkx as nx
 
-    def find_root(id: str) -> str:
-        while group[id] != id:
-            id = group[id]
-        return id
-
-    first: dict[str, str] = {}
-    for id, values in held.items():
-        for value in values:
-            one, other = find_root(id), find_root(first.setdefault(value, id))
-            group[max(one, other)] = min(one, other)
-    return {id: find_root(id) for id in held}
+    links: nx.Graph[tuple[str, str]] = nx.Graph()
+    links.add_nodes_from(("item", id) for id in held)
+    links.add_edges_from((("item", id), ("value", value)) for id, values in held.items() for value in values)
+    parts = ([id for kind, id in part if kind == "item"] for part in nx.connected_components(links))
+    return {id: min(part) for part in parts for id in part}
 
 
 def musique_steps(id: str) -> list[str]:

@@ -252,19 +252,34 @@ def derive_reports(folder: Path, load: Callable[[str], Dataset]) -> list[Report]
     returns a data set by name. Raises BadInput for a broken results file, or one of other documents or qrels.
     """
     plan = Plan.load(folder / PLAN)
-    groups = {inner: sorted(inner.glob("*.jsonl.gz")) for inner in sorted(folder.iterdir()) if inner.is_dir()}
+    groups = (sorted(inner.glob("*.jsonl.gz")) for inner in sorted(folder.iterdir()) if inner.is_dir())
     reports = []
-    for inner, paths in groups.items():
+    for paths in groups:
         if not paths:
             continue
-        runs = [load_results(path) for path in paths]
-        dataset = load(runs[0].dataset).only(runs[0].hits)
-        for path, run in zip(paths, runs, strict=True):
-            _check_fingerprints(run, dataset, f"{inner.name}/{path.name}")
-        reports.append(report(runs, dataset, plan))
+        first = load_results(paths[0])
+        dataset = load(first.dataset).only(first.hits)
+        reports.append(report(load_runs(paths, dataset), dataset, plan))
     if not reports:
         raise BadInput(f"there are no results below {folder.name}/; run the benchmark first")
     return reports
+
+
+def load_runs(paths: Iterable[Path], dataset: Dataset) -> list[Run]:
+    """Load the stored results of a data set.
+
+    Raises BadInput for a file that is broken or was made on other queries, documents or qrels.
+    """
+    now, asked, runs = fingerprints(dataset), {query.id for query in dataset.queries}, []
+    for path in paths:
+        made = load_results(path)
+        other = [what for what, digest in now.items() if made.about.get(what) != digest]
+        if other or set(made.hits) != asked:
+            was = f"{path} was made on other {', '.join(other) or 'questions'} than {dataset.name} has now"
+            remedy = "name another folder, or delete the receipts there, whose figures are of the data before"
+            raise BadInput(f"{was}; {remedy}")
+        runs.append(made)
+    return runs
 
 
 # --- parts ---
@@ -292,17 +307,6 @@ def _rows(dataset: Dataset, part: str, scores: Mapping[str, Scores], plan: Plan)
         ReportRow(dataset.name, system, part, measure, own.mean, own.low, own.high, own.n)
         for (system, measure), own in zip(named, estimates, strict=True)
     ]
-
-
-def _check_fingerprints(run: Run, dataset: Dataset, where: str) -> None:
-    """Raise BadInput for results of other data than the current ones."""
-    if run.dataset != dataset.name or set(run.hits) != {query.id for query in dataset.queries}:
-        problem = f"{where} was made on other queries of {run.dataset}"
-        raise BadInput(f"{problem} than the first results file of its folder; run it again")
-    for what, now in fingerprints(dataset).items():
-        if run.about.get(what) != now:
-            problem = f"{where} was made on other {what} of {run.dataset} than are here now"
-            raise BadInput(f"{problem}; run it again")
 
 
 def _embedder_name(run: Run) -> str:

@@ -35,7 +35,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import MEASURES, cutoff
 from kgot_lab.evaluation.runs import BY_ID, TIES, Latency, Run
 from kgot_lab.evaluation.significance import ROUNDS
-from kgot_lab.io.files import read_regular_text, write_atomically
+from kgot_lab.io.files import os_errors_as, read_regular_text, write_atomically
 from kgot_lab.types import Hit, Json
 
 KEEP = 20  # hits of a query in a results file: enough for recall@20
@@ -150,10 +150,8 @@ def read_results_file(path: Path) -> tuple[dict[str, Json], list[dict[str, Json]
 
     Raises BadInput if the file cannot be read or is not a results file.
     """
-    try:
+    with os_errors_as(f"the results {path} cannot be read"):
         raw = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"the results {path} cannot be read: {error.strerror or error}") from error
     with advise_deletion(path):
         return _parse_lines(path, raw)
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.experts.expert import GRAPH_ID, CrossEdge, ExpertConfig
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import os_errors_as
 from kgot_lab.kgos.extraction.folder import folder_fingerprint
 from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR, MultiGraph
@@ -184,10 +185,8 @@ class GraphFolder:
     def _entries(self) -> list[Path]:
         if self.folder is None:
             return []
-        try:
+        with os_errors_as("the folder of graphs cannot be read"):
             return sorted(self.folder.iterdir())
-        except OSError as error:
-            raise BadInput(f"the folder of graphs cannot be read: {error.strerror}") from None
 
 
 def _file_stamp(path: Path) -> str:

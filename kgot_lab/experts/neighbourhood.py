@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import NamedTuple
 
 from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
@@ -16,7 +15,8 @@ from kgot_lab.types import Edge, Json
 MAX_NEIGHBOURS, _MAX_EDGES = 40, 240  # neighbours, edges
 
 
-class PositionedNode(NamedTuple):
+@dataclass(frozen=True)
+class PositionedNode:
     """A node of a drawing.
 
     `links` is its number of neighbours in the graph. x and y are from 0 to 1, and y grows downwards.

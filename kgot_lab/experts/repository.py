@@ -60,16 +60,7 @@ SELECT_ACTIVITY_WITH = "SELECT expert, count(*), max(last) FROM conversations WH
 _CONVERSATION_COLUMNS = """c.id, c.expert, c.started, c.last, c.preview, c.chain,
   (SELECT count(*) FROM messages m WHERE m.conversation = c.id)"""
 SELECT_CONVERSATION = f"SELECT {_CONVERSATION_COLUMNS} FROM conversations c WHERE c.id = :id AND c.expert = :expert AND c.owner = :owner"
-SELECT_CONVERSATIONS = f"""SELECT {_CONVERSATION_COLUMNS} FROM conversations c WHERE c.expert = :expert AND c.owner = :owner
-  ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"""
-COUNT_CONVERSATIONS = "SELECT count(*) FROM conversations WHERE expert = :expert AND owner = :owner"
 _EXPERT_IS_DELETED = "NOT EXISTS (SELECT 1 FROM experts e WHERE e.id = c.expert AND e.gone IS NULL)"
-SELECT_OWNED = f"""SELECT {_CONVERSATION_COLUMNS} FROM conversations c WHERE c.owner = :owner
-  ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"""
-COUNT_OWNED = "SELECT count(*) FROM conversations c WHERE c.owner = :owner"
-SELECT_ORPHANED = f"""SELECT {_CONVERSATION_COLUMNS} FROM conversations c WHERE c.owner = :owner AND {_EXPERT_IS_DELETED}
-  ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"""
-COUNT_ORPHANED = f"SELECT count(*) FROM conversations c WHERE c.owner = :owner AND {_EXPERT_IS_DELETED}"
 SELECT_BY_CHAIN = """SELECT id FROM conversations WHERE chain = :chain AND expert = :expert AND owner = :owner ORDER BY last DESC, id LIMIT 1"""
 INSERT_CONVERSATION = """INSERT INTO conversations (id, expert, owner, started, last, preview, chain)
   VALUES (:id, :expert, :owner, :at, :at, :preview, :chain)"""
@@ -288,7 +279,7 @@ class ExpertTables(TableBacked):
         The latest come first.
         """
         params = {"expert": expert, "owner": owner}
-        return self._conversation_page(SELECT_CONVERSATIONS, COUNT_CONVERSATIONS, params, limit, offset)
+        return self._conversation_page("c.expert = :expert", params, limit, offset)
 
     def owned_conversations(
         self, owner: str, *, expert_deleted: bool = False, limit: int = 20, offset: int = 0
@@ -297,15 +288,18 @@ class ExpertTables(TableBacked):
 
         The latest come first. With `expert_deleted`, only those with deleted experts count.
         """
-        queries = (SELECT_ORPHANED, COUNT_ORPHANED) if expert_deleted else (SELECT_OWNED, COUNT_OWNED)
-        return self._conversation_page(*queries, {"owner": owner}, limit, offset)
+        condition = _EXPERT_IS_DELETED if expert_deleted else "TRUE"
+        return self._conversation_page(condition, {"owner": owner}, limit, offset)
 
     def _conversation_page(
-        self, query: str, count_query: str, params: dict[str, Json], limit: int, offset: int
+        self, condition: str, params: dict[str, Json], limit: int, offset: int
     ) -> tuple[tuple[ChatConversation, ...], int]:
+        selected = f"FROM conversations c WHERE c.owner = :owner AND {condition}"
+        page = f"{selected} ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"
         with self.storage.reading():
-            rows = self.storage.rows(query, {**params, "limit": limit, "offset": offset})
-            ((total,),) = self.storage.rows(count_query, params)
+            bounds = {"limit": limit, "offset": offset}
+            rows = self.storage.rows(f"SELECT {_CONVERSATION_COLUMNS} {page}", params | bounds)
+            ((total,),) = self.storage.rows(f"SELECT count(*) {selected}", params)
         return tuple(map(_conversation_from_row, rows)), int(total)
 
     def conversation(self, id: str, expert: str, owner: str) -> ChatConversation:

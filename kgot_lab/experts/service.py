@@ -25,7 +25,6 @@ from kgot_lab.experts.repository import (
     ChatConversation,
     ChatMessage,
     ExpertTables,
-    NotFound,
     StoredTrial,
 )
 from kgot_lab.experts.trials.verdict import TrialPlan, begin_trial, choose_variant
@@ -313,12 +312,7 @@ def add_shipped_experts(service: ExpertService) -> tuple[str, ...]:
     """
     added = []
     for id, config in shipped_configs():
-        try:
-            service.expert(id)
-        except NotFound:
-            try:
-                service.tables.add_expert(expert_config(config), id=id)  # its graph is loaded later
-            except AlreadyExists:
-                continue
+        with suppress(AlreadyExists):
+            service.tables.add_expert(expert_config(config), id=id)  # its graph is loaded later
             added.append(id)
     return tuple(added)

@@ -8,16 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import require
-from kgot_lab.experts.chat.chat_events import (
-    ChatDone,
-    ChatEvent,
-    ChatFailed,
-    SourceNode,
-    SourcesEvent,
-    Thought,
-    ThoughtEvent,
-    TokenEvent,
-)
+from kgot_lab.experts.chat.chat_events import AnswerRecord, ChatDone, ChatEvent, SourceNode, Thought
 from kgot_lab.experts.chat.citations import CITATION_PATTERN, FALSE_MARK, CitableNode, CitableNodes
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.expert import Expert
@@ -124,14 +115,14 @@ class ExpertTalk:
         services = replace(turn.services, tell_failure=lambda error, *_: str(error))
         turn = replace(turn, services=services)  # a caller from Python owns everything
         self.conversation = turn.conversation
-        recorder = _TurnRecorder(turn)
+        record = AnswerRecord()
         try:
             with closing(turn.events()) as stream:
                 for event in stream:
-                    recorder.record(event)
+                    record.record(event)
                     yield event
         finally:
-            self.turns += (recorder.answer(),)
+            self.turns += (_talk_answer(turn, record),)
 
     def __repr__(self) -> str:
         graphs = ", ".join(self.expert.graphs)
@@ -139,54 +130,29 @@ class ExpertTalk:
         return f"<Talk with {self.expert.persona.name} on {graphs}: {count}>"
 
 
-@dataclass
-class _TurnRecorder:
-    """What has been received of a turn so far."""
+def _talk_answer(turn: ExpertTurn, record: AnswerRecord) -> TalkAnswer:
+    """Return the answer so far. An interrupted answer is what was stored of it."""
+    done = record.done or _stored_end(turn)
+    return TalkAnswer(
+        question=turn.question,
+        text=record.text,
+        message=done.message_id,
+        conversation=turn.conversation,
+        known=turn.known,
+        thought=record.thought,
+        sources=record.sources,
+        cited=done.cited,
+        false=done.false,
+        trouble=record.trouble if record.done else "it was broken off",
+        named=done.named,
+        outcome=done.outcome,
+    )
 
-    turn: ExpertTurn
-    text: str = ""
-    thought: Thought | None = None
-    sources: tuple[SourceNode, ...] = ()
-    done: ChatDone | None = None
-    trouble: str = ""
 
-    def record(self, event: ChatEvent) -> None:
-        match event:
-            case SourcesEvent():
-                self.sources = event.nodes
-            case ThoughtEvent():
-                self.thought = event.thought
-            case TokenEvent():
-                self.text += event.content
-            case ChatFailed():
-                self.trouble = event.content
-            case ChatDone():
-                self.done = event
-
-    def answer(self) -> TalkAnswer:
-        """Return the answer so far. An interrupted answer is what was stored of it."""
-        done = self.done
-        message, cited, false = (done.message_id, done.cited, done.false) if done else self._stored()
-        turn, trouble = self.turn, self.trouble if self.done else "it was broken off"
-        return TalkAnswer(
-            question=turn.question,
-            text=self.text,
-            message=message,
-            conversation=turn.conversation,
-            known=turn.known,
-            thought=self.thought,
-            sources=self.sources,
-            cited=cited,
-            false=false,
-            trouble=trouble,
-            named=self.done.named if self.done else (),
-            outcome=self.done.outcome if self.done else "",
-        )
-
-    def _stored(self) -> tuple[str, tuple[CitableNode, ...], tuple[str, ...]]:
-        last = self.turn.services.tables.messages(self.turn.conversation)[-1]
-        if last.role != "assistant":
-            return "", (), ()
-        metadata: Mapping[str, Any] = last.metadata
-        cited = tuple(CitableNode(e["graph"], e["id"], e["name"], "") for e in metadata.get("citations", ()))
-        return last.id, cited, tuple(metadata.get("false_citations", ()))
+def _stored_end(turn: ExpertTurn) -> ChatDone:
+    last = turn.services.tables.messages(turn.conversation)[-1]
+    if last.role != "assistant":
+        return ChatDone("")
+    metadata: Mapping[str, Any] = last.metadata
+    cited = tuple(CitableNode(e["graph"], e["id"], e["name"], "") for e in metadata.get("citations", ()))
+    return ChatDone(last.id, cited, tuple(metadata.get("false_citations", ())))

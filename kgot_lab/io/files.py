@@ -5,12 +5,13 @@ import errno
 import os
 import shutil
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from unicodedata import category
 from uuid import uuid4
 
-from kgot_lab.errors import BadInput, StoreUnavailable, UnknownName, require, short_repr
+from kgot_lab.errors import BadInput, LabError, StoreUnavailable, UnknownName, require, short_repr
 
 # by the kind in a mode
 SPECIAL_FILES = {
@@ -78,10 +79,17 @@ def read_regular_text(path: Path | str, encoding: str = "utf-8", errors: str = "
 
 def read_file_as(kind: str, path: Path | str) -> bytes:
     """Read the bytes of a regular file that should be a "graph", say. Raises BadInput if it cannot be read."""
-    try:
+    with os_errors_as(f"{path}: cannot be read as {kind}"):
         return read_regular_file(path)
+
+
+@contextmanager
+def os_errors_as(problem: str, kind: type[LabError] = BadInput) -> Iterator[None]:
+    """Raise an error that tells the problem and the reason in place of an OSError of the block."""
+    try:
+        yield
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read as {kind}: {error}") from None
+        raise kind(f"{problem}: {error.strerror or type(error).__name__}") from error
 
 
 def utf8_text(data: bytes, path: Path | str) -> str:
@@ -150,15 +158,13 @@ def write_atomically(path: Path | str, content: str | bytes, what: str) -> Path:
     """
     path = Path(path)
     data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
-    try:
+    with os_errors_as(f"cannot write {what} {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         target = path.resolve()  # a symbolic link keeps pointing to its file
         if os.access(target.parent, os.W_OK) and (target.is_file() or not target.exists()):
             _replace_file(target, data)
         else:  # a device or a pipe has to stay what it is, and a locked folder takes no second file
             target.write_bytes(data)
-    except OSError as error:
-        raise BadInput(f"cannot write {what} {path}: {error.strerror or error}") from error
     return path
 
 

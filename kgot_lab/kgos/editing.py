@@ -70,14 +70,11 @@ def find_faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iter
 
 def _reachable_nodes(graph: PropertyGraph, start: Iterable[str], types: Collection[str]) -> set[str]:
     """Return the nodes reachable from `start` over edges of some types, in either direction."""
-    reached = set(start)
-    waiting = list(reached)
-    while waiting:
-        for edge in graph.neighbours(waiting.pop(), "both", types):
-            for end in (edge.source, edge.target):
-                if end not in reached:
-                    reached.add(end)
-                    waiting.append(end)
+    reached = frontier = set(start)
+    while frontier:
+        edges = (edge for id in frontier for edge in graph.neighbours(id, "both", types))
+        frontier = {end for edge in edges for end in (edge.source, edge.target)} - reached
+        reached = reached | frontier
     return reached
 
 
@@ -376,11 +373,9 @@ class Editor:
     def _changed(self, before: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
         if CURATED_PROPERTY in changes:
             raise BadInput(f"{CURATED_PROPERTY} says who changed what by hand and when; the editor writes it")
-        merged = {**before, **changes, CURATED_PROPERTY: self._curation_mark()}
+        mark = {"by": self.by, "at": self._now().astimezone(UTC).isoformat(timespec="seconds")}
+        merged = {**before, **changes, CURATED_PROPERTY: mark}
         return {name: value for name, value in merged.items() if value is not None}
-
-    def _curation_mark(self) -> dict[str, Json]:
-        return {"by": self.by, "at": self._now().astimezone(UTC).isoformat(timespec="seconds")}
 
 
 def _without_mark(properties: Mapping[str, Json]) -> dict[str, Json]:

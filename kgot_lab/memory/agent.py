@@ -234,7 +234,10 @@ class EntityMemory:
                 if remark and not question_words.isdisjoint(name_tokens(name)):
                     description = f"{description} ({remark})"
                 descriptions.setdefault(name, {})[description] = None
-        lines = [_format_entity(name, description) for name, description in descriptions.items()]
+        lines = [
+            f"- {_single_line(name)}: {'; '.join(map(_single_line, said))}"
+            for name, said in descriptions.items()
+        ]
         return "\n".join([ENTITIES_HEADING, *lines]) if lines else ""
 
     def clear(self) -> None:
@@ -408,10 +411,6 @@ def _check_messages(messages: str | Sequence[Message]) -> list[Message]:
     if conversation[-1].role != "user" or not conversation[-1].text.strip():
         raise BadInput("a turn ends with a message of the user that says something")
     return list(conversation)
-
-
-def _format_entity(name: str, descriptions: Iterable[str]) -> str:
-    return f"- {_single_line(name)}: {'; '.join(map(_single_line, descriptions))}"
 
 
 def _single_line(text: str) -> str:

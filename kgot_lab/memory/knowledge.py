@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import asdict
 from datetime import datetime
 from typing import Self
 
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, require_parts
 from kgot_lab.memory.agent import TurnOutcome, UserTurn
 from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor, with_origin
-from kgot_lab.memory.triple_store import ReadableTriples, TripleStore, is_probability, newest_triples
+from kgot_lab.memory.triples import (
+    ReadableTriples,
+    TripleStore,
+    check_triples,
+    is_probability,
+    newest_triples,
+)
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import LLM, Json, Triple
 
@@ -69,10 +76,7 @@ class KnowledgeGraphMemory:
 
         Raises BadInput for an invalid triple.
         """
-        if not isinstance(triples, Iterable) or isinstance(triples, str):
-            expected = "triples are a list of Triple(subject, relation, object)"
-            raise BadInput(f"{expected}, not {describe_value(triples)}")
-        self.store.add([self._extractor.rename_relation(triple) for triple in triples])
+        self.store.add([self._extractor.rename_relation(triple) for triple in check_triples(triples)])
 
     def query(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
         """Return the triples with enough confidence that contain any of the keywords, best first.
@@ -211,21 +215,13 @@ def _format_triple(triple: Triple, remark: str) -> str:
 
 def _triple_to_json(triple: Triple) -> dict[str, Json]:
     created = triple.created_at
-    parts = dict(zip(("subject", "relation", "object"), triple.identity, strict=True))
-    return parts | {
-        "confidence": triple.confidence,
-        "source_turn": triple.source_turn,
-        "created_at": created and created.isoformat(timespec="microseconds"),
-    }
+    return asdict(triple) | {"created_at": created and created.isoformat(timespec="microseconds")}
 
 
 def _triple_from_json(data: Json) -> Triple:
     try:
         created = data["created_at"]
-        time = None if created is None else datetime.fromisoformat(created)
-        names = ("subject", "relation", "object", "confidence", "source_turn")
-        subject, relation, object, confidence, turn = (data[name] for name in names)
-        return Triple(subject, relation, object, confidence, turn, time)
+        return Triple(**{**data, "created_at": None if created is None else datetime.fromisoformat(created)})
     except (KeyError, TypeError, ValueError):
         expected = "a triple of a memory has the six fields that to_dict() gives"
         raise BadInput(f"{expected}; {describe_value(data)} has not") from None

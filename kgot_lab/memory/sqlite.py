@@ -10,7 +10,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
 from kgot_lab.io.sqlite_files import SQLiteFile, immediate_transaction
-from kgot_lab.memory import triple_store
+from kgot_lab.memory import triples as triple_rules
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
 
@@ -67,7 +67,7 @@ class SQLiteTripleStore(SQLiteFile):
 
         An existing one changes nothing. Raises BadInput for an invalid triple.
         """
-        checked = triple_store.check_triples(triples)
+        checked = triple_rules.check_triples(triples)
         rows = [(*t.identity, t.confidence, t.source_turn, _format_time(t.created_at)) for t in checked]
         insert = f"INSERT OR IGNORE INTO triples ({_TRIPLE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
         with self._transaction() as connection, self._convert_errors():
@@ -81,7 +81,7 @@ class SQLiteTripleStore(SQLiteFile):
 
         None matches any text. Raises BadInput for an invalid part.
         """
-        pattern = triple_store.require_triple_pattern(subject, relation, object)
+        pattern = triple_rules.require_triple_pattern(subject, relation, object)
         statement = f"SELECT {_TRIPLE_COLUMNS} FROM triples {_where_clause(pattern)} ORDER BY id"
         return self._select_triples(statement, tuple(pattern.values()))
 
@@ -92,7 +92,7 @@ class SQLiteTripleStore(SQLiteFile):
         keyword that begins within a word, such as "ovelac", scans all triples. Raises BadInput for invalid
         keywords.
         """
-        checked = triple_store.check_keywords(keywords, top_k)
+        checked = triple_rules.check_keywords(keywords, top_k)
         if not checked:
             return []
         subqueries = [_keyword_query(keyword) for keyword in checked]
@@ -109,7 +109,7 @@ class SQLiteTripleStore(SQLiteFile):
 
         Raises BadInput without any part.
         """
-        pattern = triple_store.require_deletion_pattern(subject, relation, object)
+        pattern = triple_rules.require_deletion_pattern(subject, relation, object)
         with self._transaction() as connection, self._convert_errors():
             _index_new_rows(connection)  # a row that is not in the index could not be removed from it
             condition, values = f"FROM triples {_where_clause(pattern)}", tuple(pattern.values())
@@ -189,14 +189,14 @@ def _index_new_rows(connection: sqlite3.Connection) -> None:
 
 
 def _index_row(row: Sequence[Any]) -> tuple[Any, ...]:
-    return row[0], *map(triple_store.pad_words, row[1:])
+    return row[0], *map(triple_rules.pad_words, row[1:])
 
 
 def _where_clause(pattern: Mapping[str, str]) -> str:
     return f"WHERE {' AND '.join(f'{name} = ?' for name in pattern)}" if pattern else ""
 
 
-def _keyword_query(keyword: triple_store.Keyword) -> tuple[str, tuple[str, ...]]:
+def _keyword_query(keyword: triple_rules.Keyword) -> tuple[str, tuple[str, ...]]:
     """Return a query for the ids of the triples that contain a keyword, and its parameters."""
     by_index = "SELECT rowid AS id FROM triple_words WHERE triple_words MATCH ?"
     if not keyword.quoted:
@@ -220,7 +220,7 @@ def _phrase_query(quoted: str) -> str:
 
 
 def _contains_text(quoted: str, *parts: str) -> bool:
-    return any(quoted in triple_store.normalize_text(part) for part in parts)
+    return any(quoted in triple_rules.normalize_text(part) for part in parts)
 
 
 def _format_time(time: datetime | None) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from kgot_lab.io.processes import Closing
-from kgot_lab.memory.triple_store import MAX_TEXT_LENGTH, pad_words
+from kgot_lab.memory.triples import MAX_TEXT_LENGTH, pad_words
 
 # Lookup keys of facts: the words of their texts, and their ends. Keys are numbers, because a word may have
 # any length.

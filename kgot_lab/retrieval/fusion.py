@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import argsort_descending
-from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount, require_known
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import HitColumns, Query, Ranking
 
@@ -29,8 +29,7 @@ def weighted(*retrievers: tuple[float, Stage], scale: str = "range") -> Stage:
     twice, as in the other fusions.
     """
     _check_weighted(retrievers)
-    if scale not in SCALES:
-        raise UnknownName("scale", scale, SCALES)
+    require_known("scale", SCALES, scale)
     options = [f"scale={scale}"] if scale != "range" else []
     labels = [f"{weight:g}" for weight, _ in retrievers]
     return _fusion("weighted", retrievers, SCALES[scale], options, labels=labels)

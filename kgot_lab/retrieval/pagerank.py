@@ -31,9 +31,8 @@ _MAX_FRONTIER = 1 / 8  # of all links: following more one by one is slower than 
 class RandomWalk:
     """A random walk with restart on one graph.
 
-    Call it with the seed weight of each node, shape (nodes,), for the share of time at each node. Parallel
-    edges count each, loops not at all. The result solves x = (1 - damping) * s + damping * (P x + s * the
-    share at nodes without edges) to within 1e-9, where s is the seeds with sum 1.
+    The share of time at each node solves x = (1 - damping) * s + damping * (P x + s * the share at nodes
+    without edges), where s is the seeds with sum 1. Parallel edges count each, loops not at all.
     """
 
     def __init__(self, graph: PropertyGraph, damping: float) -> None:
@@ -50,26 +49,18 @@ class RandomWalk:
         self._starts = np.concatenate([[0], np.cumsum(np.bincount(self._from, minlength=size))])
         self._damping, self._size = damping, size
 
-    def __call__(self, weights: _Floats) -> _Floats:
-        """Compute the share of time at each node, with sum 1.
-
-        Raises BadInput if a weight is below 0 or none is above 0.
-        """
-        if weights.shape != (self._size,):
-            raise self._invalid_weights()
-        self._check(weights)
-        return self._power_iteration(weights / weights.sum())
-
     def reached_shares(
         self, rows: _Rows, weights: _Floats, error: float = WALK_ERROR
     ) -> tuple[_Rows, _Floats]:
         """Compute the nodes that a walk from weighted rows reaches, and the share of time at each.
 
-        Each row is listed once. Up to 200,000 links, each counted from both ends, the result equals that of a
-        call. In a larger graph the work grows with the neighbourhood of the seeds: all shares together lack
-        at most `error`, and a node with less may be missing. Raises BadInput as a call does.
+        Each row is listed once. Up to 200,000 links, each counted from both ends, the shares are right to
+        within 1e-9 and have sum 1. In a larger graph the work grows with the neighbourhood of the seeds: all
+        shares together lack at most `error`, and a node with less may be missing. Raises BadInput if a weight
+        is below 0 or none is above 0.
         """
-        self._check(weights)
+        if not np.isfinite(weights).all() or weights.min(initial=0) < 0 or not weights.any():
+            raise BadInput("the seeds of a walk are weights of 0 or more, at least one above 0")
         if len(self._to) > _PUSH_FROM_LINKS and self._damping:
             return self._forward_push(rows, weights / weights.sum(), error)
         begin = np.zeros(self._size)
@@ -77,13 +68,6 @@ class RandomWalk:
         shares = self._power_iteration(begin / begin.sum())
         found = np.flatnonzero(shares)
         return found, shares[found]
-
-    def _check(self, weights: _Floats) -> None:
-        if not np.isfinite(weights).all() or weights.min(initial=0) < 0 or not weights.any():
-            raise self._invalid_weights()
-
-    def _invalid_weights(self) -> BadInput:
-        return BadInput(f"seeds are {self._size} weights of 0 or more, at least one above 0")
 
     def _power_iteration(self, seeds: _Floats) -> _Floats:
         """Iterate over all nodes until the remaining error is small enough."""

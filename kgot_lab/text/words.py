@@ -105,6 +105,29 @@ def name_tokens(text: str) -> tuple[str, ...]:
     return tuple(_NAME_TOKEN.findall(normalise_nfc(text.casefold())))
 
 
+_SAME_SIGNS = str.maketrans({**dict.fromkeys("’‘ʼ′`´", "'"), **dict.fromkeys("“”„«»", '"'), "−": "-"})
+_LETTERS = str.maketrans({"ı": "i", "æ": "ae", "œ": "oe"})  # which Unicode does not take apart
+_STROKE = re.compile(r"(LATIN SMALL LETTER [A-Z]) WITH .*")
+
+
+@lru_cache(100_000)
+def folded_name(text: str) -> str:
+    """Return the form in which names are looked up, since people type them without what their keyboard lacks.
+
+    NFKD, case folding, Latin, Greek and Cyrillic letters without accents and strokes, one apostrophe, quotation
+    mark and dash, no invisible characters, single spaces.
+    """
+    characters = unicodedata.normalize("NFKD", text.translate(_SAME_SIGNS).casefold()).translate(_LETTERS)
+    kept = []
+    for character in characters:
+        category = unicodedata.category(character)
+        if stroke := _STROKE.fullmatch(unicodedata.name(character, "")):
+            character = unicodedata.lookup(stroke[1])
+        if category != "Cf" and not "\u0300" <= character <= "\u036f":
+            kept.append("-" if category == "Pd" else character)
+    return " ".join("".join(kept).split())
+
+
 def name_units(text: str) -> tuple[str, ...]:
     """Return the words by which names are compared, with each character of an unspaced script as a word."""
     return tuple(part for word in name_tokens(text) for part in _UNSPACED.findall(word))

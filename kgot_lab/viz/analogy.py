@@ -11,7 +11,7 @@ from textwrap import wrap
 
 from kgot_lab.analogy.delta_edges import ComputedEdges, Verifier, texts_by_node
 from kgot_lab.analogy.linguistic import Analysis, RoleMap
-from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match
+from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match, align_units
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import DEFAULT_THRESHOLDS, DIGITS, TextPair, Thresholds, VerifierVerdict
@@ -206,16 +206,8 @@ def _rows_of_sentences(alignment: Alignment) -> tuple[PictureRow, ...]:
 
 
 def _align_rows(ours: list[Unit], theirs: list[Unit], matches: Iterable[Match]) -> tuple[PictureRow, ...]:
-    """Return a row for each match and for each unmatched unit, in the order of both texts."""
-    rows, left, right = [], 0, 0
-    for match in (*matches, None):
-        positions = (match.source, match.target) if match else (len(ours), len(theirs))
-        rows += [PictureRow(left=unit) for unit in ours[left : positions[0]]]
-        rows += [PictureRow(right=unit) for unit in theirs[right : positions[1]]]
-        if match:
-            rows.append(PictureRow(ours[match.source], theirs[match.target], match.similarity))
-        left, right = positions[0] + 1, positions[1] + 1
-    return tuple(rows)
+    rows = align_units(ours, theirs, matches)
+    return tuple(PictureRow(left, right, match.similarity if match else None) for left, right, match in rows)
 
 
 def _sentence_units(text: Analysis) -> list[Unit]:

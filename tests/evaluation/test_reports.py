@@ -149,7 +149,7 @@ def test_receipts_of_other_data_are_refused(receipts, develop, tmp_path):
     run_and_store(
         tmp_path / "recall" / "hotpotqa" / "short.jsonl.gz", bm25(develop.documents), short, name="short"
     )
-    with pytest.raises(BadInput, match=r"short.*other queries"):
+    with pytest.raises(BadInput, match=r"short.*other questions"):
         derive_reports(tmp_path / "recall", load_dataset)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +16,8 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.sqlite import SQLiteTripleStore
-from kgot_lab.memory.triple_store import InMemoryTripleStore, newest_triples
+from kgot_lab.memory.triple_store import InMemoryTripleStore
+from kgot_lab.memory.triples import check_keywords, check_triples, newest_triples, normalize_text, pad_words
 from kgot_lab.types import Triple
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -253,18 +255,57 @@ KEYWORDS = st.lists(
 )
 
 
+class PlainTriples:
+    """Triples in a dictionary, and in plain Python what both stores promise."""
+
+    def __init__(self):
+        self.kept = {}
+
+    def add(self, triples):
+        for triple in check_triples(triples):
+            self.kept.setdefault(triple.identity, triple)
+
+    def delete(self, subject):
+        gone = [triple for triple in self.all() if triple.subject == subject]
+        return len([self.kept.pop(triple.identity) for triple in gone])
+
+    def all(self):
+        return list(self.kept.values())
+
+    def search(self, keywords, top_k):
+        checked = check_keywords(keywords, top_k)
+
+        def rank(triple):
+            parts = [(normalize_text(part), pad_words(part)) for part in triple.identity]
+            matched = sum(any(keyword.is_in(*part) for part in parts) for keyword in checked)
+            turn = -1 if triple.source_turn is None else triple.source_turn
+            return matched, triple.confidence, triple.created_at is not None, triple.created_at or NOON, turn
+
+        return sorted(filter(lambda triple: rank(triple)[0], self.all()), key=rank, reverse=True)[:top_k]
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.lists(TRIPLES, max_size=5))), KEYWORDS, st.integers(0, 8))
-def test_both_stores_hold_and_find_the_same_whatever_is_done(steps, keywords, top_k):
+def test_both_stores_hold_and_find_what_a_dictionary_does_whatever_is_done(steps, keywords, top_k):
     with TemporaryDirectory() as folder, SQLiteTripleStore(Path(folder) / "a.db") as kept:
-        both = (InMemoryTripleStore(), kept)
+        stores = (PlainTriples(), InMemoryTripleStore(), kept)
         for adds, triples in steps:
             if adds:
-                for store in both:
+                for store in stores:
                     store.add(triples)
             elif triples:
-                assert len({store.delete(subject=triples[0].subject) for store in both}) == 1
-        plain, filed = ([repr(triple) for triple in store.all()] for store in both)
-        assert plain == filed
-        found, also = ([repr(triple) for triple in store.search(keywords, top_k)] for store in both)
-        assert found == also
+                assert len({store.delete(subject=triples[0].subject) for store in stores}) == 1
+        plain, *others = ([repr(triple) for triple in store.all()] for store in stores)
+        assert others == [plain, plain]
+        plain, *others = ([repr(triple) for triple in store.search(keywords, top_k)] for store in stores)
+        assert others == [plain, plain]
+
+
+def test_a_forked_child_has_a_copy_of_what_is_in_memory():
+    store = InMemoryTripleStore()
+    store.add([Triple("Alice", "knows", "Bob")])
+    if not (child := os.fork()):
+        store.add([Triple("Bob", "knows", "Carol")])
+        os._exit(store.count() != 2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert store.count() == 1

@@ -11,28 +11,47 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from kgot_lab.errors import LabError, RefusedEnvelope, UnknownName
 from kgot_lab.experts.federation.delegation import (
     ASK_PATH,
     CAPABILITIES_PATH,
+    DelegatedAnswer,
+    DelegatedQuestion,
     Federation,
     RemoteAnswer,
     RemoteQuestion,
+    delegate_to_all,
     open_question,
-    refusal_json,
-    refusal_status,
-    sign_answer,
+    refusal_reply,
 )
-from kgot_lab.experts.federation.envelope import InstanceKey, canonical_json, new_instance_key
+from kgot_lab.experts.federation.envelope import InstanceKey, canonical_json
 from kgot_lab.experts.federation.marketplace import AdvertisedExpert, sign_capabilities
 from kgot_lab.experts.federation.signing import Peer, Peers, open_nonces
 from support.loopback import QuietHandler, serving
+
+
+def new_instance_key() -> InstanceKey:
+    """A key that is not stored."""
+    return InstanceKey(Ed25519PrivateKey.generate())
+
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
 def noon() -> datetime:
     return NOON
+
+
+def sign_answer(answer: RemoteAnswer, to: DelegatedQuestion, federation: Federation) -> bytes:
+    """The signed bytes of an answer to a question."""
+    return federation.sign_reply("answer", answer.to_json(), to.envelope)
+
+
+def delegate(question: str, peer: Peer, key: InstanceKey, *, expert: str, **options: Any) -> DelegatedAnswer:
+    """What one expert of a peer answers."""
+    return delegate_to_all(question, [(peer, expert)], key, **options)[0]
 
 
 def after(seconds: float) -> Callable[[], datetime]:
@@ -99,7 +118,8 @@ def peer_server(
             else:
                 send(handler, 404, b"{}")
         except RefusedEnvelope as error:
-            send(handler, refusal_status(error), canonical_json(refusal_json(error)))
+            body, status = refusal_reply(error)
+            send(handler, status, canonical_json(body))
 
     with acting_server(act) as address:
         server = PeerServer(Peer(name, address, key.public), federation)

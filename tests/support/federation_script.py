@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import RefusedEnvelope
-from kgot_lab.experts.federation.delegation import Federation, refusal_json, refusal_status
+from kgot_lab.experts.federation.delegation import Federation, refusal_reply
 from kgot_lab.experts.federation.envelope import canonical_json, load_instance_key
 from kgot_lab.experts.federation.signing import Peer, Peers, open_nonces
 from support.federation import acting_server, answered_question, echo, send
@@ -27,7 +27,8 @@ def main(folder: Path, asker: str) -> None:
         try:
             send(handler, 200, answered_question(body, federation, echo))
         except RefusedEnvelope as error:
-            send(handler, refusal_status(error), canonical_json(refusal_json(error)))
+            body, status = refusal_reply(error)
+            send(handler, status, canonical_json(body))
 
     with acting_server(act) as address:
         print(address, key.public, flush=True)

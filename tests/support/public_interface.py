@@ -20,7 +20,6 @@ from kgot_lab.cli.app import app as command_line
 from kgot_lab.cli.serve import character_server
 from kgot_lab.domains import npc
 from kgot_lab.experts.federation.delegation import Federation
-from kgot_lab.experts.federation.envelope import new_instance_key
 from kgot_lab.experts.federation.signing import Peers, open_nonces
 from kgot_lab.experts.http.mcp import expert_tools
 from kgot_lab.experts.http.responses import StreamLimiter
@@ -32,6 +31,7 @@ from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.query.mcp_server import graph_server
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from support.expert_server import expert_office
+from support.federation import new_instance_key
 
 
 def interface() -> str:

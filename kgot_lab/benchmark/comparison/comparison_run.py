@@ -269,7 +269,7 @@ def estimate_remaining(design: Design, folder: Path, chosen: ComparisonSlice = W
     """
     left = Counter((due.set, due.system) for due in missing_answers(design, folder, chosen))
     stored = {
-        (set, system): _completed_results(folder, set, system)
+        (set, system): [each for each in load_system_results(folder, set, system).values() if not each.error]
         for set, system in product(design.samples, design.systems)
     }
     rate = _reading_rate([receipt for some in stored.values() for receipt in some])
@@ -295,10 +295,6 @@ def forecast_grid(rows: list[RemainingTime]) -> Grid:
     ]
     total = ("all", f"{sum(row.left for row in rows):,}", "", f"{sum(row.hours for row in rows):.2f}", "")
     return Grid("What is left to answer", columns, tuple(tuple(map(Cell, each)) for each in (*cells, total)))
-
-
-def _completed_results(folder: Path, set: str, system: str) -> list[QuestionResult]:
-    return [receipt for receipt in load_system_results(folder, set, system).values() if not receipt.error]
 
 
 def _reading_rate(results: list[QuestionResult]) -> Rate:

@@ -19,6 +19,7 @@ from kgot_lab.benchmark.questions.plan import (
     format_differences,
     hash_ids,
     plan_differences,
+    read_plan,
     refuse_other_files,
 )
 from kgot_lab.benchmark.questions.question import QuestionSet
@@ -268,13 +269,6 @@ def _without_systems(plan: Mapping[str, Json], systems: Collection[str]) -> dict
 
 def load_comparison_plan(folder: Path) -> dict[str, Any]:
     """Read the plan of a folder as plain values. Raises BadInput if there is none."""
-    path = folder / PLAN_FILE
-    try:
-        plan = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        told = (error.strerror or error) if isinstance(error, OSError) else error
-        raise BadInput(f"there is no plan of a comparison in {folder}: {told}") from None
-    if not isinstance(plan, dict) or plan.get("kind") != _KIND or not plan.keys() >= _REQUIRED_KEYS:
-        expected = "is not the plan of a comparison of systems on questions"
-        raise BadInput(f"{path} {expected}: name another folder with --folder DIR")
-    return plan
+    return read_plan(
+        folder, "a comparison", lambda plan: plan.get("kind") == _KIND and plan.keys() >= _REQUIRED_KEYS
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -316,14 +316,12 @@ _SAME = 1e-9  # a coverage of one is a quotient
 
 def comparison_grids(findings: ComparisonResults) -> list[Grid]:
     """Tabulate the systems on each set, the pairs, the goals, and the calibration on all sets."""
-    by_set = [(set, [row for row in findings.system_scores if row.on == set]) for set in findings.sets]
+    grids = []
+    for set in findings.sets:
+        rows = [_system_cells(row) for row in findings.system_scores if row.on == set]
+        grids.append(Grid(f"Systems on {set}", _COLUMNS, tuple(tuple(map(Cell, row)) for row in rows)))
     views = (_pairs_grid, _goals_grid, _reliability_grid, _risk_grid)
-    grids = [*(_systems_grid(*each) for each in by_set), *(tabulate(findings) for tabulate in views)]
-    return [grid for grid in grids if grid.rows]
-
-
-def _systems_grid(set: str, rows: Iterable[SystemScores]) -> Grid:
-    return Grid(f"Systems on {set}", _COLUMNS, tuple(tuple(map(Cell, _system_cells(row))) for row in rows))
+    return [grid for grid in (*grids, *(tabulate(findings) for tabulate in views)) if grid.rows]
 
 
 def _system_cells(row: SystemScores) -> Sequence[str]:

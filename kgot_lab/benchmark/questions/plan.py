@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -112,15 +112,20 @@ def hash_ids(questions: QuestionSet) -> str:
     return hashlib.sha256("\n".join(question.id for question in questions.questions).encode()).hexdigest()
 
 
-def read_plan(folder: Path) -> dict[str, Json]:
-    """Read the plan of a folder as plain values. Raises BadInput if there is none."""
+def read_plan(
+    folder: Path,
+    kind: str = "a run of questions",
+    is_plan: Callable[[dict[str, Json]], bool] = lambda plan: plan.get("plan") == 1,
+) -> dict[str, Json]:
+    """Read the plan in a folder. Raises BadInput if there is none, or one of another kind."""
     path = folder / PLAN_FILE
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadInput(f"there is no plan of a run of questions in {folder}: {error}") from None
-    if not isinstance(plan, dict) or plan.get("plan") != 1:
-        raise BadInput(f"{path} is not the plan of a run of questions")
+        reason = (error.strerror or error) if isinstance(error, OSError) else error
+        raise BadInput(f"there is no plan of {kind} in {folder}: {reason}") from None
+    if not isinstance(plan, dict) or not is_plan(plan):
+        raise BadInput(f"{path} is not the plan of {kind}: name another folder with --folder DIR")
     return plan
 
 

@@ -7,15 +7,11 @@ import json
 import os
 import random
 import re
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from http.client import HTTPMessage
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import IO
 from urllib.parse import quote, urlencode, urlsplit
 
 from kgot_lab.benchmark.questions.question import Question, QuestionSet, load_questions
@@ -23,6 +19,7 @@ from kgot_lab.errors import BadInput, UnknownName, require_count, require_known
 from kgot_lab.evaluation.dataset import connected_components, content_id, musique_steps
 from kgot_lab.evaluation.grading import contains_answer
 from kgot_lab.io.files import bundled_path, write_atomically
+from kgot_lab.io.http_client import client_library
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Document, Json
 
@@ -254,40 +251,25 @@ class Hub:
         return self._get(f"{self.files}/datasets/{dataset}/resolve/main/{quote(path)}", dataset)
 
     def _get(self, url: str, dataset: str) -> bytes:
-        request = urllib.request.Request(url)
-        if self.token:
-            request.add_unredirected_header("Authorization", f"Bearer {self.token}")
+        library, content = client_library(), bytearray()
+        headers = (
+            {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        )  # not sent to another server
+        options = {"headers": headers, "timeout": self.timeout, "follow_redirects": True}
         try:
-            opener = urllib.request.build_opener(_RedirectWithoutToken())
-            with opener.open(request, timeout=self.timeout) as answer:
-                content: bytes = answer.read(_LARGEST_RESPONSE + 1)
-        except urllib.error.HTTPError as error:
-            error.close()
-            raise BadInput(_advice(dataset, error.code, bool(self.token))) from None
-        except (OSError, ValueError) as error:  # no network, a time-out, an address that is none
+            with library.stream("GET", url, **options) as answer:
+                if answer.status_code >= 400:
+                    raise BadInput(_advice(dataset, answer.status_code, bool(self.token)))
+                for piece in answer.iter_bytes():
+                    content += piece
+                    if len(content) > _LARGEST_RESPONSE:
+                        raise BadInput(f"{url} is larger than {_LARGEST_RESPONSE:,} bytes")
+        except (
+            library.HTTPError,
+            library.InvalidURL,
+        ) as error:  # no network, a time-out, an address that is none
             raise BadInput(f"{dataset} cannot be fetched from {urlsplit(url).netloc}: {error}") from None
-        if len(content) > _LARGEST_RESPONSE:
-            raise BadInput(f"{url} is larger than {_LARGEST_RESPONSE:,} bytes")
-        return content
-
-
-class _RedirectWithoutToken(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to the signed address of a file, without sending the token there."""
-
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: HTTPMessage,
-        newurl: str,
-    ) -> urllib.request.Request | None:
-        following = super().redirect_request(req, fp, code, msg, headers, newurl)
-        token = req.unredirected_hdrs.get("Authorization")
-        if following is not None and token and urlsplit(newurl).netloc == urlsplit(req.full_url).netloc:
-            following.add_unredirected_header("Authorization", token)
-        return following
+        return bytes(content)
 
 
 def user_hub() -> Hub:

@@ -153,10 +153,6 @@ def open_dataset(data: object) -> Dataset:
 # --- bundled ---
 
 
-def _hotpotqa() -> Dataset:
-    return _read_dataset("hotpotqa", "hotpotqa-train-100", lambda row: f"{row['type']}")
-
-
 def _hop_type(row: Json) -> str:
     return f"{row['hops']} hops"
 
@@ -258,7 +254,7 @@ BUNDLED: Mapping[str, Callable[[], Dataset]] = {
     "musique": _musique,
     "musique-steps": _musique_steps,
     "2wiki": _twowiki,
-    "hotpotqa": _hotpotqa,
+    "hotpotqa": lambda: _read_dataset("hotpotqa", "hotpotqa-train-100", lambda row: f"{row['type']}"),
     "2wiki-1000": _twowiki_thousand,
     "musique-498": _musique_dev,
     "musique-498-steps": _musique_dev_steps,

@@ -18,7 +18,8 @@ from kgot_lab.embedding.vectors import text_key
 from kgot_lab.errors import BadInput, InsufficientData, LabError
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import cutoff
-from kgot_lab.evaluation.results import KEEP, Plan, additions_digest, fingerprints, load_results, save_results
+from kgot_lab.evaluation.reports import load_runs
+from kgot_lab.evaluation.results import KEEP, Plan, additions_digest, fingerprints, save_results
 from kgot_lab.evaluation.runner import (
     declared_version,
     embedders_in,
@@ -113,16 +114,7 @@ def load_stored_runs(folder: Path, dataset: Dataset) -> list[Run]:
 
     Raises BadInput for a file that is broken or was made on other queries, documents or qrels.
     """
-    now, asked, runs = fingerprints(dataset), {query.id for query in dataset.queries}, []
-    for path in sorted((folder / file_name(dataset.name)).glob("*.jsonl.gz")):
-        made = load_results(path)
-        other = [what for what, digest in now.items() if made.about.get(what) != digest]
-        if other or set(made.hits) != asked:
-            was = f"{path} was made on other {', '.join(other) or 'questions'} than {dataset.name} has now"
-            remedy = "name another folder, or delete the receipts there, whose figures are of the data before"
-            raise BadInput(f"{was}; {remedy}")
-        runs.append(made)
-    return runs
+    return load_runs(sorted((folder / file_name(dataset.name)).glob("*.jsonl.gz")), dataset)
 
 
 # Distribution of systems over the workers of a Dask client. Results are written here, as by one process.

@@ -247,7 +247,9 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
     if len(dataset.develop.queries) >= MIN_DEV_QUERIES:
         tuned["convex, tuned"] = parts.tuned_convex
         tuned["gate"] = lambda plan: parts.selected_fusion(_equal_weights, plan, "gate")
-        tuned["gate, rrf"] = lambda plan: parts.selected_fusion(_rank_fusion, plan, "gate with rrf")
+        tuned["gate, rrf"] = lambda plan: parts.selected_fusion(
+            lambda lanes: rrf(*lanes), plan, "gate with rrf"
+        )
     if dataset.triples:
         made["pagerank, triples"] = lambda: (
             parts.convex >> pagerank(parts.phrases, parts.triple_seeds, first_hits(1000, 0.3))
@@ -453,7 +455,3 @@ class _Parts:
 
 def _equal_weights(lanes: Sequence[Stage]) -> Stage:
     return weighted(*((1 / len(lanes), lane) for lane in lanes))
-
-
-def _rank_fusion(lanes: Sequence[Stage]) -> Stage:
-    return rrf(*lanes)

@@ -17,6 +17,7 @@ from kgot_lab.cli.query.shared import (
     ANSWER_FILE,
     NOTHING_FOUND,
     QueriedGraph,
+    check_new_graph_file,
     queries,
     time_limit,
     write_answer,
@@ -70,7 +71,7 @@ def _ask(
     conversation = Conversation(session) if session else None
     ask = partial(answer_question, limit=limit)
     answer = _answer_and_print(context, output, lambda graph, llm: ask(graph, question, llm))
-    if conversation and answer:
+    if conversation:
         conversation.add(answer)
 
 
@@ -92,8 +93,7 @@ def _follow_up(
         raise BadInput(f"{session} holds no question to follow: begin with `ask … --session {session}`")
 
     ask = partial(answer_question, before=conversation.turns, limit=limit)
-    if answer := _answer_and_print(context, output, lambda graph, llm: ask(graph, question, llm)):
-        conversation.add(answer)
+    conversation.add(_answer_and_print(context, output, lambda graph, llm: ask(graph, question, llm)))
 
 
 @queries.command("explain", rich_help_panel=_ANSWER_PANEL)
@@ -134,12 +134,10 @@ def _context(
     _answer_and_print(context, output, lambda graph, _: answer_question(graph, question, limit=limit))
 
 
-def _answer_and_print(context: typer.Context, output: _OutputOptions, make: _MakeAnswer) -> TextAnswer | None:
+def _answer_and_print(context: typer.Context, output: _OutputOptions, make: _MakeAnswer) -> TextAnswer:
     queried: QueriedGraph = context.obj
     model, models = (output.model, output.models) if isinstance(output, _AnswerOptions) else (None, None)
-    if queried.dry:
-        terminal.say(f"would tell it by {model}: one call of a model" if model else "would ask no model")
-        return None
+    queried.stop_if_dry(f"tell it by {model}: one call of a model" if model else "ask no model")
     with time_limit(output.timeout):
         graph = queried.graph  # read before a model is loaded, to report a wrong name at once
         llm = None
@@ -189,12 +187,10 @@ def _concepts(
     """
     from kgot_lab.cli.question_setup import model_rate
     from kgot_lab.kgos.extraction.concepts import estimate_reading, list_passages, read_concepts
-    from kgot_lab.stores.files import check_graph_file, write_graph
+    from kgot_lab.stores.files import write_graph
 
     queried: QueriedGraph = context.obj
-    check_graph_file(output)
-    if output.exists():
-        raise BadInput(f"{output} is there already, and would be lost: name another file")
+    check_new_graph_file(output)
     folder = Path(queried.where).expanduser()
     graph = queried.graph
     listed = list_passages(graph, folder if folder.is_dir() else None)

@@ -17,6 +17,7 @@ from kgot_lab.cli.query.shared import (
     OutputFormat,
     OutputOptions,
     QueriedGraph,
+    check_new_graph_file,
     format_result,
     print_result,
     queries,
@@ -55,10 +56,8 @@ def _batch(
 
     queried: QueriedGraph = context.obj
     lines = (terminal.standard_input().read() if file == "-" else _read_questions(Path(file))).splitlines()
-    if queried.dry:
-        count = len([line for line in lines if line.strip()])
-        terminal.say(f"would ask {count} questions of {queried.where}")
-        return
+    count = len([line for line in lines if line.strip()])
+    queried.stop_if_dry(f"ask {count} questions of {queried.where}")
     lines_out, failed = [], 0
     with time_limit(timeout):
         for answer in answer_lines(queried.graph, lines, parallel=min(parallel, os.cpu_count() or 1)):
@@ -92,9 +91,7 @@ def _pipeline(
     from kgot_lab.kgos.query.question_arguments import run_pipeline
 
     queried: QueriedGraph = context.obj
-    if queried.dry:
-        terminal.say(f"would ask {questions} of {queried.where}")
-        return
+    queried.stop_if_dry(f"ask {questions} of {queried.where}")
     result = None
     with time_limit(timeout):
         for step, result in run_pipeline(queried.graph, questions):
@@ -118,9 +115,7 @@ def _validate(
     from kgot_lab.kgos.schemas.vocabularies import CODE, CURATED, UNIFIED
 
     queried: QueriedGraph = context.obj
-    if queried.dry:
-        terminal.say(f"would check {queried.where} against the twelve rules")
-        return
+    queried.stop_if_dry(f"check {queried.where} against the twelve rules")
     with time_limit(timeout):
         rules = {"unified": UNIFIED, "code": CODE, "curated": CURATED}[vocabulary]
         report = check_rules(queried.graph, rules)
@@ -172,20 +167,17 @@ def _import_graph(
     What both have appears once. Where they differ, this graph takes precedence.
     """
     from kgot_lab.graph import PropertyGraph
-    from kgot_lab.stores.files import check_graph_file, write_graph
+    from kgot_lab.stores.files import write_graph
 
     queried: QueriedGraph = context.obj
-    check_graph_file(output)
-    if queried.dry:
-        terminal.say(f"would write {queried.where} and {other} as one graph to {output}")
-        return
+    check_new_graph_file(output)
+    queried.stop_if_dry(f"write {queried.where} and {other} as one graph to {output}")
     first, second = queried.graph, QueriedGraph(other, queried.namespace).graph
     differing = [node.id for node in second.nodes if node.id in first and first.node(node.id) != node]
     identities = {edge.identity for edge in first.edges}
     nodes = [*first.nodes, *(node for node in second.nodes if node.id not in first)]
     edges = [*first.edges, *(edge for edge in second.edges if edge.identity not in identities)]
     merged = PropertyGraph.of(nodes, edges)
-    _require_new(output)
     write_graph(merged, output)
     terminal.say(f"{output}: {merged}")
     if differing:
@@ -196,17 +188,13 @@ def _import_graph(
 @queries.command("export-graph", rich_help_panel=_GRAPH_PANEL)
 def _export_graph(context: typer.Context, output: Path = _OUTPUT_OPTION) -> None:
     """Write the graph into a file of another form."""
-    from kgot_lab.stores.files import check_graph_file, write_graph
+    from kgot_lab.stores.files import write_graph
 
     queried: QueriedGraph = context.obj
-    check_graph_file(output)
-    if queried.dry:
-        terminal.say(f"would write {queried.where} to {output}")
-        return
-    graph = queried.graph
-    _require_new(output)
-    write_graph(graph, output)
-    terminal.say(f"{output}: {graph}")
+    check_new_graph_file(output)
+    queried.stop_if_dry(f"write {queried.where} to {output}")
+    write_graph(queried.graph, output)
+    terminal.say(f"{output}: {queried.graph}")
 
 
 @queries.command("estimate-cost", rich_help_panel=_GRAPH_PANEL)
@@ -234,9 +222,7 @@ def _print_comparison(
 ) -> None:
     from kgot_lab.kgos.methods.selection import list_changes
 
-    if queried.dry:
-        terminal.say(f"would compare {queried.where} with {other}")
-        return
+    queried.stop_if_dry(f"compare {queried.where} with {other}")
     with time_limit(timeout):
         compared = QueriedGraph(other, queried.namespace, fresh=queried.fresh)
         result = list_changes(queried.graph, compared.graph)
@@ -247,8 +233,3 @@ def _read_questions(path: Path) -> str:
     if not path.is_file():
         raise BadInput(f"there is no file {path}: name one with a question in each line")
     return read_regular_text(path)
-
-
-def _require_new(output: Path) -> None:
-    if output.exists():
-        raise BadInput(f"{output} is there already, and would be lost: name another file")

@@ -57,6 +57,12 @@ class QueriedGraph:
     quiet: bool = False
     dask: str | None = None  # the address of a scheduler whose workers read a folder
 
+    def stop_if_dry(self, what: str) -> None:
+        """Say what the command would do, and end it, if nothing is to be asked."""
+        if self.dry:
+            terminal.say(f"would {what}")
+            raise typer.Exit
+
     @property
     def graph(self) -> PropertyGraph:
         """The graph, or all in one with the names of each before its ids."""
@@ -266,6 +272,15 @@ def write_answer(text: str, output: Path | None, *, bold: int = 0, color: bool |
         write_atomically(output, text + "\n", "the answer")
 
 
+def check_new_graph_file(output: Path) -> None:
+    """Raise BadInput if a graph cannot be written to a file, or the file is there already."""
+    from kgot_lab.stores.files import check_graph_file
+
+    check_graph_file(output)
+    if output.exists():
+        raise BadInput(f"{output} is there already, and would be lost: name another file")
+
+
 _CELL_WIDTH = 80
 
 
@@ -336,12 +351,10 @@ def build_command(question: GraphQuestion) -> Callable[..., None]:
         shape = FormatOptions(**chosen).shape()
         arguments = {parameter.name: values[parameter.name] for parameter in question.parameters}
         arguments |= {name: None for name, value in arguments.items() if value == []}
-        if queried.dry:
-            given = {name: value for name, value in arguments.items() if value not in (None, [], False)}
-            settings = ", ".join(f"{name} = {value!r}" for name, value in given.items())
-            asked = f"{question.name} of {queried.where}{settings and f' with {settings}'}"
-            terminal.say(f"would ask {asked}: {question.help}")
-            return
+        given = {name: value for name, value in arguments.items() if value not in (None, [], False)}
+        settings = ", ".join(f"{name} = {value!r}" for name, value in given.items())
+        asked = f"{question.name} of {queried.where}{settings and f' with {settings}'}"
+        queried.stop_if_dry(f"ask {asked}: {question.help}")
         queried.quiet = shape.quiet
         with time_limit(shape.timeout):
             # a search ranks several graphs jointly, and lists a thing that two contain once; other questions

@@ -93,8 +93,7 @@ class Accounts(TableBacked):
         Raises BadInput if there is no such profile.
         """
         with self.storage.reading():
-            profile = self._read_profile(user) or self._refuse_unknown_user()
-            ((owner, risk, horizon, goals, preferences),) = profile
+            owner, risk, horizon, goals, preferences = self._require_profile(user)
             user = _check_user(user)
             positions = self.storage.rows(sql.POSITIONS, {"user": user})
             watched = self.storage.rows(sql.WATCHED, {"user": user})
@@ -133,7 +132,7 @@ class Accounts(TableBacked):
             "horizon": storable_text(horizon),
         }
         with self.storage.changing():
-            if self._read_profile(user):
+            if self.storage.rows(sql.PROFILE, {"user": user}):
                 self.storage.rows(sql.CHANGE_PROFILE, values)
             else:
                 self.storage.rows(sql.NEW_PROFILE, values | {"owner": self._new_owner()})
@@ -150,7 +149,7 @@ class Accounts(TableBacked):
         count = _check_amount(shares, "the shares of a position")
         cost = _check_amount(average_cost, "the average cost of a position")
         with self.storage.changing():
-            self._read_profile(user) or self._refuse_unknown_user()
+            self._require_profile(user)
             if not count:
                 self.storage.rows(sql.END_POSITION, key)
             else:
@@ -161,7 +160,7 @@ class Accounts(TableBacked):
         """Add an asset to a user's watchlist, or remove it."""
         key = {"user": _check_user(user), "symbol": _check_symbol(symbol, "an entry of a watchlist")}
         with self.storage.changing():
-            self._read_profile(user) or self._refuse_unknown_user()
+            self._require_profile(user)
             if stop:
                 self.storage.rows(sql.UNWATCH, key)
             else:
@@ -174,7 +173,7 @@ class Accounts(TableBacked):
         with self.storage.changing():
             if self.storage.rows(sql.IN_OUTBOX, {"key": briefing.key}):
                 return False
-            self._read_profile(briefing.user) or self._refuse_unknown_user()
+            self._require_profile(briefing.user)
             body = json.dumps(briefing.to_json(), sort_keys=True)
             values = {"key": briefing.key, "user": briefing.user, "body": body}
             self.storage.rows(sql.POST_BRIEFING, values | {"at": to_micros(self.now(), "now")})
@@ -202,11 +201,11 @@ class Accounts(TableBacked):
 
     # --- helpers ---
 
-    def _read_profile(self, user: str) -> list[tuple[str, RiskTolerance, str, str, str]]:
-        return self.storage.rows(sql.PROFILE, {"user": _check_user(user)})
-
-    def _refuse_unknown_user(self) -> list[tuple[str, RiskTolerance, str, str, str]]:
-        raise BadInput("this user has no profile; make one with set_profile")
+    def _require_profile(self, user: str) -> tuple[str, RiskTolerance, str, str, str]:
+        rows = self.storage.rows(sql.PROFILE, {"user": _check_user(user)})
+        if not rows:
+            raise BadInput("this user has no profile; make one with set_profile")
+        return rows[0]
 
 
 def open_accounts(

@@ -11,7 +11,9 @@ import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from kgot_lab.domains.investment.reach import DECAYS, PathHop, ReachedAsset, reach
 from kgot_lab.domains.investment.view import DatedNode, InvestmentView, display_name, symbol_key
@@ -31,23 +33,17 @@ class Wishes:
     actions: frozenset[str] = frozenset({"buy", "sell", "hold"})
     watchlist: bool = True  # whether assets that are only watched count
 
+    __pydantic_config__: ClassVar[ConfigDict] = {"extra": "forbid"}
+
     @classmethod
     def of(cls, preferences: Mapping[str, Json]) -> Wishes:
         """Parse the wishes in preferences, under "briefings".
 
         Raises BadInput if they are invalid.
         """
-        settings = preferences.get("briefings", {})
         try:
-            if not isinstance(settings, Mapping) or not settings.keys() <= cls.__dataclass_fields__.keys():
-                raise TypeError
-            listed = {
-                name: frozenset(map(str, settings[name])) for name in ("muted", "actions") if name in settings
-            }
-            wishes = cls(**dict(settings) | listed)
-            float(wishes.least_strength), float(wishes.least_weight)
-            return wishes
-        except (TypeError, ValueError):
+            return TypeAdapter(cls).validate_python(preferences.get("briefings", {}))
+        except ValidationError:
             names = ", ".join(cls.__dataclass_fields__)
             problem = f"preferences for briefings are {names}"
             raise BadInput(f"{problem}: two numbers, two lists, and true or false") from None

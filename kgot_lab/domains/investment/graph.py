@@ -131,22 +131,16 @@ class InvestmentGraph(TableBacked):
                 versions.check_storable_key(part, "what is to end")
         with self.storage.changing():
             change = versions.GraphChange(self.storage, owner, self.now)
-            existing = change.last_nodes(target for target in targets if isinstance(target, str))
+            nodes = change.last_nodes(target for target in targets if isinstance(target, str))
             edges = change.last_edges(target[0] for target in targets if not isinstance(target, str))
-            ended_nodes, ended_edges = list[str](), list[versions.EdgeKey]()
-            for target in dict.fromkeys(targets):
-                if isinstance(target, str):
-                    node = existing.get(target)
-                    if node is None or node.owner != owner:
-                        problem = f"there is no node {short_repr(target)} of this owner"
-                        raise BadInput(f"{problem}; look at the ids of view().nodes()")
-                    ended_nodes += [target] * change.expire_node(node)
-                else:
-                    if target not in edges:
-                        problem = f"there is no edge {short_repr(target)} of this owner"
-                        raise BadInput(f"{problem}; look at view().edges()")
-                    ended_edges += [target] * change.expire_edge(edges[target])
-        return GraphUpdate(tuple(ended_nodes), tuple(ended_edges))
+            own = {id: node for id, node in nodes.items() if node.owner == owner} | edges
+            if unknown := [target for target in targets if target not in own]:
+                kind = "node" if isinstance(unknown[0], str) else "edge"
+                problem = f"there is no {kind} {short_repr(unknown[0])} of this owner"
+                raise BadInput(f"{problem}; look at those of view().{kind}s()")
+            ended = [target for target in dict.fromkeys(targets) if change.expire(own[target])]
+        ended_nodes = tuple(target for target in ended if isinstance(target, str))
+        return GraphUpdate(ended_nodes, tuple(target for target in ended if not isinstance(target, str)))
 
     def note_indicator(self, name: str, values: Mapping[datetime, float], *, source: str = "") -> int:
         """Store values of an indicator by period, and return how many were new or revised.

@@ -200,18 +200,14 @@ class GraphChange:
         self._open_edge_version(edge, created, expires)
         return DatedEdge(self._owner, created, expires, self.at, None, edge)
 
-    def expire_node(self, node: DatedNode) -> bool:
-        """Expire a node now, and return whether it was still open."""
-        if node.expires is not None and node.expires <= self.at:
+    def expire(self, dated: DatedNode | DatedEdge) -> bool:
+        """Expire a node or an edge now, and return whether it was still open."""
+        if dated.expires is not None and dated.expires <= self.at:
             return False
-        self._open_node_version(node.node, node.created, self.at)
-        return True
-
-    def expire_edge(self, edge: DatedEdge) -> bool:
-        """Expire an edge now, and return whether it was still open."""
-        if edge.expires is not None and edge.expires <= self.at:
-            return False
-        self._open_edge_version(edge.edge, edge.created, self.at)
+        if isinstance(dated, DatedNode):
+            self._open_node_version(dated.node, dated.created, self.at)
+        else:
+            self._open_edge_version(dated.edge, dated.created, self.at)
         return True
 
     def classes_by_asset(

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.errors import BadInput, describe_value, require, short_repr
+from kgot_lab.errors import BadInput, describe_value, require, require_known, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none
@@ -231,19 +231,17 @@ class InvestmentView:
 
     # --- resolution of names ---
 
-    def by_symbol(self, symbol: str) -> DatedNode:
-        """Return the asset with a symbol.
+    def by_symbol(self, symbol: str, type: str = "Asset") -> DatedNode:
+        """Return the asset with a symbol, or, where the type is Company, the company with a ticker.
 
         Raises BadInput if there is none, or several, which it names.
         """
-        return self._by_symbol("Asset", symbol)
-
-    def by_ticker(self, ticker: str) -> DatedNode:
-        """Return the company with a ticker.
-
-        Raises BadInput if there is none, or several, which it names.
-        """
-        return self._by_symbol("Company", ticker)
+        require_known("type with a symbol", SYMBOL_PROPERTIES, type)
+        if not symbol_key(symbol):
+            raise BadInput(f"to look for a node of type {type}, give its {SYMBOL_PROPERTIES[type]}")
+        what = f"the {SYMBOL_PROPERTIES[type]} {short_repr(symbol_key(symbol))}"
+        found = self._nodes_by_symbol(type, symbol)
+        return self._require_one(found, what, "give the id of the one that is meant")
 
     def by_name(self, name: str, type: str = "") -> DatedNode:
         """Return the node with a name, and with a type if that is given.
@@ -286,18 +284,8 @@ class InvestmentView:
         Raises BadInput if there is none, or several.
         """
         require(text, str, "what is looked for is a text")
-        for type in SYMBOL_PROPERTIES:
-            if found := self._nodes_by_symbol(type, text):
-                what = f"the {SYMBOL_PROPERTIES[type]} {short_repr(text)}"
-                return self._require_one(found, what, "give the id of the one that is meant")
-        return self.by_name(text)
-
-    def _by_symbol(self, type: str, symbol: str) -> DatedNode:
-        if not symbol_key(symbol):
-            raise BadInput(f"to look for a node of type {type}, give its {SYMBOL_PROPERTIES[type]}")
-        what = f"the {SYMBOL_PROPERTIES[type]} {short_repr(symbol_key(symbol))}"
-        found = self._nodes_by_symbol(type, symbol)
-        return self._require_one(found, what, "give the id of the one that is meant")
+        type = next((type for type in SYMBOL_PROPERTIES if self._nodes_by_symbol(type, text)), "")
+        return self.by_symbol(text, type) if type else self.by_name(text)
 
     def _nodes_by_symbol(self, type: str, symbol: str) -> tuple[DatedNode, ...]:
         key = symbol_key(symbol)

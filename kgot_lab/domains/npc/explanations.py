@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import networkx as nx
+
 from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import SECRET_MARKS, Entity, Provenance, Relationship, check_id
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy, is_in_scope, is_public_relationship
@@ -167,12 +169,9 @@ class _RelationshipIndex:
         spreading = set(self.policy.spreading) - {"KNOWS"}
         public = (relationship for relationships in self._told.values() for relationship in relationships)
         followed = [relationship for relationship in public if relationship.type in spreading]
-        leading: set[str] = set()
-        pending = {self.thing_id}
-        while pending:
-            leading |= pending
-            pending = {each.source_id for each in followed if each.target_id in pending} - leading
-        return leading
+        leading = nx.DiGraph((each.target_id, each.source_id) for each in followed)
+        leading.add_node(self.thing_id)
+        return {self.thing_id, *nx.descendants(leading, self.thing_id)}
 
     def _break_reason(self, relationship: Relationship) -> BreakReason:
         if relationship.source_id == self.npc_id:

@@ -1,14 +1,11 @@
-"""The values of a world of characters, validated on creation, and the twelve methods of a world as protocols.
-
-Values are entities, relationships with their provenance, filters and results.
-"""
+"""The values of a world of characters, validated on creation: entities, relationships, filters and results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Literal
 from uuid import UUID, uuid4
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
@@ -293,44 +290,3 @@ def _equal_values(one: Json, other: Json) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return json_text(one, "") == json_text(other, "")
     return bool(one == other)
-
-
-class EntityReads(Protocol):
-    """Reading methods of a world. Each raises BadInput for an entity that does not exist."""
-
-    def get_entity(self, id: str) -> Entity: ...
-    def find_entities(self, criteria: EntityFilter = ...) -> tuple[Entity, ...]: ...
-    def get_relationships(
-        self, entity_id: str, criteria: RelationshipFilter = ...
-    ) -> tuple[Relationship, ...]: ...
-    # breadth first, each entity once, with its least depth; the start itself is left out
-    def neighbours(
-        self, entity_id: str, depth: int = ..., *, types: tuple[str, ...] = ..., direction: Direction = ...
-    ) -> tuple[Neighbour, ...]: ...
-    def find_path(
-        self, from_id: str, to_id: str, max_depth: int = ..., *, direction: Direction = ...
-    ) -> tuple[Entity, ...]: ...
-
-
-class EntityWrites(Protocol):
-    """Writing methods of a world.
-
-    Attributes are merged into existing ones one by one, and None removes one.
-    """
-
-    def add_entity(self, entity: Entity) -> None: ...
-    def update_entity(self, id: str, attributes: Mapping[str, Json]) -> None: ...
-    def delete_entity(self, id: str) -> None: ...  # with its relationships
-    def add_relationship(self, relationship: Relationship) -> None: ...
-    def delete_relationship(self, source_id: str, target_id: str, type: str) -> None: ...
-
-
-class EntityViews(Protocol):
-    """What one character may know."""
-
-    def visible_subgraph(self, npc_id: str) -> VisibleWorld: ...
-    def identity_snapshot(self, npc_id: str) -> IdentitySnapshot: ...
-
-
-class EntityGraph(EntityReads, EntityWrites, EntityViews, Protocol):
-    """All twelve methods."""

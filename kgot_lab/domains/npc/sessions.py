@@ -18,6 +18,7 @@ from kgot_lab.domains.npc.models import (
 from kgot_lab.domains.npc.statements import row_key, support_from_row
 from kgot_lab.domains.npc.world import NpcWorld, store_decision
 from kgot_lab.errors import require
+from kgot_lab.text.words import folded_name
 from kgot_lab.types import Triple
 
 _ANY_RELATIONSHIP = RelationshipFilter()
@@ -76,7 +77,7 @@ def _find_by_name(name: str, entities: Iterable[Entity]) -> Entity | None:
 
 
 def _name_words(name: str) -> list[str]:
-    return [word for word in re.findall(r"\w+", name.casefold()) if word not in ("the", "a", "an")]
+    return [word for word in re.findall(r"\w+", folded_name(name)) if word not in ("the", "a", "an")]
 
 
 def _is_recorded(world: NpcWorld, relationship: Relationship) -> bool:

@@ -6,7 +6,9 @@ Also the tool by which the loop queries it.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +16,6 @@ from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import (
     Entity,
     EntityFilter,
-    EntityReads,
     IdentitySnapshot,
     Neighbour,
     Relationship,
@@ -40,6 +41,7 @@ from kgot_lab.errors import BadInput, LabError, ToolFailed, require, require_cou
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.stores.sql import json_text
+from kgot_lab.text.words import folded_name
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Json
 
@@ -85,11 +87,59 @@ def steps_over(
     return lambda ids: [step for id in ids for step in targets.get(id, ())]
 
 
+# The edges of a world or of a view during one traversal: the steps from some ids, and the entities of some ids.
+Walkable = tuple[StepsFrom, Callable[[Iterable[str]], Mapping[str, Entity]]]
+
+
+class Traversals(ABC):
+    """Neighbours and paths over the relationships of a world, or over those that a character sees."""
+
+    @abstractmethod
+    def _walkable(
+        self, direction: Direction, types: tuple[str, ...] = ()
+    ) -> AbstractContextManager[Walkable]:
+        """Open what a traversal reads, all of it of one time."""
+
+    def neighbours(
+        self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
+    ) -> tuple[Neighbour, ...]:
+        """Return the entities within `depth` steps, the nearest first, with one query for each level.
+
+        Raises BadInput if the start does not exist or is not visible.
+        """
+        check_direction(direction)
+        id, depth = check_id(entity_id), check_depth(depth, "depth")
+        with self._walkable(direction, check_types(types)) as (steps, entities):
+            depths = nodes_within(id, depth, lambda ids: (to for _, to in steps(ids)))
+            found = entities(depths)
+        if id not in found:
+            raise missing_entity_error(id)
+        return sort_neighbours(Neighbour(entity, depths[entity.id]) for entity in found.values())
+
+    def find_path(
+        self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out"
+    ) -> tuple[Entity, ...]:
+        """Return the entities on a shortest path of at most `max_depth` steps, including both ends.
+
+        Returns () if there is no path. Raises BadInput if an end does not exist or is not visible.
+        """
+        check_direction(direction)
+        start, end, depth = check_id(from_id), check_id(to_id), check_depth(max_depth, "max_depth")
+        with self._walkable(direction) as (steps, entities):
+            ends = entities((start, end))
+            for id in (start, end):
+                if id not in ends:
+                    raise missing_entity_error(id)
+            path = shortest_path(start, end, steps, depth)
+            found = entities(path)
+        return tuple(found[id] for id in path)
+
+
 ANY_ENTITY = EntityFilter()
 OUTGOING_RELATIONSHIPS = RelationshipFilter()
 
 
-class CharacterView(EntityReads):
+class CharacterView(Traversals):
     """The reading methods of a world as a character sees it. What it may not see does not exist for them."""
 
     def __init__(self, storage: WorldStorage, npc_id: str, policy: VisibilityPolicy = DEFAULT_POLICY) -> None:
@@ -128,36 +178,6 @@ class CharacterView(EntityReads):
         _visible_entity(seen, id)
         return tuple(r for r in seen.relationships if criteria.matches(r, id))
 
-    def neighbours(
-        self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
-    ) -> tuple[Neighbour, ...]:
-        """Return the entities within `depth` steps over visible relationships, the nearest first.
-
-        Raises BadInput if the start does not exist or is not visible.
-        """
-        check_direction(direction)
-        seen, id = self._visible_world(), check_id(entity_id)
-        _visible_entity(seen, id)
-        steps = steps_over(seen.relationships, check_types(types), direction)
-        depths = nodes_within(id, check_depth(depth, "depth"), lambda ids: (to for _, to in steps(ids)))
-        reached_neighbours = [Neighbour(e, depths[e.id]) for e in seen.entities if depths.get(e.id)]
-        return tuple(sorted(reached_neighbours, key=lambda neighbour: neighbour.depth))
-
-    def find_path(
-        self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out"
-    ) -> tuple[Entity, ...]:
-        """Return the entities on a shortest path over visible relationships, including both ends.
-
-        Returns () if there is no path. Raises BadInput if an end does not exist or is not visible.
-        """
-        check_direction(direction)
-        seen, start, end = self._visible_world(), check_id(from_id), check_id(to_id)
-        for id in (start, end):
-            _visible_entity(seen, id)
-        steps = steps_over(seen.relationships, (), direction)
-        path = shortest_path(start, end, steps, check_depth(max_depth, "max_depth"))
-        return tuple(_visible_entity(seen, id) for id in path)
-
     def visible_subgraph(self, npc_id: str | None = None) -> VisibleWorld:
         """Return everything that the character sees."""
         self._require_same_character(npc_id)
@@ -183,6 +203,14 @@ class CharacterView(EntityReads):
     def _visible_world(self) -> VisibleWorld:
         return visible_world(self._storage, self.npc_id, self.policy)
 
+    def _walkable(
+        self, direction: Direction, types: tuple[str, ...] = ()
+    ) -> AbstractContextManager[Walkable]:
+        seen = self._visible_world()
+        by_id = {entity.id: entity for entity in seen.entities}
+        steps = steps_over(seen.relationships, types, direction)
+        return nullcontext((steps, lambda ids: {id: by_id[id] for id in ids if id in by_id}))
+
 
 def visible_world(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld:
     """Return what an entity may see, by name and id.
@@ -198,6 +226,12 @@ def visible_world(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) 
 def sort_by_name(entities: tuple[Entity, ...] | list[Entity]) -> tuple[Entity, ...]:
     """Sort entities by name, then by id."""
     return tuple(sorted(entities, key=lambda entity: (entity.name, entity.id)))
+
+
+def sort_neighbours(reached: Iterable[Neighbour]) -> tuple[Neighbour, ...]:
+    """Sort neighbours by depth, then by name and id, without the start itself."""
+    away = (each for each in reached if each.depth)
+    return tuple(sorted(away, key=lambda each: (each.depth, each.entity.name, each.entity.id)))
 
 
 def missing_entity_error(id: str) -> BadInput:
@@ -390,7 +424,7 @@ def query_entities(sight: CharacterView, *, most: int = 20) -> TextTool:
 
 def _ids_near(seen: VisibleWorld, name: str) -> set[str]:
     """Return the ids of the entities with a name, and of those directly related to them."""
-    ids = {entity.id for entity in seen.entities if entity.name.casefold() == name.casefold()}
+    ids = {entity.id for entity in seen.entities if folded_name(entity.name) == folded_name(name)}
     ends = ({relationship.source_id, relationship.target_id} for relationship in seen.relationships)
     return ids.union(*(ends_of_one for ends_of_one in ends if ends_of_one & ids))
 

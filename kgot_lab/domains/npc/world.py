@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Literal
 
 from kgot_lab.domains.npc import statements
@@ -13,7 +13,6 @@ from kgot_lab.domains.npc.models import (
     SYMMETRIC_TYPES,
     Entity,
     EntityFilter,
-    EntityGraph,
     IdentitySnapshot,
     Neighbour,
     Provenance,
@@ -42,9 +41,11 @@ from kgot_lab.domains.npc.visibility import (
     ANY_ENTITY,
     OUTGOING_RELATIONSHIPS,
     CharacterView,
+    Traversals,
+    Walkable,
     missing_entity_error,
-    shortest_path,
     sort_by_name,
+    sort_neighbours,
     visible_world,
 )
 from kgot_lab.errors import BadInput, require, short_repr
@@ -52,7 +53,6 @@ from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import check_probability, check_text, utc_now
 from kgot_lab.memory.tables import TableBacked
-from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.types import Json
 
 # Writing entities and relationships to the tables: attributes by key, a row of support for each session, and
@@ -220,8 +220,8 @@ def _nonempty(**parameters: Any) -> dict[str, Any]:
 _MAX_DEPTH_IN_ONE_QUERY = 8
 
 
-class NpcWorld(TableBacked, EntityGraph):
-    """An EntityGraph. Its own methods see everything that was not rejected, as the author does.
+class NpcWorld(TableBacked, Traversals):
+    """A world. Its own methods see everything that was not rejected, as the author does.
 
     Use `sight` for what a character sees. Relationships with a confidence of at least `accept_from` are
     accepted at once, the others wait for review.
@@ -353,34 +353,15 @@ class NpcWorld(TableBacked, EntityGraph):
         A small depth takes one query, a larger one a query for each level. Raises BadInput if the start does
         not exist.
         """
+        if check_depth(depth, "depth") > _MAX_DEPTH_IN_ONE_QUERY:
+            return super().neighbours(entity_id, depth, types=types, direction=direction)
         check_direction(direction)
-        id, depth, types = check_id(entity_id), check_depth(depth, "depth"), check_types(types)
-        if depth <= _MAX_DEPTH_IN_ONE_QUERY:
-            parameters = {"id": uuids(id)[0], "depth": depth, **_nonempty(types=types)}
-            rows = self.storage.rows(statements.select_reached(direction, types), parameters)
-            found = {str(row[0]): Neighbour(to_entity(row[:-1]), row[-1]) for row in rows}
-        else:
-            found = self._neighbours_by_level(id, depth, types, direction)
-        if not found:
+        id, types = check_id(entity_id), check_types(types)
+        parameters = {"id": uuids(id)[0], "depth": depth, **_nonempty(types=types)}
+        rows = self.storage.rows(statements.select_reached(direction, types), parameters)
+        if not rows:
             raise missing_entity_error(id)
-        del found[id]
-        return tuple(sorted(found.values(), key=lambda each: (each.depth, each.entity.name, each.entity.id)))
-
-    def find_path(
-        self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out"
-    ) -> tuple[Entity, ...]:
-        """Return the entities on a shortest path of at most `max_depth` steps, including both ends.
-
-        Returns () if there is no path. Raises BadInput if an end does not exist.
-        """
-        check_direction(direction)
-        start, end, depth = check_id(from_id), check_id(to_id), check_depth(max_depth, "max_depth")
-        with self.storage.reading():
-            for id in (start, end):
-                self.get_entity(id)
-            path = shortest_path(start, end, lambda ids: self._read_steps(ids, direction, ()), depth)
-            found = _read_entities(self.storage, set(path))
-        return tuple(found[id] for id in path)
+        return sort_neighbours(Neighbour(to_entity(row[:-1]), row[-1]) for row in rows)
 
     # --- views of a character ---
 
@@ -422,18 +403,12 @@ class NpcWorld(TableBacked, EntityGraph):
             raise BadInput(f"there is no relationship {short_repr(type)} from {source} to {target}")
         return tuple(map(support_from_row, rows))
 
-    def _neighbours_by_level(
-        self, id: str, depth: int, types: tuple[str, ...], direction: Direction
-    ) -> dict[str, Neighbour]:
-        with self.storage.reading():
-            read_steps = partial(self._read_steps, direction=direction, types=types)
-            depths = nodes_within(id, depth, lambda ids: (to for _, to in read_steps(ids)))
-            entities = _read_entities(self.storage, set(depths))
-        return {id: Neighbour(entity, depths[id]) for id, entity in entities.items()}
+    @contextmanager
+    def _walkable(self, direction: Direction, types: tuple[str, ...] = ()) -> Iterator[Walkable]:
+        def steps(ids: list[str]) -> list[tuple[str, str]]:
+            parameters = {"ids": uuids(*ids), **_nonempty(types=types)}
+            rows = self.storage.rows(statements.select_steps(direction, types), parameters)
+            return [(str(source), str(target)) for source, target in rows]
 
-    def _read_steps(
-        self, ids: list[str], direction: Direction, types: tuple[str, ...]
-    ) -> list[tuple[str, str]]:
-        parameters = {"ids": uuids(*ids), **_nonempty(types=types)}
-        rows = self.storage.rows(statements.select_steps(direction, types), parameters)
-        return [(str(source), str(target)) for source, target in rows]
+        with self.storage.reading():
+            yield steps, lambda ids: _read_entities(self.storage, set(ids))

@@ -211,3 +211,28 @@ def _nodes_json(nodes: tuple[CitableNode, ...]) -> list[Mapping[str, Json]]:
 ChatEvent = (
     ConversationStarted | PromptContents | SourcesEvent | ThoughtEvent | TokenEvent | ChatFailed | ChatDone
 )
+
+
+@dataclass
+class AnswerRecord:
+    """What the events of an answer have told so far."""
+
+    text: str = ""
+    thought: Thought | None = None
+    sources: tuple[SourceNode, ...] = ()
+    done: ChatDone | None = None
+    trouble: str = ""
+
+    def record(self, event: ChatEvent) -> None:
+        """Add what an event tells."""
+        match event:
+            case SourcesEvent():
+                self.sources = event.nodes
+            case ThoughtEvent():
+                self.thought = event.thought
+            case TokenEvent():
+                self.text += event.content
+            case ChatFailed():
+                self.trouble = event.content
+            case ChatDone():
+                self.done = event

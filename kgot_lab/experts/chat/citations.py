@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from kgot_lab.loop.events import Answered, Outcome
 from kgot_lab.loop.modes.paths.values import is_no_answer
-from kgot_lab.text.words import text_sentences
+from kgot_lab.text.words import folded_name, text_sentences
 from kgot_lab.types import Json
 
 # after a bracket; a model may write round ones too, which are shown as square ones
@@ -188,7 +188,7 @@ def _closing_index(text: str) -> int:
 
 
 def _normalize(text: str) -> str:
-    return " ".join(re.sub(r"[\s_-]+", " ", text.casefold()).split()).replace(": ", ":")
+    return " ".join(re.sub(r"[\s_-]+", " ", folded_name(text)).split()).replace(": ", ":")
 
 
 # Answers in sentences that each name their source: the reply schema, and the conversion to text while it is
@@ -243,7 +243,7 @@ class SentenceStream:
         started = self._reply.lstrip()
         if not started:
             return ""
-        if not _may_be_json(started):
+        if started[0] != "{" and not "```json".startswith(started[:7]):
             return self._take_new(self._reply)
         return self._take_new(_format_sentences(_parse_sentences(started), complete=False))
 
@@ -256,10 +256,6 @@ class SentenceStream:
         new_text = text[len(self._sent) :] if text.startswith(self._sent) else ""
         self._sent += new_text
         return new_text
-
-
-def _may_be_json(text: str) -> bool:
-    return text[0] == "{" or "```json".startswith(text[:7])
 
 
 def _parse_sentences(text: str) -> list[tuple[str, str]]:

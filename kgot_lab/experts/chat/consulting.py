@@ -58,7 +58,7 @@ class Consultants:
             for each in offered
         ]
         best = best_match(question, allowed_offers)
-        return [] if best is None else [(best.peer, best.expert.id)], unanswered
+        return [] if best is None else [(best[0], best[1].id)], unanswered
 
     def ask(self, question: str, names: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
         """Ask the best-fitting one of the named experts, and return its answer or why there is none in time.

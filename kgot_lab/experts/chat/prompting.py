@@ -11,11 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import BaseModel, Field, ValidationError
 
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.experts.chat.citations import NO_SOURCE, NOT_KNOWN, CitableNode, sentences_schema
-from kgot_lab.experts.expert import ExpertConfig
+from kgot_lab.experts.expert import ExpertConfig, describe_first_error
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.io.files import read_regular_text
 from kgot_lab.kgos.methods.compose_for import Composition
@@ -67,6 +69,13 @@ class Playbook:
     sections: tuple[PlaybookSection, ...]
 
 
+class _PlaybookHeader(BaseModel):
+    name: str
+    title: str
+    words: Annotated[tuple[str, ...], Field(min_length=1)]
+    intents: tuple[str, ...] = ()
+
+
 def read_playbook(path: Path) -> Playbook:
     """Read a playbook from a file.
 
@@ -79,30 +88,21 @@ def read_playbook(path: Path) -> Playbook:
     if not text.startswith("---\n") or not marks:
         raise BadInput(f"{path.name} has no head between two lines of ---")
     try:
-        header = yaml.safe_load(head)
+        header = _PlaybookHeader.model_validate(yaml.safe_load(head))
     except yaml.YAMLError as error:
         raise BadInput(f"the head of {path.name} is not YAML ({type(error).__name__})") from None
-    names = (header.get(field) for field in ("name", "title")) if isinstance(header, Mapping) else ()
-    if not names or not all(isinstance(name, str) for name in names):
-        raise BadInput(f"the head of {path.name} has no name and title")
-    words, intents = (_string_list(header, field, path) for field in ("words", "intents"))
-    require_known(f"intent in the head of {path.name}", INTENTS, *intents)
+    except ValidationError as error:
+        raise BadInput(f"the head of {path.name}: {describe_first_error(error)}") from None
+    name = header.name
+    require_known(f"intent in the head of {path.name}", INTENTS, *header.intents)
     sections = [part.partition("\n") for part in f"\n{body}".split("\n## ")[1:]]
-    if not sections or not words:
-        raise BadInput(f"{path.name} has no {'words' if sections else 'sections that begin with ##'}")
-    name = str(header["name"])
+    if not sections:
+        raise BadInput(f"{path.name} has no sections that begin with ##")
     parts = tuple(PlaybookSection(name, heading.strip(), text.strip()) for heading, _, text in sections)
     if any(not part.heading or not part.text for part in parts):
         lacking = "text" if all(part.heading for part in parts) else "heading"
         raise BadInput(f"a section of {path.name} has no {lacking}")
-    return Playbook(name, str(header["title"]), words, intents, parts)
-
-
-def _string_list(header: Mapping[str, Any], field: str, path: Path) -> tuple[str, ...]:
-    value = header.get(field, [])
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise BadInput(f"{field} in the head of {path.name} is a list of words")
-    return tuple(value)
+    return Playbook(name, header.title, header.words, header.intents, parts)
 
 
 @cache

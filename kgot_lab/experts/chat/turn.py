@@ -40,8 +40,7 @@ from kgot_lab.experts.chat.prompting import (
     recall_messages,
 )
 from kgot_lab.experts.error_messages import failure_message
-from kgot_lab.experts.expert import Expert, ExpertConfig
-from kgot_lab.experts.federation.delegation import DelegatedAnswer
+from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.repository import ChatMessage, ExpertTables
 from kgot_lab.experts.trials.verdict import TrialChoice
@@ -129,7 +128,8 @@ class ExpertTurn:
         # only words of this question, not of the one before it
         own_words = tuple(word for word in uncovered.words if word in self.question)
         unsaid = (own_words or uncovered.words) if uncovered.is_majority else ()
-        remote = self._consult(config) if unsaid or not result.nodes else ()
+        consultants = config.delegates_to and (unsaid or not result.nodes) and services.consultants
+        remote = consultants.ask(self.question, config.delegates_to) if consultants else ()
         is_answered = any(each.answer for each in remote)
         off_topic = uncovered.is_all and config.off_topic == "decline" and not is_answered
         context = empty_context(len(result.nodes)) if off_topic else prompt_context(self.known, result)
@@ -167,12 +167,6 @@ class ExpertTurn:
         yield TokenEvent(answer.text)
         message = self._store(answer)
         yield ChatDone(message.id, text=answer.text, outcome=str(message.metadata["outcome"]))
-
-    def _consult(self, config: ExpertConfig) -> tuple[DelegatedAnswer, ...]:
-        """Ask experts of other instances, if the expert has any to delegate to."""
-        if self.services.consultants is None or not config.delegates_to:
-            return ()
-        return self.services.consultants.ask(self.question, config.delegates_to)
 
     def _stream_answer(self, prompt: Prompt, answer: _Answer, started: float) -> Iterator[ChatEvent]:
         """Run stages 5 to 8: stream the reply of the model, check its citations and store the answer."""

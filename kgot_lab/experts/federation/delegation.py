@@ -109,8 +109,7 @@ class RemoteAnswer(SentValue):
 # The side that is asked: open the question and sign the answer. Routes of a server only transport the bytes.
 #
 # A route reads the body unchanged (at most MAX_ENVELOPE_BYTES bytes), and sends `wire` unchanged, because parsing
-# and serializing JSON again would break the signature. A refusal is `refusal_json` with the status
-# `refusal_status`.
+# and serializing JSON again would break the signature. A refusal is sent as `refusal_reply`.
 
 ASK_PATH = "/federation/ask"
 CAPABILITIES_PATH = "/federation/capabilities"
@@ -162,19 +161,9 @@ def open_question(data: bytes, federation: Federation) -> DelegatedQuestion:
         raise refusal("malformed") from None
 
 
-def sign_answer(answer: RemoteAnswer, to: DelegatedQuestion, federation: Federation) -> bytes:
-    """Return the signed bytes of an answer to a question."""
-    return federation.sign_reply("answer", answer.to_json(), to.envelope)
-
-
-def refusal_json(error: RefusedEnvelope) -> dict[str, str]:
-    """Return the JSON body sent to a peer that was refused."""
-    return {"refused": error.code, "error": str(error)}
-
-
-def refusal_status(error: RefusedEnvelope) -> int:
-    """Return the HTTP status of a refusal."""
-    return REFUSALS[error.code][0]
+def refusal_reply(error: RefusedEnvelope) -> tuple[dict[str, str], int]:
+    """Return what is sent to a peer that was refused: the JSON body, and the HTTP status."""
+    return {"refused": error.code, "error": str(error)}, REFUSALS[error.code][0]
 
 
 MAX_EXPERTS = 32  # experts at once
@@ -224,23 +213,6 @@ class DelegatedAnswer:
         return {name: getattr(self, name) for name in names} | {"provenance": origin}
 
 
-def delegate(
-    question: str,
-    peer: Peer,
-    key: InstanceKey,
-    *,
-    expert: str,
-    timeout: float = 30.0,
-    now: Clock = utc_now,
-) -> DelegatedAnswer:
-    """Ask an expert of a peer a question, and return its answer within `timeout` seconds.
-
-    If the peer is down, slow, broken or dishonest, the result has a reason instead of an answer. Raises
-    BadInput only for the request itself: an invalid question or expert id, or an invalid timeout.
-    """
-    return delegate_to_all(question, [(peer, expert)], key, timeout=timeout, now=now)[0]
-
-
 def delegate_to_all(
     question: str,
     experts: Sequence[tuple[Peer, str]],
@@ -251,8 +223,9 @@ def delegate_to_all(
 ) -> tuple[DelegatedAnswer, ...]:
     """Ask several experts at once, each with its peer, and return their answers in the same order.
 
-    All have the same `timeout` and none waits for another. A missing answer has a reason, and BadInput is
-    raised, as for `delegate`.
+    All have the same `timeout` in seconds and none waits for another. If a peer is down, slow, broken or
+    dishonest, its result has a reason instead of an answer. Raises BadInput only for the request itself: an
+    invalid question or expert id, too many experts, or an invalid timeout.
     """
     if len(experts) > MAX_EXPERTS:
         raise BadInput(f"at most {MAX_EXPERTS} experts are asked at once: choose among them")

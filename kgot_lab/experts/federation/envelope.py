@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, RefusedEnvelope, needs_extra
+from kgot_lab.io.files import os_errors_as
 from kgot_lab.memory.claims.claim import from_micros
 
 # The key of an instance: an Ed25519 pair (RFC 8032) in a file that only its owner can read.
@@ -48,14 +49,6 @@ class InstanceKey:
         return encode_base64url(self._private.sign(data))
 
 
-def new_instance_key() -> InstanceKey:
-    """Generate a key that is not stored.
-
-    Raises NotInstalled without `cryptography`.
-    """
-    return InstanceKey(_ed25519().Ed25519PrivateKey.generate())
-
-
 def load_instance_key(path: Path | str) -> InstanceKey:
     """Load the key in a file, which is created with mode 600 if it does not exist.
 
@@ -64,13 +57,10 @@ def load_instance_key(path: Path | str) -> InstanceKey:
     `cryptography`.
     """
     path = Path(path)
-    try:
+    with os_errors_as("the file of the instance's key cannot be used"):
         if not path.is_symlink() and not path.exists():
             _create_key_file(path)
         return _read_key_file(path)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise BadInput(f"the file of the instance's key cannot be used: {reason}") from None
 
 
 def is_signed_by(public: str, signature: str, data: bytes) -> bool:

@@ -8,18 +8,16 @@ like any expert.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
 import json
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -31,6 +29,7 @@ from kgot_lab.errors import (
     require,
     require_known,
 )
+from kgot_lab.experts.expert import slugify
 from kgot_lab.experts.federation.delegation import (
     CAPABILITIES_PATH,
     Federation,
@@ -41,7 +40,8 @@ from kgot_lab.experts.federation.delegation import (
 )
 from kgot_lab.experts.federation.envelope import Clock, InstanceKey
 from kgot_lab.experts.federation.signing import Peer, exchange, is_plain_url, run_with_timeout, sign_envelope
-from kgot_lab.io.files import read_regular_file, write_atomically
+from kgot_lab.io.files import os_errors_as, read_regular_file, write_atomically
+from kgot_lab.io.processes import exclusive_lock
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.words import content_words
@@ -100,14 +100,6 @@ class PeerOffer:
     reason: str = ""
 
 
-class MatchingExpert(NamedTuple):
-    """An expert of a peer that fits a question, with its BM25 score, comparable within one selection only."""
-
-    peer: Peer
-    expert: AdvertisedExpert
-    score: float
-
-
 def sign_capabilities(data: bytes, federation: Federation, experts: Iterable[AdvertisedExpert]) -> bytes:
     """Return the signed list of offered experts, in reply to the introduction of a peer.
 
@@ -135,8 +127,8 @@ def request_offers(
     )
 
 
-def best_match(question: str, advertised: Iterable[PeerOffer]) -> MatchingExpert | None:
-    """Return the advertised expert that matches a question best by BM25.
+def best_match(question: str, advertised: Iterable[PeerOffer]) -> tuple[Peer, AdvertisedExpert] | None:
+    """Return the advertised expert that matches a question best by BM25, with its peer.
 
     Its name, topics, description and graphs are compared. Returns None if no content word is shared.
     """
@@ -144,10 +136,7 @@ def best_match(question: str, advertised: Iterable[PeerOffer]) -> MatchingExpert
     texts = (_content_text(_describe(expert)) for _, expert in offers)
     documents = [Document(f"{number:06}", text) for number, text in enumerate(texts)]
     hits = bm25(documents).search(_content_text(question)).hits if documents else ()
-    if not hits:
-        return None
-    peer, expert = offers[int(hits[0].id)]
-    return MatchingExpert(peer, expert, hits[0].score)
+    return offers[int(hits[0].id)] if hits else None
 
 
 def _request_offer(peer: Peer, key: InstanceKey, seconds: float, now: Clock) -> PeerOffer:
@@ -242,13 +231,12 @@ def publish_to_marketplace(folder: Path | str, expert_json: str, scores: Scores 
     document = _parse_object(data, "the exported expert")
     name: Any = document.get("name")
     sha256 = hashlib.sha256(data).hexdigest()
-    file_stem = re.sub(r"[^a-z0-9]+", "_", str(name).casefold()).strip("_")[:60] or "expert"
     description = document.get("description", "")
     short_description = description[:_MAX_DESCRIPTION_LENGTH] if isinstance(description, str) else ""
-    file = f"{file_stem}-{sha256[:16]}.json"
+    file = f"{slugify(str(name))}-{sha256[:16]}.json"
     added = ListedExpert(name=name, file=file, sha256=sha256, description=short_description, scores=scores)
     path = Path(folder)
-    with _locked_folder(path):
+    with exclusive_lock(path / INDEX_FILE):  # an addition of another process would be lost otherwise
         existing: tuple[ListedExpert, ...] = ()
         if (path / INDEX_FILE).exists():
             existing = _parse_index(_read_from_folder(path, INDEX_FILE, MAX_INDEX_BYTES))
@@ -289,11 +277,8 @@ def _read_from_folder(folder: Path, file: str, max_bytes: int) -> bytes:
     path = folder / file
     if path.is_symlink():
         raise BadInput(f"{file} of the marketplace is a link, which may lead anywhere: put the file there")
-    try:
+    with os_errors_as(f"{file} of the marketplace cannot be read", StoreUnavailable):
         return read_regular_file(path, max_bytes)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise StoreUnavailable(f"{file} of the marketplace cannot be read: {reason}") from None
 
 
 def _parse_index(data: bytes) -> tuple[ListedExpert, ...]:
@@ -313,16 +298,3 @@ def _parse_object(data: bytes, label: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise BadInput(f"{label} is no JSON object")
     return document
-
-
-@contextmanager
-def _locked_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder against other publishing processes, whose additions could be lost otherwise."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("ab")
-    except OSError as error:
-        raise BadInput(f"the folder of the marketplace cannot be written to: {error.strerror}") from None
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

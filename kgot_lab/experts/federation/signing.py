@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import json
 import secrets
 import threading
 import time
@@ -11,8 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kgot_lab.errors import (
     BadInput,
@@ -23,6 +24,7 @@ from kgot_lab.errors import (
     require_known,
     short_repr,
 )
+from kgot_lab.experts.expert import describe_first_error
 from kgot_lab.experts.federation.envelope import (
     CLOCK_SKEW,
     ENVELOPE_KINDS,
@@ -39,7 +41,7 @@ from kgot_lab.experts.federation.envelope import (
     refusal,
     signed_bytes,
 )
-from kgot_lab.io.files import read_regular_file, utf8_text
+from kgot_lab.io.files import os_errors_as, read_regular_file, utf8_text
 from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library, is_loopback, proxy_options
 from kgot_lab.memory.claims.claim import to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
@@ -170,7 +172,6 @@ def run_with_timeout(jobs: Sequence[Callable[[], _Job]], seconds: float) -> list
 # The known instances, by name and by key. No other is asked or answered.
 
 _MAX_PEERS_FILE_BYTES, _MAX_PEERS = 1_000_000, 100  # each is asked in its own thread
-_PEER_FIELDS = {"name", "url", "public_key", "plain_http"}
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,8 @@ class Peer:
     url: str
     public_key: str
     plain_http: bool = False
+
+    __pydantic_config__: ClassVar[ConfigDict] = {"extra": "forbid"}
 
     def __post_init__(self) -> None:
         is_printable = isinstance(self.name, str) and self.name.isprintable()
@@ -204,6 +207,10 @@ class Peer:
     def url_for(self, path: str) -> str:
         """Return the address of one of the peer's routes."""
         return self.url.rstrip("/") + path
+
+
+class _PeersFile(BaseModel):
+    peers: Annotated[list[Peer], Field(max_length=_MAX_PEERS)]
 
 
 class Peers:
@@ -242,30 +249,14 @@ def read_peers(path: Path | str) -> Peers:
 
     Raises BadInput if the file is missing or not of this form.
     """
+    with os_errors_as("the file of peers cannot be read"):
+        data = utf8_text(read_regular_file(path, _MAX_PEERS_FILE_BYTES), "peers.json")
     try:
-        data: Any = json.loads(utf8_text(read_regular_file(path, _MAX_PEERS_FILE_BYTES), "peers.json"))
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise BadInput(f"the file of peers cannot be read: {reason}") from None
-    except (ValueError, RecursionError):
-        raise BadInput("the file of peers is no JSON") from None
-    return peers_from_json(data)
-
-
-def peers_from_json(data: object) -> Peers:
-    """Parse peers from a JSON value.
-
-    Raises BadInput with the expected form.
-    """
-    entries = data.get("peers") if isinstance(data, Mapping) else None
-    is_list = isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
-    if entries is None or not is_list or len(entries) > _MAX_PEERS:
-        raise BadInput(f'peers are {{"peers": [{{"name", "url", "public_key"}}, …]}}, at most {_MAX_PEERS:,}')
-    for entry in entries:
-        has_fields = {"name", "url", "public_key"} <= set(entry) <= _PEER_FIELDS
-        if not has_fields or not isinstance(entry.get("plain_http", False), bool):
-            raise BadInput("a peer has name, url, public_key, perhaps plain_http (a boolean), and no more")
-    return Peers(*(Peer(**entry) for entry in entries))
+        return Peers(*_PeersFile.model_validate_json(data, strict=True).peers)
+    except ValidationError as error:
+        form = f'{{"peers": [{{"name", "url", "public_key"}}, …]}}, at most {_MAX_PEERS:,}'
+        detail = f"a peer may also have plain_http (a boolean), and no more: {describe_first_error(error)}"
+        raise BadInput(f"the file of peers is not JSON of the form {form}; {detail}") from None
 
 
 def sign_envelope(

@@ -8,7 +8,6 @@ loopback, a token is required. There is no CORS header.
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 import time
 from collections import deque
@@ -18,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
 
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.experts.error_messages import SERVER_FAILED, failure_message, format_for_log, log
@@ -51,20 +53,16 @@ async def read_body(receive: Receive, max_bytes: int, seconds: float) -> bytes |
     Returns None if the client disconnects before the end. Raises RequestRefused with status 413 if the body
     is too large, or 408 if it is not complete after `seconds`.
     """
-    parts: list[bytes] = []
-    size = 0
+    body = bytearray()
     try:
         async with asyncio.timeout(seconds):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    return None
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > max_bytes:
+            async for part in Request({"type": "http"}, receive).stream():
+                body += part
+                if len(body) > max_bytes:
                     raise RequestRefused(413, "too_large", f"a body has {max_bytes:,} bytes at most")
-                if not message.get("more_body", False):
-                    return b"".join(parts)
+            return bytes(body)
+    except ClientDisconnect:
+        return None
     except TimeoutError:
         why = f"the body was not here within {seconds:g} seconds: send it again"
         raise RequestRefused(408, "too_slow", why) from None
@@ -93,11 +91,11 @@ _SECURITY_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-_STATUS_HEADERS: Mapping[int, tuple[tuple[bytes, bytes], ...]] = {
-    401: ((b"www-authenticate", b"Bearer"),),
-    408: ((b"connection", b"close"),),  # the rest of the body is not read
-    429: ((b"retry-after", b"10"),),
-    503: ((b"retry-after", b"5"),),
+_STATUS_HEADERS: Mapping[int, Mapping[str, str]] = {
+    401: {"www-authenticate": "Bearer"},
+    408: {"connection": "close"},  # the rest of the body is not read
+    429: {"retry-after": "10"},
+    503: {"retry-after": "5"},
 }
 
 
@@ -173,23 +171,23 @@ class AuthMiddleware:
             if body is not None:
                 await self._app(scope, replay_body(body, receive), sender)
         except RequestRefused as refusal:
-            await _refuse(sender, refusal, str(scope["path"]))
+            await _refuse(scope, receive, sender, refusal)
         # the server is shutting down; a response cut off in the middle shows that it is incomplete
         except asyncio.CancelledError:
             if not sender.begun:
                 ending = RequestRefused(503, "ending", "this server is ending: ask again once it is back")
-                await _refuse(sender, ending, str(scope["path"]))
+                await _refuse(scope, receive, sender, ending)
         except Exception as error:  # logged here, because a server would log a trace with any content
             log.error("%s: %s", type(error).__name__, format_for_log(error))
             if not sender.begun:
-                await _refuse(sender, RequestRefused(500, "failed", SERVER_FAILED), str(scope["path"]))
+                await _refuse(scope, receive, sender, RequestRefused(500, "failed", SERVER_FAILED))
 
     async def _admit(self, scope: Scope) -> Tenant | None:
         """Check a request and return its tenant, or None for a page, which needs no tenant.
 
         Raises RequestRefused if the request is not allowed.
         """
-        headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
+        headers = Headers(scope=scope)
         path, method, limits = str(scope["path"]), str(scope["method"]), self._rules.limits
         if not self._rules.accepts_host(headers.get("host", "")):
             raise RequestRefused(421, "wrong_host", "this server is not called that: use its own address")
@@ -217,7 +215,7 @@ class AuthMiddleware:
             raise RequestRefused(429, "too_often", too_many)
         return tenant
 
-    async def _authenticate(self, headers: dict[str, str]) -> Tenant | None:
+    async def _authenticate(self, headers: Headers) -> Tenant | None:
         if not self._rules.tokens:
             return Tenant(LOCAL_OWNER, "admin")
         scheme, _, token = headers.get("authorization", "").partition(" ")
@@ -253,12 +251,9 @@ class _HeaderSender:
         await self._send(message)
 
 
-async def _refuse(send: Send, refusal: RequestRefused, path: str) -> None:
-    body = json.dumps(error_body(path, refusal.status, refusal.code, refusal.why)).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers += _STATUS_HEADERS.get(refusal.status, ())
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+async def _refuse(scope: Scope, receive: Receive, send: Send, refusal: RequestRefused) -> None:
+    body = error_body(str(scope["path"]), refusal.status, refusal.code, refusal.why)
+    await JSONResponse(body, refusal.status, _STATUS_HEADERS.get(refusal.status))(scope, receive, send)
 
 
 def error_body(path: str, status: int, code: str, why: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, closing, suppress
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Request
 from fastapi.exceptions import RequestValidationError
@@ -21,17 +21,18 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
-from kgot_lab.errors import BadInput, LabError, StoreUnavailable
+from kgot_lab.errors import BadInput, LabError, RefusedEnvelope, StoreUnavailable
 from kgot_lab.experts.chat.chat_events import (
+    AnswerRecord,
     ChatDone,
     ChatEvent,
     ChatFailed,
     SourceNode,
-    SourcesEvent,
     TokenEvent,
 )
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.error_messages import MODEL_ERRORS, failure_message
+from kgot_lab.experts.federation.delegation import refusal_reply
 from kgot_lab.experts.http.auth import error_body
 from kgot_lab.experts.http.schemas import ApiErrorBody
 from kgot_lab.experts.http.tokens import Tenant
@@ -133,6 +134,10 @@ def register_error_handlers(app: FastAPI) -> None:
     async def lab_error(request: Request, error: LabError) -> JSONResponse:
         return _error_json(request, *describe_error(error))
 
+    @app.exception_handler(RefusedEnvelope)
+    async def refused_envelope(request: Request, error: RefusedEnvelope) -> JSONResponse:
+        return JSONResponse(*refusal_reply(error))
+
     @app.exception_handler(RequestValidationError)
     async def validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
         return _error_json(request, 422, "bad_input", _describe_validation_error(error.errors()[0]))
@@ -168,14 +173,6 @@ def _error_json(
 # the model.
 
 _QUEUE_SIZE = 32  # events queued for a slow client
-
-
-class CompleteAnswer(NamedTuple):
-    """A completed answer: its text, the nodes in the prompt, and the stored message."""
-
-    text: str
-    sources: tuple[SourceNode, ...]
-    done: ChatDone
 
 
 class StreamLimiter:
@@ -220,17 +217,13 @@ class StreamLimiter:
         except BaseException:
             self.release()
             raise
-        return turn, self.start(turn.events())
-
-    def start(self, events: Generator[ChatEvent, None, None]) -> EventStream:
-        """Start to generate events in a new thread. A slot must have been reserved."""
         stream = EventStream(asyncio.get_running_loop(), self._seconds)
         try:
-            self._threads.submit(stream.produce, events, self.release)
+            self._threads.submit(stream.produce, turn.events(), self.release)
         except RuntimeError:  # the server is shutting down
             self.release()
             raise TooBusy from None
-        return stream
+        return turn, stream
 
 
 class EventStream:
@@ -299,24 +292,18 @@ class EventStream:
                 return
         done.cancel()
 
-    async def collect(self) -> CompleteAnswer:
-        """Wait for the complete answer.
+    async def collect(self) -> tuple[str, tuple[SourceNode, ...], ChatDone]:
+        """Wait for the complete answer, and return its text, the nodes in the prompt and its end.
 
         Raises TurnFailed if there is none.
         """
-        text, sources, done = "", tuple[SourceNode, ...](), ChatDone("")
+        record = AnswerRecord()
         async with aclosing(self.events()) as events:
             async for event in events:
-                match event:
-                    case SourcesEvent(nodes):
-                        sources = nodes
-                    case TokenEvent(content):
-                        text += content
-                    case ChatFailed(why):
-                        raise TurnFailed(why)
-                    case ChatDone():
-                        done = event
-        return CompleteAnswer(text, sources, done)
+                record.record(event)
+                if record.trouble:
+                    raise TurnFailed(record.trouble)
+        return record.text, record.sources, record.done or ChatDone("")
 
     async def events(self) -> AsyncGenerator[ChatEvent, None]:
         """Yield the events as they come, and stop the model if the time is over or the client leaves."""

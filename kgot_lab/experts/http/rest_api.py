@@ -184,7 +184,7 @@ def _chat_routes(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         begun = conversation.started_at
         return {"id": conversation.id, "expert_id": id, "started_at": begun, "messages": shown}
 
-    @router.delete(_CONVERSATION, response_model=schemas.DeletedConversation, responses=NOT_FOUND)
+    @router.delete(_CONVERSATION, response_model=schemas.Deleted, responses=NOT_FOUND)
     def delete_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
         """Delete a conversation."""
         service.remove_conversation(cid, id, who.name)
@@ -198,7 +198,7 @@ def _chat_routes(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         service.tables.rate_answer(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
         return {"kept": True}
 
-    @router.delete(_OPINION, response_model=schemas.DeletedRating, responses=NOT_FOUND)
+    @router.delete(_OPINION, response_model=schemas.Deleted, responses=NOT_FOUND)
     def delete_opinion(who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId) -> Any:
         """Remove the rating of an answer."""
         service.tables.remove_rating(mid, conversation=cid, expert=id, owner=who.name)
@@ -241,8 +241,7 @@ def _graph_routes(service: ExpertService) -> APIRouter:
     @router.post("/impact/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
     def impact(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: schemas.ImpactRequest) -> Any:
         """Return what a change of a node reaches, by depth, with risks."""
-        graph = _find_graph(service, db_id)
-        _require_node(graph, node_id)
+        graph = _find_graph(service, db_id, node_id)
         analysis = impact_analysis(graph, node_id, direction=asked.direction, max_depth=asked.max_depth)
         by_depth: dict[str, list[_Json]] = {}
         for each in analysis.nodes:
@@ -266,8 +265,7 @@ def _graph_routes(service: ExpertService) -> APIRouter:
     @router.post("/similar/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
     def similar(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: schemas.SimilarRequest) -> Any:
         """Find nodes whose neighbours, type and name are similar to those of a node."""
-        graph = _find_graph(service, db_id)
-        _require_node(graph, node_id)
+        graph = _find_graph(service, db_id, node_id)
         rows = []
         scores = ("score", "jaccard", "type_match", "name_overlap")
         for each in similar_to(graph, node_id, k=asked.k).nodes:
@@ -289,11 +287,11 @@ def _graph_routes(service: ExpertService) -> APIRouter:
 
         At most 40 neighbours are returned, those with the most edges first.
         """
-        graph = _find_graph(service, db_id)
-        _require_node(graph, node_id)
+        graph = _find_graph(service, db_id, node_id)
         neighbourhood = lay_out_neighbourhood(graph, node_id)
-        fields: _Json = {**vars(neighbourhood), "graph": db_id, "node": neighbourhood.node._asdict()}
-        fields |= {name: [each._asdict() for each in fields[name]] for name in ("limitations", "neighbours")}
+        fields: _Json = {**vars(neighbourhood), "graph": db_id, "node": vars(neighbourhood.node)}
+        fields["limitations"] = [limitation._asdict() for limitation in neighbourhood.limitations]
+        fields["neighbours"] = list(map(vars, neighbourhood.neighbours))
         fields["edges"] = [{"source": e.source, "type": e.type, "target": e.target} for e in fields["edges"]]
         return replace_surrogates(fields | {"properties": dict(neighbourhood.properties)})
 
@@ -322,16 +320,15 @@ async def _event_frames(stream: EventStream, *, trace: bool) -> AsyncIterator[st
             yield event_frame(event.to_json())
 
 
-def _find_graph(service: ExpertService, name: str) -> PropertyGraph:
+def _find_graph(service: ExpertService, name: str, node: str | None = None) -> PropertyGraph:
+    """Return a graph by its name, after checking that it has a node."""
     try:
-        return service.graphs.graph(name)
+        graph = service.graphs.graph(name)
     except UnknownName:
         raise NotFound("graph") from None
-
-
-def _require_node(graph: PropertyGraph, id: str) -> None:
-    if id not in graph:
+    if node is not None and node not in graph:
         raise NotFound("node")
+    return graph
 
 
 def _node_json(graph: PropertyGraph, id: str, *, properties: bool = False) -> _Json:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from kgot_lab.experts.expert import Expert, ExpertRetrieval
+from kgot_lab.experts.neighbourhood import PositionedNode
 
 
 def _check_characters(text: str) -> str:
@@ -106,8 +108,11 @@ class DuplicateRequest(_Request):
     overrides: dict[str, Any] = {}
 
 
-class DeletedExpert(BaseModel):
+class Deleted(BaseModel):
     deleted: bool
+
+
+class DeletedExpert(Deleted):
     conversations_deleted: int
 
 
@@ -140,7 +145,7 @@ class ConversationSummary(BaseModel):
 
 
 class ConversationPage(BaseModel):
-    conversations: list[ConversationSummary]
+    conversations: Sequence[ConversationSummary]
     total: int
     limit: int
     offset: int
@@ -152,11 +157,8 @@ class OwnedConversation(ConversationSummary):
     expert_id: str
 
 
-class OwnedConversationPage(BaseModel):
-    conversations: list[OwnedConversation]
-    total: int
-    limit: int
-    offset: int
+class OwnedConversationPage(ConversationPage):
+    conversations: Sequence[OwnedConversation]
 
 
 class MessageDetails(BaseModel):
@@ -175,10 +177,6 @@ class ConversationDetails(BaseModel):
     messages: list[MessageDetails]
 
 
-class DeletedConversation(BaseModel):
-    deleted: bool
-
-
 class RatingRequest(_Request):
     """The rating of an answer: 1 or -1."""
 
@@ -187,10 +185,6 @@ class RatingRequest(_Request):
 
 class StoredRating(BaseModel):
     kept: bool
-
-
-class DeletedRating(BaseModel):
-    deleted: bool
 
 
 class QueryRequest(_Request):
@@ -210,20 +204,6 @@ class ComposeRequest(_Request):
 
 class SimilarRequest(_Request):
     k: Annotated[int, Field(ge=1, le=200)] = 10
-
-
-class PositionedNode(BaseModel):
-    """A node of a drawing.
-
-    x and y are from 0 to 1, and y grows downwards. `links` is its number of neighbours.
-    """
-
-    id: str
-    name: str
-    type: str
-    links: int
-    x: float
-    y: float
 
 
 class NodeLimitation(BaseModel):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
+from starlette.responses import FileResponse
 from starlette.routing import Route
+from starlette.staticfiles import NotModifiedResponse, StaticFiles
 
 from kgot_lab import __version__
 from kgot_lab.experts.http.auth import AuthMiddleware, GuardRules
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent / "pages"
 # as files: the package of live views is in a higher layer
 _DRAWING = Path(__file__).parents[2] / "viz" / "browser"
+_PAGES = StaticFiles(directory=_FOLDER)
 _START_PAGE = "chat.html"
 _CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -48,27 +49,6 @@ _CONTENT_TYPES = {
 }
 _FILES = {path.name: path for path in _FOLDER.iterdir() if path.suffix in _CONTENT_TYPES}
 _FILES["cytoscape.min.js"] = _DRAWING / "cytoscape.min.js"
-
-
-class PageFile(NamedTuple):
-    """A file as it is served: its bytes, their type, and a tag that changes with them."""
-
-    body: bytes
-    kind: str
-    tag: str
-
-
-@cache
-def page_file(name: str) -> PageFile:
-    """Return a file of the web pages by its name.
-
-    Raises NotFound for any other name.
-    """
-    path = _FILES.get(name)
-    if path is None:
-        raise NotFound("page")
-    body = path.read_bytes()
-    return PageFile(body, _CONTENT_TYPES[path.suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
 
 
 def pages_router() -> APIRouter:
@@ -87,15 +67,19 @@ def pages_router() -> APIRouter:
 
 
 def _page_response(request: Request, name: str) -> Response:
-    """Return a page file, or status 304 if the browser has the current version."""
-    file = page_file(name)
+    """Return a page file, or status 304 if the browser has the current version.
+
+    Raises NotFound for any other name.
+    """
+    path = _FILES.get(name)
+    if path is None:
+        raise NotFound("page")
     # revalidated each time, so that another version of the package shows at once
-    headers = {"etag": file.tag, "cache-control": "no-cache"}
-    tags = request.headers.get("if-none-match", "").split(",")
-    cached_tags = [tag.strip().removeprefix("W/") for tag in tags]
-    if file.tag in cached_tags or "*" in cached_tags:
-        return Response(status_code=304, headers=headers)
-    return Response(file.body, media_type=file.kind, headers=headers)
+    headers = {"cache-control": "no-cache"}
+    response = FileResponse(path, 200, headers, _CONTENT_TYPES[path.suffix], stat_result=path.stat())
+    if _PAGES.is_not_modified(response.headers, request.headers):
+        return NotModifiedResponse(response.headers)
+    return response
 
 
 _LOOPBACK_RULES = GuardRules()
@@ -156,22 +140,18 @@ def expert_app(
         """Return whether the server is up, and the number of running chats."""
         return {"up": True, "chats": limiter.running}
 
-    async def tenant_middleware(scope: Scope, receive: Receive, send: Send) -> None:
-        _CURRENT_OWNER.set(scope["tenant"].name)
-        await mcp(scope, receive, send)
-
     # only POST: a GET would open a stream without any messages, since there are no sessions
-    endpoint = _McpEndpoint(tenant_middleware)
-    app.router.routes.append(Route("/mcp", endpoint, methods=["POST"], include_in_schema=False))
+    app.router.routes.append(Route("/mcp", _McpEndpoint(mcp), methods=["POST"], include_in_schema=False))
     app.add_middleware(AuthMiddleware, rules=rules, tables=service.tables)
     return app
 
 
 class _McpEndpoint:
-    """The MCP application, which answers at /mcp itself."""
+    """The MCP application, which answers at /mcp itself, for the tenant who asks."""
 
     def __init__(self, app: Any):
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        _CURRENT_OWNER.set(scope["tenant"].name)
         await self._app({**scope, "path": "/mcp", "raw_path": b"/mcp", "root_path": ""}, receive, send)

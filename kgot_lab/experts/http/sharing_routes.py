@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from fastapi import APIRouter, Body, Path, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from kgot_lab.errors import LabError, RefusedEnvelope, UnknownName
+from kgot_lab.errors import LabError, UnknownName
 from kgot_lab.experts.error_messages import format_for_log, log
 from kgot_lab.experts.federation.delegation import (
     ASK_PATH,
@@ -21,9 +21,6 @@ from kgot_lab.experts.federation.delegation import (
     Federation,
     RemoteAnswer,
     open_question,
-    refusal_json,
-    refusal_status,
-    sign_answer,
 )
 from kgot_lab.experts.federation.marketplace import (
     HASH_MISMATCH,
@@ -49,16 +46,19 @@ _Json = dict[str, Any]
 _OwnGraphs = Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(max_length=20)]
 
 
-class ImportRequest(BaseModel):
+class _ImportOptions(BaseModel):
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
+    graphs: _OwnGraphs = {}
+    dry: bool = False
+
+
+class ImportRequest(_ImportOptions):
     """An exported expert. The result of an export can be sent unchanged.
 
     `graphs` maps its graphs to those of this server, and `dry` only checks whether it fits.
     """
 
-    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     expert: _Json
-    graphs: _OwnGraphs = {}
-    dry: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -89,16 +89,14 @@ class TrialSummary(BaseModel):
     id: str
     begun: str
     ended: str | None
-    decision: str
-    declined: list[str]
-    costs: list[str]
-    correction: str
-    comparisons: dict[str, _Json]
+    decision: str = "undecided"
+    declined: list[str] = ["no answer is settled yet"]
+    costs: list[str] = []
+    correction: str = ""
+    comparisons: dict[str, _Json] = {}
 
 
-def _import_expert(
-    service: ExpertService, data: object, request: ImportRequest | MarketImportRequest
-) -> _Json:
+def _import_expert(service: ExpertService, data: object, request: _ImportOptions) -> _Json:
     """Import an exported expert, or only check whether it fits."""
     adapted = adapt_expert(data, service, graphs=request.graphs)
     expert = None if request.dry else service.add(adapted.config)
@@ -162,17 +160,7 @@ def trials_router(service: ExpertService) -> APIRouter:
 def _trial_json(service: ExpertService, expert: str, trial: StoredTrial) -> _Json:
     verdict = trial_with_verdict(service.tables, expert, trial.id, service.tables.now())[1]
     begun, ended = trial.begun.isoformat(), trial.ended and trial.ended.isoformat()
-    about = {"id": trial.id, "begun": begun, "ended": ended}
-    return about | (_verdict_json(verdict) if verdict else _NO_OUTCOMES)
-
-
-_NO_OUTCOMES: _Json = {
-    "decision": "undecided",
-    "declined": ["no answer is settled yet"],
-    "costs": [],
-    "correction": "",
-    "comparisons": {},
-}
+    return {"id": trial.id, "begun": begun, "ended": ended} | (_verdict_json(verdict) if verdict else {})
 
 
 def _verdict_json(verdict: TrialVerdict) -> _Json:
@@ -205,16 +193,13 @@ class OfferedExpert(BaseModel):
     scores: dict[str, float] | None
 
 
-class MarketImportRequest(BaseModel):
+class MarketImportRequest(_ImportOptions):
     """The name of an expert of the marketplace.
 
     `graphs` maps its graphs to those of this server, and `dry` only checks whether it fits.
     """
 
-    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     name: Annotated[str, Field(min_length=1, max_length=200)]
-    graphs: _OwnGraphs = {}
-    dry: bool = False
 
 
 def marketplace_router(service: ExpertService, market: pathlib.Path | str) -> APIRouter:
@@ -270,24 +255,18 @@ def federation_router(service: ExpertService, limiter: StreamLimiter, federation
 
     @router.post(ASK_PATH)
     async def ask(request: Request) -> Response:
-        data = await request.body()
-        try:
-            question = await run_in_threadpool(open_question, data, federation)
-        except RefusedEnvelope as error:
-            return JSONResponse(refusal_json(error), refusal_status(error))
+        question = await run_in_threadpool(open_question, await request.body(), federation)
         answer = await answer_peer(service, limiter, question)
-        sealed = await run_in_threadpool(sign_answer, answer, question, federation)
+        reply = "answer", answer.to_json(), question.envelope
+        sealed = await run_in_threadpool(federation.sign_reply, *reply)
         return Response(sealed, media_type="application/json")
 
     @router.post(CAPABILITIES_PATH)
     async def capabilities(request: Request) -> Response:
         data = await request.body()
-        try:
-            reply = await run_in_threadpool(
-                lambda: sign_capabilities(data, federation, advertise_experts(service))
-            )
-        except RefusedEnvelope as error:
-            return JSONResponse(refusal_json(error), refusal_status(error))
+        reply = await run_in_threadpool(
+            lambda: sign_capabilities(data, federation, advertise_experts(service))
+        )
         return Response(reply, media_type="application/json")
 
     return router

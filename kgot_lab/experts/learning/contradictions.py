@@ -14,6 +14,8 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Literal, TypeVar
 
+import numpy as np
+
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.experts.learning.ledger import GraphProposal, PropertyToChange
 from kgot_lab.experts.service import ExpertService
@@ -165,7 +167,7 @@ def extract_statements(
             for places, spoken in phrases
             if own.isdisjoint(places)
             for dimension, end in spoken
-            if _as_number(properties.get(dimension)) is not None
+            if isinstance(value := properties.get(dimension), int | float) and not isinstance(value, bool)
         }
         for dimension, end in sorted(ends):
             if (dimension, _opposite_end(end)) not in ends:
@@ -188,10 +190,6 @@ def _is_negated(stems: tuple[str, ...], positions: frozenset[int], name: frozens
 
 def _opposite_end(end: DimensionEnd) -> DimensionEnd:
     return "low" if end == "high" else "high"
-
-
-def _as_number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 @dataclass(frozen=True)
@@ -307,13 +305,11 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
 
     The i-th smallest is multiplied by n / i, and the result is made monotone.
     """
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    smallest = 1.0
-    corrected = [0.0] * len(p_values)
-    for rank in range(len(p_values), 0, -1):
-        smallest = min(smallest, p_values[order[rank - 1]] * len(p_values) / rank)
-        corrected[order[rank - 1]] = smallest
-    return corrected
+    order = np.argsort(p_values)
+    scaled = np.asarray(p_values)[order] * len(p_values) / np.arange(1, len(p_values) + 1)
+    corrected = np.empty(len(p_values))
+    corrected[order] = np.minimum.accumulate(scaled[::-1])[::-1].clip(max=1.0)
+    return [float(p) for p in corrected]
 
 
 def binomial_tail(minimum: int, trials: int, rate: float) -> float:

@@ -170,7 +170,8 @@ def failure_patterns(
     for ((kind, name), records), p in zip(tested.items(), corrected, strict=True):
         if p <= alpha and counts[kind, name] >= minimum:
             shown, sizes = spelled[name] if kind == "word" else name, (len(records), counts[kind, name])
-            patterns.append(FailurePattern(kind, shown, *sizes, p, _failed_ids(records)))
+            failed_ids = tuple(record.message for record in records if record.failures)
+            patterns.append(FailurePattern(kind, shown, *sizes, p, failed_ids))
     return tuple(sorted(patterns, key=lambda pattern: (pattern.p, pattern.kind, pattern.name)))
 
 
@@ -181,10 +182,6 @@ def hypergeometric_tail(minimum: int, drawn: int, marked: int, population: int) 
     """
     ways, tail = comb(population, drawn), range(minimum, min(drawn, marked) + 1)
     return sum(comb(marked, k) * comb(population - marked, drawn - k) for k in tail) / ways
-
-
-def _failed_ids(records: Sequence[QuestionRecord]) -> tuple[str, ...]:
-    return tuple(record.message for record in records if record.failures)
 
 
 _DEFAULT_CONFIG = RetrievalConfig()

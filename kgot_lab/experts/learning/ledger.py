@@ -214,11 +214,6 @@ def _apply_edit(editor: Editor, edit: GraphEdit) -> Any:
             return editor.change_node(id, **{name: value})
 
 
-def diff_to_text(diff: Diff) -> str:
-    """Return a change as JSON text, which `kgot_lab.loop.events.diff_from_json` reads."""
-    return json.dumps(to_plain(diff))
-
-
 MAX_WAITING = 200  # proposals of one person, so that nobody fills the queue alone
 
 
@@ -382,7 +377,7 @@ class ProposalLedger(TableBacked):
         diff, after = (Diff(), "") if change is None else (change.diff, change.after.digest)
         decision = {"number": int(last) + 1, "proposal": id, "action": action, "undoes": undoes}
         decider = {"who": check_text(by, "who decides (by)"), "at": to_micros(self.now(), "now")}
-        text, settled = diff_to_text(diff), int(change is None)
+        text, settled = json.dumps(to_plain(diff)), int(change is None)
         effect = {"diff": text, "before": before, "after": after, "settled": settled}
         self.storage.rows(INSERT_VERDICT, decision | decider | effect)
         self.storage.rows(UPDATE_STANDING, {"id": id, "standing": standings[action]})

@@ -105,7 +105,7 @@ class TrialMeasure:
 
     name: str
     value: Callable[[TrialOutcome], float | None]
-    more_is_better: bool
+    more_is_better: bool = True
     most: float = 1.0
     ranked: bool = False
 
@@ -116,34 +116,19 @@ class TrialMeasure:
         return "a" if favours_higher == "b" else "b"
 
 
-def _thumb_value(outcome: TrialOutcome) -> float | None:
-    return None if outcome.thumb is None else float(outcome.thumb > 0)
-
-
-def _citation_use(outcome: TrialOutcome) -> float | None:
-    return outcome.cited / outcome.told if outcome.told else None
-
-
-def _false_citations(outcome: TrialOutcome) -> float:
-    return float(min(outcome.false_citations, MAX_FALSE_CITATIONS))
-
-
-def _intent_accuracy(outcome: TrialOutcome) -> float | None:
-    return None if outcome.intent_right is None else float(outcome.intent_right)
-
-
-TRIAL_MEASURES = {
-    measure.name: measure
-    for measure in (
-        TrialMeasure("thumbs", _thumb_value, more_is_better=True),
-        TrialMeasure("citation use", _citation_use, more_is_better=True),
-        TrialMeasure("false citations", _false_citations, more_is_better=False, most=MAX_FALSE_CITATIONS),
-        TrialMeasure(
-            "seconds to first token", lambda outcome: outcome.seconds_first, more_is_better=False, ranked=True
-        ),
-        TrialMeasure("intent accuracy", _intent_accuracy, more_is_better=True),
-    )
-}
+_MEASURES = (
+    TrialMeasure("thumbs", lambda one: one.thumb and float(one.thumb > 0)),
+    TrialMeasure("citation use", lambda one: one.cited / one.told if one.told else None),
+    TrialMeasure(
+        "false citations",
+        lambda one: float(min(one.false_citations, MAX_FALSE_CITATIONS)),
+        more_is_better=False,
+        most=MAX_FALSE_CITATIONS,
+    ),
+    TrialMeasure("seconds to first token", lambda one: one.seconds_first, more_is_better=False, ranked=True),
+    TrialMeasure("intent accuracy", lambda one: one.intent_right),
+)
+TRIAL_MEASURES = {measure.name: measure for measure in _MEASURES}
 
 
 def find_measure(name: str) -> TrialMeasure:

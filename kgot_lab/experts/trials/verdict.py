@@ -29,6 +29,7 @@ from kgot_lab.experts.trials.measures import (
     sort_by_settled,
     values_by_variant,
 )
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 
 # Reasons to name no winner: those that make a trial invalid, and those that leave it undecided.
@@ -73,7 +74,8 @@ def invalid_reasons(outcomes: Sequence[TrialOutcome], shares: tuple[float, float
     units = _conversations_by_variant(outcomes)
     reasons = []
     if in_both := units["a"].keys() & units["b"].keys():
-        text = f"{_format_count(len(in_both))} in both variants: their outcomes belong to neither"
+        count = format_count(len(in_both), "conversation is", "conversations are")
+        text = f"{count} in both variants: their outcomes belong to neither"
         reasons.append(NoWinnerReason("moved", text, invalid=True))
     known = [outcome for outcome in outcomes if outcome.digest]
     digests = {variant: {each.digest for each in known if each.variant == variant} for variant in VARIANTS}
@@ -150,10 +152,6 @@ def _conversations_by_variant(outcomes: Sequence[TrialOutcome]) -> dict[TrialVar
         conversations = units[outcome.variant]
         conversations[outcome.unit] = conversations.get(outcome.unit, False) or judged(outcome) is not None
     return units
-
-
-def _format_count(count: int) -> str:
-    return "1 conversation is" if count == 1 else f"{count} conversations are"
 
 
 def _log_beta(alpha: float, beta: float) -> float:

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from kgot_lab.types import Json
 
 PACKAGE = "package:"  # prefix of the id of something imported that is not among the files
@@ -30,11 +32,6 @@ class Definition:
     decorators: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()  # of a class, except its methods
     marks: tuple[str, ...] = ()  # what templates need and structure does not show, such as "abstract"
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Definition:
-        """Rebuild a definition from the output of `asdict`."""
-        return cls(**{**values, **{n: tuple(values[n]) for n in ("decorators", "attributes", "marks")}})
 
 
 @dataclass(frozen=True)
@@ -75,11 +72,14 @@ class FileFacts:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> FileFacts:
-        """Rebuild facts from the output of `to_json`."""
-        definitions = tuple(Definition.from_json(item) for item in values["definitions"])
-        references = tuple(Reference(**item) for item in values["references"])
-        path, language, remark, flow = (values[name] for name in ("path", "language", "remark", "flow"))
-        return cls(path, language, definitions, references, remark, flow)
+        """Rebuild facts from the output of `to_json`.
+
+        Raises ValueError if they are damaged.
+        """
+        return _FACTS.validate_python(values)
+
+
+_FACTS = TypeAdapter(FileFacts)
 
 
 # Module names from file paths, and the file that an import means.

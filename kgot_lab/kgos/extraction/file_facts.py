@@ -84,7 +84,7 @@ def cache_key(*parts: str | bytes) -> bytes:
 def _facts_from_json(values: Any) -> FileFacts | None:
     try:
         return FileFacts.from_json(values)
-    except (TypeError, KeyError):
+    except ValueError:
         return None
 
 

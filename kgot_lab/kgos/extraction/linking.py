@@ -147,8 +147,8 @@ class _GraphBuilder:
                 if reference.type == "imports":
                     if facts.language == "python":
                         self._add_python_import(facts.file.id, reference, names)
-                    else:
-                        self._add_script_import(facts, reference)
+                    elif target := self._script_target(reference.target):
+                        self._add_edge(facts.file.id, "imports", target, reference.line, reference.said)
 
     def _add_python_import(self, module: str, reference: Reference, names: ModuleNames) -> None:
         found = names.find(reference.target, module)
@@ -162,11 +162,6 @@ class _GraphBuilder:
         elif not names.is_folder(reference.target):
             package = self._package_node(reference.target.split(".")[0])
             self._add_edge(module, "imports", package, reference.line, reference.said)
-
-    def _add_script_import(self, facts: FileFacts, reference: Reference) -> None:
-        """Add the edge for an import in a script: of another file or of a package."""
-        if target := self._script_target(reference.target):
-            self._add_edge(facts.file.id, "imports", target, reference.line, reference.said)
 
     # --- scripts ---
 

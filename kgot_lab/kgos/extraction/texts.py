@@ -261,7 +261,6 @@ def settings_facts(text: str, path: str) -> FileFacts:
         description = f"settings: {', '.join(keys[:_MAX_KEYS])}"
     description += ", …" if len(keys) > _MAX_KEYS else ""
     itself = Definition(path, "config", PurePosixPath(path).name, 1, text.count("\n") + 1, "", description)
-    lines = _LineIndex(text)
     references: dict[str, Reference] = {}
     value_count = 0
     for pointer, value in _iterate_strings(whole):
@@ -270,7 +269,7 @@ def settings_facts(text: str, path: str) -> FileFacts:
             break
         for target in _named_targets(pointer, value):
             place = ".".join(map(str, pointer))
-            references.setdefault(target, Reference(path, "configures", target, lines.line_of(value), place))
+            references.setdefault(target, Reference(path, "configures", target, _line_of(text, value), place))
     remark = f"only its first {_MAX_VALUES:,} values were looked at" if value_count > _MAX_VALUES else ""
     records = group_sections(list(record_blocks(whole)), itself.name) if isinstance(whole, list) else []
     sections = section_facts(records, path).definitions[1:]
@@ -319,13 +318,7 @@ def _iterate_strings(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
                 waiting.extend((pointer, of) for of in value)
 
 
-class _LineIndex:
-    """The line numbers of values in a text, as far as they occur literally."""
-
-    def __init__(self, text: str):
-        self.text = text
-
-    def line_of(self, value: str) -> int:
-        """Return the first line that contains a value, or 1 if the text does not contain it literally."""
-        position = self.text.find(value)
-        return self.text.count("\n", 0, position) + 1 if position >= 0 else 1
+def _line_of(text: str, value: str) -> int:
+    """Return the first line of a text that contains a value, or 1 if it does not contain it literally."""
+    position = text.find(value)
+    return text.count("\n", 0, position) + 1 if position >= 0 else 1

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
+import networkx as nx
+
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit
@@ -263,22 +265,19 @@ def _collect_prerequisites(
 
 def _find_feed_cycles(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str, ...]]:
     """Yield the shortest feeds_into cycle through each step, within the steps, each cycle once."""
+    feeds: nx.DiGraph[int] = nx.DiGraph()
+    feeds.add_nodes_from(rows)
+    feeds.add_edges_from(
+        (row, end) for row in rows for end in index.outgoing(row, _FEEDS_TYPES) if end in rows
+    )
     seen: set[frozenset[int]] = set()
     for start in rows:
-        queue: list[tuple[int, ...]] = [(start,)]
-        reached = set()
-        while queue:
-            path = queue.pop(0)
-            for row in (each for each in index.outgoing(path[-1], _FEEDS_TYPES) if each in rows):
-                if row == start:
-                    if frozenset(path) not in seen:
-                        yield tuple(index.graph.ids[each] for each in (*path, row))
-                    seen.add(frozenset(path))
-                    queue = []
-                    break
-                if row not in reached:
-                    reached.add(row)
-                    queue.append((*path, row))
+        paths = nx.single_target_shortest_path(feeds, start)
+        cycles = [[start, *paths[after]] for after in feeds[start] if after in paths]
+        shortest = min(cycles, key=len, default=[])
+        if shortest and frozenset(shortest) not in seen:
+            seen.add(frozenset(shortest))
+            yield tuple(index.graph.ids[row] for row in shortest)
 
 
 def _has_feed_edge(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> bool:

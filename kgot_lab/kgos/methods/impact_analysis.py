@@ -171,17 +171,15 @@ class _ImpactSearch:
             own = weights[self.index.links.edge_rows[reached.places]]
             np.maximum.at(heaviest, children, own)
             products *= own
-        riskiest = _best_positions(children, products, self._tie_rank(reached))
+        # equal edges are ranked by the parent's id, then by edge type and direction
+        tie_rank = self.index.name_order[reached.parents] * (2 * len(self.types)) + reached.ways
+        riskiest = _best_positions(children, products, tie_rank)
         new = children[riskiest]
         self.depths[new], self.products[new] = depth, products[riskiest]
         self.risks[new] = self.index.centrality[new] * heaviest[new] / depth
         self.parents[new], self.ways[new] = reached.parents[riskiest], reached.ways[riskiest]
         self.leads_on[reached.parents] = True
         self.types[reached.ways // 2] = True
-
-    def _tie_rank(self, reached: LevelEdges) -> StepIndices:
-        """Return the rank of equal edges: by the parent's id, then by edge type and direction."""
-        return self.index.name_order[reached.parents] * (2 * len(self.types)) + reached.ways
 
     @property
     def found(self) -> StepIndices:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import repeat
@@ -23,7 +23,7 @@ from kgot_lab.retrieval.fusion import strongest
 from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, fts5, like
 from kgot_lab.retrieval.neighbours import Links, StepIndices, distinct_integers, neighbour_steps
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.words import content_words, name_tokens, stem
+from kgot_lab.text.words import content_words, folded_name, name_tokens, stem
 from kgot_lab.types import Document, Edge, Json, full_text
 
 # The texts of a graph: names, properties, and the retrievers over them, each built when first needed.
@@ -46,6 +46,12 @@ class NodeTexts:
     def names(self) -> tuple[str, ...]:
         """The name or title of each node, or else its id."""
         return tuple(map(node_name, self.graph.ids, self.graph.node_properties))
+
+    @cached_property
+    def folded_names(self) -> tuple[tuple[str, ...], ...]:
+        """The name, aliases, names in other languages and id in its file of each node, as they are looked up."""
+        rows = zip(self.names, self.graph.node_properties, strict=True)
+        return tuple(tuple(map(folded_name, (name, *_other_names(known)))) for name, known in rows)
 
     @cached_property
     def label_texts(self) -> tuple[str, ...]:
@@ -474,31 +480,42 @@ def rows_of_ids(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
 _MAX_IDS_IN_ERROR = 8  # ids in an error
 
 
-def resolve_node(graph: PropertyGraph, text: str) -> str:
-    """Return the id of the node that a text names by its id, its name, or the end of its id.
+def _other_names(properties: Mapping[str, Json]) -> Iterator[str]:
+    """Yield the aliases of a node, its names in other languages and its id in the file it was read from."""
+    for name, value in properties.items():
+        if name in ("aliases", "source_id") or name.startswith(("name@", "label@")):
+            yield from map(str, value if isinstance(value, list | tuple) else [value])
 
-    An end follows a dot, a slash, a colon or a #. Case is ignored if that leaves one node. Raises BadInput if
-    several nodes match, naming some, and UnknownName with similar ids if none does.
+
+def resolve_node(graph: PropertyGraph, text: str) -> str:
+    """Return the id of the node that a text names by its id, its name or an alias, or the end of its id.
+
+    An end follows a dot, a slash, a colon or a #. Case, accents and forms of signs are ignored if that leaves one
+    node. Raises BadInput if several nodes match, naming some, and UnknownName with similar ids if none does.
     """
     if text in graph:
         return text
     index = graph_index(graph)
-    low = text.casefold().removesuffix("()")
+    low, folded = text.casefold().removesuffix("()"), folded_name(text)
     plain = text.removesuffix("()")
     if plain in graph:
         return plain
     ends = tuple(f"{mark}{low}" for mark in ".:/#")
-    ways: tuple[Callable[[str, str], bool], ...] = (
-        lambda _, name: name == text,
-        lambda _, name: name.casefold() == low,
-        lambda id, _: id.casefold().removesuffix("()").endswith(ends),
+    ways: tuple[Callable[[str, str, tuple[str, ...]], bool], ...] = (
+        lambda _, name, __: name == text,
+        lambda _, name, __: name.casefold() == low,
+        lambda _, __, names: names[0] == folded,
+        lambda _, __, names: folded in names,
+        lambda id, _, __: id.casefold().removesuffix("()").endswith(ends),
     )
-    for way in ways if text.strip() else ():
-        found = [id for id, name in zip(graph.ids, index.names, strict=True) if way(id, name)]
+    for way in ways if folded else ():
+        rows = zip(graph.ids, index.names, index.folded_names, strict=True)
+        found = [row[0] for row in rows if way(*row)]
         if len(found) == 1:
             return found[0]
         if found:
             more = f" and {len(found) - _MAX_IDS_IN_ERROR} more" if len(found) > _MAX_IDS_IN_ERROR else ""
-            some = ", ".join(found[:_MAX_IDS_IN_ERROR])
+            look_alike = len(set(map(folded_name, found))) < len(found)
+            some = ", ".join(map(ascii if look_alike else str, found[:_MAX_IDS_IN_ERROR]))
             raise BadInput(f"{text!r} may mean {some}{more}: say its id, or more of its end")
     return graph.ids[index.row(text)]

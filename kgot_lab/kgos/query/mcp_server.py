@@ -73,15 +73,7 @@ class ChangeMade(BaseModel):
     mended: list[str]
 
 
-class _ServedGraph:
-    """The served graph, and its editor if changes are allowed."""
-
-    def __init__(self, graph: PropertyGraph, editor: Editor | None):
-        self._graph, self.editor = graph, editor
-
-    @property
-    def graph(self) -> PropertyGraph:
-        return self._graph if self.editor is None else self.editor.graph
+_Served = Callable[[], PropertyGraph]  # the graph as it is now, which an editor may change
 
 
 def graph_server(
@@ -92,7 +84,7 @@ def graph_server(
     With an editor of the same graph, it also has tools that change it. Raises NotInstalled if the package of
     the protocol is missing.
     """
-    served = _ServedGraph(graph, editor)
+    served = (lambda: graph) if editor is None else (lambda: editor.graph)
     logging.getLogger("bm25s").setLevel(logging.WARNING)  # the server's log is its own
     server = create_server(
         f"Knowledge graph: {name}",
@@ -110,10 +102,10 @@ def graph_server(
     return server
 
 
-def _question_tool(question: GraphQuestion, served: _ServedGraph) -> Callable[..., AnswerRows]:
+def _question_tool(question: GraphQuestion, served: _Served) -> Callable[..., AnswerRows]:
     def ask(**given: Any) -> AnswerRows:
         with tool_errors():
-            return _answer_rows(question.ask(served.graph, **given))
+            return _answer_rows(question.ask(served(), **given))
 
     parameters = [
         (parameter.name, parameter.type, parameter.help, parameter.default)
@@ -155,13 +147,13 @@ def tool_annotations(*, reads: bool, destroys: bool = False) -> ToolAnnotations:
     )
 
 
-def _context_tool(served: _ServedGraph) -> Callable[..., str]:
+def _context_tool(served: _Served) -> Callable[..., str]:
     def context(query: Annotated[str, Field(description="what is looked for, in plain words")]) -> str:
         """What the graph says about a query, as text for an answer: nodes, edges and limitations, behind a
         fence.
         """
         with tool_errors():
-            return fence_text(search_context(intent_search(served.graph, query)), f"the graph, for {query}")
+            return fence_text(search_context(intent_search(served(), query)), f"the graph, for {query}")
 
     return context
 
@@ -198,7 +190,7 @@ def _edit_tools(editor: Editor) -> list[Callable[..., ChangeMade]]:
     return [add_node, change_node, remove_node, add_edge, remove_edge, undo]
 
 
-def _add_resources(server: MCPServer[Any], served: _ServedGraph) -> None:
+def _add_resources(server: MCPServer[Any], served: _Served) -> None:
     """Add the resources: overview, schema and each node."""
     from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
@@ -217,20 +209,20 @@ def _add_resources(server: MCPServer[Any], served: _ServedGraph) -> None:
     )
     def node(id: str) -> str:
         try:
-            found = served.graph.node(resolve_node(served.graph, id))
+            found = served().node(resolve_node(served(), id))
         except LabError as error:
             raise ResourceNotFoundError(str(error)) from None
-        neighbours = served.graph.neighbours(found.id, "both")
+        neighbours = served().neighbours(found.id, "both")
         edges = [[edge.source, edge.type, edge.target, edge.properties] for edge in neighbours]
         about: dict[str, Json] = {"id": found.id, "labels": list(found.labels)}
         about |= {"properties": dict(found.properties), "edges": edges}
         return json.dumps(about, ensure_ascii=False)
 
-    graph_index(served.graph)  # so that the first question does not wait for it
+    graph_index(served())  # so that the first question does not wait for it
 
 
-def _answer_as_json(served: _ServedGraph, question: str) -> str:
-    return _answer_rows(QUESTIONS[question].ask(served.graph)).model_dump_json()
+def _answer_as_json(served: _Served, question: str) -> str:
+    return _answer_rows(QUESTIONS[question].ask(served())).model_dump_json()
 
 
 def _answer_rows(result: MethodResult) -> AnswerRows:

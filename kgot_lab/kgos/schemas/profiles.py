@@ -63,15 +63,14 @@ class Profile:
         nodes, edges = match_case(self.nodes, tables) or "", match_case(self.edges, tables) or ""
         of_nodes, of_edges = tables[nodes], tables[edges]
         taken = {self.id.casefold(), self.called.casefold()}
+        required = {"id": of_nodes, "called": of_nodes}
+        required |= dict.fromkeys(("source", "target", "relation"), of_edges)
+        spelled = {name: match_case(getattr(self, name), names) or "" for name, names in required.items()}
         return replace(
             self,
+            **spelled,
             nodes=nodes,
             edges=edges,
-            id=match_case(self.id, of_nodes) or "",
-            called=match_case(self.called, of_nodes) or "",
-            source=match_case(self.source, of_edges) or "",
-            target=match_case(self.target, of_edges) or "",
-            relation=match_case(self.relation, of_edges) or "",
             type=first_match(NODE_TYPE_COLUMNS, [node for node in of_nodes if node.casefold() not in taken]),
             properties=first_match(PROPERTY_COLUMNS, of_nodes),
             edge_properties=first_match(PROPERTY_COLUMNS, of_edges),

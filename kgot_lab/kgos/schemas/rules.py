@@ -232,12 +232,20 @@ def self_loops(graph: PropertyGraph, _: Vocabulary) -> Ints:
 
 def repeated_edges(graph: PropertyGraph, _: Vocabulary) -> Ints:
     """Return the edges that repeat the source, target and type of an earlier one, whatever their keys."""
-    types, nodes = max(len(graph.type_names), 1), max(len(graph), 1)
-    triple = (graph.sources.astype(np.int64) * types + graph.type_codes) * nodes + graph.targets
-    first = np.ones(len(triple), dtype=np.bool_)
+    repeats = count_repeats(graph.sources, graph.targets, graph.type_codes, len(graph))
+    return np.flatnonzero(repeats).astype(np.int32)
+
+
+def count_repeats(sources: Ints, targets: Ints, types: Ints, nodes: int) -> NDArray[np.int64]:
+    """Count for each edge the earlier ones with its ends and its type, shape (edges,)."""
+    triple = (types.astype(np.int64) * nodes + sources) * nodes + targets
     order = np.argsort(triple, kind="stable")
-    first[order[1:]] = np.diff(triple[order]) != 0
-    return np.flatnonzero(~first).astype(np.int32)
+    begins = np.ones(len(triple), dtype=np.bool_)
+    begins[1:] = np.diff(triple[order]) != 0
+    positions = np.arange(len(triple))
+    count = np.empty(len(triple), dtype=np.int64)
+    count[order] = positions - np.maximum.accumulate(np.where(begins, positions, 0))
+    return count
 
 
 def isolated_nodes(graph: PropertyGraph, _: Vocabulary) -> Ints:

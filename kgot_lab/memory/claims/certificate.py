@@ -63,11 +63,10 @@ class CertificateRules:
 
     def ruling(self, states: Iterable[FactState]) -> Ruling:
         """Return the strictest ruling for some states, or that for a missing fact if there are none."""
-        rulings = [self._ruling(state) for state in states]
+        rulings: list[Ruling] = [
+            "passes" if state == "holds" else getattr(self, state.replace(" ", "_")) for state in states
+        ]
         return max(rulings or [self.missing], key=RULINGS.index)
-
-    def _ruling(self, state: FactState) -> Ruling:
-        return "passes" if state == "holds" else getattr(self, state.replace(" ", "_"))
 
 
 STANDARD_RULES = CertificateRules()

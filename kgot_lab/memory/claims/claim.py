@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
-from kgot_lab.memory.triple_store import is_probability
+from kgot_lab.memory.triples import is_probability
 from kgot_lab.text.cleaning import format_count, replace_surrogates
 from kgot_lab.types import Json, Triple
 

@@ -282,9 +282,8 @@ def current_facts(held: HeldFacts, facts: Iterable[Triple], *, single: bool) -> 
     candidates = sorted((fact for fact in facts if fact in held), key=triple_key)
     if not single or len(candidates) < 2:
         return tuple(candidates)
-    began = {fact: max(_start_key(claim) for claim in held[fact]) for fact in candidates}
+    began = {
+        fact: max((claim.valid_from is not None, claim.valid_from or 0) for claim in held[fact])
+        for fact in candidates
+    }
     return tuple(fact for fact in candidates if began[fact] == max(began.values()))
-
-
-def _start_key(claim: ActiveClaim) -> tuple[bool, int]:
-    return claim.valid_from is not None, claim.valid_from or 0

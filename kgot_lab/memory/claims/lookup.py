@@ -11,9 +11,9 @@ from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import MergeProposal
 from kgot_lab.memory.claims.justification import Aliases
 from kgot_lab.memory.tables import end_key, word_key
-from kgot_lab.memory.triple_store import (
+from kgot_lab.memory.triple_store import InMemoryTripleStore
+from kgot_lab.memory.triples import (
     MAX_TEXT_LENGTH,
-    InMemoryTripleStore,
     Keyword,
     check_keywords,
     normalize_text,

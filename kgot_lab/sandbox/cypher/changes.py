@@ -246,7 +246,7 @@ class CypherChanges:
         for node in sorted(
             nameless, key=lambda node: canonical_json([self._labels(node, ""), node_properties(node.stored)])
         ):
-            id = unused_id(self._labels(node, ""), {**node.stored, "id": None}, _TakenIds(self._exists))
+            id = unused_id(self._labels(node, ""), {**node.stored, "id": None}, self._exists)
             self._record_change(id, node, id)
         return renamed
 
@@ -361,16 +361,6 @@ class CypherChanges:
         """Return an edge that existed before and still does."""
         found = self._database.edges_between(type, self._known.rids[between[0]], self._known.rids[between[2]])
         return next(edge for edge in found if own_key(edge.stored) == key)
-
-
-class _TakenIds:
-    """A container of the ids that are taken."""
-
-    def __init__(self, taken: Callable[[str], bool]):
-        self._taken = taken
-
-    def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and self._taken(id)
 
 
 def _check_properties(properties: dict[str, Any], of: str) -> dict[str, Any]:

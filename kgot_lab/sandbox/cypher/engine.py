@@ -300,15 +300,11 @@ def _escape_names(stored: StoredProperties) -> StoredProperties:
 
     The engine loses a property whose name begins with @, so such names get a prefix.
     """
-    if not any(name[:1] in ("@", OWN_PREFIX) for name in stored):
-        return stored
     reserved = ("@", OWN_PREFIX)
     return {OWN_PREFIX + name if name[:1] in reserved else name: value for name, value in stored.items()}
 
 
 def _unescape_names(stored: StoredProperties) -> StoredProperties:
-    if not any(name[:1] == OWN_PREFIX for name in stored):
-        return stored
     return {name.removeprefix(OWN_PREFIX): value for name, value in stored.items()}
 
 

@@ -23,13 +23,12 @@ from kgot_lab.sandbox.cypher.loading import ChangeLoader, Contents, TypeNames, e
 from kgot_lab.sandbox.cypher.mapping import edge_properties, node_properties, plain_value
 from kgot_lab.sandbox.worker import seccomp
 from kgot_lab.sandbox.worker.fork_server import (
-    READY,
     REPLIED,
     TIMED_OUT,
     TOO_LARGE,
     drop_privileges,
-    receive_request,
     send_reply,
+    statements,
 )
 from kgot_lab.sandbox.worker.values import ElementChange, RefusedValue, json_value
 
@@ -49,12 +48,8 @@ def main() -> None:
     graph.warm_up()
     if sys.platform == "linux":
         seccomp.install_filter_for_threads(seccomp.engine_filter_program())
-    send_reply(READY)
-    while (request := receive_request()) is not None:
-        if request.get("clear"):
-            graph.clear()
-        graph.put(request.get("nodes", ()), request.get("edges", ()))
-        send_reply(*(_reply(graph, request) if "do" in request else (READY,)))
+    for request in statements(graph):
+        send_reply(*_reply(graph, request))
     os._exit(0)  # Java takes long to exit
 
 

@@ -13,6 +13,7 @@ import random
 import re
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Set
+from traceback import walk_tb
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
@@ -418,9 +419,5 @@ def _explain_error(error: BaseException, text: str) -> str:
 
 
 def _statement_line(traceback: TracebackType | None) -> int | None:
-    line = None
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == STATEMENT_FILE:
-            line = traceback.tb_lineno
-        traceback = traceback.tb_next
-    return line
+    lines = [line for frame, line in walk_tb(traceback) if frame.f_code.co_filename == STATEMENT_FILE]
+    return lines[-1] if lines else None

@@ -432,9 +432,8 @@ def name_blank_nodes(
     blanks = {end for end in ends if isinstance(end, str) and end.startswith("_:")}
     if not blanks - descriptions:
         return triples
-    names = _TakenNames(taken)
-    terms = (term for triple in triples for term in (triple[0], triple[2]) if isinstance(term, str))
-    names.update(name_of(term) for term in terms if term not in blanks)
+    terms = (term for term in ends if isinstance(term, str))
+    names = {name_of(term) for term in terms if term not in blanks}
     about: dict[str, list[RdfTriple]] = {}
     for triple in triples:
         about.setdefault(triple[0], []).append(triple)
@@ -444,24 +443,13 @@ def name_blank_nodes(
         for _, predicate, object in sorted(about.get(blank, ()), key=repr):
             if isinstance(object, Literal) or (predicate == TYPE and not object.startswith("_:")):
                 node.take(predicate, object)
-        name = unused_id(*node.node(), names)
+        name = unused_id(*node.node(), lambda name: name in names or taken(name))
         names.add(name)
         names_by_blank[blank] = iri_of(name)
     return [
         (names_by_blank.get(s, s), p, names_by_blank.get(o, o) if isinstance(o, str) else o)
         for s, p, o in triples
     ]
-
-
-class _TakenNames(set[str]):
-    """The names that are taken, here or elsewhere."""
-
-    def __init__(self, elsewhere: Callable[[str], bool]):
-        super().__init__()
-        self.elsewhere = elsewhere
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or self.elsewhere(str(name))
 
 
 def _blank_node_signatures(triples: Sequence[RdfTriple], blanks: Iterable[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from kgot_lab.sandbox.worker import seccomp
@@ -27,14 +27,16 @@ REPLIED, TIMED_OUT, TOO_LARGE, CRASHED, READY = b"=", b"t", b"o", b"x", b"!"
 RESULT_DESCRIPTOR = 3  # the only descriptor a statement has
 
 
-class StatementGraph(Protocol):
-    """A graph for the statements of one language.
-
-    Nodes and edges are claims, as in `claims`.
-    """
+class ClaimedGraph(Protocol):
+    """A graph of claims on nodes and edges, as in `claims`."""
 
     def clear(self) -> None: ...
     def put(self, nodes: Iterable[list[Any]], edges: Iterable[list[Any]]) -> None: ...
+
+
+class StatementGraph(ClaimedGraph, Protocol):
+    """A graph for the statements of one language."""
+
     def answer(
         self, do: str, text: str
     ) -> dict[str, Any]: ...  # in a fork that ends with it: nodes and edges, rows, text, or error
@@ -46,14 +48,20 @@ def serve(graph: StatementGraph) -> None:
     drop_privileges()
     seccomp_filter = seccomp.filter_program() if sys.platform == "linux" else None
     gc.disable()
+    for request in statements(graph):
+        gc.freeze()  # the garbage collector of a fork must not write to every page of the graph
+        send_reply(*_run_in_fork(request, graph, seccomp_filter))
+
+
+def statements(graph: ClaimedGraph) -> Iterator[dict[str, Any]]:
+    """Apply the claims of each request from standard input, and yield the requests that have a statement."""
     send_reply(READY)
     while (request := receive_request()) is not None:
         if request.get("clear"):
             graph.clear()
         graph.put(request.get("nodes", ()), request.get("edges", ()))
         if "do" in request:
-            gc.freeze()  # the garbage collector of a fork must not write to every page of the graph
-            send_reply(*_run_in_fork(request, graph, seccomp_filter))
+            yield request
         else:
             send_reply(READY)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
 _MAX_DEPTH = 32  # no sensible property is nested deeper, and every JSON parser supports it
@@ -87,8 +88,8 @@ def limit_items(items: Iterable[Any]) -> Iterable[Any]:
 
     Raises RefusedValue if there are more than MAX_ITEMS.
     """
-    for count, item in enumerate(items):
-        if count >= MAX_ITEMS:
+    for number, item in enumerate(items):
+        if number >= MAX_ITEMS:
             raise RefusedValue(f"more than {MAX_ITEMS:,} items")
         yield item
 
@@ -114,7 +115,7 @@ def _short_repr(value: Any) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def unused_id(labels: Sequence[str], stored: Mapping[str, Any], taken: Container[str]) -> str:
+def unused_id(labels: Sequence[str], stored: Mapping[str, Any], is_taken: Callable[[str], bool]) -> str:
     """Return an unused id for a node: its own, or else its name.
 
     A name that is taken gets the node's label or a number.
@@ -124,12 +125,5 @@ def unused_id(labels: Sequence[str], stored: Mapping[str, Any], taken: Container
     name = next((text for text in texts if text.strip()), "")
     label = labels[0] if labels else "node"
     candidates = [name, f"{name} ({label})"] if name else []
-    free = (text for text in candidates if text not in taken)
-    return next(free, "") or _numbered(name or label, taken, 2 if name else 1)
-
-
-def _numbered(stem: str, taken: Container[str], first: int) -> str:
-    number = first
-    while f"{stem} {number}" in taken:
-        number += 1
-    return f"{stem} {number}"
+    numbered = (f"{name or label} {number}" for number in count(2 if name else 1))
+    return next(text for text in chain(candidates, numbered) if not is_taken(text))

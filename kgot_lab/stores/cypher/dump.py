@@ -404,7 +404,7 @@ def node_ids(rows: Iterable[BoltRow], old_nodes: Mapping[str, StoredNode]) -> di
         # a statement replaced all properties, but it is still the same node
         id = old_nodes[row.element_id].id if row.element_id in old_nodes else ""
         if not id or id in taken:
-            id = unused_id(sorted(row.labels), temporal_as_text(row.properties), taken)
+            id = unused_id(sorted(row.labels), temporal_as_text(row.properties), taken.__contains__)
         ids[row.element_id] = id
         taken.add(id)
     return ids

@@ -10,6 +10,7 @@ from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import as_graph, is_undirected
 from kgot_lab.text.cleaning import format_count
+from kgot_lab.text.words import folded_name
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.graph.collapse import (
     View,
@@ -70,16 +71,16 @@ class TextMatches:
 
 
 def find_text(graph: PropertyGraph, text: str) -> TextMatches:
-    """Find the nodes and edges that contain a text, ignoring case."""
-    query = text.casefold()
+    """Find the nodes and edges that contain a text, ignoring case, and in names accents and forms of signs too."""
+    query, folded = text.casefold(), folded_name(text)
     types = [query in name.casefold() for name in graph.type_names]
     nodes = zip(graph.nodes, graph.node_labels, graph.node_properties, strict=True)
     edges = enumerate(zip(graph.type_codes.tolist(), graph.edge_properties, strict=True))
     found: list[tuple[int, Node | Edge]] = []
     for node, labels, properties in nodes:
-        names = node.text.casefold(), node.id.casefold()
-        if any(query in name for name in names):  # equal, at the beginning, or inside
-            rank = 0 if query in names else 1 if any(name.startswith(query) for name in names) else 2
+        names = folded_name(node.text), folded_name(node.id)
+        if any(folded in name for name in names):  # equal, at the beginning, or inside
+            rank = 0 if folded in names else 1 if any(name.startswith(folded) for name in names) else 2
             found.append((rank, node))
         elif _is_within(query, labels, properties):
             found.append((_TYPE_RANK + 1, node))

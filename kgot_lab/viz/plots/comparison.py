@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import require_known
 from kgot_lab.evaluation.reports import span
-from kgot_lab.evaluation.significance import Estimate, reliability, risk_curve
+from kgot_lab.evaluation.significance import reliability, risk_curve
 from kgot_lab.evaluation.tables import format_decimal, format_signed
 from kgot_lab.viz.plots.figure import (
     BASELINE_PEN,
@@ -196,8 +196,8 @@ def paired_differences(findings: ComparisonResults, *, on: Sequence[str] = ()) -
         limit = max(abs(end) for row in numbers for end in (row["low"], row["high"]))
         axes.set_xlim(-1.08 * limit - 0.02, 1.08 * limit + 0.02)
         names = {row: f"{row[0]} − {row[1]} on {row[2]}" for row in rows}
-        differences = {names[row]: found[row].difference for row in rows if row in found}
-        descriptions = "; ".join(f"{name} {_format_difference(each)}" for name, each in differences.items())
+        shown = [(names[row], found[row].difference) for row in rows if row in found]
+        descriptions = "; ".join(f"{name} {format_signed(gap.mean)} ({span(gap)})" for name, gap in shown)
         missing = _format_missing([names[row] for row in rows if row not in found])
         return plot(figure, f"Differences of F1 on the same questions: {descriptions}.{missing}", numbers)
 
@@ -264,15 +264,11 @@ def _gold_system(findings: ComparisonResults) -> str:
     return next((name for name, plan in findings.plan["systems"].items() if plan["search"] == "gold"), "")
 
 
-def _target_system(findings: ComparisonResults) -> str:
-    """Return the system that the plan's aims are about, or ""."""
-    return next((aim["system"] for aim in findings.plan["aims"]), "")
-
-
 def _system_pen(findings: ComparisonResults, system: str) -> Pen:
     """Return the pen of a system, which is the same in all plots of a plan."""
+    target = next((aim["system"] for aim in findings.plan["aims"]), "")
     special = {
-        _target_system(findings): BEST_PEN,
+        target: BEST_PEN,
         _closed_book_system(findings): BASELINE_PEN,
         _gold_system(findings): _CEILING_PEN,
     }
@@ -311,10 +307,6 @@ def _describe_scores(
     ]
     unanswered = [system for system in findings.plan["systems"] if system not in findings.answers]
     return f"{'; '.join(part for part in by_set if not part.endswith(': '))}.{_format_missing(unanswered)}"
-
-
-def _format_difference(difference: Estimate) -> str:
-    return f"{format_signed(difference.mean)} ({span(difference)})"
 
 
 def _format_missing(names: Sequence[str]) -> str:

@@ -208,7 +208,6 @@ CATEGORIES = {  # purpose of a tool, by patterns of its name; the first match co
 OTHER = "other"
 COVERAGES = {"all of them": 1.0, "three quarters": 0.75, "half": 0.5, "a quarter": 0.25, "less": 0.0}
 _NO_TOOLS = "no tools: these questions do not say which a person used"
-_CORRECT, _NOT = Pen("#009E73"), Pen("#D55E00", hatch="xxxx")
 
 
 def tool_category(tool: str) -> str:
@@ -299,7 +298,10 @@ def category_success(results: Iterable[QuestionResult]) -> Plot:
     summary = ", ".join(f"{name} {label}" for name, label in bars)
     outcomes = zip(names, right, wrong, strict=True)
     numbers = [{"kind of tool": name, "correct": a, "not correct": b} for name, a, b in outcomes]
-    parts, pens = {"correct": right, "not correct": wrong}, {"correct": _CORRECT, "not correct": _NOT}
+    parts, pens = (
+        {"correct": right, "not correct": wrong},
+        {"correct": _CORRECT_PEN, "not correct": _PENS["wrong"]},
+    )
     text, labels = f"Correct answers by the kinds of tools a person used: {summary}.", ["questions"]
     return bar_plot((7.6, 1.15, 0.42), parts, pens, bars=bars, labels=labels, description=text, rows=numbers)
 

@@ -238,8 +238,9 @@ def _statement_questions(events: Sequence[Event]) -> Iterator[Prediction]:
             is_shown = event.statement not in seen_statements and not (is_built_for_model and is_writing)
             if is_shown and (outcome := _outcome(event)):
                 seen_statements.add(event.statement)
-                event_range = (_outcome_event(events, at), at)
-                yield _statement_question(event.statement, event_range, outcome, is_writing=is_writing)
+                # a refusal is already seen in the prompt that asks to repair the statement
+                first = _first_consecutive_call(events, at, "mend") if isinstance(event, Repaired) else at
+                yield _statement_question(event.statement, (first, at), outcome, is_writing=is_writing)
             if isinstance(event, Wrote):
                 seen_statements.clear()
 
@@ -254,14 +255,6 @@ def _outcome(event: Event) -> str:
             return "more" if diff else "same"
         case _:
             return "refused"
-
-
-def _outcome_event(events: Sequence[Event], at: int) -> int:
-    """Return the event at which an outcome is first seen.
-
-    A refusal is already seen in the prompt that asks to repair the statement.
-    """
-    return _first_consecutive_call(events, at, "mend") if isinstance(events[at], Repaired) else at
 
 
 def _statement_question(

@@ -145,19 +145,19 @@ def test_every_question_to_the_graph_names_the_owner():
 def test_a_name_stands_for_one_thing_or_is_an_error_that_names_all(graph):
     with_market(graph)
     view = graph.view()
-    assert view.by_symbol(" lntn ").node == SHARE and view.by_ticker("orch").node == ORCHARD
+    assert view.by_symbol(" lntn ").node == SHARE and view.by_symbol("orch", "Company").node == ORCHARD
     assert view.by_name("fixed income").node == FIXED
     assert view.resolve("LNTN").node == SHARE
     assert view.resolve("technology")
     twin = investment_node("Company", name="Lantern Foods", ticker="LNTN")
     graph.write([twin])
     with pytest.raises(BadInput) as told:
-        graph.view().by_ticker("LNTN")
+        graph.view().by_symbol("LNTN", "Company")
     assert "Lantern Devices" in str(told.value)
     assert "Lantern Foods" in str(told.value)
     assert "shared by" in str(told.value)
     assert view.resolve("LNTN").node == SHARE, "an asset's symbol comes first"
-    for question in (view.by_symbol, view.by_ticker, view.by_name, view.resolve):
+    for question in (view.by_symbol, view.by_name, view.resolve):
         with pytest.raises(BadInput):
             question("nowhere")
         with pytest.raises(BadInput):

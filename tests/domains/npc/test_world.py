@@ -8,9 +8,6 @@ from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import (
     Entity,
     EntityFilter,
-    EntityReads,
-    EntityViews,
-    EntityWrites,
     Provenance,
     Relationship,
     RelationshipFilter,
@@ -252,10 +249,12 @@ def test_what_is_put_is_seen_within_the_same_change(world, three):
         assert [each.name for each in world.find_path(grim.id, elara.id)] == [grim.name, elara.name]
 
 
-def test_the_protocol_has_twelve_methods_in_parts_of_five_at_most(world):
-    parts = [
-        {name for name in vars(part) if not name.startswith("_")}
-        for part in (EntityReads, EntityWrites, EntityViews)
-    ]
-    assert [len(part) for part in parts] == [5, 5, 2]
-    assert all(callable(getattr(world, name)) for name in set().union(*parts))
+def test_a_world_has_the_twelve_methods_of_the_document_and_a_view_those_that_read(world, three):
+    reading = (
+        "get_entity find_entities get_relationships neighbours find_path visible_subgraph identity_snapshot"
+    )
+    writing = "add_entity update_entity delete_entity add_relationship delete_relationship"
+    assert all(callable(getattr(world, name)) for name in f"{reading} {writing}".split())
+    view = world.sight(three[0].id)
+    assert all(callable(getattr(view, name)) for name in reading.split())
+    assert not any(hasattr(view, name) for name in writing.split())

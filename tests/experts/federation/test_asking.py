@@ -11,20 +11,27 @@ from contextlib import contextmanager
 
 import pytest
 from support.every import every
-from support.federation import acting_server, after, known, noon, peer_server, send
+from support.federation import (
+    acting_server,
+    after,
+    delegate,
+    known,
+    new_instance_key,
+    noon,
+    peer_server,
+    send,
+    sign_answer,
+)
 from support.loopback import free_port
 
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.experts.federation.delegation import (
     Federation,
     RemoteAnswer,
-    delegate,
     delegate_to_all,
     join_answers,
     open_question,
-    sign_answer,
 )
-from kgot_lab.experts.federation.envelope import new_instance_key
 from kgot_lab.experts.federation.signing import Peer, exchange, open_nonces
 
 ASKER = new_instance_key()

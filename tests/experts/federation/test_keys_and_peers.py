@@ -11,13 +11,13 @@ import sys
 
 import pytest
 from support.every import every
+from support.federation import new_instance_key
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.federation.envelope import (
     decode_base64url,
     is_signed_by,
     load_instance_key,
-    new_instance_key,
 )
 from kgot_lab.experts.federation.signing import Peer, Peers, read_peers
 

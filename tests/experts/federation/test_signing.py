@@ -15,14 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.every import every
-from support.federation import NOON, after, known, noon
+from support.federation import NOON, after, known, new_instance_key, noon
 
 from kgot_lab.errors import BadInput, RefusedEnvelope
 from kgot_lab.experts.federation.envelope import (
     MAX_ENVELOPE_BYTES,
     REFUSALS,
     canonical_json,
-    new_instance_key,
     signed_bytes,
 )
 from kgot_lab.experts.federation.signing import Peers, open_envelope, open_nonces, sign_envelope

@@ -9,8 +9,9 @@ import sys
 from contextlib import contextmanager
 
 import pytest
+from support.federation import delegate
 
-from kgot_lab.experts.federation.delegation import ASK_PATH, delegate
+from kgot_lab.experts.federation.delegation import ASK_PATH
 from kgot_lab.experts.federation.envelope import load_instance_key
 from kgot_lab.experts.federation.signing import Peer, exchange, sign_envelope
 

@@ -34,7 +34,6 @@ from support.page_server import ENDLESS, MARKUP, expert_server, odd_graph, offic
 
 from kgot_lab.experts.http import server
 from kgot_lab.experts.http.auth import GuardRules
-from kgot_lab.experts.http.server import page_file
 from kgot_lab.experts.http.tokens import new_token
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 
@@ -489,7 +488,7 @@ def test_no_other_file_is_served(home, name):
     assert fetched(f"{home}/pages/{name}")[0] == 404
 
 
-def test_pages_make_no_markup_of_texts_and_name_no_other_server():
+def test_pages_make_no_markup_of_texts_and_name_no_other_server(home):
     files = {path.name: path.read_text(encoding="utf-8") for path in PAGES.iterdir()}
     assert {"chat.html", "expert.html", "node.html"} < set(files)
     for name, text in files.items():
@@ -498,7 +497,7 @@ def test_pages_make_no_markup_of_texts_and_name_no_other_server():
         ), name
         assert set(re.findall(r"https?://[^\"' ]+", text)) <= {"http://www.w3.org/2000/svg"}, name
         assert all(each.startswith("/") for each in re.findall(r'(?:src|href)="([^#"]+)"', text)), name
-        assert page_file(name).body
+        assert fetched(f"{home}/pages/{name}")[2] == text.encode(), name
 
 
 def test_the_keyboard_goes_through_every_part_and_out_of_it(page, service):

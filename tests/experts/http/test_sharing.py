@@ -12,12 +12,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from support.every import every
 from support.expert_server import COOK, COOK_ID, HeldModel, expert_office, served, text_of, the_cookbook
+from support.federation import delegate, new_instance_key
 from support.waiting import until
 
 from kgot_lab.experts.chat.chat_events import ThoughtEvent
 from kgot_lab.experts.chat.consulting import Consultants
-from kgot_lab.experts.federation.delegation import ASK_PATH, Federation, delegate
-from kgot_lab.experts.federation.envelope import new_instance_key
+from kgot_lab.experts.federation.delegation import ASK_PATH, Federation
 from kgot_lab.experts.federation.signing import TIMED_OUT, Peer, Peers, open_nonces
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules

@@ -13,7 +13,7 @@ from support.toolkit_flags import FLAGS, flag_table
 
 from kgot_lab.cli.query import answer_commands, graph_commands  # noqa: F401 each puts its commands into the group
 from kgot_lab.cli.query.shared import queries
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import resolve_node
 from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
@@ -89,6 +89,37 @@ def test_a_node_is_meant_by_its_id_its_name_or_the_end_of_its_id():
     assert resolve_node(two, "b.run()") == "b.run"
     with pytest.raises(BadInput, match=r"may mean a\.run, b\.run"):
         resolve_node(two, "run")
+
+
+@every(
+    ("name", "typed"),
+    [
+        ("Zürich", "zurich"), ("Straße 7", "STRASSE 7"), ("İstanbul", "istanbul"), ("Işık", "ISIK"), ("Łódź", "lodz"),
+        ("Søren", "soren"), ("Đà Nẵng", "Da Nang"), ("Ægir", "aegir"), ("Ελλάδα", "ΕΛΛΑΔΑ"), ("Ёлка", "елка"),
+        ("ＡＢＣ社", "ABC社"), ("Ⅳ", "IV"), ("ﬁle", "file"), ("１２３", "123"), ("O’Brien", "O'Brien"),
+        ("McDonald's", "McDonald’s"), ("“Quoted”", '"quoted"'), ("Müller\u2011Lü", "Müller-Lü"), ("A – B", "a - b"),
+        ("naïve\u200b", "naïve"), ("soft\u00adware", "software"), ("line\nbreak", "line break"), ("a  b", "a b"),
+    ],
+)  # fmt: skip
+def test_a_name_is_found_as_people_type_it(name, typed):
+    assert resolve_node(PropertyGraph.of([Node(name), Node("other")]), typed) == name
+
+
+def test_names_that_look_alike_are_told_apart_and_a_number_is_no_other_number():
+    alike = PropertyGraph.of([Node("Café"), Node("Cafe\u0301"), Node("007")])
+    assert resolve_node(alike, "Café") == "Café"
+    with pytest.raises(BadInput, match=r"may mean 'Caf\\xe9', 'Cafe\\u0301'"):
+        resolve_node(alike, "cafe")
+    with pytest.raises(UnknownName):
+        resolve_node(alike, "7")
+
+
+def test_a_node_is_found_by_an_alias_by_its_name_in_another_language_and_by_its_id_in_the_file():
+    known = {"aliases": ["Big Apple"], "label@fr": "Ville de New York", "source_id": "Q60"}
+    graph = PropertyGraph.of([Node("New York", (), known), Node("Boston", (), {"aliases": "Beantown"})])
+    typed = ("big apple", "ville de new york", "q60")
+    assert {resolve_node(graph, each) for each in typed} == {"New York"}
+    assert resolve_node(graph, "beantown") == "Boston"
 
 
 def test_a_path_does_not_go_through_a_package_that_both_use():

@@ -20,7 +20,8 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.claims.lookup import BeliefTriples
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
-from kgot_lab.memory.triple_store import MAX_TEXT_LENGTH, InMemoryTripleStore
+from kgot_lab.memory.triple_store import InMemoryTripleStore
+from kgot_lab.memory.triples import MAX_TEXT_LENGTH
 from kgot_lab.types import Triple
 
 TOWNS = ("London", "new York", "New-York City", "Übersee", "ada", "Bern", "★")

@@ -15,7 +15,7 @@ from kgot_lab.domains.investment.versions import EdgeKey
 from kgot_lab.domains.investment.view import MAX_ID_LENGTH, storable_text
 from kgot_lab.errors import BadInput, describe_value, require
 from kgot_lab.graph.validation import EdgeType, Vocabulary
-from kgot_lab.io.files import read_regular_file, utf8_text
+from kgot_lab.io.files import os_errors_as, read_regular_file, utf8_text
 from kgot_lab.kgos.schemas.check import parse_time
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.llm.reply_forms import explain_json_error
@@ -107,10 +107,8 @@ def read_news_file(path: Path | str) -> FeedResult:
     An incomplete last line is ignored, because it may still be being written. Raises BadInput if the file
     cannot be read.
     """
-    try:
+    with os_errors_as(f"the news in {path} cannot be read"):
         lines = utf8_text(read_regular_file(path), path).split("\n")
-    except OSError as error:
-        raise BadInput(f"the news in {path} cannot be read: {error.strerror or error}") from None
     items, refused = list[NewsItem](), list[str]()
     for number, line in enumerate(lines, start=1):
         try:

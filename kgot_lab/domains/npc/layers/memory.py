@@ -21,7 +21,7 @@ from kgot_lab.domains.npc.layers.models import (
 )
 from kgot_lab.domains.npc.layers.storage import (
     GraphRAG,
-    VectorIndex,
+    PostgresLayers,
     audience_text,
     entry_from_row,
     graphrag_in_python,
@@ -111,8 +111,8 @@ class SemanticIndex:
         """
         self._require_vector_index().prepare_index(self.embedder.dimension)
 
-    def _require_vector_index(self) -> VectorIndex:
-        if not isinstance(self.storage, VectorIndex):
+    def _require_vector_index(self) -> PostgresLayers:
+        if not isinstance(self.storage, PostgresLayers):
             raise BadInput("only a world in PostgreSQL has an index of vectors: search without an effort")
         return self.storage
 

@@ -53,16 +53,6 @@ class GraphRAG(Protocol):
     def query_with_context(self, asked: models.ContextQuery) -> tuple[models.ContextResult, ...]: ...
 
 
-@runtime_checkable
-class VectorIndex(Protocol):
-    """A LayerStorage with an approximate index of the nearest chunks."""
-
-    def prepare_index(self, dimension: int) -> None: ...  # create it, unless it exists
-    def nearest_by_index(
-        self, vector: Matrix, embedder: str, limit: int, effort: int
-    ) -> tuple[models.ChunkMatch, ...]: ...
-
-
 # The tables of the layers and their queries, for PostgreSQL. `file` has those that SQLite writes differently.
 
 LOG_TABLE = """CREATE TABLE log (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, session_id TEXT NOT NULL, speaker_id UUID,
@@ -242,14 +232,6 @@ def query_parameters(query: models.ContextQuery, vector: str) -> dict[str, Any]:
     }
 
 
-def results_from_rows(rows: list[WorldRow]) -> tuple[models.ContextResult, ...]:
-    """Convert the rows of the statement to results.
-
-    A character without results has one row, which is left out.
-    """
-    return tuple(models.ContextResult(to_entity(row[:6]), *row[6:]) for row in rows if row[0] is not None)
-
-
 # The layers of a world in an SQLite file: lexical search by FTS5, vectors by a scan of the texts in scope.
 
 _IN_SQLITE = {
@@ -304,8 +286,8 @@ def _to_sqlite(statement: str) -> str:
 # statement.
 
 
-class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
-    """The layers in the schema of a world."""
+class PostgresLayers(LayerStorage, GraphRAG):
+    """The layers in the schema of a world, with an approximate index of the nearest chunks."""
 
     def __init__(self, storage: PostgresWorld) -> None:
         self._storage = storage
@@ -346,7 +328,8 @@ class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
         rows = self.rows(CONTEXT, query_parameters(asked, self.vector(asked.vector)))
         if not rows:  # not even the row of the character
             raise visibility.missing_entity_error(asked.npc_id)
-        return results_from_rows(rows)
+        # a character without results has one row
+        return tuple(models.ContextResult(to_entity(row[:6]), *row[6:]) for row in rows if row[0] is not None)
 
 
 @cache

@@ -31,14 +31,6 @@ MANY_PARAMETERS = 8
 _MUTABLE_LITERALS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
 
-def function_marks(node: Function, decorators: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the marks of a function.
-
-    They are: abstract, mutable default, bare except, and the number of parameters if it is large.
-    """
-    return tuple(_find_marks(node, decorators))
-
-
 def _find_marks(node: Function, decorators: tuple[str, ...]) -> Iterator[str]:
     abstract = any(d.rpartition(".")[2].startswith("abstract") for d in decorators)
     if abstract or _only_raises_not_implemented(node):
@@ -336,7 +328,7 @@ class StatementReader:
         signature = "" if isinstance(node, ast.ClassDef) else signature_of(node)
         line = min([node.lineno, *(each.lineno for each in node.decorator_list)])
         decorators = tuple(ast.unparse(each) for each in node.decorator_list)
-        marks = () if isinstance(node, ast.ClassDef) else function_marks(node, decorators)
+        marks = () if isinstance(node, ast.ClassDef) else tuple(_find_marks(node, decorators))
         end, about = node.end_lineno or line, first_paragraph(docstring)
         attributes = _class_attributes(node) if isinstance(node, ast.ClassDef) else ()
         written = (about, signature, decorators, attributes, marks)

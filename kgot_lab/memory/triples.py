@@ -1,0 +1,238 @@
+"""The interface of a triple store, and the triples and keywords it accepts."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from numbers import Real
+from typing import Any, Protocol, TypeGuard, runtime_checkable
+
+from kgot_lab.errors import BadInput, describe_value, require, require_count
+from kgot_lab.text.words import name_tokens
+from kgot_lab.types import Triple
+
+
+class TripleStore(Protocol):
+    """A store of distinct triples.
+
+    If the same subject, relation and object are added again, the first triple stays as it was. All methods
+    raise BadInput for invalid arguments, and StoreUnavailable if there is a file that cannot be reached.
+    """
+
+    def add(self, triples: Iterable[Triple]) -> None:
+        """Store triples, all or none.
+
+        An existing one changes nothing.
+        """
+
+    def query(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> list[Triple]:
+        """Return the triples with exactly these parts, in the order of adding.
+
+        None matches any text.
+        """
+
+    def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
+        """Return the triples that contain any of the keywords as whole words, ignoring case.
+
+        A keyword in quotes matches as a substring. Those with most keywords come first, then those of higher
+        confidence, the more recent, and those that were added first.
+        """
+
+    def delete(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> int:
+        """Delete the triples with exactly these parts and return their number.
+
+        Raises BadInput without any part, since `clear` deletes everything.
+        """
+
+    def all(self) -> list[Triple]:
+        """Return every triple, in the order of adding."""
+
+    def clear(self) -> None:
+        """Delete everything."""
+
+    def count(self) -> int:
+        """Return the number of triples."""
+
+
+class ReadableTriples(Protocol):
+    """The part of a triple store that a context is built from."""
+
+    def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
+        """Return the triples that contain any of the keywords, best first.
+
+        See `TripleStore`.
+        """
+
+    def query(self, subject: str) -> list[Triple]:
+        """Return the triples with a subject, in the order of adding."""
+
+    def all(self) -> list[Triple]:
+        """Return every triple, in the order of adding."""
+
+
+@runtime_checkable
+class HasNewestTriples(Protocol):
+    """A store that can return its newest triples without reading all."""
+
+    def newest(self, limit: int) -> list[Triple]:
+        """Return the last `most` triples that were added, in the order of adding."""
+
+
+def newest_triples(store: ReadableTriples, limit: int) -> list[Triple]:
+    """Return the last `most` triples that were added to a store, in the order of adding."""
+    if isinstance(store, HasNewestTriples):
+        return store.newest(limit)
+    return store.all()[-limit:] if limit else []
+
+
+# The rules of both triple stores: valid triples, keywords, and the order of search results.
+
+MAX_TEXT_LENGTH = 10_000  # of a subject, relation or object: a longer one is a document
+MAX_KEYWORDS = 200  # of one search
+_MAX_TURN = 2**62  # the largest integer of a database
+_QUOTES = {'"': '"', "“": "”", "„": "“"}
+
+
+def check_triple(triple: Triple) -> Triple:
+    """Return a triple as a store keeps it, with its time in UTC.
+
+    A time without a zone is refused, since it is ambiguous. Raises BadInput, saying what is wrong.
+    """
+    require(triple, Triple, "a triple store keeps Triple(subject, relation, object)")
+    for name, text in zip(("subject", "relation", "object"), triple.identity, strict=True):
+        require_triple_part(text, name)
+        if not text.strip():
+            raise BadInput(f"the {name} of a triple is empty: {triple!r}"[:300])
+    confidence, turn, created = triple.confidence, triple.source_turn, triple.created_at
+    if not is_probability(confidence):
+        expected = "the confidence of a triple is a number from 0 to 1"
+        raise BadInput(f"{expected}, not {describe_value(confidence)}")
+    if turn is not None:
+        require_count(turn, 0, "the source_turn of a triple")
+        if turn > _MAX_TURN:
+            raise BadInput(f"the source_turn of a triple is at most {_MAX_TURN}")
+    time = None if created is None else to_utc(created)
+    return replace(triple, confidence=float(confidence), created_at=time)
+
+
+def is_probability(value: Any) -> TypeGuard[float]:
+    """Return whether a value is a number from 0 to 1."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and bool(0 <= value <= 1)
+
+
+def check_triples(triples: Iterable[Triple]) -> list[Triple]:
+    """Return triples as a store keeps them.
+
+    Raises BadInput before any of them is stored.
+    """
+    if isinstance(triples, str | Triple) or not isinstance(triples, Iterable):
+        expected = "triples are a list of Triple(subject, relation, object)"
+        raise BadInput(f"{expected}, not {describe_value(triples)}")
+    return [check_triple(triple) for triple in triples]
+
+
+def require_triple_part(text: object, name: str) -> None:
+    """Raise BadInput unless a value is a text that can be a part of a triple."""
+    require(text, str, f"the {name} of a triple is a text")
+    assert isinstance(text, str)
+    if len(text) > MAX_TEXT_LENGTH:
+        length = f"{len(text):,} characters; {MAX_TEXT_LENGTH:,} are the most"
+        raise BadInput(f"the {name} of a triple has {length}: keep long texts as documents")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        problem = f"holds half of a surrogate pair, which no file takes: {text[:60]!r}"
+        raise BadInput(f"the {name} of a triple {problem}") from None
+
+
+def require_triple_pattern(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:
+    """Return the given parts of a query by name.
+
+    Raises BadInput for an invalid part.
+    """
+    given = {"subject": subject, "relation": relation, "object": object}
+    parts = {name: text for name, text in given.items() if text is not None}
+    for name, text in parts.items():
+        require_triple_part(text, name)
+    return parts
+
+
+def require_deletion_pattern(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:
+    """Return the given parts of a deletion by name.
+
+    Raises BadInput if there are none, since that would delete everything.
+    """
+    if not (parts := require_triple_pattern(subject, relation, object)):
+        remedy = "call clear() for that"
+        raise BadInput(f"delete() without a subject, relation or object would delete everything: {remedy}")
+    return parts
+
+
+def to_utc(time: datetime) -> datetime:
+    require(time, datetime, "the created_at of a triple is a datetime")
+    if time.utcoffset() is None:
+        problem = f"the created_at of a triple has no time zone ({time.isoformat()})"
+        raise BadInput(f"{problem}: give one, as in datetime.now(UTC)")
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise BadInput(f"the created_at of a triple cannot be told in UTC: {time.isoformat()}") from None
+
+
+# --- keywords ---
+
+
+def normalize_text(text: str) -> str:
+    """Normalize a text for comparison: composed characters (NFC), case folded."""
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+def pad_words(text: str) -> str:
+    """Return the words of a text in their form for comparison, with a space around each."""
+    return f" {' '.join(name_tokens(normalize_text(text)))} "
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """A keyword of a search, for each part of a triple: adjacent words, or, if quoted, the text itself."""
+
+    words: str  # with a space around each
+    quoted: str = ""
+
+    def is_in(self, normalized: str, words: str) -> bool:
+        """Return whether a text contains the keyword.
+
+        The text is given in the forms of `normalize_text` and `pad_words`.
+        """
+        return self.quoted in normalized if self.quoted else self.words in words
+
+
+def check_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
+    """Return the distinct keywords of a search, without those that contain no word.
+
+    Raises BadInput for anything but a list of texts, and for too many.
+    """
+    if isinstance(keywords, str) or not isinstance(keywords, Iterable):
+        expected = 'keywords are a list of texts, such as ["Alice", "Acme Corp"]'
+        raise BadInput(f"{expected}, not {describe_value(keywords)}")
+    require_count(top_k, 0, "top_k")
+    distinct: dict[Keyword, None] = {}
+    for keyword in keywords:
+        require(keyword, str, "a keyword is a text")
+        inner = keyword.strip()
+        if len(inner) > 2 and inner[0] in _QUOTES and inner[-1] == _QUOTES[inner[0]]:
+            parsed = Keyword(pad_words(inner[1:-1]), normalize_text(inner[1:-1]))
+        else:
+            parsed = Keyword(pad_words(inner))
+        if parsed.quoted or parsed.words.strip():
+            distinct[parsed] = None
+    if len(distinct) > MAX_KEYWORDS:
+        raise BadInput(f"a search takes {MAX_KEYWORDS} keywords at most, not {len(distinct):,}")
+    return list(distinct)
