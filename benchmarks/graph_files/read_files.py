@@ -145,7 +145,7 @@ def edges_of(form: str, data: bytes) -> int | None:
         if form in RDF:
             return triples(text, RDF[form])
         return COUNTS[form](text) if form in COUNTS else None
-    except (ValueError, SyntaxError, OSError, csv.Error):
+    except (ImportError, ValueError, SyntaxError, OSError, csv.Error):
         return None
 
 
