@@ -145,7 +145,7 @@ def edges_of(form: str, data: bytes) -> int | None:
         if form in RDF:
             return triples(text, RDF[form])
         return COUNTS[form](text) if form in COUNTS else None
-    except (ValueError, SyntaxError, OSError, csv.Error):
+    except (ImportError, ValueError, SyntaxError, OSError, csv.Error):
         return None
 
 
@@ -194,14 +194,19 @@ def table(found: list[Row]) -> str:
     edges = sum(row.get("edges", 0) for row in found)
     silent = sum(row["verdict"] in verdicts[2:4] for row in found)
     head = f"| form | files | {' | '.join(verdicts)} |\n|{'---|' * (len(verdicts) + 2)}"
+    uncounted = [
+        f"- {row['form']}, {row['repository']}, {Path(row['path']).name}: {row['summary']}"
+        for row in found
+        if row["verdict"] == "not counted"
+    ]
     reasons = [
         f"- {row['form']}, {row['repository']}, {Path(row['path']).name}: {row['reason']}"
         for row in found
         if row["verdict"] == "refused"
     ]
-    return "\n".join(
-        [head, *shown, "", f"{edges:,} edges were read; {silent} files with a silent loss.", "", "Refused:", "", *reasons, ""]
-    )  # fmt: skip
+    told = f"{edges:,} edges were read; {silent} files with a silent loss."
+    other = "Read as another form, and not counted:"
+    return "\n".join([head, *shown, "", told, "", other, "", *uncounted, "", "Refused:", "", *reasons, ""])
 
 
 def main() -> None:

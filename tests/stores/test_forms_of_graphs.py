@@ -202,7 +202,6 @@ GROUPS = [{"id": number, "label": f"N{number}", "group": number % 2} for number 
         ("graphrag.csv", "id,human_readable_id,title,type\n0b,1,ADA,PERSON\n", {"0b": ("PERSON",)}, "types from type; names from title"),
         ("upper.csv", "ID,Label,type\n1,Ada,poet\n", {"Ada": ("poet",)}, "names from Label"),
         ("sparse.mtx", "%%MatrixMarket matrix coordinate real\n% size\n3 3 2\n1 2 .5\n2 3 1e-5\n", {"1": (), "2": (), "3": ()}, "2 edges"),
-        ("kinds.tsv", "12\tIGRID:5\t13\n13\tIGRID:6\t14\n", {"12": (), "13": (), "14": ()}, "relations from type"),
         ("weights.csv", "a,b,1e-5\na,c,.25\n", {"a": (), "b": (), "c": ()}, "source, target, weight"),
         ("above.net", 'From a book\n\n*Vertices 2\n1 "Ada"\n2 "Bob"\n*Arcs\n1 2\n', {"Ada": (), "Bob": ()}, "left out: 1 line of no section"),
         ("few.json", json.dumps({"nodes": FEW, "links": []}), {"0": ("a",), "1": ("b",), "2": ("a",), "3": ("b",)}, "types from label"),
@@ -278,6 +277,8 @@ def test_a_compressed_file_is_read_and_a_cut_one_refused(tmp_path, pack):
         ("graph [ node [ id 1 ] edge [ source 1 target 2 ] ]", "cannot be read as GML"),
         ("3 2\n2\n1 3\n2\n", "the first line names the columns"),  # neighbours, as METIS lists them
         ("4 4\n2 4 3\n1 3\n2 4 1\n1 3\n", "the first line names the columns"),
+        ("12\tIGRID:5\t13\n12\tIGRID:6\t14\n", "the first line names the columns"),  # or a weight
+        ("1,Ada,36\n2,Bob,1\n", "the first line names the columns"),
         ("0,0.0,0.0\n1,0.0,0.1\n", "the first line names the columns"),  # places
         (" ,A,B\nA,0,1\nB,1,0\n", "line 1: a matrix is not read"),
         ("%%MatrixMarket matrix array real\n2 2\n1\n0\n0\n1\n", "a matrix of all its values is not read"),

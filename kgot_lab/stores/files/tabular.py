@@ -118,7 +118,9 @@ def _columns_by_content(rows: Sequence[Sequence[Any]], *, is_text: bool) -> list
     if min(widths) < 2 or len(widths) > 1:  # lists of neighbours, as METIS writes them
         return []
     are_numbers = [all(_AMOUNT.fullmatch(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
-    is_triple = are_numbers[2:3] == [False] or are_numbers[:3] == [True, False, True]
+    if are_numbers[:3] == [True, False, True]:  # ends and a relation, an end and a weight, or a person's age
+        return []
+    is_triple = are_numbers[2:3] == [False]
     ends = [{str(row[0]), str(row[2 if is_triple else 1])} for row in rows]
     is_edge = all(end.isdecimal() for pair in ends for end in pair)
     is_edge |= not is_text and not ends[0].isdisjoint(set().union(*ends[1:]))
