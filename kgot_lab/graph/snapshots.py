@@ -99,13 +99,10 @@ def _with_relationship_ids(edges: Iterable[Edge]) -> Iterator[tuple[Edge, str]]:
     unused_ids = (id for id in map(str, count()) if id not in keys)
     taken: set[str] = set()
     for edge in edges:
-        id = edge.key if _is_decimal(edge.key) and edge.key not in taken else next(unused_ids)
+        is_decimal = edge.key.isascii() and edge.key.isdigit()
+        id = edge.key if is_decimal and edge.key not in taken else next(unused_ids)
         taken.add(id)
         yield edge, id
-
-
-def _is_decimal(text: str) -> bool:
-    return text.isascii() and text.isdigit()
 
 
 def _properties_field(properties: Mapping[str, Json]) -> Record:

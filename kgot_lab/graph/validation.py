@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Literal, TypeVar
 
 from kgot_lab.errors import BadInput, UnknownName, describe_value, short_repr
+from kgot_lab.text.cleaning import is_encodable
 from kgot_lab.types import Diff, Edge, Json, Node
 
 # maximum bytes of a node or edge as JSON in UTF-8, more than any passage needs
@@ -101,12 +102,8 @@ def validate_text(text: object, what: str, *, allow_blank: bool = False) -> str:
         raise BadInput(f"{what} is {allowed}, not {short_repr(text)}")
     if len(text) > MAX_ELEMENT_BYTES:
         raise BadInput(f"{what} has {len(text):,} characters; {MAX_ELEMENT_BYTES:,} can be kept")
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            problem = "holds half a surrogate pair, which is no text"
-            raise BadInput(f"{what} {problem}: {short_repr(text)}") from None
+    if not is_encodable(text):
+        raise BadInput(f"{what} holds half a surrogate pair, which is no text: {short_repr(text)}")
     return str(text)
 
 

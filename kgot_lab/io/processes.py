@@ -11,27 +11,31 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Protocol, Self
 
 from kgot_lab.errors import BadInput
+from kgot_lab.io.files import os_errors_as
 
 
-def lock_file(file: IO[Any]) -> None:
+def lock_file(file: IO[Any], *, waits: bool = False) -> None:
     """Lock an open file exclusively until it is closed.
 
-    Raises OSError if another has the lock.
+    If another has the lock, waits for it or raises OSError.
     """
     if os.name == "nt":  # untested
         import msvcrt
 
+        while waits:
+            with suppress(OSError):  # it gives up after ten seconds, and is called again
+                msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined,unused-ignore]
+                return
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
     else:
         import fcntl
 
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
@@ -69,11 +73,9 @@ def exclusive_lock(path: Path, on_wait: Callable[[], object] = lambda: None) -> 
 def _acquired_lock(lock: Path, on_wait: Callable[[], object]) -> Iterator[None]:
     was_notified = False
     while True:
-        try:
+        with os_errors_as(f"cannot write {lock}"):
             lock.parent.mkdir(parents=True, exist_ok=True)
             file = lock.open("ab")
-        except OSError as error:
-            raise BadInput(f"cannot write {lock}: {error.strerror or error}") from error
         with file:
             try:
                 lock_file(file)
@@ -81,7 +83,7 @@ def _acquired_lock(lock: Path, on_wait: Callable[[], object]) -> Iterator[None]:
                 if not was_notified:
                     on_wait()
                 was_notified = True
-                _wait_for_lock(file)
+                lock_file(file, waits=True)
             except OSError as error:
                 reason = error.strerror or error
                 raise BadInput(f"cannot lock {lock}: {reason}; take a folder on another disk") from error
@@ -89,21 +91,6 @@ def _acquired_lock(lock: Path, on_wait: Callable[[], object]) -> Iterator[None]:
                 if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
                     yield
                     return
-
-
-def _wait_for_lock(file: IO[Any]) -> None:
-    """Wait for the lock of an open file and acquire it."""
-    if os.name == "nt":  # untested
-        import msvcrt
-
-        while True:
-            with suppress(OSError):  # it gives up after ten seconds, and is called again
-                msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined,unused-ignore]
-                return
-    else:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 # Forked children: locks, connections and worker processes that the parent opened belong to the parent alone.
@@ -138,7 +125,6 @@ _inherited_resources: weakref.WeakSet[InheritedResource] = weakref.WeakSet()
 
 def register_for_forks(resource: InheritedResource) -> None:
     """Call `after_fork` in every forked child while this object exists, before anything else runs there."""
-    _register_fork_handler()
     _inherited_resources.add(resource)
 
 
@@ -151,15 +137,13 @@ def prevent_collection(resource: object) -> None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(resource))
 
 
-@cache
-def _register_fork_handler() -> None:
-    if hasattr(os, "register_at_fork"):  # Windows has no fork
-        os.register_at_fork(after_in_child=_notify_resources)
-
-
 def _notify_resources() -> None:
     for resource in list(_inherited_resources):
         resource.after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_notify_resources)
 
 
 @contextmanager

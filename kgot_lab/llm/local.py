@@ -318,17 +318,14 @@ class Local:
         elif best > 0:
             restored = self._parked.pop(best - 1)
             self._park()
-            self._restore(restored)
+            if self._load().restore(restored.memory):
+                self._read = restored.tokens
 
     def _park(self) -> None:
         """Save the current state. The least recently used beyond `slots` is dropped."""
         if self._read and self.slots > 1:
             self._parked = [*self._parked, SavedPrompt(self._read, self._load().park())][-(self.slots - 1) :]
         self._read = ()
-
-    def _restore(self, parked: SavedPrompt) -> None:
-        if self._load().restore(parked.memory):
-            self._read = parked.tokens
 
     def __repr__(self) -> str:
         state = "not loaded yet"

@@ -17,7 +17,7 @@ from datetime import date
 from pathlib import Path
 
 from kgot_lab.errors import LLMError, ReplayMiss, TraceError, UnknownName
-from kgot_lab.io.files import read_regular_file
+from kgot_lab.io.files import os_errors_as, read_regular_file
 from kgot_lab.llm.budget import Spending, WrappedLLM, charged_account
 from kgot_lab.llm.presets import FREE
 from kgot_lab.llm.reply_forms import explain_json_error
@@ -212,25 +212,20 @@ class Recorder(WrappedLLM):
 
     def _write_header(self) -> None:
         """Write the header of a tape that is missing, empty, or truncated in its header."""
-        try:
+        with os_errors_as(f"cannot write the tape {self.path}", TraceError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             held = read_regular_file(self.path) if self.path.exists() else b""
             if held.startswith(b'{"tape": 1, ') and not held.endswith((b"}", b"\n")) and b"\n" not in held:
                 self.path.write_bytes(held := b"")
-        except OSError as error:
-            raise self._unwritable(error) from error
         if not held:
             self._write({"tape": 1, **asdict(self.head)})
 
     def _write(self, line: Mapping[str, Json]) -> None:
-        try:
-            with self.path.open("a", encoding="utf-8", newline="\n") as file:
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        except OSError as error:
-            raise self._unwritable(error) from error
-
-    def _unwritable(self, error: OSError) -> TraceError:
-        return TraceError(f"cannot write the tape {self.path}: {error}")
+        with (
+            os_errors_as(f"cannot write the tape {self.path}", TraceError),
+            self.path.open("a", encoding="utf-8", newline="\n") as file,
+        ):
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def __repr__(self) -> str:
         return f"<recording {self.name} to {self.path}: {len(self._tape.replies)} replies>"
@@ -372,11 +367,8 @@ def prompt_from_json(data: Mapping[str, Json]) -> Prompt:
 
     Raises KeyError or TypeError if they are not a prompt.
     """
-    return Prompt(**{**data, "messages": tuple(_message(**message) for message in data["messages"])})
-
-
-def _message(role: str, text: str, images: Sequence[str] = ()) -> Message:
-    return Message(role, text, tuple(images))
+    turns = [{**turn, "images": tuple(turn.get("images", ()))} for turn in data["messages"]]
+    return Prompt(**{**data, "messages": tuple(Message(**turn) for turn in turns)})
 
 
 def _prompt_text(line: Mapping[str, Json], trace: str) -> Prompt:

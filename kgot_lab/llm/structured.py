@@ -74,8 +74,14 @@ class StepwiseRecord:
 
     def finish(self) -> None:
         """Record the call when it is over."""
+        records, account = self._inner, self._account
+        if self.used and (
+            account is not None or not records
+        ):  # one record of a known usage for the inner ones
+            accounts = (*(account for call in records for account in call.accounts), account)
+            records = [RecordedCall(Usage.total(self.used), accounts)]
         if (outer := _CALL_RECORDS.get()) is not None:
-            outer.extend(_joined(self._inner, self.used, self._account))
+            outer.extend(records)
 
 
 @contextmanager
@@ -87,14 +93,6 @@ def record_once(account: object = None) -> Iterator[list[Usage]]:
             yield call.used
     finally:
         call.finish()
-
-
-def _joined(inner: list[RecordedCall], used: list[Usage], account: object) -> list[RecordedCall]:
-    """Replace the records of inner calls by one, if its usage is known."""
-    if used and (account is not None or not inner):
-        accounts = (*(account for call in inner for account in call.accounts), account)
-        return [RecordedCall(Usage.total(used), accounts)]
-    return inner
 
 
 def checked_reply(llm: LLM, prompt: Prompt) -> Reply:

@@ -38,12 +38,13 @@ def answer_evidence(run: RunContext, candidates: Sequence[Candidate], answer: st
     rows = [(row, candidate) for candidate in candidates for row in candidate.rows]
     question, limit = run.state.question, run.limits.evidence
     chosen = [rows[number] for number in _select_rows([row for row, _ in rows], question, answer, limit)]
-    edges = _unique_edges(
-        edge
+    read = {
+        edge.identity: edge
         for candidate in candidates
         if (own := [row for row, of in chosen if of is candidate])
         for edge in _edges_read(run, candidate, own)
-    )
+    }
+    edges = list(read.values())
     few = edges if len(edges) <= limit else carrying_edges(edges, question, answer, limit)
     return _chain_order(few, question, answer)
 
@@ -102,7 +103,8 @@ class SupportFinder:
 
     def find(self, edge: Edge) -> tuple[Support, ...]:
         """Return the supports of an edge."""
-        same = _start_edges(self._start, edge)
+        at_start = self._start.neighbours(edge.source) if edge.source in self._start else ()
+        same = (other for other in at_start if other.identity == edge.identity)
         start_supports = {support for other in same for support in supports_of(other.properties)}
         recorded = tuple(s for s in supports_of(edge.properties) if self._is_known(s) or s in start_supports)
         calls = set(() if recorded else self.source_calls(edge))
@@ -110,7 +112,8 @@ class SupportFinder:
             sources = {support.source for support in recorded}
             fact_names = set(map(_normalized, (edge.source, edge.type, edge.target)))
             naming = {call for call, literals in self._spelling if fact_names <= literals}
-            calls |= {call for call in naming if not self._sources(call) & sources}
+            documents_of = self._documents
+            calls |= {call for call in naming if sources.isdisjoint(d.id for d in documents_of.get(call, ()))}
         documents = (d for call, returned in self._documents.items() if call in calls for d in returned)
         return tuple(dict.fromkeys((*recorded, *sentences_stating(edge, documents))))
 
@@ -121,9 +124,6 @@ class SupportFinder:
     def _is_known(self, support: Support) -> bool:
         is_plain = not support.source and any(support.sentence in text for text in self._plain)
         return is_plain or support.source in self._known
-
-    def _sources(self, call: str) -> set[str]:
-        return {document.id for document in self._documents.get(call, ())}
 
 
 def add_supports(graph: PropertyGraph, events: Iterable[Event]) -> PropertyGraph:
@@ -311,10 +311,6 @@ def _edges_read(run: RunContext, candidate: Candidate, rows: Sequence[Json]) -> 
     return edges_read(store, candidate.statement, rows)
 
 
-def _unique_edges(edges: Iterable[Edge]) -> list[Edge]:
-    return list({edge.identity: edge for edge in edges}.values())
-
-
 def _literals(statement: str) -> list[str]:
     """Return the literal strings and names in a statement."""
     return [unquote(next(filter(None, groups), "")) for groups in _LITERAL.findall(statement)]
@@ -323,9 +319,3 @@ def _literals(statement: str) -> list[str]:
 def _normalized(text: object) -> str:
     """Normalize a name to its words, ignoring case, punctuation and underscores."""
     return " ".join(name_tokens(str(text)))
-
-
-def _start_edges(start: PropertyGraph, edge: Edge) -> list[Edge]:
-    if edge.source not in start:
-        return []
-    return [other for other in start.neighbours(edge.source) if other.identity == edge.identity]

@@ -14,7 +14,6 @@ from kgot_lab.loop.modes.paths.mentions import is_sentence_node, node_title
 from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.cleaning import format_count, printable_line
-from kgot_lab.types import Usage
 
 _CAPTION_WIDTH = 60  # characters of a caption
 _NAMES_WIDTH = 400  # characters of a line that may hold several names
@@ -70,11 +69,6 @@ def summary_line(event: Event, limit: int = 6) -> str:
     return ("\n" + " " * _MARGIN).join(map(printable_line, (formatted.first_line, *lines, *more)))
 
 
-def format_cost(usage: Usage) -> str:
-    """Format the cost of a reply, in tokens and seconds."""
-    return f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens, {usage.seconds:.1f} s"
-
-
 def format_event(event: Event) -> FormattedEvent:
     """Format an event at every length."""
     return _FORMATTERS.get(type(event), _unknown)(event)
@@ -95,7 +89,9 @@ def _started(event: events.Started) -> FormattedEvent:
 
 
 def _asked(event: events.Asked) -> FormattedEvent:
-    cost = format_cost(event.usage) + ", cut short" * event.cut
+    usage = event.usage
+    tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens"
+    cost = f"{tokens}, {usage.seconds:.1f} s{', cut short' * event.cut}"
     parts = Part("emphasis", event.role), Part("words", f" · {event.model} · {cost}")
     return FormattedEvent(f"asked: {event.role}", "asked", f"{event.role}: {cost}", parts)
 
@@ -261,12 +257,7 @@ def format_fact(fact: str, supports: Sequence[Support]) -> tuple[str, list[str]]
     title, relation, node = fact.partition(f" --[{SAYS_SENTENCE}]--> ")
     if relation and supports and is_sentence_node(node) and node_title(node) == title:
         return f"{title}: “{supports[0].sentence}”", [f"[{s.source}]" for s in supports if s.source]
-    return fact, list(map(format_sentence, supports))
-
-
-def format_sentence(support: Support) -> str:
-    """Format a supporting sentence with the id of its document."""
-    return f"“{support.sentence}” [{support.source}]" if support.source else f"“{support.sentence}”"
+    return fact, [f"“{s.sentence}”" + (f" [{s.source}]" if s.source else "") for s in supports]
 
 
 def _unknown(event: Event) -> FormattedEvent:

@@ -210,7 +210,7 @@ class EmbeddedStore(UndoableStore):
         """Count the nodes per label and the edges per type, by name."""
         self._refresh()
         truth = self._current_state
-        labels, relations = dict(sorted(self._labels.items())), dict(sorted(self._relations.items()))
+        labels, relations = (dict(sorted((+counts).items())) for counts in (self._labels, self._relations))
         return Schema(labels, relations, len(truth.nodes), len(truth.edges))
 
     @_synchronized
@@ -374,18 +374,10 @@ class EmbeddedStore(UndoableStore):
             old_edges = (*diff.removed_edges, *(before for before, _ in diff.changed_edges))
             self._value_counts.update((*removed, *old_edges), added)
             self._value_counts.update((), diff.written_edges)
-        nodes = (removed, added)
-        _recount(self._labels, *([label for node in each for label in node.labels] for each in nodes))
-        edges = (diff.removed_edges, diff.added_edges)
-        _recount(self._relations, *([edge.type for edge in each] for each in edges))
-
-
-def _recount(counts: Counter[str], removed: Iterable[str], added: Iterable[str]) -> None:
-    counts.update(added)
-    for name in removed:
-        counts[name] -= 1
-        if not counts[name]:
-            del counts[name]
+        self._labels.update(label for node in added for label in node.labels)
+        self._labels.subtract(label for node in removed for label in node.labels)
+        self._relations.update(edge.type for edge in diff.added_edges)
+        self._relations.subtract(edge.type for edge in diff.removed_edges)
 
 
 # The embedded Python store: NetworkX in the sandbox.

@@ -21,7 +21,7 @@ from typing import Any
 
 from kgot_lab.errors import StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.graph.changes import Identity, MutableGraph
-from kgot_lab.io.files import read_regular_file, require_valid_path
+from kgot_lab.io.files import os_errors_as, read_regular_file, require_valid_path
 from kgot_lab.io.processes import lock_file, register_for_forks
 from kgot_lab.sandbox.replies import encode_element, encode_removal
 from kgot_lab.stores import hash_chain
@@ -39,10 +39,8 @@ class DiffLog:
     def __init__(self, path: Path | str):
         self.path = Path(path).expanduser()
         require_valid_path(self.path)
-        try:
+        with os_errors_as(f"{short_repr(str(path))}: cannot be opened", StoreUnavailable):
             existed = self.path.exists()
-        except OSError as error:
-            raise StoreUnavailable(f"{short_repr(str(path))}: cannot be opened: {error.strerror}") from None
         self._file = _open_locked(self.path)
         try:
             chain = hash_chain.read_chain(_read_all(self._file, self.path), self.path)
@@ -191,10 +189,8 @@ def read_log(path: Path) -> hash_chain.Chain:
     A missing file is an empty log. Raises BadInput or StoreDamaged as `read_chain` does, and StoreUnavailable
     if the file cannot be read.
     """
-    try:
+    with os_errors_as(f"{path}: cannot be read", StoreUnavailable):
         return hash_chain.read_chain(read_regular_file(path) if path.exists() else b"", path)
-    except OSError as error:
-        raise StoreUnavailable(f"{path}: cannot be read: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -309,14 +305,12 @@ def _open_locked(path: Path) -> io.FileIO:
     use or cannot be opened.
     """
     while True:
-        try:
+        with os_errors_as(f"{path}: cannot be opened", StoreUnavailable):
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists() and not stat.S_ISREG(path.stat().st_mode):
                 raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
             # unbuffered, so that nothing of a failed write remains for a later one
             file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+b")
-        except OSError as error:
-            raise StoreUnavailable(f"{path}: cannot be opened: {error}") from None
         try:
             lock_file(file)
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):

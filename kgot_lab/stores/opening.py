@@ -279,7 +279,8 @@ def empty_store(
     if namespace is None and (keep or wipe):
         problem = f"say which of the server's graphs to {'keep' if keep else 'wipe'}"
         raise BadInput(f"{problem}: namespace=NAME (--namespace NAME)")
-    new_name = new_namespace() if namespace is None else namespace
+    unused_name = f"run-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:6]}"
+    new_name = unused_name if namespace is None else namespace
     options = {"namespace": new_name, "wipe": wipe, **_login_options(kind)}
     more = {"unsafe": unsafe} if kind == "sparql_server" else {}
     store = open_store(kind, at=location, **options, **more)
@@ -323,11 +324,6 @@ def reopen_store(
 # --- namespaces of a server ---
 
 SERVERS = ("cypher_server", "sparql_server")
-
-
-def new_namespace() -> str:
-    """Return an unused name for a namespace: date, time and a random part."""
-    return f"run-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:6]}"
 
 
 def namespaces(where: Location, at: Location | None = None) -> Mapping[str, GraphSize]:

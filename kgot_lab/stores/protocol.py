@@ -27,10 +27,6 @@ class StatementConstants(NamedTuple):
     values: frozenset[tuple[type, Scalar]] = frozenset()  # with their types, since 1, 1.0 and True are equal
 
 
-def _no_constants(_: str) -> StatementConstants:
-    return StatementConstants()
-
-
 @dataclass(frozen=True)
 class Dialect:
     """A graph language, as the prompts describe it to a model."""
@@ -51,7 +47,7 @@ class Dialect:
     # the statement that gives nodes their labels, and properties beside those they have
     label: Callable[[Sequence[Node]], str] = field(repr=False)
     # of a read statement: its constants
-    constants: Callable[[str], StatementConstants] = field(default=_no_constants, repr=False)
+    constants: Callable[[str], StatementConstants] = field(default=lambda _: StatementConstants(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -138,20 +134,10 @@ class PythonRunner(Protocol):
     def compute(self, code: str, *, seconds: float | None = None) -> str: ...
 
 
-@runtime_checkable
-class MultilingualStore(Protocol):
-    """A store with mirrors of its graph in other languages.
-
-    See `open_fused`.
-    """
-
-    @property
-    def readers(self) -> tuple[Store, ...]: ...
-
-
 def readers(store: Store) -> tuple[Store, ...]:
-    """Return the stores that mirror this one in other languages, for additional queries."""
-    return store.readers if isinstance(store, MultilingualStore) else ()
+    """Return the stores that mirror this one in other languages, for additional queries. See `open_fused`."""
+    mirrors: tuple[Store, ...] = getattr(store, "readers", ())
+    return mirrors
 
 
 class StatementExecutor(Protocol):

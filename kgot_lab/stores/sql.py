@@ -17,11 +17,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Identity, MutableGraph, same_properties
+from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_element
 from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.lookup import nodes_within, shortest_path
 from kgot_lab.stores.protocol import Dialect, Fact, Schema, UndoableStore
 from kgot_lab.stores.statements import path_query, require_statement
+from kgot_lab.text.cleaning import is_encodable
 from kgot_lab.types import Diff, Edge, Json, Node
 
 SqlRow = tuple[Any, ...]
@@ -55,43 +56,27 @@ def journal_diff(journal: Iterable[Change]) -> Diff:
         if after is not None:
             first.setdefault((table, _row_identity(table, after)), None)
             last[table, _row_identity(table, after)] = after
-    pairs = {
-        table: [
-            (_row_element(table, before), _row_element(table, last[table, id]))
-            for (row_table, id), before in first.items()
-            if row_table == table
-        ]
-        for table in ("nodes", "edges")
-    }
-    return Diff(*_split_pairs(pairs["nodes"]), *_split_pairs(pairs["edges"]))
+    changes: list[Any] = []
+    for table in ("nodes", "edges"):
+        touched = [key for key in first if key[0] == table]
+        old, new = (
+            {key: _row_element(table, row) for key in touched if (row := states[key]) is not None}
+            for states in (first, last)
+        )
+        changes += compare_tables(old, new, same_element)
+    return Diff(*changes)
 
 
 def _row_identity(table: SqlTable, row: SqlRow) -> SqlRow:
     return row[:1] if table == "nodes" else row[:4]
 
 
-def _row_element(table: SqlTable, row: SqlRow | None) -> Any:
-    if row is None:
-        return None
+def _row_element(table: str, row: SqlRow) -> Node | Edge:
     if table == "nodes":
         id, labels, properties = row
         return Node(id, tuple(labels), properties)
     source, type, target, key, properties = row
     return Edge(source, type, target, properties, key)
-
-
-def _split_pairs(
-    pairs: Sequence[tuple[Any, Any]],
-) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[tuple[Any, Any], ...]]:
-    added = tuple(after for before, after in pairs if before is None and after is not None)
-    removed = tuple(before for before, after in pairs if before is not None and after is None)
-    changed = tuple(pair for pair in pairs if all(pair) and not _same_content(*pair))
-    return added, removed, changed
-
-
-def _same_content(one: Any, other: Any) -> bool:
-    same_labels = getattr(one, "labels", ()) == getattr(other, "labels", ())
-    return same_labels and same_properties(one.properties, other.properties)
 
 
 # --- rows and values ---
@@ -176,10 +161,9 @@ def parse_change(
         None if text is None else tuple(parse(text, f"a row of {table}, {text[:60]}…,"))
         for text in (before, after)
     )
-    if new is not None and table == "nodes":
-        node_row(Node(new[0], tuple(new[1]), new[2]))
-    elif new is not None:
-        edge_row(Edge(new[0], new[1], new[2], new[4], new[3]))
+    if new is not None:
+        element = _row_element(table, new)
+        node_row(element) if isinstance(element, Node) else edge_row(element)
     return Change(table, old, new)
 
 
@@ -207,11 +191,8 @@ def _require_text(text: Json, description: str) -> None:
 
 
 def _require_encodable(text: str, description: str) -> None:
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise BadInput(f"{description} holds half a surrogate pair, which is no text: {text!r}") from None
+    if not is_encodable(text):
+        raise BadInput(f"{description} holds half a surrogate pair, which is no text: {text!r}")
 
 
 def _refuse_non_json(value: Json, owner: str, depth: int = 0) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from kgot_lab.errors import BadInput, QueryFailed, ServerLost, describe_value, require, require_count
 from kgot_lab.stores.protocol import Scalar, StatementConstants
+from kgot_lab.text.cleaning import is_encodable
 
 MAX_STATEMENT_LENGTH = 250_000
 OPEN, CLOSE = "open", "close"
@@ -163,10 +164,8 @@ class LostStatements:
 def require_statement(statement: object) -> None:
     """Raise BadInput unless a statement is a text, and QueryFailed for one that cannot be encoded."""
     require(statement, str, "a statement is a text")
-    try:
-        str(statement).encode()
-    except UnicodeEncodeError:
-        raise QueryFailed(str(statement), "it holds half a surrogate pair, which is no text") from None
+    if not is_encodable(str(statement)):
+        raise QueryFailed(str(statement), "it holds half a surrogate pair, which is no text")
 
 
 def require_search_text(words: object) -> None:
@@ -210,19 +209,12 @@ def path_query(names: Sequence[str], scores: Mapping[str, float], limit: int) ->
     # + 0.0: no -0.0
     rounded = {
         sentence_id: round(float(scores[sentence_id]), _SCORE_DECIMALS) + 0.0
-        for sentence_id in sorted(filter(_is_encodable, scores))
+        for sentence_id in sorted(filter(is_encodable, filter(None, scores)))
     }
-    return PathQuery(tuple(sorted(set(filter(_is_encodable, names)))), rounded, limit)
+    return PathQuery(tuple(sorted(set(filter(is_encodable, filter(None, names))))), rounded, limit)
 
 
 def python_path_query(names: Sequence[str], scores: Mapping[str, float], limit: int) -> str:
     """Build the Python statement that reads paths."""
     query = path_query(names, scores, limit)
     return f"result = paths({list(query.names)!r}, {query.scores!r}, {limit})"
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        return bool(text.encode())
-    except UnicodeEncodeError:
-        return False

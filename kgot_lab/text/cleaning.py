@@ -58,20 +58,27 @@ def replace_surrogates(value: Json) -> Json:
     return [replace_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
 
 
+def is_encodable(text: str) -> bool:
+    """Return whether a text can be encoded in UTF-8, which one with half a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def decode_argument(text: str, what: str) -> str:
     """Decode a command-line text that the locale could not decode.
 
     Raises BadInput if it is not UTF-8.
     """
+    if is_encodable(text):
+        return text
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        try:
-            return os.fsencode(text).decode()
-        except UnicodeError:
-            problem = f"{what} holds characters that are not UTF-8, as this locale reads them"
-            raise BadInput(f"{problem}: set LC_ALL=C.UTF-8, or PYTHONUTF8=1") from None
-    return text
+        return os.fsencode(text).decode()
+    except UnicodeError:
+        problem = f"{what} holds characters that are not UTF-8, as this locale reads them"
+        raise BadInput(f"{problem}: set LC_ALL=C.UTF-8, or PYTHONUTF8=1") from None
 
 
 # Token estimates and truncation.

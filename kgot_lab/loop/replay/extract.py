@@ -42,7 +42,8 @@ def extract(
         raise BadInput("an extraction begins with an empty store: this one holds a graph")
     earlier, returned, recorded = _last_document(done)
     if not unread:
-        return _restore_graph(store, done)
+        store.apply(store.graph().diff(graph_after(done)))
+        return iter(())
     if returned is None or unread[0].id != _document_id(returned):
         return _extract(_run_context(llm, store, limits, done), unread)
     recording = Recording.from_events(recorded)
@@ -141,12 +142,6 @@ def _require_same_documents(read: Mapping[str, str], documents: Sequence[Documen
         if "…" in read[changed[0]]:
             masked = ", or holds a key that the environment had then and has not now: set it, or"
         raise BadInput(f"{changed[0]!r} has changed since the extraction read it{masked} begin a new one")
-
-
-def _restore_graph(store: Store, done: Sequence[Event]) -> Iterator[Event]:
-    """Yield no event, after setting a store to the graph of an extraction."""
-    store.apply(store.graph().diff(graph_after(done)))
-    yield from ()
 
 
 def _extract(

@@ -32,17 +32,14 @@ def changeable_part(event: Event) -> str:
     """Return which part of an event a fork may change: "reply", "text" or "statement", or "" if none."""
     match event:
         case _ if is_passed_over(event):
-            return ""
-        case Asked(role=role):
-            return "" if role.is_inside else "reply"
+            pass
+        case Asked(role=role) if not role.is_inside:
+            return "reply"
         case ToolReturned():
             return "text"
-        case Read(statement=statement) if statement == WHOLE_GRAPH:
-            return ""
-        case Wrote() | Read():
+        case Wrote(statement=statement) | Read(statement=statement) if statement != WHOLE_GRAPH:
             return "statement"
-        case _:
-            return ""
+    return ""
 
 
 def changeable_text(events: Sequence[Event], at: int) -> str:

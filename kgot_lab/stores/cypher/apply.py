@@ -393,12 +393,9 @@ class WriteLock:
 
         Transactions that are still open do not count.
         """
-        if self.lock_values() != locked.before:
+        rows = self._link.run_query(_READ_LOCK, {"run": self._namespace})  # changed by each committed write
+        if sorted(number for (number,) in rows) != locked.before:
             raise WriteConflict
-
-    def lock_values(self) -> list[int]:
-        """Return the values of the lock nodes, which change with each committed write."""
-        return sorted(number for (number,) in self._link.run_query(_READ_LOCK, {"run": self._namespace}))
 
     def delete_lock(self, locked: LockedTransaction) -> None:
         """Delete the lock nodes when this transaction commits."""

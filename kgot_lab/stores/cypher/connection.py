@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgot_lab.errors import BadInput, LabError, ServerLost, StoreUnavailable, needs_extra
@@ -54,7 +54,7 @@ class BoltLink:
     Only the driver stores the password.
     """
 
-    def __init__(self, uri: str, user: str, password: str, database: str | None):
+    def __init__(self, uri: str, user: str = "neo4j", password: str = "", database: str | None = None):
         self.database, self.name = database, _USER_INFO.sub("//", uri) + (f"/{database}" if database else "")
         self._make: Callable[[], Driver] = lambda: _create_driver(uri, user, password)
         self._driver: Driver | None = None
@@ -199,6 +199,11 @@ class BoltLink:
                 f"{self.name} cannot be reached ({_first_line(error)}): start the server or check the address, then try again"
             ) from None
 
+    def internal_errors(self) -> AbstractContextManager[None]:
+        """Raise StoreUnavailable if the server refuses an internal query."""
+        problem = f"{self.name} does not understand this store"
+        return self.convert_errors(lambda reason: StoreUnavailable(f"{problem}: {reason}"))
+
     def require_database(self) -> None:
         """Check that the server has the database, and request it if it is missing.
 
@@ -225,10 +230,8 @@ class BoltLink:
                 "tools, or leave the database out for the server's default one"
             ) from None
 
-    @contextmanager
-    def _session(self, mode: str) -> Iterator[Session]:
-        with self._open_driver().session(database=self.database, default_access_mode=mode) as session:
-            yield session
+    def _session(self, mode: str) -> Session:
+        return self._open_driver().session(database=self.database, default_access_mode=mode)
 
     def _open_driver(self) -> Driver:
         with self._lock:

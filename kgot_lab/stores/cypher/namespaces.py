@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.stores.cypher.apply import WriteLock
 from kgot_lab.stores.cypher.connection import BoltLink
 from kgot_lab.stores.cypher.patterns import BRACKETS, NO_TOKEN, OWN_PROPERTIES, Frame, PatternParser
@@ -24,8 +24,7 @@ def bolt_namespaces(link: BoltLink) -> Mapping[str, GraphSize]:
 
     Raises StoreUnavailable if the server cannot be reached or refuses the queries.
     """
-    problem = f"{link.name} does not understand this store"
-    with link.convert_errors(lambda reason: StoreUnavailable(f"{problem}: {reason}")):
+    with link.internal_errors():
         nodes, edges = (dict(link.run_query(query, {})) for query in (_COUNT_NODES, _COUNT_EDGES))
     names = sorted(name for name in nodes if isinstance(name, str))
     return {name: GraphSize(int(nodes[name]), int(edges.get(name, 0))) for name in names}
@@ -37,8 +36,7 @@ def delete_bolt_namespace(link: BoltLink, namespace: str) -> None:
     Raises BadInput if no store made part of it, and StoreUnavailable.
     """
     parameters = {"run": namespace}
-    problem = f"{link.name} does not understand this store"
-    with link.convert_errors(lambda reason: StoreUnavailable(f"{problem}: {reason}")):
+    with link.internal_errors():
         if link.run_query(_COUNT_FOREIGN_NODES, parameters)[0][0]:
             foreign = f"the namespace {namespace!r} of {link.name} has nodes that no store made"
             raise BadInput(f"{foreign}; nothing was deleted")

@@ -19,6 +19,7 @@ from kgot_lab.stores.cypher.dump import temporal_as_text
 from kgot_lab.stores.cypher.statements import CypherToken, RefusedClause, cypher_tokens
 from kgot_lab.stores.lookup import WordIndex, nested_scalars, shortest_path
 from kgot_lab.stores.protocol import Scalar, Schema
+from kgot_lab.stores.statements import require_search_text
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Edge, Node
 
@@ -328,54 +329,62 @@ _BETWEEN = (
 
 
 class NodeLookup:
-    """Queries of a graph, with the element ids of the nodes seen so far."""
+    """The queries of a namespace, with the element ids of the nodes seen so far."""
 
-    def __init__(self, run_query: RunQuery):
-        self._run_query = run_query
-        self.element_ids: dict[str, str] = {}
+    _query: RunQuery
 
-    def update_element_ids(self, removed: Iterable[str], places: Mapping[str, str]) -> None:
+    def __init__(self) -> None:
+        self._element_ids: dict[str, str] = {}
+
+    def _update_element_ids(self, removed: Iterable[str], places: Mapping[str, str]) -> None:
         """Drop the element ids of some nodes, and record those of others."""
         for id in removed:
-            self.element_ids.pop(id, None)
-        self.element_ids.update(places)
+            self._element_ids.pop(id, None)
+        self._element_ids.update(places)
 
-    def locate(self, run_query: RunQuery, ids: Iterable[str]) -> dict[str, str]:
+    def _locate(self, run_query: RunQuery, ids: Iterable[str]) -> dict[str, str]:
         """Return the element ids of the nodes that exist, by node id."""
         ids = list(ids)
-        known = [[id, self.element_ids[id]] for id in ids if id in self.element_ids]
+        known = [[id, self._element_ids[id]] for id in ids if id in self._element_ids]
         found = dict(run_query(_MATCH_KNOWN + "RETURN n.id, elementId(n)", {"rows": known})) if known else {}
         missing = {id: True for id in ids if id not in found}
         if missing:
             found |= dict(run_query(_SCAN, {"ids": missing}))
-        self.element_ids.update(found)
+        self._element_ids.update(found)
         return found
 
-    def incident_edges(self, ids: list[str]) -> dict[str, list[Edge]]:
+    def _incident_edges(self, ids: list[str]) -> dict[str, list[Edge]]:
         """Return the edges of some nodes, by node id.
 
         A node that does not exist has no entry.
         """
-        known = [[id, self.element_ids[id]] for id in ids if id in self.element_ids]
-        rows = self._run_query(_EDGES, {"rows": known}) if known else []
+        known = [[id, self._element_ids[id]] for id in ids if id in self._element_ids]
+        rows = self._query(_EDGES, {"rows": known}) if known else []
         if len({row[0] for row in rows}) < len(ids):  # some have moved, or are unknown
-            located = self.locate(self._run_query, ids).items()
-            rows = self._run_query(_EDGES, {"rows": list(map(list, located))})
+            located = self._locate(self._query, ids).items()
+            rows = self._query(_EDGES, {"rows": list(map(list, located))})
         edges: dict[str, list[Edge]] = {row[0]: [] for row in rows}
         for id, is_outgoing, type, other_id, stored, element_id in rows:
             if type is not None:
                 ends = (id, type, other_id) if is_outgoing else (other_id, type, id)
                 edges[id].append(Edge(*ends, edge_properties(temporal_as_text(stored)), own_key(stored)))
-                self.element_ids[other_id] = element_id
+                self._element_ids[other_id] = element_id
         return edges
 
     def _edges_at(self, ids: list[str]) -> Iterator[Edge]:
-        return (edge for edges in self.incident_edges(ids).values() for edge in edges)
+        return (edge for edges in self._incident_edges(ids).values() for edge in edges)
+
+    def neighbours(self, id: str) -> tuple[Edge, ...]:
+        """Return a node's incoming and outgoing edges, in the server's order.
+
+        Empty if there is no such node.
+        """
+        return tuple(self._edges_at([id]))
 
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
-        label_counts = self._run_query(_LABELS, {})
-        relations = {type: int(count) for type, count in self._run_query(_TYPES, {})}
+        label_counts = self._query(_LABELS, {})
+        relations = {type: int(count) for type, count in self._query(_TYPES, {})}
         labels: dict[str, int] = {}
         for names, count in label_counts:
             for label in names:
@@ -383,16 +392,17 @@ class NodeLookup:
         nodes, edges = sum(count for _, count in label_counts), sum(relations.values())
         return Schema(dict(sorted(labels.items())), relations, nodes, edges)
 
-    def search(self, words: str, limit: int) -> tuple[Node, ...]:
-        """Return the nodes that share words with a query, best first.
+    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
+        """Return the nodes that share words with a query in their name or properties, best first.
 
-        The server matches substrings. Whole words are matched here.
+        The server matches substrings. Whole words are matched and scored here.
         """
+        require_search_text(words)
         wanted = casefold_words(words)
         if not wanted or limit < 1:
             return ()
         searched = sorted({*wanted, *words.lower().split()})
-        rows = self._run_query(_SEARCH, {"words": searched, "most": 100 + 20 * limit})
+        rows = self._query(_SEARCH, {"words": searched, "most": 100 + 20 * limit})
         index, nodes = WordIndex(), {}
         for id, labels, stored in rows:
             properties = node_properties(temporal_as_text(stored))
@@ -403,39 +413,43 @@ class NodeLookup:
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
 
-        Lists and dicts that the server cannot store natively are searched here.
+        Runs on the server. Lists and dicts that it cannot store natively are searched here. For what counts as
+        equal see `lookup.holds_value`.
         """
         text = value if isinstance(value, str) else None
-        if any(self._run_query(query, {"value": _sendable(value), "text": text}) for query in _HOLDS):
+        if any(self._query(query, {"value": _sendable(value), "text": text}) for query in _HOLDS):
             return True
         piece = {"piece": _json_prefix(value)}
-        found = (stored for query in _MAY_CONTAIN for (stored,) in self._run_query(query, piece))
+        found = (stored for query in _MAY_CONTAIN for (stored,) in self._query(query, piece))
         return any(value in nested_scalars(node_properties(temporal_as_text(stored))) for stored in found)
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """Return the edges whose two ends are both among the given nodes."""
-        places = [list(located) for located in self.locate(self._run_query, ids).items()]
-        rows = self._run_query(_BETWEEN, {"rows": places, "ids": dict.fromkeys(ids, True)}) if places else []
+        """Return the edges whose two ends are both among the given nodes, queried on the server."""
+        places = [list(located) for located in self._locate(self._query, ids).items()]
+        rows = self._query(_BETWEEN, {"rows": places, "ids": dict.fromkeys(ids, True)}) if places else []
         return tuple(
             Edge(source, type, target, edge_properties(temporal_as_text(stored)), own_key(stored))
             for source, type, target, stored in rows
         )
 
     def within(self, id: str, hops: int) -> dict[str, int]:
-        """Return the nodes within some hops, each with its distance, by breadth-first search."""
+        """Return the nodes within some hops, ignoring direction, each with its distance.
+
+        Empty if there is no such node.
+        """
         depth: dict[str, int] = {}
-        frontier = self.locate(self._run_query, [id])
+        frontier = self._locate(self._query, [id])
         for level in range(hops + 1):
             depth.update(dict.fromkeys(frontier, level))
             if level == hops or not frontier:
                 break
-            rows = self._run_query(_ADJACENT_IDS, {"rows": [list(located) for located in frontier.items()]})
+            rows = self._query(_ADJACENT_IDS, {"rows": [list(located) for located in frontier.items()]})
             frontier = {end: element_id for end, element_id in rows if end is not None and end not in depth}
-            self.element_ids.update(frontier)
+            self._element_ids.update(frontier)
         return depth
 
-    def path(self, source: str, target: str, max_edges: int) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
+    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
+        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
         return shortest_path(source, target, max_edges, self._edges_at)
 
 

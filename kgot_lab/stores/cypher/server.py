@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,9 +28,9 @@ from kgot_lab.stores.cypher.namespaces import (
     delete_bolt_namespace,
 )
 from kgot_lab.stores.cypher.patterns import NodeLookup
-from kgot_lab.stores.protocol import GraphSize, Scalar, Schema, UndoableStore
-from kgot_lab.stores.statements import LostStatements, require_search_text, require_statement
-from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
+from kgot_lab.stores.protocol import GraphSize, UndoableStore
+from kgot_lab.stores.statements import LostStatements, require_statement
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Rows
 
 if TYPE_CHECKING:
     from neo4j import SummaryCounters, Transaction
@@ -46,7 +46,7 @@ _COUNT_EDGES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
 TRANSACTION_ALLOWANCE = 600.0
 
 
-class CypherServer(UndoableStore):
+class CypherServer(NodeLookup, UndoableStore):
     """A graph in a namespace of a Bolt server's database.
 
     `kgot_lab.sandbox.cypher.mapping` defines how it is stored. Each of its nodes and edges is marked with the
@@ -76,6 +76,7 @@ class CypherServer(UndoableStore):
     ):
         if not namespace.strip():
             raise BadInput("a namespace is a text that is not blank")
+        super().__init__()
         self.namespace, self._seconds = namespace, seconds
         self._mark = cypher_literal(namespace)
         # whether the server's counters are reliable; tested at the first statement
@@ -83,7 +84,6 @@ class CypherServer(UndoableStore):
         self._calculator = Calculator()
         self._link = BoltLink(uri, user, password, database)
         self._write_lock = cypher_apply.WriteLock(self._link, namespace)
-        self._lookup = NodeLookup(self._query)
         self._lost_statements = LostStatements()
         try:
             self._claim_namespace(wipe)
@@ -118,7 +118,7 @@ class CypherServer(UndoableStore):
                     diff, element_ids = self._link.retry(partial(self._write_compared, statement, sent))
             except (RefusedValue, BadInput) as refusal:
                 raise QueryFailed(statement, str(refusal)) from None
-        self._lookup.element_ids.update(element_ids)
+        self._element_ids.update(element_ids)
         return diff
 
     def _write_additions(self, statement: str, sent: ConfinedStatement) -> tuple[Diff, dict[str, str]]:
@@ -154,12 +154,12 @@ class CypherServer(UndoableStore):
             else:
                 diff = dump.dump_difference(before, after)
                 _finish_write(transaction, statement, diff)
-                self._lookup.element_ids.clear()
+                self._element_ids.clear()
                 return diff, (after if diff else before).element_ids()
         diff = dump.merged_difference(rows, before)
         _require_storable(statement, diff)
         application, element_ids = self._apply_diff(diff, locked)
-        self._lookup.update_element_ids(application.moved_ids, {})
+        self._update_element_ids(application.moved_ids, {})
         return diff, element_ids
 
     def read(self, statement: str) -> Rows:
@@ -197,7 +197,7 @@ class CypherServer(UndoableStore):
         from kgot_lab.graph import PropertyGraph
 
         current = dump.read_dump(self._query)
-        self._lookup.element_ids = current.element_ids()
+        self._element_ids = current.element_ids()
         edges = (stored.to_edge() for stored in current.edges.values())
         return PropertyGraph.of((stored.to_node() for stored in current.nodes.values()), edges)
 
@@ -209,7 +209,7 @@ class CypherServer(UndoableStore):
         diff = validate_diff(diff)
         with self._link.convert_errors(lambda reason: BadInput(f"the server refuses the diff: {reason}")):
             application, element_ids = self._link.retry(partial(self._apply_diff, diff))
-        self._lookup.update_element_ids(application.moved_ids, element_ids)
+        self._update_element_ids(application.moved_ids, element_ids)
 
     def _apply_diff(
         self, diff: Diff, since: cypher_apply.LockedTransaction | None = None
@@ -224,7 +224,7 @@ class CypherServer(UndoableStore):
                 self._write_lock.require_unwritten(since)
             run_query = self._transaction_query(transaction)
             application = cypher_apply.DiffApplication(
-                run_query, self._link.run_query, partial(self._lookup.locate, run_query), self.namespace
+                run_query, self._link.run_query, partial(self._locate, run_query), self.namespace
             )
             return application, application.run(diff)
 
@@ -236,49 +236,6 @@ class CypherServer(UndoableStore):
         self._calculator.close()
         self._link.close()
 
-    # --- queries ---
-
-    def schema(self) -> Schema:
-        """Count the nodes per label and the edges per type, by name."""
-        return self._lookup.schema()
-
-    def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """Return a node's incoming and outgoing edges, in the server's order.
-
-        Empty if there is no such node.
-        """
-        return tuple(self._lookup.incident_edges([id]).get(id, ()))
-
-    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """Return the nodes that share words with a query in their name or properties, best first.
-
-        The server finds the candidates. They are scored here.
-        """
-        require_search_text(words)
-        return self._lookup.search(words, limit)
-
-    def within(self, id: str, hops: int) -> dict[str, int]:
-        """Return the nodes within some hops, ignoring direction, each with its distance.
-
-        Empty if there is no such node.
-        """
-        return self._lookup.within(id, hops)
-
-    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
-        return self._lookup.path(source, target, max_edges)
-
-    def holds(self, value: Scalar) -> bool:
-        """Return whether the graph contains a text or a number exactly.
-
-        Runs on the server. For what counts as equal see `lookup.holds_value`.
-        """
-        return self._lookup.holds(value)
-
-    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """Return the edges whose two ends are both among the given nodes, queried on the server."""
-        return self._lookup.edges_between(ids)
-
     # --- namespaces of a database ---
 
     @classmethod
@@ -287,7 +244,7 @@ class CypherServer(UndoableStore):
 
         The login options are those of a store. Raises StoreUnavailable if the server cannot be reached.
         """
-        with closing(_create_link(uri, **login)) as link:
+        with closing(BoltLink(uri, **login)) as link:
             return bolt_namespaces(link)
 
     @classmethod
@@ -296,7 +253,7 @@ class CypherServer(UndoableStore):
 
         Raises BadInput if no store made it, and StoreUnavailable.
         """
-        with closing(_create_link(uri, **login)) as link:
+        with closing(BoltLink(uri, **login)) as link:
             delete_bolt_namespace(link, namespace)
 
     # --- internal ---
@@ -305,7 +262,7 @@ class CypherServer(UndoableStore):
         """Check that the database exists, and that the namespace belongs to a store and is not connected to
         others.
         """
-        with self._internal_errors():
+        with self._link.internal_errors():
             self._link.require_database()
         for query, content in (
             (_COUNT_FOREIGN_NODES, "nodes that no store made"),
@@ -319,7 +276,7 @@ class CypherServer(UndoableStore):
         if wipe:
             delete_bolt_namespace(self._link, self.namespace)
         if self._count(f"{_MATCH_UNKNOWN} RETURN count(n)"):
-            with self._internal_errors():
+            with self._link.internal_errors():
                 self._link.retry(self._mark_known_nodes)
 
     def _mark_known_nodes(self) -> None:
@@ -343,7 +300,7 @@ class CypherServer(UndoableStore):
 
     def _query(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
         """Run an internal read query, with the namespace as a parameter, and return its rows."""
-        with self._internal_errors():
+        with self._link.internal_errors():
             return self._link.run_query(query, {"run": self.namespace, **parameters})
 
     def _transaction_query(self, transaction: Transaction) -> RunQuery:
@@ -355,16 +312,6 @@ class CypherServer(UndoableStore):
         The message quotes the statement as it was written.
         """
         return self._link.convert_errors(lambda reason: QueryFailed(statement, sent.remove_marks(reason)))
-
-    def _internal_errors(self) -> AbstractContextManager[None]:
-        """Raise StoreUnavailable if the server refuses an internal query."""
-        return self._link.convert_errors(
-            lambda reason: StoreUnavailable(f"{self._link.name} does not understand this store: {reason}")
-        )
-
-
-def _create_link(uri: str, user: str = "neo4j", password: str = "", database: str | None = None) -> BoltLink:
-    return BoltLink(uri, user, password, database)
 
 
 def _counters_match(counters: SummaryCounters, before: dump.Dump, rows: Sequence[dump.BoltRow]) -> bool:

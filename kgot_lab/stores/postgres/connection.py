@@ -123,7 +123,8 @@ class PostgresLink:
                 except psycopg.Error:
                     is_broken = True
             if is_broken:
-                self._group.close_all()
+                for link in self._group.links:
+                    link.close()
             if is_broken and isinstance(error, psycopg.Error):
                 raise StoreUnavailable(
                     f"PostgreSQL went away{outcome}; try again once it is back ({_first_line(error)})"
@@ -162,11 +163,6 @@ class LinkGroup:
         self.lock = threading.RLock()
         self.links: list[PostgresLink] = []
         register_for_forks(self)
-
-    def close_all(self) -> None:
-        """Close all connections."""
-        for link in self.links:
-            link.close()
 
     def after_fork(self) -> None:
         """Detach all links in a forked child.

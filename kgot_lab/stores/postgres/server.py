@@ -244,10 +244,12 @@ def _stop_server(stop: Callable[[], object]) -> None:
 
 def _forget_dead_users(server: Any) -> None:
     """Remove killed processes from the list of the server's users, which would keep it running forever."""
+    import psutil
+
     pids = server.global_process_id_list
     with server._lock:
         for pid in pids._get():
-            if not _is_alive(pid):
+            if not psutil.pid_exists(pid):
                 pids.get_and_remove(pid)
 
 
@@ -258,36 +260,15 @@ def _remove_stale_pid_file(data: Path) -> None:
     pid_file = data / "postmaster.pid"
     with suppress(OSError, ValueError, IndexError, psutil.Error):
         server = psutil.Process(int(pid_file.read_text().split()[0]))
+        processes = (process.info for process in psutil.process_iter(["status", "name", "cwd"]))
+        # all processes of a server work in its data folder; that of another user's is not known
         if server.status() == psutil.STATUS_ZOMBIE and not any(
-            _is_postgres_in(process, data) for process in psutil.process_iter()
+            process["status"] != psutil.STATUS_ZOMBIE
+            and process["name"] in ("postgres", None)
+            and process["cwd"] in (str(data), None)
+            for process in processes
         ):
             pid_file.unlink()
-
-
-def _is_postgres_in(process: Any, folder: Path) -> bool:
-    """Return whether a process is a postgres process working in a folder.
-
-    All processes of a server work in its data folder.
-    """
-    import psutil
-
-    try:
-        is_running = process.status() != psutil.STATUS_ZOMBIE
-        return is_running and process.name() == "postgres" and Path(process.cwd()) == folder
-    except psutil.NoSuchProcess:
-        return False
-    except psutil.Error:
-        return True  # another user's, of which nothing is known
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True  # the process of another user
-    return True
 
 
 def _log_tail(data: Path) -> str:

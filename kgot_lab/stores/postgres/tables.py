@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.stores.sql import refuse_unless_sql_read, refuse_unless_sql_write
 from kgot_lab.stores.statements import require_statement
+from kgot_lab.text.cleaning import is_encodable
 
 if TYPE_CHECKING:
     import psycopg
@@ -138,11 +139,8 @@ def require_namespace(name: str) -> str:
 
     Raises BadInput otherwise.
     """
-    try:
-        length = len(name.encode())
-    except UnicodeEncodeError:
-        length = 0
-    if not name.strip() or "\0" in name or not 0 < length <= 63 or name.startswith("pg_"):
+    is_text = bool(name.strip()) and "\0" not in name and is_encodable(name)
+    if not is_text or len(name.encode()) > 63 or name.startswith("pg_"):
         limit = "at most 63 bytes that does not begin with pg_"
         raise BadInput(f"a namespace is text of {limit}, which {name!r} is not")
     return name
@@ -334,18 +332,13 @@ def check_write(statement: str) -> str:
     return statement
 
 
-def called_functions(statement: str) -> list[str]:
-    """Return the functions that a statement may call, and every other name before a parenthesis."""
-    tokens = _tokens(statement)
-    return sorted({name for name, sign in pairwise(tokens) if sign == "("})
-
-
 def refuse_volatile_calls(connection: psycopg.Connection[Any], statement: str) -> None:
     """Raise QueryFailed if a statement calls a function that the server declares as volatile.
 
     Such a function may do more than compute.
     """
-    if not (names := called_functions(statement)):
+    names = sorted({name for name, sign in pairwise(_tokens(statement)) if sign == "("})
+    if not names:
         return
     query = (
         "SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY(%s) AND provolatile = 'v'"
@@ -376,10 +369,6 @@ def format_server_error(error: psycopg.Error, statement: str, *, offset: int = 0
 
 def _require_sendable(statement: str) -> None:
     require_statement(statement)
-    try:
-        statement.encode()
-    except UnicodeEncodeError:
-        raise QueryFailed(statement, "the statement holds half a surrogate pair, which is no text") from None
     if "\0" in statement:
         raise QueryFailed(statement, "the statement holds a null byte, which PostgreSQL cannot read or keep")
 

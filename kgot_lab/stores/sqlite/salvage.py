@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.validation import validate_edge, validate_node
@@ -20,8 +21,8 @@ from kgot_lab.stores.sqlite.tables import Connection
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Node
 
-# Recover from a damaged SQLite graph the rows that are unchanged since they were written.
-
+_Row = tuple[object, ...]
+_Element = TypeVar("_Element", Node, Edge)
 # the bytes that every process with the file open locks (sqlite.org/c3ref/io_methods, os_unix.c)
 _LOCK_START, _LOCK_LENGTH = (0x40000002, 510)
 
@@ -42,8 +43,9 @@ def salvage_sqlite(path: Path) -> SalvageResult:
             with suppress(sqlite3.Error, UnicodeDecodeError):
                 require_own_format(damaged, path)
             enable_checksums(damaged)
-            nodes = {node.id: node for row in _sound_rows(damaged, "nodes") for node in _valid_nodes(row)}
-            read_edges = (edge for row in _sound_rows(damaged, "edges") for edge in _valid_edges(row))
+            read_nodes = _valid(_sound_rows(damaged, "nodes"), lambda row: validate_node(node_from_row(row)))
+            nodes = {node.id: node for node in read_nodes}
+            read_edges = _valid(_sound_rows(damaged, "edges"), lambda row: validate_edge(edge_from_row(row)))
             edges = {edge.identity: edge for edge in read_edges if {edge.source, edge.target} <= nodes.keys()}
             summary = f"kept {_format_share(damaged, 'node', len(nodes))} and {_format_share(damaged, 'edge', len(edges))}"
     if not nodes:
@@ -53,7 +55,10 @@ def salvage_sqlite(path: Path) -> SalvageResult:
         replacement.unlink(missing_ok=True)
         with Sqlite(replacement) as store:
             store.apply(Diff(added_nodes=tuple(nodes.values()), added_edges=tuple(edges.values())))
-        damaged_copy = _back_up(source)
+        damaged_copy = back_up_damaged_file(source)
+        with suppress(FileNotFoundError):  # the log beside it
+            wal = source.with_name(source.name + "-wal").read_bytes()
+            damaged_copy.with_name(damaged_copy.name + "-wal").write_bytes(wal)
         replacement.replace(source)
     except OSError as error:
         replacement.unlink(missing_ok=True)
@@ -62,14 +67,6 @@ def salvage_sqlite(path: Path) -> SalvageResult:
     for part in ("-wal", "-shm"):
         source.with_name(source.name + part).unlink(missing_ok=True)
     return SalvageResult(damaged_copy, summary)
-
-
-def _back_up(source: Path) -> Path:
-    """Copy the damaged file, with the log beside it, and return the path of the copy."""
-    copy = back_up_damaged_file(source)
-    with suppress(FileNotFoundError):
-        copy.with_name(copy.name + "-wal").write_bytes(source.with_name(source.name + "-wal").read_bytes())
-    return copy
 
 
 def _format_share(damaged: sqlite3.Connection, kind: str, recovered: int) -> str:
@@ -114,11 +111,8 @@ def _sound_rows(damaged: Connection, kind: str) -> Iterator[tuple[object, ...]]:
             yield from damaged.execute(f"{select} ORDER BY row.number{order}")
 
 
-def _valid_nodes(row: tuple[object, ...]) -> Iterator[Node]:
-    with suppress(BadInput, ValueError, TypeError):
-        yield validate_node(node_from_row(row))
-
-
-def _valid_edges(row: tuple[object, ...]) -> Iterator[Edge]:
-    with suppress(BadInput, ValueError, TypeError):
-        yield validate_edge(edge_from_row(row))
+def _valid(rows: Iterable[_Row], parse: Callable[[_Row], _Element]) -> Iterator[_Element]:
+    """Yield what a function makes of rows, without those that it refuses."""
+    for row in rows:
+        with suppress(BadInput, ValueError, TypeError):
+            yield parse(row)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.validation import validate_diff
@@ -27,9 +27,6 @@ from kgot_lab.stores.sqlite.damage import (
 from kgot_lab.stores.sqlite.file import GraphFile, bulk_insert, damaged_error, unavailable_error
 from kgot_lab.stores.statements import require_search_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
-
-if TYPE_CHECKING:
-    pass
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
 SQLITE = sql.sql_dialect("SQL (SQLite)", collation="BINARY")
