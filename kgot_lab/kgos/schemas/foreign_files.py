@@ -30,7 +30,7 @@ from kgot_lab.kgos.schemas.profiles import (
     list_tables,
     quote_name,
 )
-from kgot_lab.kgos.schemas.rules import RuleReport, UnreadRow, check_rules, count_repeats
+from kgot_lab.kgos.schemas.rules import RuleReport, UnreadRow, check_rules
 from kgot_lab.kgos.schemas.vocabularies import VOCABULARIES
 from kgot_lab.stores.files.elements import distinct_edges
 from kgot_lab.text.cleaning import format_count
