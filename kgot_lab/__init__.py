@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kgot_lab.evaluation.results import Plan
     from kgot_lab.graph.property_graph import PropertyGraph
     from kgot_lab.io.files import bundled_path as bundled_file
+    from kgot_lab.kgos.query.graph_loading import read_graph
     from kgot_lab.llm import connect
     from kgot_lab.loop.controller import solve, think
     from kgot_lab.loop.limits import Limits
@@ -49,6 +50,7 @@ _MODULES = {  # the module of each name, in the order in which one meets them; b
     "ask": "api.ask",
     "find": "api.find",
     "read_documents": "documents.folder",
+    "read_graph": "kgos.query.graph_loading",
     "connect": "llm",
     "open_store": "stores.opening",
     "search": "tools.search",
@@ -147,6 +149,7 @@ __all__ = [  # written out, since editors and type checkers do not read the tabl
     "python",
     "ranked",
     "read_documents",
+    "read_graph",
     "recorded_fork",
     "replay",
     "resume",

@@ -14,16 +14,13 @@ from kgot_lab.documents.files import extract_text
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import from_beir
 from kgot_lab.io.files import detect_wide_encoding, read_regular_text
-from kgot_lab.stores.files import read_graph
+from kgot_lab.stores.files import read_graph, read_named_graph
 
 WIDE = ("utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 PLAIN, SPOKEN = "Ada was born in London.\nShe wrote of engines.\n", "Zoë lives in Köln, Łódź and Αθήνα.\n"
 ASIAN = "這是一個沒有空格的句子我們看看它會怎麼樣被讀出來而且還要更長一些纔行"
-GRAPH = '{"type":"node","id":"%s","labels":["P"],"properties":{}}\n'
 FILES = {
-    "graph.jsonl": (GRAPH % "Ada", read_graph),
-    "named.jsonl": (GRAPH % "Zoë", read_graph),
-    "graph.ttl": ("<a:Ada> <a:knows> <a:Charles> .\n", read_graph),
+    "more.jsonl": ('{"question": "Who is Zoë?", "answer": "Ada"}\n', load_questions),
     "questions.jsonl": ('{"question": "Who?", "answer": "Ada"}\n', load_questions),
     "settings.yaml": ("model: one\n", read_regular_text),
 }
@@ -54,6 +51,13 @@ def test_a_file_of_ours_in_another_encoding_is_refused_by_name(tmp_path, name, e
         read(tmp_path / name)
     (tmp_path / name).write_bytes(text.encode("utf-8" if name == "settings.yaml" else "utf-8-sig"))
     assert read(tmp_path / name)
+
+
+@pytest.mark.parametrize("encoding", WIDE)
+def test_a_graph_in_another_encoding_is_read_and_the_encoding_told(tmp_path, encoding):
+    (tmp_path / "g.csv").write_bytes("source,type,target\nZoë,knows,Ada\n".encode(encoding))
+    read = read_named_graph(tmp_path / "g.csv")
+    assert read.graph.ids == ("Zoë", "Ada") and f"read as {encoding[:6]}" in read.note
 
 
 @pytest.mark.parametrize("encoding", ("utf-32", "utf-32-le", "utf-32-be"))

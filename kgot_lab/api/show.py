@@ -24,9 +24,10 @@ from kgot_lab.kgos.methods.dimensions import DimensionProfile
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.impact_analysis import Impact
 from kgot_lab.kgos.methods.search.results import SearchResult
+from kgot_lab.kgos.query.graph_loading import read_graph
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.replay.replay import Fork
-from kgot_lab.loop.trace import Trace
+from kgot_lab.loop.trace import Trace, is_trace, load_run
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.retrieval.stage import Stage
@@ -180,12 +181,16 @@ def show(what: object, **options: Any) -> object:
     Other values are a world as a character sees it, a query method's answer, a comparison, a certificate,
     rows, a conversation with an expert (with a box to ask), and one of its answers (with its derivation). Of a
     folder, or of documents, the entities and their relations are shown, and documents and sentences on request. A
-    graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store. A run
+    graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges, a store or a file. A run
     may be a trace, its events or a fork. Options are those of the view: `highlight`, `height`, `positions` of
     a graph, `forks`, `live`, `height` of a run, `limit` of a ranking, a search or rows, `per_ring` of an
     impact, `question` and `answer` of a certificate, `node` of an editor. Raises BadInput for any other
     value, listing what can be shown, and for an option that the view does not have.
     """
+    if isinstance(what, str | Path) and not _is_folder(what):
+        if not (path := Path(what).expanduser()).is_file():
+            raise BadInput(f"show() shows values, folders and files, and there is no file {what}")
+        what = load_run(path) if is_trace(path) else read_graph(path)
     for name, view in _VIEWS.items():
         if view.fits(what):
             return _show_in(name, view, what, options)
@@ -196,11 +201,6 @@ def show(what: object, **options: Any) -> object:
         for name, view in _LIST_VIEWS.items():
             if view.fits(items[0]):
                 return _show_in(name, view, items, options)
-    if isinstance(what, str | Path):
-        advice = "a graph on file is read by kgot_lab.stores.files.read_graph(path), a run by load_run(path)"
-        raise BadInput(
-            f"show() shows a PropertyGraph, a run and other things that are loaded, not {describe_value(what)}: {advice}"
-        )
     lists = ", ".join(name.removeprefix("a list of ") for name in _LIST_VIEWS)
     raise BadInput(f"show() shows {', '.join(_VIEWS)}, a list of {lists}; not {describe_value(what)}")
 

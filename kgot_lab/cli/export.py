@@ -14,17 +14,15 @@ from kgot_lab.text.cleaning import format_count, printable_line
 
 def export(
     source: Path = argument(
-        "a graph: a snapshot (JSON lines, as of `extract`), GraphML, Turtle, CSV, a store's file; or a run's trace; or a folder of documents"
+        "a file with a graph of any program, a store's file, a run's trace, or a folder of documents"
     ),
     out: Path = option("the HTML file to write", default=Path("graph.html")),
 ) -> None:
     """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""
     from kgot_lab.documents.folder import read_documents
-    from kgot_lab.graph.snapshots import read_snapshot
     from kgot_lab.kgos.extraction.entity_graph import entity_graph
-    from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
-    from kgot_lab.loop.trace import graph_after, is_trace, load_run
-    from kgot_lab.stores.files import read_graph
+    from kgot_lab.kgos.query.graph_loading import load_graph
+    from kgot_lab.loop.trace import is_trace
     from kgot_lab.viz.page import export_graph as write_export
 
     if not source.exists():
@@ -41,16 +39,8 @@ def export(
         for node in graph.nodes:
             if aliases := node.properties.get("aliases"):
                 say(f"one entity: {', '.join(aliases)} = {node.id}")
-    elif traced:
-        graph = graph_after(load_run(source).events)
-    elif is_store_file(source):
-        stored = read_store_file(source)
-        graph = stored.graph
-        if stored.note:
-            say(f"note: {source}: {stored.note}")
     else:
-        named = source.suffix.lower() in {".graphml", ".ttl", ".csv", ".tsv"}
-        graph = read_graph(source) if named else read_snapshot(source)
+        graph = load_graph(str(source), say=say)
     typer.echo(f"{graph}: {write_export(graph, out, title=source.stem)}")
 
 

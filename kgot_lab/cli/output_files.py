@@ -189,12 +189,13 @@ def check_snapshots(folder: str | None, *, begins: bool) -> None:
 
 def _matches_snapshot(graph: PropertyGraph, path: Path) -> bool:
     """Return whether a snapshot file holds this graph, after writing it if it did not exist."""
-    from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+    from kgot_lab.graph.snapshots import write_snapshot
+    from kgot_lab.stores.files import read_graph
 
     if _write_if_unchanged(SavedGraph(path), lambda: write_snapshot(graph, path, variant="networkx")):
         return True
     try:
-        return read_snapshot(path) == graph
+        return read_graph(path) == graph
     except BadInput:
         return False
 

@@ -115,12 +115,13 @@ def initial_graph(choice: StoreChoice) -> PropertyGraph | None:
 
     Returns None for a graph that is used in place.
     """
+    from kgot_lab.kgos.query.graph_loading import load_graph
     from kgot_lab.stores.opening import environment_login, open_store
 
     if choice.graph is None:
         return None
     if "://" not in choice.graph:
-        return load_graph_file(choice.graph)
+        return load_graph(choice.graph, say=terminal.say)
     if choice.at or choice.kind:
         raise BadInput("--graph names the address of a graph, and --store or --at another: leave one out")
     if not choice.namespace:
@@ -177,19 +178,6 @@ def _fill_store(graph: PropertyGraph, store: Store) -> Store:
         store.close()
         raise
     return store
-
-
-def load_graph_file(where: str) -> PropertyGraph:
-    """Read the graph in a file without changing the file.
-
-    The file is a snapshot, GraphML, Turtle, a trace, the file of a store, or SQLite. Raises BadInput.
-    """
-    from kgot_lab.kgos.query.graph_loading import load_graph
-
-    if not Path(where).is_file():
-        forms = "a snapshot, a GraphML or Turtle file, a trace, a store's file, or an address"
-        raise BadInput(f"there is no graph at {where}: name {forms}")
-    return load_graph(where, say=terminal.say)
 
 
 def check_engine(tool_choice: ToolChoice) -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-_RESERVED_NODE_ATTRIBUTES = frozenset({"label", "labels"})
-_RESERVED_EDGE_ATTRIBUTES = frozenset({"relation"})
+NODE_FIELDS = frozenset({"label", "labels"})
+EDGE_FIELDS = frozenset({"relation"})
 NODE_COLUMNS = frozenset({"id", "labels"})
 EDGE_COLUMNS = frozenset({"source", "type", "target", "key"})
 TYPE_ATTRIBUTES = ("relation", "relationship", "label", "type")
@@ -41,7 +41,7 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
     for node in graph.nodes:
         multigraph.add_node(node.id)
         multigraph.nodes[node.id].update(
-            _escape_reserved(node.properties, _RESERVED_NODE_ATTRIBUTES) | _label_attributes(node.labels)
+            _escape_reserved(node.properties, NODE_FIELDS) | _label_attributes(node.labels)
         )
     for edge in graph.edges:
         key = f"{edge.type}#{edge.key}" if edge.key else edge.type
@@ -50,7 +50,7 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
             raise BadInput(f"{problem}; rename one type or key")
         multigraph.add_edge(edge.source, edge.target, key)
         multigraph.edges[edge.source, edge.target, key].update(
-            _escape_reserved(edge.properties, _RESERVED_EDGE_ATTRIBUTES) | {"relation": edge.type}
+            _escape_reserved(edge.properties, EDGE_FIELDS) | {"relation": edge.type}
         )
     return multigraph
 
@@ -69,7 +69,7 @@ def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
         if id != ids_by_text.setdefault(str(id), id):
             raise BadInput(f"the ids {id!r} and {ids_by_text[str(id)]!r} have the same text; rename one")
     nodes = (
-        Node(str(id), _read_labels(data), _unescape_reserved(data, _RESERVED_NODE_ATTRIBUTES))
+        Node(str(id), _read_labels(data), unescape_reserved(data, NODE_FIELDS))
         for id, data in graph.nodes(data=True)
     )
     return PropertyGraph.of(nodes, _edges_with_keys(_keyed_edges(graph)))
@@ -117,7 +117,7 @@ def _edges_with_keys(edges: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) -
         attribute = next((name for name, text in texts.items() if isinstance(text, str) and text), None)
         type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else UNTYPED
         others = {name: value for name, value in data.items() if name != attribute}
-        properties = _unescape_reserved(others, _RESERVED_EDGE_ATTRIBUTES, drop=False)
+        properties = unescape_reserved(others, EDGE_FIELDS, drop=False)
         keys = chain((_edge_key(nx_key, type), str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
         candidates = (Edge(str(source), type, str(target), properties, key) for key in keys)
         edge = next(candidate for candidate in candidates if candidate.identity not in taken)
@@ -171,7 +171,7 @@ def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
             Node(
                 _cell_text(row, "id"),
                 _text_tuple(row.get(label)),
-                _unescape_reserved(_omit_column(row, label), NODE_COLUMNS),
+                unescape_reserved(_omit_column(row, label), NODE_COLUMNS),
             )
             for row in _row_dicts(nodes)
         ),
@@ -180,7 +180,7 @@ def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
                 _cell_text(row, "source"),
                 _cell_text(row, type, UNTYPED),
                 _cell_text(row, "target"),
-                _unescape_reserved(_omit_column(row, type), EDGE_COLUMNS),
+                unescape_reserved(_omit_column(row, type), EDGE_COLUMNS),
                 _cell_text(row, "key", ""),
             )
             for row in _row_dicts(edges)
@@ -246,7 +246,7 @@ def _escape_reserved(properties: Mapping[str, Json], reserved: frozenset[str]) -
     return {f"{name}_" if name.rstrip("_") in reserved else name: value for name, value in properties.items()}
 
 
-def _unescape_reserved(
+def unescape_reserved(
     data: Mapping[Any, Json], reserved: frozenset[str], *, drop: bool = True
 ) -> dict[str, Json]:
     """Undo `_escape_reserved`. Properties with a reserved name are removed if `drop`."""
@@ -258,9 +258,9 @@ def _unescape_reserved(
 # A graph from a PropertyGraph, NetworkX graph, triples, edges, or a pandas table of edges.
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {  # the accepted column names of a table of edges, ours first
-    "source": ("source", "subject", "from", "head", "start", "src", "node1"),
+    "source": ("source", "subject", "from", "head", "start", "src", "node1", "caller", "parent"),
     "type": ("type", "relation", "relationship", "predicate", "label", "edge", "rel"),
-    "target": ("target", "object", "to", "tail", "end", "dst", "destination", "node2"),
+    "target": tuple("target object to tail end dst destination node2 tgt callee child".split()),
 }
 
 

@@ -12,60 +12,24 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import unquote
 
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import read_file_as, utf8_text, write_atomically
+from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
 
 Variant = Literal["apoc", "networkx"]
 Record = dict[str, Json]
-RECORD_EXAMPLE = (
-    'one a line, as in {"type": "node", "id": "a", "labels": ["tool"], "properties": {"name": "A"}} and '
-    '{"type": "relationship", "label": "uses", "start": {"id": "a"}, "end": {"id": "b"}}'
-)
-_NODE_KEYS = {"type", "id", "labels", "properties"}
-
-
-def read_snapshot(path: Path | str) -> PropertyGraph:
-    """Read the graph in a snapshot of either format. An empty file is an empty graph.
-
-    An edge end without a line of its own is built from the copy inside the edge. Raises BadInput, which names
-    file and line, for a malformed snapshot.
-    """
-    nodes: dict[str, Node] = {}
-    ends: dict[str, Node] = {}
-    edges: dict[tuple[str, str, str, str], Edge] = {}
-    for location, line in _located_lines(Path(path)):
-        record = _parse_record(line, location)
-        if record["type"] == "node":
-            unknown = record.keys() - _NODE_KEYS
-            if unread := [name for name in unknown if isinstance(record[name], list | dict)]:
-                raise BadInput(
-                    f"{location}: {', '.join(sorted(unread))} of the node would not be read: put values into its "
-                    "properties, and each edge into a line of its own, of the type relationship"
-                )
-            node = _parse_node(record, location)
-            if nodes.setdefault(node.id, node) != node:
-                raise BadInput(f"{location}: a second, different node has the id {node.id!r}")
-        else:
-            source = _parse_node(record.get("start"), location)
-            target = _parse_node(record.get("end"), location)
-            edge = _parse_edge(record, source, target, location, edges)
-            edges[edge.identity] = edge
-            ends.setdefault(source.id, source)
-            ends.setdefault(target.id, target)
-    dangling = [end for id, end in ends.items() if id not in nodes]
-    return PropertyGraph.of([*nodes.values(), *dangling], edges.values())
 
 
 def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "apoc") -> None:
-    """Write a graph as a snapshot that `read_snapshot` reads back without loss.
+    """Write a graph as a snapshot that `kgot_lab.stores.files.read_graph` reads back without loss.
 
     Raises BadInput for a value that is not JSON and for a file that cannot be written. An existing snapshot
     is then unchanged.
@@ -73,58 +37,6 @@ def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "a
     require_known("snapshot variant", _WRITERS, variant)
     # a lone surrogate becomes its JSON escape
     write_atomically(path, _WRITERS[variant](graph), "the snapshot")
-
-
-# --- reading ---
-
-
-def _located_lines(path: Path) -> Iterator[tuple[str, str]]:
-    r"""Yield the location and text of each line that is not blank.
-
-    Only \n ends a line, since JSON may contain other separators.
-    """
-    text = utf8_text(read_file_as("a snapshot", path), path)
-    lines = enumerate(text.split("\n"), start=1)
-    return ((f"{path}, line {number}", line) for number, line in lines if line.strip())
-
-
-def _parse_record(line: str, location: str) -> Record:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{location}: not JSON: {error}") from None
-    if not isinstance(record, dict) or record.get("type") not in ("node", "relationship"):
-        problem = f'{location}: expected an object with "type" "node" or "relationship", {RECORD_EXAMPLE}'
-        raise BadInput(f"{problem}; it is {line[:100]}")
-    return record
-
-
-def _parse_node(record: Any, location: str) -> Node:
-    if not isinstance(record, dict) or record.get("id") is None:
-        raise BadInput(f"{location}: a node without id")
-    labels = record.get("labels") or ()
-    label_texts = (labels,) if isinstance(labels, str) else tuple(map(str, labels))
-    return Node(str(record["id"]), label_texts, _parse_properties(record, location))
-
-
-def _parse_properties(record: Record, location: str) -> Mapping[str, Json]:
-    properties = record.get("properties") or {}
-    if not isinstance(properties, dict):
-        raise BadInput(f"{location}: properties are not an object")
-    return properties
-
-
-def _parse_edge(
-    record: Record, source: Node, target: Node, location: str, taken: Mapping[tuple[str, str, str, str], Edge]
-) -> Edge:
-    """Build the edge of a record, with a new key if another edge already has its identity."""
-    label, raw_key = record.get("label"), record.get("key", record.get("id"))
-    if not isinstance(label, str):
-        raise BadInput(f"{location}: a relationship without label")
-    key = "" if raw_key is None else str(raw_key)
-    keys = chain((key,), (f"{key}.{n}" if key else str(n) for n in count(2)))
-    candidates = (Edge(source.id, label, target.id, _parse_properties(record, location), key) for key in keys)
-    return next(edge for edge in candidates if edge.identity not in taken)
 
 
 # --- writing ---
@@ -213,34 +125,53 @@ def _format_record(record: Record, separators: tuple[str, str]) -> str:
 
 SOURCE_ID = "source_id"  # the property with a node's old id
 # common properties for names, such as rdfs:label and foaf:name
-_NAME_PROPERTIES = ("name", "label", "title", "prefLabel")
-# 17, n17 in GraphML of Neo4j, 4:5e0c…:17 as Neo4j's element ids
-_NUMERIC_ID = re.compile(r"n?\d+|\d+:[\w-]+:\d+")
+NAME_PROPERTIES = "name label title preflabel sharedname entityname entityid displayname caption".split()
+# 17, n17 in GraphML of Neo4j and yEd (n0::n1), 4:5e0c…:17 as Neo4j's element ids, a UUID, a quoted text
+_NUMERIC_ID = re.compile(
+    r'n?-?\d+(::n\d+)*|\d+\.\d+|\d+:[\w-]+:\d+|[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|".*"', re.I | re.S
+)
 _IRI = re.compile(r"((https?|file|ftp)://|urn:)\S+", re.I)
 
 
 @dataclass(frozen=True)
 class NamedGraph:
-    """A graph with names as node ids, and a sentence on what was renamed, or ""."""
+    """A graph from a file, a note on what differs from the file, and a summary of how it was read.
+
+    Either is "" if there is nothing to report. The summary includes the note.
+    """
 
     graph: PropertyGraph
     note: str = ""
+    summary: str = ""
 
 
-def use_names_as_ids(graph: PropertyGraph) -> NamedGraph:
-    """Replace ids that are numbers or IRIs by the names of the nodes.
+@lru_cache(1 << 12)
+def plain_name(name: str) -> str:
+    """Return the name of a field without capitals, spaces and signs."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def is_opaque_id(id: str) -> bool:
+    """Return whether an id is a number, an IRI or the like, which no question mentions."""
+    return bool(_NUMERIC_ID.fullmatch(id)) or _is_iri(id)
+
+
+def use_names_as_ids(graph: PropertyGraph, names: str = "") -> NamedGraph:
+    """Replace ids that are numbers or IRIs by the names of the nodes, or any by their property `names`.
 
     The old id becomes the property `source_id`. A name that several nodes share is made unique by the old id.
     A node without a name keeps its number, or gets the local name of its IRI. Relations, labels and
     properties that are IRIs are replaced by their local names where these are unambiguous.
     """
-    ids = _new_ids(graph)
+    ids = _new_ids(graph, names)
     types = _local_names(graph.type_names)
     labels = _local_names({label for labels in graph.node_labels for label in labels})
     properties = (*graph.node_properties, *graph.edge_properties)
     property_names = _local_names({word for named in properties for word in named})
     if not (ids or types or labels or property_names):
         return NamedGraph(graph)
+
+    old_id = SOURCE_ID if not any(SOURCE_ID in each for each in properties) else f"file_{SOURCE_ID}"
 
     def rename(properties: Mapping[str, Json]) -> dict[str, Json]:
         return {property_names.get(word, word): value for word, value in properties.items()}
@@ -249,7 +180,7 @@ def use_names_as_ids(graph: PropertyGraph) -> NamedGraph:
         Node(
             ids.get(node.id, node.id),
             tuple(labels.get(label, label) for label in node.labels),
-            ({SOURCE_ID: node.id} if node.id in ids else {}) | rename(node.properties),
+            ({old_id: node.id} if node.id in ids else {}) | rename(node.properties),
         )
         for node in graph.nodes
     )
@@ -273,12 +204,13 @@ def _rename_note(renamed: int, nodes: int, types: int) -> str:
     return f"the graph of another program: {'; '.join(parts or ['labels and properties by the last part of their IRIs'])}"
 
 
-def _new_ids(graph: PropertyGraph) -> dict[str, str]:
+def _new_ids(graph: PropertyGraph, names_from: str) -> dict[str, str]:
     """Return the new id of each node whose id is a number or an IRI, if there is a better one."""
     names: dict[str, str] = {}
     for node in graph.nodes:
-        if _NUMERIC_ID.fullmatch(node.id) or _is_iri(node.id):
-            name = _find_name(node.properties) or _local_name(node.id)
+        named = str(node.properties.get(names_from, "")).strip()
+        if named or is_opaque_id(node.id):
+            name = named or _find_name(node.properties) or _local_name(node.id)
             if name and name != node.id:
                 names[node.id] = name
     name_counts = Counter(names.values())
@@ -296,8 +228,8 @@ def _new_ids(graph: PropertyGraph) -> dict[str, str]:
 def _find_name(properties: Mapping[str, Json]) -> str:
     """Return the name among properties of any vocabulary, or "" if there is none."""
     pairs = reversed(list(properties.items()))
-    by_local_name = {(_local_name(word) if _is_iri(word) else word): value for word, value in pairs}
-    for word in _NAME_PROPERTIES:
+    by_local_name = {plain_name(_local_name(word) or word): value for word, value in pairs}
+    for word in NAME_PROPERTIES:
         value = by_local_name.get(word)
         first = value[0] if isinstance(value, list | tuple) and value else value
         if isinstance(first, str) and first.strip():

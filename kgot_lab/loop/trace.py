@@ -21,7 +21,7 @@ from kgot_lab import __version__
 from kgot_lab.errors import BadInput, BadReply, TraceError, TraceLocked, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
-from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+from kgot_lab.graph.snapshots import write_snapshot
 from kgot_lab.io.processes import lock_file
 from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.approval import NotApproved
@@ -39,6 +39,7 @@ from kgot_lab.loop.events import (
     is_early,
     to_json,
 )
+from kgot_lab.stores.files import read_graph
 from kgot_lab.stores.hash_chain import append_seal, first_broken_seal, line_seal
 from kgot_lab.text.cleaning import format_count, printable_line, replace_surrogates
 from kgot_lab.types import LLM, Diff, FromFile, Json, Usage
@@ -311,7 +312,7 @@ def _load_start(path: Path, digest: str) -> PropertyGraph:
     """
     snapshot = snapshot_path(path)
     try:
-        graph = read_snapshot(snapshot)
+        graph = read_graph(snapshot)
     except (OSError, BadInput) as error:
         raise TraceError(
             f"the run in {path} began with a graph, and {snapshot} does not hold it: {error}"

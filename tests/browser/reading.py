@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.domains import npc
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.trace import graph_after, load_run
+from kgot_lab.stores.files import read_graph
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import show_graph
 from kgot_lab.viz.graph.view import GraphView
@@ -199,7 +199,7 @@ def _cookbook(id: str) -> Callable[[], GraphView]:
 
 
 def _snapshot(name: str) -> Callable[[], GraphView]:
-    return lambda: show_graph(read_snapshot(bundled_path(f"kgot-snapshots/{name}.json")))
+    return lambda: show_graph(read_graph(bundled_path(f"kgot-snapshots/{name}.json")))
 
 
 RUNS = ("hotpotqa_demo", "hotpotqa_two_hops", "hotpotqa_two_hops_fork_oregon", "same_question_fused")

@@ -41,13 +41,13 @@ from kgot_lab.cli.app import main
 from kgot_lab.cli.configuration import Configuration
 from kgot_lab.cli.resume import command_line
 from kgot_lab.cli.terminal import DEMO_DOCUMENTS, actual_model_name, new_trace_path, run_documents
-from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.local import PACKAGE
 from kgot_lab.llm.model_file import MODEL_VARIABLE
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
 from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import Trace, load_run
+from kgot_lab.stores.files import read_graph
 from kgot_lab.viz.external_requests import find_external_requests
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -763,7 +763,7 @@ def test_a_graph_is_extracted_and_an_extraction_that_stopped_goes_on(kgot_lab):
         again = kgot_lab(*ran.again[1:])
         assert again.code == 0, again.err
         assert len(server.bodies) == 3  # Ada's passage is not asked about again
-    graph = read_snapshot("out/graph.jsonl")
+    graph = read_graph("out/graph.jsonl")
     assert {(edge.source, edge.type, edge.target) for edge in graph.edges} == {
         ("Ada Lovelace", "born in", "London"), ("Charles Babbage", "designed", "Analytical Engine"),
     }  # fmt: skip

@@ -14,11 +14,12 @@ from support.saved_run import save_run
 from kgot_lab.benchmark.questions.attempt import zero_shot
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+from kgot_lab.graph.snapshots import write_snapshot
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.events import ToolReturned
 from kgot_lab.loop.trace import first_inconsistent_write, load_run
 from kgot_lab.stores import delete_namespace, open_store
+from kgot_lab.stores.files import read_graph
 from kgot_lab.types import Edge, Node
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("here")]
@@ -281,11 +282,11 @@ def test_a_run_between_whose_writes_another_command_wrote_still_ends_with_its_an
     assert f"note: both holds something else than this run wrote: {apart}" in ran.err
     assert f"the page shows the graph of this run up to event {number}" in ran.err
     assert "does not fit" not in ran.err
-    assert "London" in Path("page.html").read_text() and len(read_snapshot("learnt.jsonl").edges) == 1
+    assert "London" in Path("page.html").read_text() and len(read_graph("learnt.jsonl").edges) == 1
     Path("page.html").unlink()
     Path("learnt.jsonl").unlink()
     resumed = kgot_lab("resume", "run.jsonl", "--html", "page.html")
-    assert resumed.code == 0 and Path("page.html").exists() and not read_snapshot("learnt.jsonl").edges, (
+    assert resumed.code == 0 and Path("page.html").exists() and not read_graph("learnt.jsonl").edges, (
         resumed.err
     )
     assert kgot_lab("show", "run.jsonl", "--html", "page.html").code == 0
@@ -347,7 +348,7 @@ def test_a_resumed_run_goes_on_with_its_snapshots_and_makes_missing_ones_again(k
         assert kgot_lab(*asking(model, *told)).code == 1
         Path("snaps/snapshot_1.json").unlink()
         assert kgot_lab("resume", "run.jsonl", "--max-calls", "50").code == 0
-    assert [len(read_snapshot(f"snaps/snapshot_{number}.json").edges) for number in (1, 2)] == [1, 2]
+    assert [len(read_graph(f"snaps/snapshot_{number}.json").edges) for number in (1, 2)] == [1, 2]
 
 
 def test_a_saved_graph_and_that_of_a_trace_say_where_their_facts_came_from(kgot_lab, server):
@@ -363,7 +364,7 @@ def test_a_saved_graph_and_that_of_a_trace_say_where_their_facts_came_from(kgot_
 def test_an_extracted_graph_says_where_its_facts_came_from(kgot_lab, here):
     with openai_server(*replies(WRITE, {"statements": []})) as model:
         assert kgot_lab("extract", "my papers", "--model", f"{model.url}#m").code == 0
-    assert [edge.properties["source"] for edge in read_snapshot("graph.jsonl").edges] == ["ada.md#1"]
+    assert [edge.properties["source"] for edge in read_graph("graph.jsonl").edges] == ["ada.md#1"]
 
 
 # --- files ---
@@ -382,7 +383,7 @@ def test_nothing_is_written_over_the_graph_that_a_run_began_with(kgot_lab, here,
     ):
         ran = kgot_lab(*words)
         assert ran.code == 1 and "are the same file" in ran.err, ran.err
-    assert read_snapshot("run.start.jsonl") == GRAPH
+    assert read_graph("run.start.jsonl") == GRAPH
 
 
 def test_a_trace_without_the_graph_it_began_with_is_not_taken_for_a_snapshot(kgot_lab, here, server):
@@ -421,10 +422,10 @@ def test_a_graph_is_saved_over_the_one_the_run_began_with_and_over_no_other(kgot
     write_snapshot(GRAPH, "another.jsonl", variant="networkx")
     with openai_server(*replies(*FIRST, *REST)) as model:
         ran = kgot_lab(*asking(model, "--graph", "graph.jsonl", "--save-graph", "graph.jsonl"))
-    assert ran.code == 0 and len(read_snapshot("graph.jsonl").edges) == 2, ran.err
+    assert ran.code == 0 and len(read_graph("graph.jsonl").edges) == 2, ran.err
     with openai_server(*replies(*FIRST, *REST)) as model:
         ran = kgot_lab(*asking(model, "--save-graph", "another.jsonl"))
         assert ran.code == 1 and "--save-graph another.jsonl is there" in ran.err and not model.bodies, (
             ran.err
         )
-    assert read_snapshot("another.jsonl") == GRAPH
+    assert read_graph("another.jsonl") == GRAPH

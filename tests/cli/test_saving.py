@@ -16,7 +16,7 @@ from support.openai_server import Answer, openai_server
 from kgot_lab.cli.output_files import SavedGraph, save_graph
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+from kgot_lab.graph.snapshots import write_snapshot
 from kgot_lab.stores.files import read_graph, write_graph
 from kgot_lab.types import Edge, Node
 
@@ -88,9 +88,9 @@ def test_a_graph_that_came_to_the_place_of_another_in_the_meantime_stays_and_bot
             ran.err
         )
         assert "kgot-lab resume run.jsonl --save-graph learnt-2.jsonl" in ran.err
-        assert read_snapshot("learnt.jsonl") == OTHER
+        assert read_graph("learnt.jsonl") == OTHER
         assert kgot_lab("resume", "run.jsonl", "--save-graph", "learnt-2.jsonl").code == 0
-        assert len(read_snapshot("learnt-2.jsonl").edges) == 1 and len(model.bodies) == asked
+        assert len(read_graph("learnt-2.jsonl").edges) == 1 and len(model.bodies) == asked
 
 
 def test_a_graph_that_was_changed_while_a_run_began_with_it_is_not_written_over(kgot_lab, here):
@@ -100,12 +100,12 @@ def test_a_graph_that_was_changed_while_a_run_began_with_it_is_not_written_over(
         ran = kgot_lab(
             *asking(model, "--graph", "graph.jsonl", "--save-graph", "graph.jsonl", "--trace", "run.jsonl")
         )
-    assert (
-        ran.code == 1 and "--save-graph graph-2.jsonl" in ran.err and read_snapshot("graph.jsonl") == OTHER
-    ), ran.err
+    assert ran.code == 1 and "--save-graph graph-2.jsonl" in ran.err and read_graph("graph.jsonl") == OTHER, (
+        ran.err
+    )
     assert "Answer: London" in ran.out
     ran = kgot_lab("resume", "run.jsonl", "--save-graph", "graph-2.jsonl")
-    (edge,) = read_snapshot("graph-2.jsonl").edges
+    (edge,) = read_graph("graph-2.jsonl").edges
     assert ran.code == 0 and edge.identity == GRAPH.edges[0].identity and edge.properties["year"] == 1815, (
         ran.err
     )
@@ -129,7 +129,7 @@ def test_a_stopped_run_is_not_saved_over_a_graph_that_came_in_the_meantime(kgot_
         assert "--save-graph learnt.jsonl holds another graph" in ran.err
         assert len(model.bodies) == asked
         assert kgot_lab("resume", "run.jsonl", "--max-calls", "50", "--save-graph", "mine.jsonl").code == 0
-    assert read_snapshot("learnt.jsonl") == OTHER and len(read_snapshot("mine.jsonl").edges) == 1
+    assert read_graph("learnt.jsonl") == OTHER and len(read_graph("mine.jsonl").edges) == 1
 
 
 def test_where_a_resumed_run_is_saved_is_in_the_command_that_goes_on_with_it(kgot_lab, here):
@@ -147,7 +147,7 @@ def test_a_run_is_not_saved_over_the_graph_beside_its_trace(kgot_lab, server):
     ran = kgot_lab("resume", "run.jsonl", "--save-graph", "run.start.jsonl")
     assert ran.code == 1, ran.err
     assert "are the same file, run.start.jsonl" in ran.err, ran.err
-    assert read_snapshot("run.start.jsonl") == GRAPH, ran.err
+    assert read_graph("run.start.jsonl") == GRAPH, ran.err
 
 
 def test_a_run_that_has_its_answer_says_that_a_file_holds_another_graph(kgot_lab, server):
@@ -159,7 +159,7 @@ def test_a_run_that_has_its_answer_says_that_a_file_holds_another_graph(kgot_lab
     another_graph("theirs.jsonl")()
     ran = kgot_lab("resume", "run.jsonl", "--save-graph", "theirs.jsonl")
     assert ran.code == 1 and "theirs.jsonl holds another graph than this run made" in ran.err
-    assert read_snapshot("learnt.jsonl") == read_snapshot("theirs.jsonl") == OTHER
+    assert read_graph("learnt.jsonl") == read_graph("theirs.jsonl") == OTHER
 
 
 def test_an_extracted_graph_is_not_written_over_one_that_came_in_the_meantime(kgot_lab, here):
@@ -169,22 +169,22 @@ def test_an_extracted_graph_is_not_written_over_one_that_came_in_the_meantime(kg
         assert ran.code == 1 and "graph.jsonl was written by another command in the meantime" in ran.err, (
             ran.err
         )
-        assert read_snapshot("graph.jsonl") == OTHER and "--out graph-2.jsonl" in ran.err
+        assert read_graph("graph.jsonl") == OTHER and "--out graph-2.jsonl" in ran.err
         asked, again = len(model.bodies), shlex.split(ran.err.strip().split("made by: ")[-1])
         assert "--resume" in again and kgot_lab(*again[1:]).code == 0
-        assert len(read_snapshot("graph-2.jsonl").edges) == 1 and len(model.bodies) == asked
+        assert len(read_graph("graph-2.jsonl").edges) == 1 and len(model.bodies) == asked
 
 
 def test_an_extraction_that_goes_on_does_not_lose_edges_that_it_did_not_make(kgot_lab, here):
     with openai_server(*replies(WRITE, {"statements": []})) as model:
         assert kgot_lab("extract", "my papers", "--model", f"{model.url}#m", "--trace", "x.jsonl").code == 0
-        made = read_snapshot("graph.jsonl")
+        made = read_graph("graph.jsonl")
         more = PropertyGraph.of(made.nodes, [*made.edges, Edge("London", "home of", "Ada Lovelace")])
         write_snapshot(more, "graph.jsonl", variant="networkx")
         ran = kgot_lab("extract", "my papers", "--model", f"{model.url}#m", "--resume", "--trace", "x.jsonl")
     assert ran.code == 1
     assert "holds another graph" in ran.err
-    assert read_snapshot("graph.jsonl") == more
+    assert read_graph("graph.jsonl") == more
 
 
 def test_snapshots_of_another_run_stay_and_those_of_this_one_are_made_again_elsewhere(kgot_lab, here):
@@ -193,11 +193,11 @@ def test_snapshots_of_another_run_stay_and_those_of_this_one_are_made_again_else
     with openai_server(after(first, theirs), *rest) as model:
         ran = kgot_lab(*asking(model, "--snapshots", "snaps", "--trace", "run.jsonl"))
         asked = len(model.bodies)
-        assert ran.code == 0 and read_snapshot("snaps/snapshot_1.json") == OTHER, ran.err
+        assert ran.code == 0 and read_graph("snaps/snapshot_1.json") == OTHER, ran.err
         assert "snapshot_1.json is of another run" in ran.err
         assert "kgot-lab resume run.jsonl --snapshots snaps-2" in ran.err
         assert kgot_lab("resume", "run.jsonl", "--snapshots", "snaps-2").code == 0
-        assert len(read_snapshot("snaps-2/snapshot_1.json").edges) == 1 and len(model.bodies) == asked
+        assert len(read_graph("snaps-2/snapshot_1.json").edges) == 1 and len(model.bodies) == asked
 
 
 def test_a_graph_that_cannot_be_saved_leaves_no_empty_file(here):

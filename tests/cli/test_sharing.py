@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from kgot_lab.cli.question_setup import load_graph_file
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path
+from kgot_lab.kgos.query.graph_loading import load_graph
 from kgot_lab.stores import open_store
 from kgot_lab.types import Node
 from kgot_lab.viz.external_requests import find_external_requests
@@ -45,14 +45,14 @@ def test_a_trace_that_an_editor_saved_with_a_mark_is_exported_begun_with_and_exa
     (tmp_path / "marked.jsonl").write_bytes("\ufeff".encode() + whole.read_bytes())
     code, out, err = kgot_lab("export", "marked.jsonl", "--out", "graph.html")
     assert code == 0 and "graph.html" in out, err
-    assert load_graph_file("marked.jsonl") == load_graph_file(str(whole))
+    assert load_graph("marked.jsonl") == load_graph(str(whole))
     assert kgot_lab("doctor", "marked.jsonl")[1].startswith("whole  marked.jsonl: a trace")
 
 
 def test_what_is_no_graph_is_refused_and_nothing_is_written(kgot_lab, tmp_path):
     (tmp_path / "notes.md").write_text("# notes")
     assert "there is no file nothing.json" in kgot_lab("export", "nothing.json")[2]
-    assert "notes.md, line 1: not JSON" in kgot_lab("export", "notes.md")[2]
+    assert "notes.md, line 1: the first line names the columns" in kgot_lab("export", "notes.md")[2]
     assert (
         "ends in .html"
         in kgot_lab("export", bundled_path("kgot-snapshots/data_1.json"), "--out", "graph.txt")[2]

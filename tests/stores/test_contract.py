@@ -15,10 +15,10 @@ from support.store_kinds import SQL, opened
 from kgot_lab.errors import BadInput, LabError, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
-from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.render import render_graph
 from kgot_lab.stores import edges_between, holds_value
+from kgot_lab.stores.files import read_graph
 from kgot_lab.stores.lookup import shortest_path
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.provenance import edges_read, flatten_facts, partial_reads
@@ -239,7 +239,7 @@ def test_a_diff_that_does_not_fit_is_refused_whole_here_and_on_the_disk(home, fi
 
 @every("number", range(5))
 def test_a_snapshot_goes_through_without_loss(store, number):
-    graph = read_snapshot(bundled_path(f"kgot-snapshots/data_{number}.json"))
+    graph = read_graph(bundled_path(f"kgot-snapshots/data_{number}.json"))
     store.apply(store.graph().diff(graph))
     assert store.graph() == graph
 

@@ -15,9 +15,9 @@ from support.external_links import find_external_links
 from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.trace import load_run
+from kgot_lab.stores.files import read_graph
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import show_graph, svg
 from kgot_lab.viz.external_requests import find_external_requests, start_tags
@@ -76,7 +76,7 @@ def content_of(page: str, name: str) -> list[str]:
 
 
 def test_the_file_stands_alone(tmp_path):
-    path = export_graph(read_snapshot(bundled_path("kgot-snapshots/data_0.json")), tmp_path / "graph.html")
+    path = export_graph(read_graph(bundled_path("kgot-snapshots/data_0.json")), tmp_path / "graph.html")
     text = path.read_text(encoding="utf-8")
     assert find_external_requests(text, beside=True) == () == find_external_links(text)
     assert text.startswith('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>')

@@ -11,12 +11,12 @@ from support.every import every
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Support, support_properties
-from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
 from kgot_lab.loop.formatting import format_event
 from kgot_lab.stores.embedded_store import fact_of
+from kgot_lab.stores.files import read_graph
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz import build_run_page, svg, table
 from kgot_lab.viz.graph.svg import NO_NODES
@@ -411,8 +411,6 @@ def test_the_heading_of_a_page_holds_a_long_question_whole():
 
 
 def test_the_bundled_snapshots_can_be_drawn():
-    pictures = [
-        svg(read_snapshot(path)) for path in sorted(bundled_path("kgot-snapshots").glob("data_*.json"))
-    ]
+    pictures = [svg(read_graph(path)) for path in sorted(bundled_path("kgot-snapshots").glob("data_*.json"))]
     assert [picture.nodes for picture in pictures] == [11, 9, 1, 10, 6]
     assert "Philippines" in texts(pictures[0])

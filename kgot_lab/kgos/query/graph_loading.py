@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -37,6 +38,7 @@ from kgot_lab.text.cleaning import format_count
 # Read the graph in a store's file without opening the store: nothing is locked, repaired or created.
 
 _SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db")
+_SQLITE_MAGIC = b"SQLite format 3"
 
 
 def is_store_file(path: Path | str) -> bool:
@@ -45,10 +47,10 @@ def is_store_file(path: Path | str) -> bool:
     Raises OSError if it cannot be read.
     """
     path = Path(path)
-    if path.suffix.lower() in (*_SQLITE_ENDINGS, ".log"):
-        return True
     with path.open("rb") as file:
         begins = file.read(len(EMPTY_LOG))
+    if path.suffix.lower() in (*_SQLITE_ENDINGS, ".log") or begins.startswith(_SQLITE_MAGIC):
+        return True
     try:
         return bool(begins) and bool(read_chain(begins, path))
     except StoreDamaged:
@@ -67,7 +69,9 @@ def read_store_file(path: Path | str) -> NamedGraph:
     path = Path(path)
     if not path.stat().st_size:
         raise BadInput(f"{path} is empty, so it holds no graph: if it held one once, restore a copy")
-    return _read_sqlite(path) if path.suffix.lower() in _SQLITE_ENDINGS else _read_log(path)
+    with path.open("rb") as file:
+        is_sqlite = path.suffix.lower() in _SQLITE_ENDINGS or file.read(15) == _SQLITE_MAGIC
+    return _read_sqlite(path) if is_sqlite else _read_log(path)
 
 
 def _read_log(path: Path) -> NamedGraph:
@@ -169,12 +173,38 @@ def load_graph(
         return whole
     if not path.is_file():
         raise BadInput(
-            f"no graph at {where}: name a folder, a snapshot, a GraphML, Turtle or CSV file, a trace, SQLite, a store's file or address"
+            f"no graph at {where}: name a folder, a file with a graph, a trace, or a store's file or address"
         )
-    if is_trace(path):
+    return read_graph(path, say=lambda summary: report(f"note: {where}: {summary}"))
+
+
+def read_graph(
+    path: Path | str,
+    *,
+    names: str = "",
+    types: str = "",
+    relation: str = "",
+    say: NoteCallback | None = None,
+) -> PropertyGraph:
+    """Read the graph in a file of any program, in a store's file or a run's trace, by what is in it.
+
+    `read_named_graph` of `kgot_lab.stores.files` lists the forms. Nodes go by their names if their ids are
+    numbers or IRIs. The fields of names, types and relations are found by evidence, or as given; the names
+    "id" rename no node. `say` receives a summary of what was understood and left out, which otherwise is a
+    warning. Raises BadInput if the file holds no graph.
+    """
+    path = Path(path).expanduser()
+    if path.is_file() and is_trace(path):
         events = load_run(path).events
         return add_supports(graph_after(events), events)
-    read = read_store_file(path) if is_store_file(path) else read_named_graph(path)
-    if read.note:
-        report(f"note: {where}: {read.note}")
-    return read.graph
+    if path.is_file() and is_store_file(path):
+        stored = read_store_file(path)
+        graph, summary = stored.graph, stored.note
+    else:
+        read = read_named_graph(path, names=names, types=types, relation=relation)
+        graph, summary = read.graph, read.summary
+    if summary and say is not None:
+        say(summary)
+    elif summary:
+        warnings.warn(f"{path}: {summary}", stacklevel=2)
+    return graph

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import compress
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Ints, make_read_only
 from kgot_lab.graph.validation import Vocabulary, validate_value
 from kgot_lab.io.processes import without_garbage_collection
 from kgot_lab.io.sqlite_files import open_copy
@@ -32,52 +30,33 @@ from kgot_lab.kgos.schemas.profiles import (
     list_tables,
     quote_name,
 )
-from kgot_lab.kgos.schemas.rules import RuleReport, UnreadRow, check_rules, count_repeats
+from kgot_lab.kgos.schemas.rules import RuleReport, UnreadRow, check_rules
 from kgot_lab.kgos.schemas.vocabularies import VOCABULARIES
+from kgot_lab.stores.files.elements import distinct_edges
 from kgot_lab.text.cleaning import format_count
-from kgot_lab.types import Json
+from kgot_lab.types import Edge, Json, Node
 
-# Read the columns of a table, and the properties of its rows from JSON and other columns.
-
-# what may become half a surrogate pair, or an infinite number
-_RISKY_JSON = re.compile(r"\\u|\d[eE]\+?\d{3}")
-_MAX_PLAIN_JSON = 300  # characters of JSON within which no number is infinite by its digits alone, and nothing nests too deeply
-_DescribeRow = Callable[[int], str]  # describes a row in a report, by its position
+# Read the rows of a table, and the properties in their JSON and other columns.
 
 
-@dataclass(frozen=True)
-class TableColumns:
-    """The columns of a table, and the positions of rows with invalid UTF-8, which was replaced.
+class Rows(NamedTuple):
+    """The rows of a table, and the numbers of those with invalid UTF-8, which was replaced.
 
     `number` is the column that only numbers the rows, if there is one.
     """
 
     table: str
-    rows: int
-    values: Mapping[str, Sequence[Json]]
-    number: str = ""
-    replaced: tuple[int, ...] = ()
-
-    def texts(self, column: str) -> list[str | None]:
-        """Return a column as texts.
-
-        Numbers are converted to text. NULL and bytes are None, and so is every row if there is no such
-        column.
-        """
-        if not column:
-            return [None] * self.rows
-        return [
-            value if type(value) is str else None if value is None or type(value) is bytes else str(value)
-            for value in self.values[column]
-        ]
+    records: list[dict[str, Json]]
+    number: str
+    replaced: frozenset[int]
 
 
 class _ReplacedText(str):
     """A text with invalid UTF-8 that was replaced."""
 
 
-def read_table(connection: sqlite3.Connection, table: str) -> TableColumns:
-    """Read all values of a table, in the order of its rows.
+def read_table(connection: sqlite3.Connection, table: str) -> Rows:
+    """Read all rows of a table, in their order.
 
     Raises sqlite3.Error if it cannot be read.
     """
@@ -85,7 +64,7 @@ def read_table(connection: sqlite3.Connection, table: str) -> TableColumns:
     names, keys = [row[1] for row in table_info], [row for row in table_info if row[5]]
     number = keys[0][1] if len(keys) == 1 and keys[0][2].upper() == "INTEGER" else ""
     query = f"SELECT {', '.join(map(quote_name, names))} FROM {quote_name(table)} NOT INDEXED"  # an index would give them in its own order
-    replaced: tuple[int, ...] = ()
+    replaced: frozenset[int] = frozenset()
     try:
         rows = connection.execute(query).fetchall()
     except sqlite3.OperationalError as error:
@@ -94,65 +73,49 @@ def read_table(connection: sqlite3.Connection, table: str) -> TableColumns:
         connection.text_factory = _decode_text
         rows = connection.execute(query).fetchall()
         connection.text_factory = str
-        replaced = tuple(i for i, row in enumerate(rows) if any(type(cell) is _ReplacedText for cell in row))
+        replaced = frozenset(n for n, row in enumerate(rows, start=1) if _ReplacedText in map(type, row))
         rows = [tuple(str(value) if type(value) is _ReplacedText else value for value in row) for row in rows]
-    values = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
-    return TableColumns(table, len(rows), values, number, replaced)
+    return Rows(table, [dict(zip(names, row, strict=True)) for row in rows], number, replaced)
 
 
-def row_properties(
-    columns: TableColumns, in_json: str, besides: Collection[str], describe_row: _DescribeRow
-) -> tuple[list[dict[str, Json]], list[UnreadRow]]:
-    """Return the properties of each row, and the rows whose JSON is malformed.
+def _decode_text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _ReplacedText(data.decode(errors="replace"))
 
-    Properties are those in the JSON column and the other columns, except `besides`. If both have a name, JSON
-    takes precedence, since that is where SQL looks for dimensions. A row with malformed JSON has none of its
-    JSON properties. NULL, blank JSON and bytes, which are mostly vectors, are skipped.
+
+def _text(value: Json) -> str | None:
+    """Return a cell as text. NULL and bytes are None."""
+    return None if value is None or type(value) is bytes else str(value)
+
+
+def _properties(
+    record: Mapping[str, Json], in_json: str, besides: Collection[str]
+) -> tuple[dict[str, Json], str]:
+    """Return the properties of a row, and what is wrong with its JSON, or "".
+
+    They are those in its JSON and its other columns, except `besides`. If both have a name, JSON takes
+    precedence, since that is where SQL looks for dimensions. A row with malformed JSON has none of its JSON
+    properties. NULL, blank JSON, infinite numbers and bytes, which are mostly vectors, are skipped.
     """
-    unread: list[UnreadRow] = []
-    of_json: list[dict[str, Json]] = [{}] * columns.rows
-    if in_json:
-        texts = columns.values[in_json]
-        table: dict[Json, dict[str, Json]] = {}
-        problems: dict[Json, str] = {}
-        for text in set(texts):  # many rows are equal
-            try:
-                table[text] = _parse_object(text)
-            except BadInput as error:
-                table[text], problems[text] = {}, str(error)
-        of_json = [table[text] for text in texts]
-        if problems:
-            for position, text in enumerate(texts):
-                if text in problems:
-                    why = f"its {in_json} {problems[text]}, so it has none of them"
-                    unread.append(UnreadRow(8, columns.table, position + 1, describe_row(position), why))
-    left_out = {in_json, *besides}
-    own = {name: _without_binary(column) for name, column in columns.values.items() if name not in left_out}
-    more = {name: column for name, column in own.items() if any(value is not None for value in column)}
-    if not more:
-        return of_json, unread
-    own_properties = (dict(zip(more, row, strict=True)) for row in zip(*more.values(), strict=True))
-    if any(None in column for column in more.values()):
-        own_properties = ({name: v for name, v in p.items() if v is not None} for p in own_properties)
-    return [each | known for each, known in zip(own_properties, of_json, strict=True)], unread
-
-
-def _parse_object(text: Json) -> dict[str, Json]:
-    """Parse a JSON object, or return an empty one for NULL and blanks.
-
-    Raises BadInput, saying what is wrong.
-    """
-    if text is None:
-        return {}
-    # the common case, which needs no conversion
-    plain = type(text) is str and text.startswith("{") and len(text) <= _MAX_PLAIN_JSON
-    if plain and not _RISKY_JSON.search(text):
+    problem, known = "", dict[str, Json]()
+    if in_json and record[in_json] is not None:
         try:
-            found, end = _scan_json(text, 0)
-        except (StopIteration, ValueError):
-            end = -1
-        if end == len(text):
-            return found  # type: ignore[no-any-return]
+            known = _parse_object(record[in_json])
+        except BadInput as error:
+            problem = f"its {in_json} {error}, so it has none of them"
+    own = {
+        name: value
+        for name, value in record.items()
+        if value is not None and name != in_json and name not in besides and type(value) is not bytes
+    }
+    return {name: v for name, v in own.items() if type(v) is not float or not math.isinf(v)} | known, problem
+
+
+@lru_cache(1 << 12)  # many rows are equal
+def _parse_object(text: Json) -> dict[str, Json]:
+    """Parse a JSON object, or return an empty one for blanks. Raises BadInput, saying what is wrong."""
     try:
         text = text.decode() if isinstance(text, bytes) else str(text)
         found = _DECODER.decode(text) if text.strip() else {}
@@ -168,120 +131,70 @@ def _parse_object(text: Json) -> dict[str, Json]:
         raise BadInput(f"cannot be kept ({error})") from None
 
 
-def _without_binary(column: Sequence[Json]) -> Sequence[Json]:
-    """Replace bytes and infinite numbers, which JSON does not have, with None."""
-    if not {float, bytes} & set(map(type, column)):
-        return column
-    return [None if type(v) is bytes or (type(v) is float and math.isinf(v)) else v for v in column]
-
-
-def _decode_text(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return _ReplacedText(data.decode(errors="replace"))
-
-
 def _refuse_constant(constant: str) -> Json:
     raise ValueError(f"{constant} is no number of JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-# returns the value at a position of a text and its end; raises StopIteration if there is none
-_scan_json: Callable[[str, int], tuple[Json, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 
-
-# Build a graph from two tables, column by column, and report the rows that cannot be taken as they are.
+# Build a graph from two tables, and report the rows that cannot be taken as they are.
 
 DEFAULT_EDGE_TYPE = "related_to"  # the edge type of a file without a column for it
 
 
-def build_graph(
-    profile: Profile, nodes: TableColumns, edges: TableColumns
-) -> tuple[PropertyGraph, tuple[UnreadRow, ...]]:
+def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGraph, tuple[UnreadRow, ...]]:
     """Build the graph of two tables, and list the rows that were not taken as they are, nodes first.
 
     Nodes without an id or with that of an earlier row are left out, as are edges with an end that is not a
     node (rule 3). A row with malformed JSON loses those properties (rule 8). Of edges with the same ends and
     type, all but the first have their number as key. A column that only numbers the edges is not a property.
     """
-    ids = nodes.texts(profile.id)
-    is_node, unread = _select_node_rows(nodes.table, ids)
-    row_of = {id: row for row, id in enumerate(compress(ids, is_node)) if id is not None}
-    named_columns = (profile.id, profile.called, profile.type)
-    of_nodes, unread_properties = row_properties(
-        nodes, profile.properties, named_columns, lambda row: f"node {short_repr(ids[row])}"
-    )
-    names, types = nodes.texts(profile.called), nodes.texts(profile.type)
-    pairs = zip(names, of_nodes, strict=True)
-    named = [known if name is None else {**known, "name": name} for name, known in pairs]
-    replaced = (_replaced_text_row(nodes, row, f"node {short_repr(ids[row])}") for row in nodes.replaced)
-    unread += [*unread_properties, *replaced]
+    unread: list[UnreadRow] = []
 
-    sources, targets = edges.texts(profile.source), edges.texts(profile.target)
-    relations = (
-        [text or "" for text in edges.texts(profile.relation)]
-        if profile.relation
-        else [DEFAULT_EDGE_TYPE] * edges.rows
-    )
-    indices = ([-1 if id is None else row_of.get(id, -1) for id in ends] for ends in (sources, targets))
-    begin, end = (np.array(rows, dtype=np.int32) for rows in indices)
-    whole = (begin >= 0) & (end >= 0)
+    def properties(
+        rows: Rows, row: int, ends: tuple[str | None, ...], in_json: str, besides: Collection[str]
+    ) -> dict[str, Json]:
+        found, problem = _properties(rows.records[row - 1], in_json, besides)
+        if problem:
+            unread.append(UnreadRow(8, rows.table, row, _describe(*ends), problem))
+        if row in rows.replaced:
+            why = "a text in it is not UTF-8; the letters that could not be read were replaced"
+            unread.append(UnreadRow(0, rows.table, row, _describe(*ends), why))
+        return found
 
-    def describe_edge(row: int) -> str:
-        return f"edge {short_repr(sources[row])} -{relations[row]}-> {short_repr(targets[row])}"
-
-    for row in np.flatnonzero(~whole).tolist():
-        ends = (sources[row], begin[row]), (targets[row], end[row])
-        gone = " and no node ".join(short_repr(id) for id, end_row in ends if end_row < 0)
-        why = f"there is no node {gone}, so it is left out"
-        unread.append(UnreadRow(3, edges.table, row + 1, describe_edge(row), why))
-    besides = (profile.source, profile.target, profile.relation, edges.number)
-    of_edges, unread_properties = row_properties(edges, profile.edge_properties, besides, describe_edge)
-    replaced = (_replaced_text_row(edges, row, describe_edge(row)) for row in edges.replaced)
-    unread += [*unread_properties, *replaced]
-
-    begin, end, has_both_ends = begin[whole], end[whole], whole.tolist()
-    code_of = {name: code for code, name in enumerate(dict.fromkeys(compress(relations, has_both_ends)))}
-    codes = np.array([code_of[name] for name in compress(relations, has_both_ends)], dtype=np.int32)
-    graph = PropertyGraph(
-        ids=tuple(row_of),
-        node_labels=tuple((each,) if each and each.strip() else () for each in compress(types, is_node)),
-        node_properties=tuple(compress(named, is_node)),
-        sources=make_read_only(begin),
-        targets=make_read_only(end),
-        type_codes=make_read_only(codes),
-        type_names=tuple(code_of),
-        edge_properties=tuple(compress(of_edges, has_both_ends)),
-        edge_keys=_edge_keys(begin, end, codes, len(row_of)),
-    )
-    return graph, tuple(sorted(unread, key=lambda each: (each.table != nodes.table, each.row)))
+    row_of: dict[str, int] = {}
+    read_nodes, read_edges = list[Node](), list[Edge]()
+    for row, record in enumerate(nodes.records, start=1):
+        id = _text(record[profile.id])
+        if id is None or id in row_of:
+            why = "it has no id" if id is None else f"row {row_of[id]:,} has its id already"
+            unread.append(
+                UnreadRow(0, nodes.table, row, f"node {short_repr(id)}", f"{why}, so it is left out")
+            )
+            continue
+        row_of[id] = row
+        name, type = (_text(record.get(column)) for column in (profile.called, profile.type))
+        besides = (profile.id, profile.called, profile.type)
+        known = properties(nodes, row, (id,), profile.properties, besides)
+        labels = (type,) if type and type.strip() else ()
+        read_nodes.append(Node(id, labels, known if name is None else {**known, "name": name}))
+    structure = (profile.source, profile.target, profile.relation, edges.number)
+    for row, record in enumerate(edges.records, start=1):
+        source, target = (_text(record[column]) for column in (profile.source, profile.target))
+        relation = _text(record[profile.relation]) or "" if profile.relation else DEFAULT_EDGE_TYPE
+        if gone := [short_repr(end) for end in (source, target) if end not in row_of]:
+            why = f"there is no node {' and no node '.join(gone)}, so it is left out"
+            unread.append(UnreadRow(3, edges.table, row, _describe(source, relation, target), why))
+        else:
+            known = properties(edges, row, (source, relation, target), profile.edge_properties, structure)
+            read_edges.append(Edge(str(source), relation, str(target), known))
+    return PropertyGraph.of(read_nodes, distinct_edges(read_edges)), tuple(unread)
 
 
-def _select_node_rows(table: str, ids: Sequence[str | None]) -> tuple[list[bool], list[UnreadRow]]:
-    """Return which rows become nodes, and why the others do not."""
-    first: dict[str, int] = {}
-    is_node, unread = [], []
-    for row, id in enumerate(ids):
-        is_node.append(id is not None and first.setdefault(id, row) == row)
-        if not is_node[-1]:
-            why = "it has no id" if id is None else f"row {first[id] + 1:,} has its id already"
-            unread.append(UnreadRow(0, table, row + 1, f"node {short_repr(id)}", f"{why}, so it is left out"))
-    return is_node, unread
-
-
-def _replaced_text_row(columns: TableColumns, row: int, of: str) -> UnreadRow:
-    why = "a text in it is not UTF-8; the letters that could not be read were replaced"
-    return UnreadRow(0, columns.table, row + 1, of, why)
-
-
-def _edge_keys(begin: Ints, end: Ints, codes: Ints, nodes: int) -> tuple[str, ...]:
-    """Return the key of each edge.
-
-    It is "" for the first edge with its ends and type, and "2", "3" … for later ones.
-    """
-    repeats = count_repeats(begin, end, codes, nodes).tolist()
-    return tuple("" if each == 0 else str(each + 1) for each in repeats)
+def _describe(id: str | None, relation: str | None = None, target: str | None = None) -> str:
+    """Describe a node, or an edge by its ends."""
+    shown = short_repr(id)
+    return f"node {shown}" if relation is None else f"edge {shown} -{relation}-> {short_repr(target)}"
 
 
 _MAX_ROWS = 5

@@ -1,46 +1,144 @@
-"""Read and write graph files, in the format that the file's suffix names."""
+"""Read a graph from a file of any program by what is in it, and write one in the format of the file's suffix."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
+import lzma
+import re
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from urllib.parse import quote
 
-from kgot_lab.errors import BadInput, UnknownName, require_known
+from kgot_lab.documents.encodings import guess_encoding
+from kgot_lab.errors import BadInput, UnknownName, require, require_known
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import NamedGraph, read_snapshot, use_names_as_ids, write_snapshot
-from kgot_lab.io.files import read_file_as, read_regular_file, utf8_text, write_atomically
+from kgot_lab.graph.snapshots import NamedGraph, write_snapshot
+from kgot_lab.io.files import (
+    detect_wide_encoding,
+    read_file_as,
+    read_regular_file,
+    refuse_wide_encoding,
+    write_atomically,
+)
 from kgot_lab.sandbox.sparql.rdf import PREFIXES
-from kgot_lab.stores.files.graphml import read_graphml, read_graphml_with_notes, write_graphml
-from kgot_lab.stores.files.node_links import read_edge_list, read_json_graph
-from kgot_lab.stores.sparql.triples import convert_triple, graph_from_triples, import_oxigraph, to_triples
+from kgot_lab.stores.files.elements import Elements, build_graph
+from kgot_lab.stores.files.graphml import write_graphml
+from kgot_lab.stores.files.json_forms import read_json
+from kgot_lab.stores.files.markup import read_gml, read_pajek, read_xml
+from kgot_lab.stores.files.tabular import read_parquet, read_table
+from kgot_lab.stores.files.triples import read_rdf
+from kgot_lab.stores.sparql.triples import import_oxigraph, to_triples
 
-# Turtle files: any file can be read, and what was written is read back without loss.
+_RDF_SUFFIXES = (".ttl", ".nt", ".nq", ".trig", ".n3")
+_XML = re.compile(r"\s*(<\?xml|<!|<(\w+:)?(graphml|gexf|rdf)\b|<graph\s)", re.I)
+_RDF_XML = re.compile(r"(<[?!][^>]*>|[^<])*<(\w+:)?RDF\b")
+_RDF_TEXT = re.compile(
+    r"(\s*#[^\n]*\n)*\s*(@prefix\b|@base\b|(prefix|base)\b[^,;\t]*<|(<[^>\s]*>|_:\S+)\s+(<|a\b|\w*:))", re.I
+)
+_COMMENT = re.compile(r"<!--.*?-->", re.S)
+_GML = re.compile(r"(?m)^\s*graph\s*\[")
+_PAJEK = re.compile(r"\A(\s*%[^\n]*\n)*\s*\*(network|arcs|edges)\b|^\s*\*vertices\s+\d", re.I | re.M)
+_UNPACKERS: dict[bytes, Callable[[bytes], bytes]] = {
+    b"\x1f\x8b": gzip.decompress,
+    b"BZh": bz2.decompress,
+    b"\xfd7zXZ": lzma.decompress,
+    b"PK\x03\x04": lambda data: _unzip(data),
+}
+_HEAD = 4000  # characters that show the form of a file
 
-_MAX_MESSAGE_LENGTH = 500  # characters of a parser's message, which may quote most of the file
 
+def read_named_graph(
+    path: Path | str, *, names: str = "", types: str = "", relation: str = "", rename: bool = True
+) -> NamedGraph:
+    """Read a graph from a file of any program, with names as ids where its ids are numbers or IRIs.
 
-def read_turtle(path: Path | str) -> PropertyGraph:
-    """Read a graph from a Turtle file.
-
-    Raises BadInput, naming file and line, if the file cannot be read, and NotInstalled if pyoxigraph is
-    missing.
+    The form is found in the content: JSON and JSON lines, GraphML, GEXF, XGMML, GML, Pajek, tables, Parquet and
+    RDF, also compressed. `names`, `types` and `relation` are the fields of names, types and relations, where
+    the evidence misleads (the names "id" rename no node). The result says how the fields were understood and
+    what was left out. Raises BadInput for a file that cannot be read.
     """
-    path, ox = Path(path), import_oxigraph()
-    text = utf8_text(read_file_as("Turtle", path), path)
+    require(path, (str, Path), "a graph is read from the path of a file")
+    found = _read_elements(Path(path))
+    return build_graph(found, names=names, types=types, relation=relation, rename=rename)
+
+
+def read_graph(path: Path | str) -> PropertyGraph:
+    """Read a graph from a file as `read_named_graph` does, with the ids that it has there.
+
+    What `write_graph` wrote comes back without loss. Raises BadInput for a file that cannot be read.
+    """
+    return read_named_graph(path, rename=False).graph
+
+
+def _read_elements(path: Path) -> Elements:
+    data, suffix = read_file_as("a graph", path), path.suffix.lower()
+    for magic, unpack in _UNPACKERS.items():
+        if data.startswith(magic):
+            suffix = Path(path.stem).suffix.lower()
+            try:
+                data = unpack(data)
+            except (OSError, EOFError, ValueError, zipfile.BadZipFile, lzma.LZMAError) as error:
+                raise BadInput(f"{path}: cannot be unpacked: {error}") from None
+            break
+    if data.startswith(b"PAR1"):
+        return read_parquet(data, str(path))
+    encoding = detect_wide_encoding(data)
+    head = data[:_HEAD].decode(encoding or "utf-8", "replace").removeprefix("\ufeff")
+    if _XML.match(head) or (suffix in (".graphml", ".gexf", ".xgmml") and not head.lstrip().startswith("{")):
+        if encoding.startswith("utf-32"):  # every XML parser recognizes UTF-16
+            refuse_wide_encoding(data, path)
+        return (
+            read_rdf(data, path, "RDF_XML")
+            if _RDF_XML.match(_COMMENT.sub("", head))
+            else read_xml(data, str(path))
+        )
+    text, remark = _decode(data, encoding, path)
+    found = _read_text(text, suffix, path)
+    found.notes += [remark] if remark else []
+    return found
+
+
+def _read_text(text: str, suffix: str, path: Path) -> Elements:
+    head = text[:_HEAD]
+    if suffix in _RDF_SUFFIXES or _RDF_TEXT.match(head):
+        return read_rdf(text, path, "TRIG", "N_QUADS")
+    if suffix in (".json", ".jsonl") or head.lstrip()[:1] in ("{", "["):
+        is_rdf = suffix == ".jsonld" or re.search(r'"@(context|graph|id)"\s*:', head)
+        return read_rdf(text, path, "JSON_LD") if is_rdf else read_json(text, str(path))
+    if _PAJEK.search(head):
+        return read_pajek(text, str(path))
+    if suffix == ".gml" or _GML.search(head):
+        return read_gml(text, str(path))
+    return read_table(text, str(path), tabs=suffix == ".tsv")
+
+
+def _unzip(data: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if len(names := archive.namelist()) != 1:
+            raise ValueError(f"it holds {len(names)} files, and one graph is read: unpack it")
+        return archive.read(names[0])
+
+
+def _decode(data: bytes, encoding: str, path: Path) -> tuple[str, str]:
+    """Return the text of a file, and a remark if it is not UTF-8. Raises BadInput if its encoding is unclear."""
     try:
-        quads = ox.parse(input=text, format=ox.RdfFormat.TURTLE, base_iri=f"file:///{quote(path.name)}")
-        return graph_from_triples([convert_triple(quad) for quad in quads])
-    except SyntaxError as error:
-        location = f"{path}, line {error.lineno}" if error.lineno else str(path)
-        raise BadInput(f"{location}: not Turtle: {str(error.msg)[:_MAX_MESSAGE_LENGTH]}") from None
-    except ValueError as error:
-        raise BadInput(f"{path}: cannot be read as Turtle: {str(error)[:_MAX_MESSAGE_LENGTH]}") from None
-    except BadInput as error:
-        raise BadInput(f"{path}: {str(error)[:_MAX_MESSAGE_LENGTH]}") from None
+        return data.decode(encoding or "utf-8-sig").removeprefix(
+            "\ufeff"
+        ), f"read as {encoding}" if encoding else ""
+    except UnicodeDecodeError:
+        text, likely = guess_encoding(data)
+        if not text and "cp1252" in likely:
+            text, likely = data.decode("cp1252", "replace"), ["cp1252"]
+        if not text:
+            raise BadInput(
+                f"{path} is not UTF-8, perhaps {' or '.join(likely) or 'no text'}: save it as UTF-8"
+            ) from None
+        return text, f"read as {likely[0]}, since it is not UTF-8"
 
 
 def write_turtle(graph: PropertyGraph, path: Path | str) -> None:
@@ -62,14 +160,6 @@ def write_turtle(graph: PropertyGraph, path: Path | str) -> None:
 
 
 GraphWriter = Callable[[PropertyGraph, Path], None]
-_READERS: dict[str, Callable[[Path], PropertyGraph]] = {
-    ".json": read_json_graph,
-    ".jsonl": read_snapshot,
-    ".graphml": read_graphml,
-    ".ttl": read_turtle,
-    ".csv": read_edge_list,
-    ".tsv": read_edge_list,
-}
 WRITERS: dict[str, GraphWriter] = {  # writers by format
     "apoc": partial(write_snapshot, variant="apoc"),
     "networkx": partial(write_snapshot, variant="networkx"),
@@ -79,33 +169,12 @@ WRITERS: dict[str, GraphWriter] = {  # writers by format
 _FORMAT_BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", ".ttl": "turtle"}
 
 
-def read_graph(path: Path | str) -> PropertyGraph:
-    """Read a graph from a file, in the format that its suffix names.
-
-    JSON (.json, .jsonl), GraphML (.graphml), Turtle (.ttl), or an edge list (.csv, .tsv). JSON is a KGoT
-    snapshot, Neo4j's APOC lines, or (.json) one object with nodes and links. Raises UnknownName for another
-    suffix, BadInput for a file that cannot be read.
-    """
-    return _READERS[_known_suffix(Path(path), _READERS)](Path(path))
-
-
-def read_named_graph(path: Path | str) -> NamedGraph:
-    """Read a graph from a file of any program, with names as ids where its ids are numbers or IRIs.
-
-    The note says what was renamed, and what was read differently from the file. Raises as `read_graph`.
-    """
-    reader = _READERS[_known_suffix(Path(path), _READERS)]
-    original = read_graphml_with_notes(path) if reader is read_graphml else NamedGraph(reader(Path(path)))
-    named = use_names_as_ids(original.graph)
-    return NamedGraph(named.graph, "; ".join(filter(None, (named.note, original.note))))
-
-
 def check_graph_file(path: Path | str) -> None:
     """Check that `write_graph` supports the format of a file's suffix and has what it needs.
 
     Raises UnknownName or NotInstalled if not.
     """
-    if _FORMAT_BY_SUFFIX[_known_suffix(Path(path), _FORMAT_BY_SUFFIX)] == "turtle":
+    if _FORMAT_BY_SUFFIX[_known_suffix(Path(path))] == "turtle":
         import_oxigraph()
 
 
@@ -115,7 +184,7 @@ def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None)
     `read_graph` then returns the same graph. The formats are apoc, networkx, graphml and turtle. Raises
     UnknownName if there is no such format, and BadInput if the format cannot represent the graph.
     """
-    form = form or _FORMAT_BY_SUFFIX[_known_suffix(Path(path), _FORMAT_BY_SUFFIX)]
+    form = form or _FORMAT_BY_SUFFIX[_known_suffix(Path(path))]
     require_known("form of a graph file", WRITERS, form)
     WRITERS[form](graph, Path(path))
 
@@ -131,10 +200,8 @@ def lossless_format(path: Path | str) -> str:
     if original.note:
         return ""
     lines = _sorted_lines(read_regular_file(path))
-    default_format = _FORMAT_BY_SUFFIX.get(_known_suffix(path, _READERS), "")
-    # a table of edges is read, and never written
-    one = (default_format,) if default_format else ()
-    formats = ("networkx", "apoc") if default_format == "apoc" else one
+    usual = _FORMAT_BY_SUFFIX.get(path.suffix.lower(), "")  # none for a table, which is never written
+    formats = {"": (), "apoc": ("networkx", "apoc")}.get(usual, (usual,))
     with TemporaryDirectory() as folder:
         for form in formats:
             write_graph(original.graph, rewritten := Path(folder) / form, form)
@@ -148,7 +215,7 @@ def _sorted_lines(data: bytes) -> list[bytes]:
     return sorted(line.rstrip(b" ;.") for line in data.splitlines())
 
 
-def _known_suffix(path: Path, suffixes: dict[str, Callable[[Path], PropertyGraph]] | dict[str, str]) -> str:
-    if path.suffix.lower() not in suffixes:
-        raise UnknownName("ending of a graph file", path.suffix or str(path), suffixes)
+def _known_suffix(path: Path) -> str:
+    if path.suffix.lower() not in _FORMAT_BY_SUFFIX:
+        raise UnknownName("ending of a graph file", path.suffix or str(path), _FORMAT_BY_SUFFIX)
     return path.suffix.lower()

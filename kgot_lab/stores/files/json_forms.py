@@ -1,0 +1,222 @@
+"""Graphs in JSON: objects with nodes and edges, lists and lines of records, as other programs name them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from kgot_lab.errors import BadInput, short_repr
+from kgot_lab.graph.snapshots import plain_name
+from kgot_lab.stores.files.elements import EXAMPLE, Elements, find_ends, is_edge
+
+_NODE_LISTS = ("nodes", "vertices", "entities")
+_EDGE_LISTS = tuple("links edges relationships relations rels triples triplets arcs connections".split())
+_ADJACENCY = ("adjacency", "adj")
+_NODE_ROLES, _EDGE_ROLES = ("node", "entity"), ("relationship", "relation", "edge")
+_ROLES = (*_NODE_ROLES, *_EDGE_ROLES)
+_SETTINGS = ("directed", "multigraph", "options", "type")
+_EXPECTED = (
+    'a graph in JSON is nodes and relationships one a line, as in {"type": "node", "id": "a", "labels": ["tool"]} and '
+    f'{{"type": "relationship", "label": "uses", "start": {{"id": "a"}}, "end": {{"id": "b"}}}}, or one object with nodes and links, {EXAMPLE}'
+)
+_ADVICE = f"edges are objects with a source and a target in one list links or edges, as in {EXAMPLE}"
+_MAX_SHOWN = 100  # characters of a record in an error
+
+
+def read_json(text: str, source: str) -> Elements:
+    """Read the elements of a graph in JSON, one value or one a line.
+
+    Raises BadInput, with the position, for what is no graph or has edges that would not be read.
+    """
+    found = Elements("JSON")
+    try:
+        value = json.loads(text) if text.strip() else []
+    except (ValueError, RecursionError) as error:
+        if "Extra data" not in str(error):
+            raise BadInput(f"{source}: not JSON: {error}") from None
+        value = [_parse_line(line, f"{source}, line {n}") for n, line in enumerate(text.split("\n"), start=1)]
+    if isinstance(value, list) and value and all(isinstance(each, dict) and "data" in each for each in value):
+        value = {"elements": value}  # of Cytoscape
+    if objects := list(_graph_objects(value, found, source)):
+        found.notes += [f"its {len(objects)} graphs are read as one"] if len(objects) > 1 else []
+        for part in objects:
+            _read_object({**value, **part} if isinstance(value, dict) else part, part, found, source)
+    else:
+        records = value if isinstance(value, list) else [value]
+        for number, record in enumerate(records, start=1):
+            if record is not None:
+                _add_record(record, found, f"{source}, line {number}")
+        kinds = {
+            record.get("type") if isinstance(record, dict) else "" for record in records if record is not None
+        }
+        found.is_ours = kinds <= {"node", "relationship"}
+    for id, (_, fields) in found.nodes.items() if not found.edges else ():
+        if name := next(
+            (name for name, each in fields.items() if _names_nodes(each, found.nodes.keys() - {id})), ""
+        ):
+            raise BadInput(
+                f"{source}: {short_repr(name)} of the node {short_repr(id)} would be no edges; {_ADVICE}"
+            )
+    return found
+
+
+def _parse_line(line: str, location: str) -> Any:
+    try:
+        return json.loads(line) if line.strip() else None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{location}: not JSON: {error}") from None
+
+
+def _graph_objects(value: Any, found: Elements, source: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the outermost objects that have a list of nodes or edges, and count what is beside them.
+
+    Raises BadInput if edges are beside them.
+    """
+    if isinstance(value, list):
+        for item in value:
+            yield from _graph_objects(item, found, source) if isinstance(item, dict) else ()
+    elif isinstance(value, dict) and isinstance(flat := value.get("elements"), list):  # of Cytoscape
+        yield {"nodes": [item for item in flat if not is_edge(item)], "edges": list(filter(is_edge, flat))}
+    elif isinstance(value, dict):
+        if _keys(value, *_NODE_LISTS, *_EDGE_LISTS, *_ADJACENCY) and value.get("type") not in _ROLES:
+            yield value
+        else:
+            inner = {name: list(_graph_objects(each, found, source)) for name, each in value.items()}
+            yield from chain(*inner.values())
+            if any(inner.values()):
+                others = {name: each for name, each in value.items() if not inner[name]}
+                _leave_out(others, set(), found, source)
+
+
+def _leave_out(values: Mapping[str, Any], ids: set[str], found: Elements, source: str) -> None:
+    """Count values that are left out. Raises BadInput if one holds edges."""
+    for name, value in values.items():
+        if name not in _SETTINGS and value not in ({}, [], None, ""):
+            if _holds_edges(value, ids):
+                raise BadInput(f"{source}: {short_repr(name)} would not be read; {_ADVICE}")
+            found.left_out[f"value of {short_repr(name)}"] += 1
+
+
+def _keys(data: Mapping[str, Any], *names: str) -> list[str]:
+    return [
+        name for name, value in data.items() if plain_name(name) in names and isinstance(value, list | dict)
+    ]
+
+
+def _add_record(record: Any, found: Elements, location: str) -> None:
+    """Add a record that is a node or an edge, as it says or as it has two ends."""
+    role = str(record.get("type")) if isinstance(record, dict) else ""
+    known = role in _ROLES
+    if not known and isinstance(record, dict) and (inner := list(_of_apoc(record))):  # a row of a query
+        for each in inner:
+            _add_record(each, found, location)
+        others = {name: each for name, each in record.items() if not any(_of_apoc(each))}
+        return _leave_out(others, set(), found, location)
+    if not known and not is_edge(record):
+        raise BadInput(f"{location}: {_EXPECTED}; this is {json.dumps(record)[:_MAX_SHOWN]}")
+    if role == "node":
+        record = {"labels": None, **record}
+    elif known and role != "relationship":
+        record = {name: value for name, value in record.items() if name != "type"}
+    (found.add_edge if role not in _NODE_ROLES else found.add_node)(record, location)
+
+
+def _of_apoc(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the outermost nodes and relationships of APOC in a value."""
+    if isinstance(value, dict) and value.get("type") in ("node", "relationship") and "id" in value:
+        yield value
+    elif isinstance(value, dict | list):
+        yield from chain(*map(_of_apoc, value.values() if isinstance(value, dict) else value))
+
+
+def _read_object(whole: Mapping[str, Any], data: Mapping[str, Any], found: Elements, source: str) -> None:
+    """Read an object with lists of nodes and edges. `whole` has the fields of those around it too."""
+    node_lists, edge_lists, adjacency = (
+        _keys(data, *names) for names in (_NODE_LISTS, _EDGE_LISTS, _ADJACENCY)
+    )
+    pairs = (pair for name in node_lists for pair in _listed(data[name]))
+    records = (
+        value if id is None else {"id": id, **(value if isinstance(value, dict) else {"name": value})}
+        for id, value in pairs
+    )
+    ids = [
+        found.add_node(record, f"{source}, node {number}") for number, record in enumerate(records, start=1)
+    ]
+    links = [value for name in edge_lists for _, value in _listed(data[name])]
+    neighbours = [link for name in adjacency for link in _adjacent(data[name], ids, source)]
+    links += _once(neighbours) if whole.get("directed") is False else neighbours
+    ends = [link.get(name) for link in links if isinstance(link, dict) for name in ("source", "target")]
+    if (
+        ends
+        and set(map(str, ends)).isdisjoint(ids)
+        and all(type(end) is int and -1 < end < len(ids) for end in ends)
+    ):
+        links = [
+            {**link, "source": ids[link["source"]], "target": ids[link["target"]]} for link in links
+        ]  # of D3
+    for number, link in enumerate(links, start=1):
+        found.add_edge(link, f"{source}, link {number}", is_keyed="multigraph" in whole)
+    options = data.get("options")  # of graphology
+    found.label_names |= (
+        isinstance(data.get("nodes"), dict) or options is not None
+    )  # of the JSON Graph Format
+    is_mixed = isinstance(options, dict) and options.get("type") == "undirected"
+    found.directed &= whole.get("directed") is not False and not is_mixed
+    others = {name: each for name, each in data.items() if name not in {*node_lists, *edge_lists, *adjacency}}
+    for name, each in others.items():
+        if each and ("edge" in name.lower() or (isinstance(each, list) and not links)):
+            raise BadInput(f"{source}: {short_repr(name)} would not be read; {_ADVICE}")
+    _leave_out(others, set(ids), found, source)
+
+
+def _listed(value: Any) -> Iterator[tuple[str | None, Any]]:
+    """Yield the records of a list, or of an object with their ids."""
+    yield from value.items() if isinstance(value, dict) else ((None, item) for item in value)
+
+
+def _adjacent(value: Any, ids: Sequence[str], source: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the edges of a list of neighbours for each node in order, or of an object by ids of nodes."""
+    if isinstance(value, list) and len(value) != len(ids):
+        raise BadInput(f"{source}: it has {len(value)} lists of neighbours for {len(ids)} nodes")
+    for start, neighbours in value.items() if isinstance(value, dict) else zip(ids, value, strict=True):
+        for id, item in _listed(neighbours):
+            fields = item if isinstance(item, dict) else {"id": item} if id is None else {"weight": item}
+            end = fields.get("id") if id is None else id
+            yield {
+                **{name: each for name, each in fields.items() if name != "id"},
+                "source": start,
+                "target": end,
+            }
+
+
+def _once(links: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the edges without direction that both of their ends list, once."""
+    waiting: Counter[tuple[str, str]] = Counter()
+    for link in links:
+        start, end = str(link["source"]), str(link["target"])
+        is_second = start != end and waiting[end, start] > 0
+        waiting[(end, start) if is_second else (start, end)] += -1 if is_second else 1
+        if not is_second:
+            yield link
+
+
+def _holds_edges(value: Any, ids: set[str]) -> bool:
+    """Return whether a value contains objects with two ends, or lists that begin and end with an id."""
+    if isinstance(value, dict):
+        return bool(find_ends(tuple(value))) or any(_holds_edges(each, ids) for each in value.values())
+    if not isinstance(value, list):
+        return False
+    is_pair = len(value) in (2, 3) and all(
+        isinstance(each, str) and each in ids for each in (value[0], value[-1])
+    )
+    return is_pair or any(_holds_edges(each, ids) for each in value)
+
+
+def _names_nodes(value: Any, ids: Collection[str]) -> bool:
+    """Return whether a value is a list that names nodes, by their ids or as objects."""
+    return isinstance(value, list) and any(
+        isinstance(each, dict) or each in ids for each in value if isinstance(each, dict | str)
+    )

@@ -1,0 +1,224 @@
+"""Graphs in XML (GraphML, GEXF), GML and Pajek's lists."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree
+
+from kgot_lab.errors import BadInput
+from kgot_lab.stores.files.elements import Elements, Fields, RawEdge
+from kgot_lab.types import Json
+
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+_PARSERS: dict[str, Callable[[str], Json]] = {
+    **dict.fromkeys(("int", "integer", "long", "short"), int),
+    **dict.fromkeys(("float", "double", "real"), float),
+    **dict.fromkeys(
+        ("string", "anyuri", "liststring", "date", "datetime", ""), lambda text: decode_text(text)
+    ),
+    "boolean": lambda text: _BOOLEANS[text.strip().lower()],
+}
+_STRUCTURE = set("id source target directed for pid label sourceport targetport yfiles.foldertype".split())
+_HREF = "{http://www.w3.org/1999/xlink}href"  # of a node of XGMML that is described elsewhere
+_PORTS = {"sourceport", "targetport"}
+JSON_PREFIX = "json:"  # of a text that is JSON, in files of this package
+
+
+def read_xml(data: bytes, source: str) -> Elements:
+    """Read the elements of a graph in GraphML, GEXF or XGMML. What has no place in a graph is counted.
+
+    Raises BadInput for other XML, several graphs, hyperedges, and nodes or edges without ids.
+    """
+    try:
+        root = ElementTree.fromstring(data)
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        raise BadInput(f"{source}: cannot be read as GraphML or GEXF: {error}") from None
+    graphs = [root] if _tag(root) == "graph" else [part for part in root if _tag(part) == "graph"]
+    if _tag(root) not in ("graphml", "gexf", "graph") or len(graphs) != 1:
+        has = f"{len(graphs)} graphs in <{_tag(root)}>, and one is read: one file each"
+        raise BadInput(f"{source}: cannot be read as GraphML or GEXF: it has {has}")
+    return _XmlReader(source, root, graphs[0]).found
+
+
+def _tag(element: ElementTree.Element) -> str:
+    return str(element.tag).rpartition("}")[2].lower()
+
+
+class _XmlReader:
+    """The elements of a graph in XML, and the name and type of each attribute that its head declares, by id."""
+
+    def __init__(self, source: str, root: ElementTree.Element, graph: ElementTree.Element):
+        form = {"gexf": "GEXF", "graph": "XGMML"}.get(_tag(root), "GraphML")
+        ours = form == "GraphML"
+        self.found = Elements(form, label_names=not ours, is_escaped=ours, is_ours=ours)
+        self._source, self._has_labels = source, not ours
+        self._declared: dict[tuple[str, str], tuple[str, str]] = {}
+        self._defaults: dict[str, Fields] = {"node": {}, "edge": {}}
+        for part in root.iter():
+            if _tag(part) == "key":
+                kind = "yfiles" if part.get("yfiles.type") else part.get("attr.type", "string")
+                self._declare(part, part.get("for", "all"), part.get("attr.name"), kind)
+            for each in part if _tag(part) == "attributes" else ():
+                self._declare(each, part.get("class", ""), each.get("title"), each.get("type", "string"))
+        way = [graph.get(name) for name in ("defaultedgetype", "edgedefault", "directed")]
+        self.found.directed = "directed" in way or way[2] == "1"
+        self._read(graph)
+
+    def _declare(self, element: ElementTree.Element, owner: str, name: str | None, kind: str) -> None:
+        id = element.get("id", "")
+        for each in self._defaults if owner == "all" else {owner} & self._defaults.keys():
+            self._declared[each, id] = id if name is None else name, kind.lower()
+            for part in element:
+                if _tag(part) == "default" and part.text:
+                    self._add_value(self._defaults[each], each, id, part.text)
+
+    def _read(self, graph: ElementTree.Element) -> None:
+        for element in graph:
+            match _tag(element):
+                case "node" | "edge" if element.get(_HREF):
+                    self.found.left_out["member of a group mentioned again"] += 1
+                case "node":
+                    if (id := element.get("id")) is None:
+                        raise BadInput(f"{self._source}: node {len(self.found.nodes) + 1}: a node without id")
+                    self.found.put_node(id, None, self._fields(element, "node"), self._source)
+                case "edge":
+                    self._read_edge(element)
+                case "nodes" | "edges":
+                    self._read(element)
+                case "hyperedge":
+                    raise BadInput(f"{self._source}: it has hyperedges, which no edge with two ends can hold")
+                case "attributes" | "key":
+                    pass
+                case tag:
+                    self.found.left_out[
+                        "value of the graph" if tag in ("data", "att") else tag.removesuffix("s")
+                    ] += 1
+
+    def _read_edge(self, element: ElementTree.Element) -> None:
+        source, target = element.get("source"), element.get("target")
+        if source is None or target is None:
+            number = len(self.found.edges) + 1
+            raise BadInput(f"{self._source}: edge {number}: an edge without source or target")
+        if ports := len(_PORTS & set(element.keys())):
+            self.found.left_out["port of an edge"] += ports
+        fields = self._fields(element, "edge")
+        self.found.is_ours &= "relation" in fields
+        self.found.directed &= element.get("directed") != "false"
+        self.found.edges.append(RawEdge(source, target, None, fields, element.get("id", "")))
+
+    def _fields(self, element: ElementTree.Element, owner: str) -> Fields:
+        """Return the fields of a node or an edge, and read the graph within it."""
+        known = _STRUCTURE - ({"label"} if self._has_labels or owner == "edge" else set())
+        own = {name.rpartition("}")[2]: value for name, value in element.items()}
+        fields = self._defaults[owner] | {name: value for name, value in own.items() if name not in known}
+        for part in element:
+            match _tag(part):
+                case "data":
+                    self._add_value(fields, owner, part.get("key", ""), part.text or "", part)
+                case "attvalues":
+                    for each in part:
+                        id = each.get("for", each.get("id", ""))
+                        self._add_value(fields, owner, id, each.get("value", ""))
+                case "att":
+                    self._add_att(fields, owner, part)
+                case "graph" | "nodes" | "edges":
+                    self.found.left_out["border of a group"] += 1
+                    self._read(part)
+                case tag:
+                    self.found.left_out[tag.removesuffix("s")] += 1
+        return fields
+
+    def _add_att(self, fields: Fields, owner: str, att: ElementTree.Element) -> None:
+        """Add an attribute of XGMML, which says its name and type, to fields, and read the graph within it."""
+        values: Fields = {}
+        for part in (parts := att.findall("{*}att") or [att]):
+            if (text := part.get("value")) is not None:
+                self._declared[owner, ""] = str(len(values)), part.get("type", "string").lower()
+                self._add_value(values, owner, "", text)
+        if values:
+            fields[att.get("name", "")] = values["0"] if parts == [att] else list(values.values())
+        for part in att.findall("{*}graph"):
+            self.found.left_out["border of a group"] += 1
+            self._read(part)
+
+    def _add_value(
+        self, fields: Fields, owner: str, id: str, text: str, part: ElementTree.Element | None = None
+    ) -> None:
+        """Add a value to fields, or count it as left out if it is not of a declared attribute and its type."""
+        name, kind = self._declared.get((owner, id), ("", "undeclared"))
+        drawn = list(part.iter()) if part is not None else []
+        if kind == "yfiles" or len(drawn) > 1:
+            labels = (each.text for each in drawn if _tag(each) in ("nodelabel", "edgelabel") and each.text)
+            if label := next(filter(None, map(str.strip, labels)), ""):
+                fields.setdefault("label", label)
+            self.found.left_out["drawing"] += 1
+        elif text.strip() or kind == "string":
+            try:
+                fields[name] = _PARSERS[kind](text)
+            except (KeyError, ValueError):
+                self.found.left_out[
+                    f"value that is no {kind}" if kind in _PARSERS else f"value of the type {kind}"
+                ] += 1
+
+
+def decode_text(text: str) -> Json:
+    """Return a text, or the value of a text that is JSON as this package writes it."""
+    try:
+        return json.loads(text.removeprefix(JSON_PREFIX)) if text.startswith(JSON_PREFIX) else text
+    except ValueError:
+        return text
+
+
+def read_gml(text: str, source: str) -> Elements:
+    """Read the elements of a graph in GML. Raises BadInput if NetworkX cannot read it."""
+    import networkx as nx
+
+    found = Elements("GML", label_names=True)
+    if not re.search(r"\bmultigraph\s+1", text):
+        text = re.sub(r"\bgraph\s*\[", "graph [\n multigraph 1\n", text, count=1)
+    try:
+        graph: nx.MultiGraph[Any] = nx.parse_gml(text, label=None)  # type: ignore[call-overload]
+    except (nx.NetworkXError, ValueError, TypeError, KeyError) as error:
+        raise BadInput(f"{source}: cannot be read as GML: {error}") from None
+    found.directed = graph.is_directed()
+    for id, fields in graph.nodes(data=True):
+        found.put_node(str(id), None, fields, source)
+    found.edges = [
+        RawEdge(str(start), str(end), None, fields) for start, end, fields in graph.edges(data=True)
+    ]
+    return found
+
+
+def read_pajek(text: str, source: str) -> Elements:
+    """Read the elements of a graph in Pajek's lists of vertices, arcs and edges.
+
+    Raises BadInput, with the line, for a matrix and for lines that cannot be split.
+    """
+    found, section = Elements("Pajek", label_names=True), ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            words = [] if line.lstrip().startswith("%") else shlex.split(line)
+        except ValueError as error:
+            raise BadInput(f"{source}, line {number}: {error}") from None
+        if words and words[0].startswith("*"):
+            section = words[0].lower()
+            found.directed &= not section.startswith("*edges")
+            if section == "*matrix":
+                raise BadInput(f"{source}, line {number}: a matrix is not read: list its edges under *Arcs")
+        elif words and section == "*vertices":
+            found.put_node(words[0], None, {"label": words[1]} if words[1:] else {}, source)
+        elif words and section.rstrip("list") in ("*arc", "*edge") and words[1:]:
+            is_list = section.endswith("list")
+            fields: Fields = {} if is_list or not words[2:] else {"weight": float(words[2])}
+            if "l" in words[3:-1] and not is_list:
+                fields["label"] = words[words.index("l", 3) + 1]
+            found.edges += [
+                RawEdge(words[0], end, None, fields) for end in (words[1:] if is_list else words[1:2])
+            ]
+        elif words:
+            found.left_out[f"line of {section or 'no section'}"] += 1
+    return found

@@ -1,0 +1,311 @@
+"""Graphs as other programs write them: every edge is read, and what a field means is decided by the file."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import zipfile
+from xml.sax.saxutils import quoteattr
+
+import networkx as nx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kgot_lab as lab
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.stores.files import read_named_graph
+
+NAMES = st.lists(
+    st.text("abcdeXYZ019 éß中,;\"'<&", min_size=1).map(str.strip).filter(bool),
+    min_size=1,
+    max_size=6,
+    unique=True,
+)
+GRAPHS = NAMES.flatmap(
+    lambda names: st.tuples(
+        st.just(names),
+        st.lists(
+            st.tuples(st.sampled_from(names), st.sampled_from(["knows", "in"]), st.sampled_from(names)),
+            max_size=8,
+        ),
+    )
+)
+
+
+def links(edges, source="source", kind="type", target="target"):
+    return [{source: s, kind: k, target: t} for s, k, t in edges]
+
+
+def table(rows, delimiter=","):
+    csv.writer(out := io.StringIO(), delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
+def to_networkx(names, edges):
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(names)
+    graph.add_edges_from((s, t, {"relation": k}) for s, k, t in edges)
+    return graph
+
+
+def by_networkx(write):
+    def written(names, edges):
+        write(to_networkx(names, edges), out := io.BytesIO())
+        return out.getvalue().decode()
+
+    return written
+
+
+def lines(records):
+    return "\n".join(map(json.dumps, records))
+
+
+def xgmml(names, edges):
+    nodes = (f"<node id={quoteattr(i)}/>" for i in names)
+    return "".join(
+        [
+            *nodes,
+            *(
+                f'<edge source={quoteattr(s)} target={quoteattr(t)}><att name="interaction" value="{k}"/></edge>'
+                for s, k, t in edges
+            ),
+        ]
+    )
+
+
+def numbered(names):
+    return {name: number for number, name in enumerate(names)}
+
+
+FORMS = {  # the text of a file from names and edges
+    "node-link.json": lambda n, e: json.dumps({"nodes": [{"id": i} for i in n], "links": links(e)}),
+    "networkx.json": lambda n, e: json.dumps(nx.node_link_data(to_networkx(n, e), edges="edges")),
+    "adjacency.json": lambda n, e: json.dumps(nx.adjacency_data(to_networkx(n, e))),
+    "cytoscape.json": lambda n, e: json.dumps(nx.cytoscape_data(to_networkx(n, e))),
+    "d3.json": lambda n, e: json.dumps({"nodes": [{"name": i} for i in n], "links": [{**x, "source": {"id": x["source"]}} for x in links(e)]}),
+    "by_place.json": lambda n, e: json.dumps(
+        {"nodes": [{"name": f"_{i}"} for i in n], "links": [{"source": n.index(s), "target": n.index(t), "type": k} for s, k, t in e]}
+    ),
+    "vis.json": lambda n, e: json.dumps({"nodes": [{"id": i, "label": i} for i in n], "edges": links(e, "from", "label", "to")}),
+    "graphology.json": lambda n, e: json.dumps(
+        {"options": {"type": "mixed"}, "nodes": [{"key": i} for i in n], "edges": [{"key": f"e{i}", **x} for i, x in enumerate(links(e))]}
+    ),
+    "jgf.json": lambda n, e: json.dumps({"graph": {"nodes": {i: {"label": i} for i in n}, "edges": links(e, kind="relation")}}),
+    "cytoscape_list.json": lambda n, e: json.dumps(
+        [{"data": {"id": i, "name": i}} for i in n] + [{"data": {"id": f"e{i}", **x}} for i, x in enumerate(links(e, kind="interaction"))]
+    ),
+    "langchain.json": lambda n, e: json.dumps([{"nodes": [{"id": i, "type": "T"} for i in n], "relationships": links(e)}]),
+    "triples.json": lambda n, e: json.dumps({"nodes": n, "triples": e}),
+    "list.json": lambda n, e: json.dumps(e),
+    "memory.jsonl": lambda n, e: lines(
+        [
+            *({"type": "entity", "name": i, "entityType": "T"} for i in n),
+            *({"type": "relation", **x} for x in links(e, "from", "relationType", "to")),
+        ]
+    ),
+    "apoc.jsonl": lambda n, e: lines(
+        [
+            *({"type": "node", "id": i, "labels": ["T"], "properties": {"name": i}} for i in n),
+            *({"type": "relationship", "id": str(x), "label": k, "start": {"id": s}, "end": {"id": t}} for x, (s, k, t) in enumerate(e)),
+        ]
+    ),
+    "rows_of_a_query.jsonl": lambda n, e: lines(
+        {"r": {"type": "relationship", "id": str(x), "label": k, "start": {"id": s}, "end": {"id": t}}, "n": 1}
+        for x, (s, k, t) in enumerate(e)
+    ),
+    "edges.csv": lambda n, e: table([("source", "type", "target"), *e]),
+    "gephi.csv": lambda n, e: table([("Source", "Target", "Type", "Id", "Label"), *((s, t, "Directed", i, k) for i, (s, k, t) in enumerate(e))]),
+    "excel.csv": lambda n, e: "sep=;\n" + table([("subject", "predicate", "object"), *e], ";"),
+    "admin.csv": lambda n, e: table([(":START_ID", "since:int", ":TYPE", ":END_ID(T)"), *((s, 1, k, t) for s, k, t in e)]),
+    "apoc.csv": lambda n, e: table(
+        [
+            ("_id", "_labels", "name", "_start", "_end", "_type"),
+            *((i, ":T", i, "", "", "") for i in n),
+            *(("", "", "", s, t, k) for s, k, t in e),
+        ]
+    ),
+    "snap.txt": lambda n, e: "# From\tTo\n" + table([(numbered(n)[s], numbered(n)[t]) for s, _, t in e], "\t"),
+    "g.xgmml": lambda n, e: (
+        f'<graph directed="1" xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><att name="m"><r:RDF/></att>{xgmml(n, e)}</graph>'
+    ),
+    "g.graphml": by_networkx(nx.write_graphml),
+    "g.gexf": by_networkx(nx.write_gexf),
+    "g.gml": lambda n, e: "\n".join(nx.generate_gml(nx.convert_node_labels_to_integers(to_networkx(n, e), label_attribute="name"))),
+    "g.net": lambda n, e: "\n".join(
+        [
+            f"*Vertices {len(n)}",
+            *(f'{i} "v{i}"' for i in range(1, len(n) + 1)),
+            "*Arcs",
+            *(f"{n.index(s) + 1} {n.index(t) + 1} 1.5" for s, _, t in e),
+        ]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(graph=GRAPHS)
+def test_no_edge_of_any_form_is_lost(tmp_path, name, graph):
+    names, edges = graph
+    (path := tmp_path / f"{name}.graph").write_text(FORMS[name](names, edges), encoding="utf-8")
+    try:
+        read = read_named_graph(path)
+    except BadInput as error:  # a table of which nothing shows that it has no header
+        assert name in ("snap.txt",) or not edges, f"{error}: {path.read_text()}"
+        return
+    assert len(read.graph.edges) == len(edges), path.read_text()
+    if edges and name not in ("snap.txt", "g.net"):
+        assert set(read.graph.types()) == {kind for _, kind, _ in edges}, path.read_text()
+
+
+GEPHI = """<gexf xmlns="http://gexf.net/1.3"><graph defaultedgetype="directed"><attributes class="node">
+<attribute id="0" title="kind" type="string"/><attribute id="1" title="born" type="integer"/></attributes>
+<nodes><node id="0" label="Ada"><attvalues>
+<attvalue for="0" value="person"/><attvalue for="1" value="1815"/></attvalues></node><node id="1" label="Works">
+<viz:color xmlns:viz="http://gexf.net/1.3/viz" r="1"/></node></nodes><edges><edge id="0"
+source="0" target="1" label="founded" type="undirected"/></edges></graph></gexf>"""
+YED = """<graphml xmlns:y="http://www.yworks.com/xml/graphml"><key for="node" id="d5" yfiles.type="nodegraphics"/><graph edgedefault="directed">
+<node id="n0"><data key="d5"><y:ShapeNode><y:NodeLabel>Ada</y:NodeLabel></y:ShapeNode></data></node><node id="n1"><data key="d5"><y:ShapeNode>
+<y:NodeLabel>Works</y:NodeLabel></y:ShapeNode></data></node><edge id="e0" source="n0" target="n1"/></graph></graphml>"""
+XGMML = """<graph directed="1" xmlns:xlink="http://www.w3.org/1999/xlink"><node id="-1" label="Ada"><att name="name" value="base"/>
+<att name="ages" type="list"><att type="integer" value="3"/><att type="integer" value="4"/></att><graphics x="1"/></node>
+<node id="-2" label="Works"><att name="name" value="base"/><att><graph>
+<node xlink:href="#-1"/><edge source="-1" target="-2" label="e"/></graph></att></node></graph>"""
+TINKERPOP = """<graphml><key id="labelV" for="node" attr.name="labelV" attr.type="string"/><key id="labelE" for="edge" attr.name="labelE"
+attr.type="string"/><graph edgedefault="directed"><node id="a"><data key="labelV">person</data></node><edge id="7" source="a" target="a">
+<data key="labelE">knows</data></edge></graph></graphml>"""
+KEYS = [{"key": f"geid_{n}", "source": "a", "target": "b"} for n in range(2)]
+RDF = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="x:">
+<rdf:Description rdf:about="x:a"><e:p rdf:resource="x:b"/></rdf:Description></rdf:RDF>"""
+FEW = [{"id": number, "label": "ab"[number % 2]} for number in range(4)]
+GROUPS = [{"id": number, "label": f"N{number}", "group": number % 2} for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "nodes", "summary"),
+    [
+        ("two.json", json.dumps([{"nodes": ["a"], "edges": []}, {"nodes": ["b"]}]), {"a": (), "b": ()}, "its 2 graphs are read as one"),
+        ("sigma.json", '{"edges": [{"key": "0", "source": "a", "target": "a", "attributes": {}}]}', {"a": ()}, "no field"),
+        ("gephi.gexf", GEPHI, {"Ada": ("person",), "Works": ()}, "types from kind; names from label; relations from label"),
+        ("yed.graphml", YED, {"Ada": (), "Works": ()}, "names from label"),
+        ("group.xgmml", XGMML, {"Ada": (), "Works": ()}, "names from label; relations from label"),
+        ("group.xgmml", XGMML, {"Ada": (), "Works": ()}, "left out: 1 graphic, 1 border of a group, 1 member of a group mentioned again"),
+        ("tinkerpop.graphml", TINKERPOP, {"a": ("person",)}, "types from labelV; relations from labelE"),
+        ("keys.json", json.dumps({"nodes": [{"key": "a"}, {"key": "b"}], "edges": KEYS}), {"a": (), "b": ()}, "relations from no field"),
+        ("undirected.json", json.dumps(nx.adjacency_data(nx.path_graph("abc"))), {"a": (), "b": (), "c": ()}, "3 nodes, 2 edges"),
+        ("beside.json", json.dumps({"version": 2, "file": {"nodes": ["a"], "edges": []}}), {"a": ()}, "left out: 1 value of 'version'"),
+        ("graphrag.csv", "id,human_readable_id,title,type\n0b,1,ADA,PERSON\n", {"0b": ("PERSON",)}, "types from type; names from title"),
+        ("upper.csv", "ID,Label,type\n1,Ada,poet\n", {"Ada": ("poet",)}, "names from Label"),
+        ("sparse.mtx", "%%MatrixMarket matrix coordinate real\n% size\n3 3 2\n1 2 .5\n2 3 1e-5\n", {"1": (), "2": (), "3": ()}, "2 edges"),
+        ("weights.csv", "a,b,1e-5\na,c,.25\n", {"a": (), "b": (), "c": ()}, "source, target, weight"),
+        ("above.net", 'From a book\n\n*Vertices 2\n1 "Ada"\n2 "Bob"\n*Arcs\n1 2\n', {"Ada": (), "Bob": ()}, "left out: 1 line of no section"),
+        ("few.json", json.dumps({"nodes": FEW, "links": []}), {"0": ("a",), "1": ("b",), "2": ("a",), "3": ("b",)}, "types from label"),
+        ("vis.json", json.dumps({"nodes": GROUPS, "edges": [{"from": 0, "to": 1}]}), dict.fromkeys(["N0", "N1", "N2", "N3"], ()), "from label"),
+        ("nodes.csv", "Id,Label,type\n1,Ada,person\n2,Works,firm", {"Ada": ("person",), "Works": ("firm",)}, "types from type; names"),
+        ("konect.txt", "% sym\n1 2 1 1082 \n1  3 1 1083\n", {"1": (), "2": (), "3": ()}, "no header"),
+        ("fb15k.tsv", "Ada\tfounded\tWorks\nLin\tknows\tAda\n", {"Ada": (), "Works": (), "Lin": ()}, "relations from type"),
+        ("spaces.csv", "my source id,source,target here,target\n5,Ada,x y z,Bob\n", {"Ada": (), "Bob": ()}, "a table"),
+        ("x.csv", "Source,Target,Type,Weight\n1,2,Undirected,1\n", {"1": (), "2": ()}, "no direction"),
+        ("g.ttl", "<x:a> <x:p> <x:b> .", {"x:a": (), "x:b": ()}, ""),
+        ("g.rdf", RDF, {"x:a": (), "x:b": ()}, ""),
+        ("g.jsonld", '{"@id": "x:a", "x:p": {"@id": "x:b"}}', {"x:a": (), "x:b": ()}, ""),
+        ("g.nq", "<x:a> <x:p> <x:b> <x:g> .", {"x:a": (), "x:b": ()}, "left out: 1 name of a graph"),
+    ],
+)  # fmt: skip
+def test_what_a_field_means_is_decided_by_its_values_and_told(tmp_path, name, text, nodes, summary):
+    for ending in ("", ".txt"):  # the content decides
+        (path := tmp_path / f"{name}{ending}").write_text(text)
+        read = read_named_graph(path)
+        labels = {node.id: node.labels for node in read.graph.nodes}
+        assert labels == nodes and summary in read.summary
+
+
+def test_evidence_gives_way_to_the_reader(tmp_path):
+    (path := tmp_path / "g.csv").write_text("source,target,type,verb\n1,2,x,knows\n")
+    with pytest.warns(UserWarning, match="relations from verb"):
+        assert lab.read_graph(path, relation="verb").edges[0].type == "knows"
+    with pytest.raises(UnknownName, match="field of relations 'word'"):
+        lab.read_graph(path, relation="word")
+    whole = {"nodes": [{"id": 1, "name": "a", "nick": "A", "role": "poet"}], "links": []}
+    (path := tmp_path / "g.json").write_text(json.dumps(whole))
+    said = []
+    assert lab.read_graph(path, names="nick", types="role", say=said.append).node("A").labels == ("poet",)
+    assert lab.read_graph(path, names="id", say=said.append).ids == ("1",)
+    assert "types from role; names from nick" in said[0]
+
+
+def test_labels_in_several_languages_are_kept_and_that_of_the_reader_is_the_name(tmp_path, monkeypatch):
+    (path := tmp_path / "g.ttl").write_text(
+        '@prefix r: <http://www.w3.org/2000/01/rdf-schema#> . <http://x.org/Q1> r:label "Köln"@de, "Cologne"@en, "Keulen"@nl .'
+    )
+    for language, name, other in (("nl_NL.UTF-8", "Keulen", "label@en"), ("C", "Cologne", "label@nl")):
+        monkeypatch.setenv("LANG", language)
+        monkeypatch.delenv("LC_ALL", raising=False)
+        (node,) = read_named_graph(path).graph.nodes
+        assert node.id == name and node.properties["source_id"] == "http://x.org/Q1"
+        assert node.properties["label@de"] == "Köln" and other in node.properties
+
+
+def zipped(data):
+    with zipfile.ZipFile(out := io.BytesIO(), "w") as archive:
+        archive.writestr("g.csv", data)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zipped])
+def test_a_compressed_file_is_read_and_a_cut_one_refused(tmp_path, pack):
+    data = pack(b"source,target\na,b\n")
+    (path := tmp_path / "g").write_bytes(data)
+    assert len(read_named_graph(path).graph.edges) == 1
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(BadInput, match="cannot be unpacked"):
+        read_named_graph(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("digraph { a -> b }", "the first line names the columns"),
+        ("<html><body/></html>", "the first line names the columns"),
+        ('<?xml version="1.0"?><opml/>', "0 graphs in <opml>"),
+        ("*Vertices 1\n1 a\n*Matrix\n0 1\n", "line 3: a matrix is not read"),
+        ("graph [ node [ id 1 ] edge [ source 1 target 2 ] ]", "cannot be read as GML"),
+        ("3 2\n2\n1 3\n2\n", "the first line names the columns"),  # neighbours, as METIS lists them
+        ("4 4\n2 4 3\n1 3\n2 4 1\n1 3\n", "the first line names the columns"),
+        ("12\tIGRID:5\t13\n12\tIGRID:6\t14\n", "the first line names the columns"),  # or a weight
+        ("1,Ada,36\n2,Bob,1\n", "the first line names the columns"),
+        ("0,0.0,0.0\n1,0.0,0.1\n", "the first line names the columns"),  # places
+        (" ,A,B\nA,0,1\nB,1,0\n", "line 1: a matrix is not read"),
+        ("%%MatrixMarket matrix array real\n2 2\n1\n0\n0\n1\n", "a matrix of all its values is not read"),
+        (
+            '{"graph": {"nodes": ["a"], "links": []}, "more": [{"source": "a", "target": "b"}]}',
+            "'more' would not be read",
+        ),
+        ("name,age\nAda,36\n", "the first line names the columns"),
+        ("@prefix x: <x:> .\nx:a x:b\n", "not RDF"),
+        ('{"nodes": [', "not JSON"),
+        ('{"type": {"a": 1}, "definitions": {"nodes": {"type": {}}, "edges": {"source": 1}}}', "."),
+        (
+            "# On Ada\n\nAda was born in London. She wrote\nof Ada and of engines.",
+            "the first line names the columns",
+        ),
+        ("Dear Ada, hello\nBob, Ada, and others, too\n", "the first line names the columns"),
+        ("42", "the first line names the columns"),
+    ],
+)
+def test_what_is_no_graph_is_refused_in_one_sentence(tmp_path, text, words):
+    (path := tmp_path / "file").write_text(text)
+    with pytest.raises(BadInput, match=words) as refused:
+        read_named_graph(path)
+    assert str(refused.value).startswith(str(path))
+
+
+def test_a_file_is_shown_by_its_path(tmp_path):
+    (path := tmp_path / "g.csv").write_text("source,type,target\nAda,knows,Bob\n")
+    with pytest.warns(UserWarning, match="1 edge"):
+        assert "2 nodes, 1 edge" in repr(lab.show(path))
