@@ -57,7 +57,7 @@ def read_table(text: str, source: str, *, tabs: bool = False) -> Elements:
 
 def read_parquet(data: bytes, source: str) -> Elements:
     """Read the elements of a graph in a Parquet file. Raises NotInstalled without pandas and pyarrow."""
-    with needs_extra("lab", "pandas and pyarrow"):
+    with needs_extra("parquet", "pandas and pyarrow"):
         import pandas as pd
 
         frame = pd.read_parquet(io.BytesIO(data))
