@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from kgot_lab.errors import BadInput, needs_extra, short_repr
+from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.exchange import COLUMNS
 from kgot_lab.graph.snapshots import plain_name
 from kgot_lab.stores.files.elements import Elements, find_ends
@@ -56,11 +56,17 @@ def read_table(text: str, source: str, *, tabs: bool = False) -> Elements:
 
 
 def read_parquet(data: bytes, source: str) -> Elements:
-    """Read the elements of a graph in a Parquet file. Raises NotInstalled without pandas and pyarrow."""
-    with needs_extra("parquet", "pandas and pyarrow"):
+    """Read the elements of a graph in a Parquet file. Raises BadInput if it is damaged or pyarrow is missing."""
+    try:
         import pandas as pd
 
         frame = pd.read_parquet(io.BytesIO(data))
+    except ImportError:  # in no extra, since pandas keeps all texts in another way where it is
+        raise BadInput(
+            f"{source} is Parquet, which needs pandas and pyarrow: pip install pandas pyarrow"
+        ) from None
+    except (ValueError, OSError) as error:
+        raise BadInput(f"{source}: cannot be read as Parquet: {error}") from None
     cells = frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
     rows = enumerate([list(map(str, frame.columns)), *cells])
     found = Elements("a Parquet table")
