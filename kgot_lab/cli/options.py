@@ -18,7 +18,7 @@ _TAPE_HELP = "keep the model's replies in this file; those it holds are not aske
 _STORE_KINDS = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
 _LOCATION_HELP = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
 _CERTIFY_HELP = "hedge or withhold an answer that does not hold by its sources; the run's file, page and lines hold what led to it"
-_GRAPH_HELP = "a graph to begin with: a snapshot, GraphML, Turtle, a trace, a store's file, or the address of a server with --namespace"
+_GRAPH_HELP = "a graph to begin with: the file of any program, a trace, a store's file, or the address of a server with --namespace"
 
 
 _Command = Callable[..., None]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, short_repr
-from kgot_lab.io.files import SPECIAL_FILES, refuse_wide_encoding
+from kgot_lab.io.files import SPECIAL_FILES, read_regular_file, refuse_wide_encoding, utf8_text
 from kgot_lab.io.sqlite_files import open_copy, query_number
 from kgot_lab.text.cleaning import format_count
 
@@ -282,6 +282,7 @@ def _tape(path: Path) -> str:
 def _graph_file(path: Path) -> str:
     from kgot_lab.stores.files import read_graph
 
+    utf8_text(read_regular_file(path), path)  # other programs' are read in other encodings too
     graph = read_graph(path)
     return f"{len(graph):,} nodes, {len(graph.edges):,} edges; {_ONLY_READ}"
 

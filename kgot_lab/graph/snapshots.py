@@ -194,11 +194,11 @@ def use_names_as_ids(graph: PropertyGraph, names: str = "") -> NamedGraph:
         )
         for edge in graph.edges
     )
-    return NamedGraph(PropertyGraph.of(nodes, edges), _rename_note(len(ids), len(graph), len(types)))
+    return NamedGraph(PropertyGraph.of(nodes, edges), _rename_note(len(ids), len(graph), len(types), old_id))
 
 
-def _rename_note(renamed: int, nodes: int, types: int) -> str:
-    problem = f"by their names, not by numbers or IRIs (kept as {SOURCE_ID})"
+def _rename_note(renamed: int, nodes: int, types: int, old_id: str) -> str:
+    problem = f"by their names, not by numbers or IRIs (kept as {old_id})"
     parts = [f"{renamed:,} of {format_count(nodes, 'node')} {problem}"] if renamed else []
     parts += [f"{format_count(types, 'relation')} by the last part of the IRI"] if types else []
     return f"the graph of another program: {'; '.join(parts or ['labels and properties by the last part of their IRIs'])}"

@@ -125,7 +125,7 @@ def folded_name(text: str) -> str:
             character = unicodedata.lookup(stroke[1])
         if category != "Cf" and not "\u0300" <= character <= "\u036f":
             kept.append("-" if category == "Pd" else character)
-    return " ".join("".join(kept).split())
+    return " ".join("".join(kept).replace("_", " ").split())
 
 
 def name_units(text: str) -> tuple[str, ...]:

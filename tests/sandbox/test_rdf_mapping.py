@@ -27,7 +27,7 @@ from kgot_lab.sandbox.sparql.rdf import (
 )
 from kgot_lab.sandbox.sparql.statements import check_statement
 from kgot_lab.sandbox.sparql.statements import respell_names as canonical
-from kgot_lab.stores.files import read_turtle, write_turtle
+from kgot_lab.stores.files import read_graph, write_turtle
 from kgot_lab.stores.sparql.triples import (
     convert_triple,
     format_term,
@@ -235,7 +235,7 @@ def test_turtle_of_any_origin_is_read_relative_names_included(tmp_path):
     path = tmp_path / "some file.ttl"
     prefix = "@prefix foaf: <http://xmlns.com/foaf/0.1/> ."
     path.write_text(f"{prefix} <#me> foaf:knows <#you> ; foaf:name 'Me'@en .")
-    graph = read_turtle(path)
+    graph = read_graph(path)
     assert graph.ids == ("file:///some%20file.ttl#me", "file:///some%20file.ttl#you")
     assert graph.nodes[0].properties == {"http://xmlns.com/foaf/0.1/name": "Me"}
     assert str(tmp_path) not in repr(graph.nodes[0])
@@ -244,7 +244,7 @@ def test_turtle_of_any_origin_is_read_relative_names_included(tmp_path):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("@prefix : <urn:x> .\n:a :b :c .\n:a :b oops .", r"graph\.ttl, line 3: not Turtle: .*oops"),
+        ("@prefix : <urn:x> .\n:a :b :c .\n:a :b oops .", r"graph\.ttl, line 3: not RDF: .*oops"),
         ("<urn:a> <urn:b> << <urn:a> <urn:b> <urn:c> >> .", r"graph\.ttl.*triple"),
         (f"[] <{RDF}subject> <urn:a> .", r"graph\.ttl: .*rdf:subject"),
     ],
@@ -252,12 +252,12 @@ def test_turtle_of_any_origin_is_read_relative_names_included(tmp_path):
 def test_a_bad_file_is_named_with_its_line(text, why, tmp_path):
     (tmp_path / "graph.ttl").write_text(text)
     with pytest.raises(BadInput, match=why):
-        read_turtle(tmp_path / "graph.ttl")
+        read_graph(tmp_path / "graph.ttl")
 
 
 def test_a_file_that_is_not_there_or_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(BadInput, match=r"none\.ttl: cannot be read"):
-        read_turtle(tmp_path / "none.ttl")
+        read_graph(tmp_path / "none.ttl")
     with pytest.raises(BadInput):
         write_turtle(PropertyGraph.of([Node("n", (), {"p": float("nan")})]), tmp_path / "graph.ttl")
     assert not list(tmp_path.iterdir())

@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import lzma
+import sqlite3
 import zipfile
 from xml.sax.saxutils import quoteattr
 
@@ -18,7 +19,9 @@ from hypothesis import strategies as st
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.stores.files import read_named_graph
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.stores.files import lossless_format, read_graph, read_named_graph, write_graph
+from kgot_lab.types import Edge, Node
 
 NAMES = st.lists(
     st.text("abcdeXYZ019 éß中,;\"'<&", min_size=1).map(str.strip).filter(bool),
@@ -303,6 +306,67 @@ def test_what_is_no_graph_is_refused_in_one_sentence(tmp_path, text, words):
     with pytest.raises(BadInput, match=words) as refused:
         read_named_graph(path)
     assert str(refused.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "edge", "note"),
+    [
+        ("g.gml", "graph [ directed 1 node [ id 0 ] node [ id 1 ] edge [ source 0 target 1 weight 1e-05 ] ]",
+         ("0", "1", "related_to", {"weight": 1e-05}), ""),
+        ("g.gml", 'graph [\n directed 1\n node [ id 0 ]\n node [ id 1 ]\n edge [\n source 0\n target 1\n label "a 1e5 b"\n w 2E3\n ]\n]',
+         ("0", "1", "a 1e5 b", {"w": 2000.0}), ""),
+        ("g.net", '*Vertices 3\n1 "A" box\n2 "B"\n*Arcs :1 "loves"\n1 2 1.5 [1-3]\n',
+         ("1", "2", "loves", {"weight": 1.5}), "left out: 1 drawing of a vertex, 1 other value of an edge"),
+        ("g.net", "*Vertices 3\n*Edges\n1 2\n", ("1", "2", "related_to", {}), "3 nodes, 1 edge"),
+        ("g.gexf", '<gexf><graph defaultedgetype="directed"><nodes><node id="a"/><node id="b"/></nodes><edges>'
+         '<edge id="0" source="a" target="b" weight="2.5"/><edge id="1" source="b" target="a" type="undirected"/></edges></graph></gexf>',
+         ("a", "b", "related_to", {"weight": 2.5}), "1 of its edges have no direction"),
+        ("g.csv", ":START_ID(Person),:END_ID(Movie),:TYPE,good:boolean\n1,1,IN,true\n",
+         ("Person:1", "Movie:1", "IN", {"good": True}), ""),
+        ("g.json", '{"nodes": [{"id": 1, "name": "A", "source_id": "d"}], "links": [{"source": 1, "target": 1}]}',
+         ("1", "1", "related_to", {}), "kept as file_source_id"),
+    ],
+)  # fmt: skip
+def test_values_of_other_programs_are_kept_or_told(tmp_path, name, text, edge, note):
+    (path := tmp_path / name).write_text(text)
+    read = read_named_graph(path, rename=False)
+    first = read.graph.edges[0]
+    assert (first.source, first.target, first.type, first.properties) == edge
+    assert note in read_named_graph(path).summary
+
+
+def test_a_file_without_a_node_is_told(tmp_path):
+    for name, text in (
+        ("g.csv", ""),
+        ("g.tsv", "source\ttarget\n"),
+        ("g.json", '{"nodes": [], "links": []}'),
+    ):
+        (path := tmp_path / name).write_text(text)
+        with pytest.warns(UserWarning, match="it holds no node"):
+            assert not len(lab.read_graph(path))
+
+
+def test_graphml_of_this_package_keeps_labels_beside_properties_of_any_name(tmp_path):
+    nodes = [
+        Node("a", ("X",), {"type": "t"}), Node("b", ("Y", "Z"), {"name": "n", "label": "l", "kind": "k"}),
+        Node("c", (), {"labels": ["q"]}),
+    ]  # fmt: skip
+    graph = PropertyGraph.of(nodes, [Edge("a", "r", "b", {"type": "q", "relation": "z"})])
+    write_graph(graph, path := tmp_path / "g.graphml")
+    assert read_graph(path) == graph and lossless_format(path) == "graphml"
+
+
+def test_tables_of_sqlite_that_are_not_read_are_told_and_fields_by_hand_are_refused(tmp_path):
+    with sqlite3.connect(path := tmp_path / "g.db") as connection:
+        connection.executescript(
+            "CREATE TABLE nodes (id, name, type); CREATE TABLE edges (source, target, type); CREATE TABLE boss (a, b);"
+            "INSERT INTO nodes VALUES ('a', 'A', 't'), ('b', 'B', 't'); INSERT INTO edges VALUES ('a', 'b', 'knows');"
+        )
+    connection.close()
+    with pytest.warns(UserWarning, match="left out: the tables boss"):
+        assert len(lab.read_graph(path)) == 2
+    with pytest.raises(BadInput, match="is read by its tables"):
+        lab.read_graph(path, names="name")
 
 
 def test_a_file_is_shown_by_its_path(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
@@ -483,8 +484,10 @@ _MAX_IDS_IN_ERROR = 8  # ids in an error
 def _other_names(properties: Mapping[str, Json]) -> Iterator[str]:
     """Yield the aliases of a node, its names in other languages and its id in the file it was read from."""
     for name, value in properties.items():
-        if name in ("aliases", "source_id") or name.startswith(("name@", "label@")):
+        if name in ("aliases", "source_id", "file_source_id") or name.startswith(("name@", "label@")):
             yield from map(str, value if isinstance(value, list | tuple) else [value])
+        if name in ("source_id", "file_source_id"):  # the end of an IRI
+            yield re.split(r"[/#]", str(value))[-1]
 
 
 def resolve_node(graph: PropertyGraph, text: str) -> str:

@@ -104,6 +104,7 @@ def _read_foreign_sqlite(path: Path) -> NamedGraph:
     read = read_foreign(path)
     named = use_names_as_ids(read.graph)
     notes = [f"tables of the profile {read.profile}", named.note]
+    notes += [f"left out: the tables {', '.join(read.others)}"] if read.others else []
     if read.unread:
         more = f" and {len(read.unread) - 1:,} more" if len(read.unread) > 1 else ""
         notes.append(f"{format_count(len(read.unread), 'row')} not read as written: {read.unread[0]}{more}")
@@ -173,7 +174,7 @@ def load_graph(
         return whole
     if not path.is_file():
         raise BadInput(
-            f"no graph at {where}: name a folder, a file with a graph, a trace, or a store's file or address"
+            f"there is no graph at {where}: name a folder, a file with a graph, a trace, or a store's file or address"
         )
     return read_graph(path, say=lambda summary: report(f"note: {where}: {summary}"))
 
@@ -198,6 +199,8 @@ def read_graph(
         events = load_run(path).events
         return add_supports(graph_after(events), events)
     if path.is_file() and is_store_file(path):
+        if names or types or relation:
+            raise BadInput(f"{path} is read by its tables: names=, types= and relation= are for other files")
         stored = read_store_file(path)
         graph, summary = stored.graph, stored.note
     else:

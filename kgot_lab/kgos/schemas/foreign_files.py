@@ -202,13 +202,14 @@ _MAX_ROWS = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForeignGraph:
-    """The graph in a file of another program, the profile of its tables, and the rows that were not taken as
-    they are.
+    """The graph in a file of another program, the profile of its tables, the rows that were not taken as they
+    are, and the tables that were not read.
     """
 
     graph: PropertyGraph
     profile: Profile
     unread: tuple[UnreadRow, ...] = ()
+    others: tuple[str, ...] = ()
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -244,7 +245,8 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
         with without_garbage_collection():
             nodes, edges = read_table(connection, found.nodes), read_table(connection, found.edges)
             graph, unread = build_graph(found, nodes, edges)
-    return ForeignGraph(graph, found, unread)
+        others = tuple(sorted(list_tables(connection).keys() - {found.nodes, found.edges}))
+    return ForeignGraph(graph, found, unread, others)
 
 
 @contextmanager

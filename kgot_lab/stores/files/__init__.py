@@ -29,7 +29,7 @@ from kgot_lab.sandbox.sparql.rdf import PREFIXES
 from kgot_lab.stores.files.elements import Elements, build_graph
 from kgot_lab.stores.files.graphml import write_graphml
 from kgot_lab.stores.files.json_forms import read_json
-from kgot_lab.stores.files.markup import read_gml, read_pajek, read_xml
+from kgot_lab.stores.files.markup import OUR_GRAPHML, read_gml, read_pajek, read_xml
 from kgot_lab.stores.files.tabular import read_parquet, read_table
 from kgot_lab.stores.files.triples import read_rdf
 from kgot_lab.stores.sparql.triples import import_oxigraph, to_triples
@@ -212,7 +212,7 @@ def lossless_format(path: Path | str) -> str:
 
 def _sorted_lines(data: bytes) -> list[bytes]:
     """Return the lines in sorted order, without the line ends of Turtle, which depend on the order."""
-    return sorted(line.rstrip(b" ;.") for line in data.splitlines())
+    return sorted(line.rstrip(b" ;.") for line in data.splitlines() if line != OUR_GRAPHML)
 
 
 def _known_suffix(path: Path) -> str:

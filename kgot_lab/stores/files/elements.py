@@ -47,7 +47,7 @@ class Elements:
     """The nodes and edges of a file before their fields have a meaning.
 
     Nodes are labels (None if only their fields may say them) and fields, by id, and `ends` those that edges
-    describe. In some forms a `label` is a name. `is_ours` if the form says what everything is, so that no
+    describe. In some forms a `label` is a name; if it `has_labels` it is a type. `is_ours` if the form says what everything is, so that no
     summary is due, and `is_escaped` if fields are named as by `to_networkx`.
     """
 
@@ -58,7 +58,9 @@ class Elements:
     left_out: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     directed: bool = True
+    undirected: int = 0  # how many of the edges, if not all
     label_names: bool = False
+    has_labels: bool = False
     is_ours: bool = False
     is_escaped: bool = False
 
@@ -225,16 +227,20 @@ def build_graph(
     order = [relation] if relation else _ordered(_RELATION_FIELDS, edge_fields.keys() - ways)
     used: Counter[str] = Counter()
     edges = [_typed_edge(edge, order, ways, used) for edge in found.edges]
-    drawn = {str(edge.fields.get(name)).lower() for edge in found.edges for name in ways}
-    if edges and (not found.directed or "undirected" in drawn):
-        notes.append("its edges have no direction, and point here as they are listed")
+    undirected = found.undirected or sum(
+        str(edge.fields.get(name)).lower() == "undirected" for edge in found.edges for name in ways
+    )
+    if edges and (not found.directed or undirected):
+        some = f"{undirected:,} of its edges" if found.directed and undirected < len(edges) else "its edges"
+        notes.append(f"{some} have no direction, and point here as they are listed")
+    if not len(nodes) and not found.is_ours:
+        notes.append("it holds no node")
     typed = [_typed_node(id, *element, type_fields) for id, element in nodes.items()]
     if found.is_escaped:
         typed = [replace(node, properties=unescape_reserved(node.properties, NODE_FIELDS)) for node in typed]
         edges = [replace(edge, properties=unescape_reserved(edge.properties, EDGE_FIELDS)) for edge in edges]
     graph = PropertyGraph.of(typed, distinct_edges(edges))
-    if found.left_out:
-        left_out = found.left_out.items()  # as in 2 borders of a group
+    if left_out := (+found.left_out).items():  # as in 2 borders of a group
         counts = (
             format_count(n, what, what.replace(" ", "s ", 1) if " " in what else "") for what, n in left_out
         )
@@ -282,6 +288,8 @@ def _type_fields(
     A `label` is a name, not a type, if most nodes have one of their own, and their ids are numbers or they are
     many.
     """
+    if found.has_labels:
+        return ("labels", "label")
     names = [] if any(labels is not None for labels, _ in nodes.values()) else _ordered(_TYPE_FIELDS, fields)
     others, rows = (
         tuple(name for name in names if plain_name(name) != "label"),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import write_atomically
-from kgot_lab.stores.files.markup import JSON_PREFIX
+from kgot_lab.stores.files.markup import JSON_PREFIX, OUR_GRAPHML
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
         attributes.update({name: _encode_value(value) for name, value in attributes.items()})
     output = BytesIO()
     nx.write_graphml(converted, output, infer_numeric_types=False)
-    write_atomically(path, output.getvalue(), "the graph")
+    head, _, body = output.getvalue().partition(b"\n")
+    write_atomically(path, b"\n".join([head, OUR_GRAPHML, body]), "the graph")
 
 
 def _all_names(graph: PropertyGraph) -> Iterator[str]:

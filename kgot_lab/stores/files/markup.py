@@ -25,6 +25,7 @@ _PARSERS: dict[str, Callable[[str], Json]] = {
 _STRUCTURE = set("id source target directed for pid label sourceport targetport yfiles.foldertype".split())
 _HREF = "{http://www.w3.org/1999/xlink}href"  # of a node of XGMML that is described elsewhere
 _PORTS = {"sourceport", "targetport"}
+OUR_GRAPHML = b"<!-- written by kgot_lab -->"  # below the first line
 JSON_PREFIX = "json:"  # of a text that is JSON, in files of this package
 
 
@@ -41,7 +42,9 @@ def read_xml(data: bytes, source: str) -> Elements:
     if _tag(root) not in ("graphml", "gexf", "graph") or len(graphs) != 1:
         has = f"{len(graphs)} graphs in <{_tag(root)}>, and one is read: one file each"
         raise BadInput(f"{source}: cannot be read as GraphML or GEXF: it has {has}")
-    return _XmlReader(source, root, graphs[0]).found
+    found = _XmlReader(source, root, graphs[0]).found
+    found.has_labels = OUR_GRAPHML in data[:200]
+    return found
 
 
 def _tag(element: ElementTree.Element) -> str:
@@ -107,7 +110,7 @@ class _XmlReader:
             self.found.left_out["port of an edge"] += ports
         fields = self._fields(element, "edge")
         self.found.is_ours &= "relation" in fields
-        self.found.directed &= element.get("directed") != "false"
+        self.found.undirected += element.get("directed", element.get("type")) in ("false", "undirected")
         self.found.edges.append(RawEdge(source, target, None, fields, element.get("id", "")))
 
     def _fields(self, element: ElementTree.Element, owner: str) -> Fields:
@@ -115,6 +118,8 @@ class _XmlReader:
         known = _STRUCTURE - ({"label"} if self._has_labels or owner == "edge" else set())
         own = {name.rpartition("}")[2]: value for name, value in element.items()}
         fields = self._defaults[owner] | {name: value for name, value in own.items() if name not in known}
+        if self._has_labels and _is_number(fields.get("weight")):  # GEXF declares no type of it
+            fields["weight"] = float(fields["weight"])
         for part in element:
             match _tag(part):
                 case "data":
@@ -165,6 +170,10 @@ class _XmlReader:
                 ] += 1
 
 
+def _is_number(text: Json) -> bool:
+    return isinstance(text, str) and bool(re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text))
+
+
 def decode_text(text: str) -> Json:
     """Return a text, or the value of a text that is JSON as this package writes it."""
     try:
@@ -178,6 +187,10 @@ def read_gml(text: str, source: str) -> Elements:
     import networkx as nx
 
     found = Elements("GML", label_names=True)
+    # NetworkX takes the exponent of 1e-05 for a field
+    parts = text.split('"')
+    parts[::2] = [re.sub(r"(?<=\s)([-+]?\d+)(?=[eE][-+]?\d+(\s|$))", r"\1.0", part) for part in parts[::2]]
+    text = '"'.join(parts)
     if not re.search(r"\bmultigraph\s+1", text):
         text = re.sub(r"\bgraph\s*\[", "graph [\n multigraph 1\n", text, count=1)
     try:
@@ -198,27 +211,36 @@ def read_pajek(text: str, source: str) -> Elements:
 
     Raises BadInput, with the line, for a matrix and for lines that cannot be split.
     """
-    found, section = Elements("Pajek", label_names=True), ""
+    found, section, relation = Elements("Pajek", label_names=True), "", None
+    vertices = 0
     for number, line in enumerate(text.splitlines(), start=1):
         try:
             words = [] if line.lstrip().startswith("%") else shlex.split(line)
         except ValueError as error:
             raise BadInput(f"{source}, line {number}: {error}") from None
         if words and words[0].startswith("*"):
-            section = words[0].lower()
-            found.directed &= not section.startswith("*edges")
+            section, relation = words[0].lower(), words[2] if words[2:] else None
+            if section == "*vertices" and words[1:] and words[1].isdecimal():
+                vertices = int(words[1])
             if section == "*matrix":
                 raise BadInput(f"{source}, line {number}: a matrix is not read: list its edges under *Arcs")
         elif words and section == "*vertices":
             found.put_node(words[0], None, {"label": words[1]} if words[1:] else {}, source)
+            found.left_out["drawing of a vertex"] += bool(words[2:])
         elif words and section.rstrip("list") in ("*arc", "*edge") and words[1:]:
             is_list = section.endswith("list")
             fields: Fields = {} if is_list or not words[2:] else {"weight": float(words[2])}
-            if "l" in words[3:-1] and not is_list:
-                fields["label"] = words[words.index("l", 3) + 1]
-            found.edges += [
-                RawEdge(words[0], end, None, fields) for end in (words[1:] if is_list else words[1:2])
-            ]
+            rest = [] if is_list else words[3:]
+            if "l" in rest[:-1]:
+                at = rest.index("l")
+                fields["label"] = rest.pop(at + 1)
+                rest.pop(at)
+            found.left_out["other value of an edge"] += bool(rest)
+            ends = words[1:] if is_list else words[1:2]
+            found.edges += [RawEdge(words[0], end, relation, fields) for end in ends]
+            found.undirected += len(ends) * section.startswith("*edge")
         elif words:
             found.left_out[f"line of {section or 'no section'}"] += 1
+    for number in range(1, vertices + 1):
+        found.nodes.setdefault(str(number), (None, {}))
     return found

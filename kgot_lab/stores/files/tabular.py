@@ -91,7 +91,8 @@ def _read_rows(rows: Sequence[Row], found: Elements, *, is_text: bool = False) -
         if not (columns := _columns_by_content([cells for _, cells in rows], is_text=is_text)):
             present = ", ".join(map(short_repr, head[:_MAX_NAMED_COLUMNS]))
             what = "the first line names the columns, a source, a target and perhaps a type, as in source,type,target"
-            raise BadInput(f"{location}: {what}; this is {present}")
+            other = "if it is DOT, GDF, SIF, METIS or YAML, save it as GraphML"
+            raise BadInput(f"{location}: {what}; this is {present}; {other}")
         found.notes.append(f"it has no header, and its columns are read as {', '.join(columns)}")
         rows, ends = [("", columns), *rows], ("source", "target")
     if duplicates := [name for name in columns if name and columns.count(name) > 1]:
@@ -99,6 +100,9 @@ def _read_rows(rows: Sequence[Row], found: Elements, *, is_text: bool = False) -
     lists = {
         name for name, kind in zip(columns, kinds, strict=False) if kind and (kind[4] or kind[2] == "LABEL")
     }
+    typed = dict(zip(columns, kinds, strict=False))
+    spaces = {name: kind[3] for name in ends or () if (kind := typed.get(name))}
+    spaces = spaces if len(set(spaces.values())) > 1 else {}  # of neo4j-admin: 1 of Person is not 1 of Movie
     texts = {name for name in columns if name in (id, *(ends or ())) or plain_name(name) in COLUMNS["type"]}
     for location, cells in rows[1:]:
         if any(cell != "" for cell in cells[len(columns) :]):
@@ -109,6 +113,12 @@ def _read_rows(rows: Sequence[Row], found: Elements, *, is_text: bool = False) -
             for name, cell in zip(columns, cells, strict=False)
         }
         row.update({name: str(row[name]).split(";") for name in lists & row.keys()})
+        row.update(
+            {name: f"{(space or '()')[1:-1]}:{row[name]}" for name, space in spaces.items() if row.get(name)}
+        )
+        for name in row:
+            if (kind := typed.get(name)) and kind[2] == "boolean" and not kind[4] and row[name] != "":
+                row[name] = row[name] == "true"
         row = {name: value for name, value in row.items() if name and value not in ("", [""])}
         is_edge = ends and (not is_nodes or not row.keys().isdisjoint(ends))
         (found.add_edge if is_edge else found.add_node)(row, location)
