@@ -321,6 +321,9 @@ def test_what_is_no_graph_is_refused_in_one_sentence(tmp_path, text, words):
         ("g.gexf", '<gexf><graph defaultedgetype="directed"><nodes><node id="a"/><node id="b"/></nodes><edges>'
          '<edge id="0" source="a" target="b" weight="2.5"/><edge id="1" source="b" target="a" type="undirected"/></edges></graph></gexf>',
          ("a", "b", "related_to", {"weight": 2.5}), "1 of its edges have no direction"),
+        ("g.graphml", '<graphml><graph edgedefault="undirected"><node id="a"/><node id="b"/>'
+         '<edge source="a" target="b" directed="true"/><edge source="b" target="a"/></graph></graphml>',
+         ("a", "b", "related_to", {}), "1 of its edges have no direction"),
         ("g.csv", ":START_ID(Person),:END_ID(Movie),:TYPE,good:boolean\n1,1,IN,true\n",
          ("Person:1", "Movie:1", "IN", {"good": True}), ""),
         ("g.json", '{"nodes": [{"id": 1, "name": "A", "source_id": "d"}], "links": [{"source": 1, "target": 1}]}',

@@ -68,7 +68,7 @@ class _XmlReader:
             for each in part if _tag(part) == "attributes" else ():
                 self._declare(each, part.get("class", ""), each.get("title"), each.get("type", "string"))
         way = [graph.get(name) for name in ("defaultedgetype", "edgedefault", "directed")]
-        self.found.directed = "directed" in way or way[2] == "1"
+        self._default_way = "directed" if "directed" in way or way[2] == "1" else "undirected"
         self._read(graph)
 
     def _declare(self, element: ElementTree.Element, owner: str, name: str | None, kind: str) -> None:
@@ -110,7 +110,10 @@ class _XmlReader:
             self.found.left_out["port of an edge"] += ports
         fields = self._fields(element, "edge")
         self.found.is_ours &= "relation" in fields
-        self.found.undirected += element.get("directed", element.get("type")) in ("false", "undirected")
+        way = element.get("directed", element.get("type", self._default_way))
+        self.found.undirected += way in ("false", "0", "undirected", "mutual") or (
+            way not in ("true", "1", "directed") and self._default_way == "undirected"
+        )
         self.found.edges.append(RawEdge(source, target, None, fields, element.get("id", "")))
 
     def _fields(self, element: ElementTree.Element, owner: str) -> Fields:
