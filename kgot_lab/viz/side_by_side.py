@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from kgot_lab.stores.cypher.dialect import CYPHER
-from kgot_lab.stores.embedded_store import PYTHON
-from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.viz.graph.svg import Picture
 from kgot_lab.viz.static.markup import Markup, concat, element, shorten
 from kgot_lab.viz.static.table import ALIGN_LEFT, MAX_CELL_LENGTH, Table, sheet
 
-_COLUMNS = ("language", "a fact, as the prompt shows it", "mended", "what read the answer", "rows", "answer")
-_MAX_ROWS = 3
-_DIALECTS = {dialect.name: dialect for dialect in (PYTHON, CYPHER, SPARQL)}
 _CODE = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:85%;margin:0"
 
 
