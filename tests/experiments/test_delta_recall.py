@@ -113,7 +113,8 @@ def test_similarity_edges_are_the_pairs_whose_texts_are_alike():
         for e in delta_graphs.similarity_edges(graph, embedder, -1)
     }
     assert len(edges) == 6
-    vectors = dict(zip(TEXTS, normalise_rows(embedder.embed(list(TEXTS.values()))), strict=True))
+    rows = normalise_rows(embedder.embed(list(TEXTS.values())), "the texts")
+    vectors = dict(zip(TEXTS, rows, strict=True))
     assert edges == pytest.approx({(a, b): float(vectors[a] @ vectors[b]) for a, b in edges}, abs=1e-5)
     least = sorted(edges.values())[3]
     assert len(delta_graphs.similarity_edges(graph, embedder, least)) == 3
