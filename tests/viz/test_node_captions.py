@@ -3,8 +3,8 @@
 import pytest
 
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.encoding import node_caption
 from kgot_lab.types import Node
-from kgot_lab.viz.graph.marks import node_caption
 from kgot_lab.viz.graph.view import show_graph
 
 

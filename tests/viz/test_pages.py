@@ -64,7 +64,7 @@ def test_a_picture_names_every_node_and_edge_in_full():
         texts(picture)
     )
     titles = [node.text for node in parsed(picture).iter(f"{SVG}title")]
-    assert "Ada --[met]--> Babbage\nyear: 1833" in titles and any("labels: City" in title for title in titles)
+    assert "Ada --[met]--> Babbage\nyear: 1833" in titles and any("types: City" in title for title in titles)
     assert titles[0] == "A graph with 3 nodes and 3 edges"
     assert "Ada met Babbage" in parsed(picture).find(f"{SVG}desc").text
     assert repr(picture) == "<Picture: 3 of 3 nodes, 3 of 3 edges>" and picture._repr_svg_() == picture.svg
