@@ -99,7 +99,12 @@ def test_groups_have_the_colour_of_most_of_their_nodes():
     nx.set_node_attributes(blocks, {node: f"block {node // 6 % 4}" for node in blocks}, "part")
     data = show(blocks, color="part", most=12).live.data
     colours = {node["colour"] for node in data["nodes"] if node.get("community")}
-    assert len(colours) == 4 and "#DDDDDD" not in colours
+    assert (
+        len(colours)
+        == 4
+        == len({kind["label"] for kind in data["legend"]} & {node["kind"] for node in data["nodes"]})
+    )
+    assert {kind["colour"] for kind in data["legend"]} == colours
 
 
 def test_pyvis_draws_offline_and_shows_no_html_of_the_graph(tmp_path):

@@ -102,6 +102,15 @@ def test_nodes_lie_inside_and_do_not_cover_each_other(graph):
     assert distances.size == 0 or distances.min() > 22
 
 
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_few_nodes_are_near_each_other_in_the_middle(number):
+    path = PropertyGraph.of((), (Edge(str(i), "next", str(i + 1)) for i in range(number - 1)), dangling="add")
+    pixels = np.array(list(svg(path).positions.values())) * (788, 528)
+    steps = np.linalg.norm(np.diff(pixels, axis=0), axis=1)
+    assert np.ptp(pixels, axis=0).max() < 600 and steps.min() > 60 and steps.max() < 400
+    assert np.abs((pixels.min(axis=0) + pixels.max(axis=0)) / 2 - (394, 264)).max() < 60
+
+
 def test_neighbours_lie_closer_together_than_others():
     path = PropertyGraph.of((), (Edge(str(i), "next", str(i + 1)) for i in range(14)), dangling="add")
     places = svg(path).positions

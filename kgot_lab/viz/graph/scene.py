@@ -162,14 +162,18 @@ class Scene:
 
         A community has the colour of most of its nodes if colours are those of a property.
         """
-        kinds, view = self.encoding.kinds, self.view
         if node.id not in self.groups:
             return self.encoding.look(node)
+        return NodeLook(self.encoding.looks.get(self.group_kind(node), GROUP_LOOK).colour)
+
+    def group_kind(self, node: Node) -> str:
+        """Return the kind of most nodes of a community, or "" if kinds are not those of a property."""
+        kinds, view = self.encoding.kinds, self.view
         if kinds is None or view is None:
-            return GROUP_LOOK
+            return ""
         rows = np.flatnonzero(view.at == view.nodes.index(node)).tolist()
         ((kind, _),) = Counter(kinds.get(view.graph.ids[row], "") for row in rows).most_common(1)
-        return NodeLook(self.encoding.looks.get(kind, GROUP_LOOK).colour)
+        return kind
 
     def caption(self, node: Node) -> str:
         """Return the text beside a node."""

@@ -122,7 +122,7 @@ def _group_data(scene: Scene, node: Node) -> dict[str, Json]:
         *(f"{label}: {count:,}" for label, count in community.labels[:6]),
     ]
     return _item_data(scene, node, community.title, hover) | {
-        "kind": "(group)",
+        "kind": scene.group_kind(node) or "(group)",
         "caption": community.name,
         "community": node.id,
         "size": scene.sizes[node.id],
@@ -200,6 +200,8 @@ def _legend_data(scene: Scene) -> list[dict[str, Json]]:
     """Return the kinds of the drawn nodes, with their names, looks and node counts."""
     encoding = scene.encoding
     counts = Counter(encoding.kind(node) for node in scene.nodes if node.id not in scene.groups)
+    if scene.view and scene.groups and encoding.kinds is not None:  # groups are coloured by it, too
+        counts = Counter(encoding.kinds.get(id, "") for id in scene.view.graph.ids)
     looks = {**encoding.looks, "": UNLABELLED_LOOK}
     return [
         {
