@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from kgot_lab.errors import BadInput, UnknownName, short_repr
+from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.communities import find_communities
 from kgot_lab.graph.property_graph import PropertyGraph
@@ -105,6 +105,8 @@ def encode(graph: PropertyGraph, *, color: str = "", size: str = "", width: str 
     Numbers become a scale of colours, anything else categories. Without `color` the first label decides. Raises
     UnknownName for a property that nothing has, and BadInput for a size or width that is not a number.
     """
+    for name in (color, size, width):
+        require(name, str, "color, size and width are the name of a property")
     encoding = label_encoding(labels[0] for labels in graph.node_labels if labels)
     if color:
         values = _node_values(graph, color)

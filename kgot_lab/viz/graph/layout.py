@@ -126,7 +126,8 @@ def stretch_to_area(points: Points, before: Points, after: Points, area: Size) -
     if len(points) <= _FEW:
         room = np.minimum(room, np.array(_ROOM_OF_FEW) + len(points) * np.array(_ROOM_OF_EACH))
     axes = [_scale_to_length(points[:, axis], before[:, axis], after[:, axis], room[axis]) for axis in (0, 1)]
-    return np.stack(axes, axis=1) + (np.array(area) - room) / 2
+    centred: Points = np.stack(axes, axis=1) + (np.array(area) - room) / 2
+    return centred
 
 
 def _shear_to_diagonal(points: Points) -> Points:
