@@ -157,16 +157,18 @@ WIDE_CHARACTERS, NARROW_CHARACTERS = frozenset("MWm@%&\u2014\u2026"), frozenset(
 def wrap_lines(text: str, width: float, size: float) -> Iterator[str]:
     """Wrap a text into lines of at most this width.
 
-    Lines break at spaces, after the signs within a name, between Chinese characters, and inside a word that fills
-    a line.
+    Lines break at spaces, after hyphens, between Chinese characters, and inside a word that fills a line, between
+    its parts if it has any.
     """
     line, start = " ".join(text.split()), 0
-    parts = {match.end() for match in _PART_END.finditer(line)}
+    long_words = (word for word in re.finditer(r"\S+", line) if line_width(word[0], size) > width)
+    parts = {word.start() + part.end() for word in long_words for part in _PART_END.finditer(word[0])}
     while start < len(line):
         end, stop, used = start, 0, 0.0
         while end < len(line) and (used := used + _max_character_width(line[end], size)) <= width:
             end += 1
-            if line[end : end + 1] == " " or end in parts or text_width(line[end - 1], 1) == 1:
+            sign = line[end - 1]
+            if line[end : end + 1] == " " or sign == "-" or end in parts or text_width(sign, 1) == 1:
                 stop = end
         cut = end if end == len(line) else stop or max(end, start + 1)
         yield line[start:cut].rstrip()
