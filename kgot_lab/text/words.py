@@ -118,8 +118,8 @@ def _search_parts(run: str) -> list[str]:
 
 
 def casefold_words(text: str) -> list[str]:
-    """Return the case-folded words of a text for comparison, with underscores as spaces."""
-    return WORD.findall(normalise_nfc(text).casefold().replace("_", " "))
+    """Return the case-folded words of a text for comparison, split as `searched_words` does, at underscores too."""
+    return _split_words(normalise_nfc(text).casefold().replace("_", " "))
 
 
 def normalise_nfc(text: str) -> str:
