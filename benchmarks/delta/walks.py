@@ -19,6 +19,7 @@ from benchmarks.delta.graphs import (
     DELTA_ALONE,
     DELTA_SETS,
     SHUFFLED,
+    SIMILARITY_EDGE,
     StoryCase,
     edge_sets,
     story_case,
@@ -26,7 +27,7 @@ from benchmarks.delta.graphs import (
 from benchmarks.recall.figures import Row, corrected, estimated, gap_estimated
 from benchmarks.structure.analogy_pairs import AnalogyPairs, pair
 from benchmarks.structure.nouns import Nouns
-from kgot_lab.analogy.delta_edges import DELTA_EDGE, SIMILARITY_EDGE, replace_computed_edges
+from kgot_lab.analogy.delta_edges import DELTA_EDGE, replace_computed_edges
 from kgot_lab.benchmark.recall.systems import shuffle_targets
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
@@ -34,6 +35,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers
+from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.pass_through import Walk, traverse
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Json, Ranking
@@ -67,7 +69,7 @@ def delta_stages(
         yield (
             system,
             [
-                traverse(replace_computed_edges(one.graph, some, kind), one.entry, walk=walk)
+                traverse(PropertyGraph.of(one.graph.nodes, [*one.graph.edges, *some]), one.entry, walk=walk)
                 for some in rewired
             ],
         )
