@@ -212,15 +212,17 @@ def edge_sets(one: StoryCase, embedder: Embedder) -> tuple[dict[str, Sequence[Ed
     return chosen, {"skeletons": repr(made), "calibrated": str(own), "found": told}
 
 
-def similarity_edges(texts: PropertyGraph, embedder: Embedder, least: float) -> list[Edge]:
-    """An edge for each two texts with a cosine of at least so much."""
-    same = Skeletons({text: text for text in texts_by_node(texts).values()}, "the texts themselves")
-    material, _ = EdgeCandidates.of(texts, same, embedder)
-    found = similar_pairs(material.raw, least)
-    pairs = zip(found.rows.tolist(), found.columns.tolist(), found.similarity.tolist(), strict=True)
-    return [
-        Edge(material.ids[i], SIMILARITY_EDGE, material.ids[j], {"weight": alike}) for i, j, alike in pairs
+def similarity_edges(graph: PropertyGraph, embedder: Embedder, threshold: float) -> list[Edge]:
+    """An edge for each two nodes whose texts have a cosine of at least the threshold, which is the weight."""
+    same = Skeletons({text: text for text in texts_by_node(graph).values()}, "the texts themselves")
+    material, _ = EdgeCandidates.of(graph, same, embedder)
+    found = similar_pairs(material.raw, threshold)
+    assert not found.dropped
+    rows = zip(found.rows.tolist(), found.columns.tolist(), found.similarity.tolist(), strict=True)
+    made = [
+        Edge(material.ids[i], SIMILARITY_EDGE, material.ids[j], {"weight": cosine}) for i, j, cosine in rows
     ]
+    return sorted(made, key=lambda edge: (edge.source, edge.target))
 
 
 def most_alike(

@@ -35,7 +35,6 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers
-from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.pass_through import Walk, traverse
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Json, Ranking
@@ -69,7 +68,7 @@ def delta_stages(
         yield (
             system,
             [
-                traverse(PropertyGraph.of(one.graph.nodes, [*one.graph.edges, *some]), one.entry, walk=walk)
+                traverse(replace_computed_edges(one.graph, some, kind), one.entry, walk=walk)
                 for some in rewired
             ],
         )

@@ -15,7 +15,7 @@ from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, normalise_rows
 from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.pass_through import TEXT_PROPERTIES
+from kgot_lab.retrieval.pass_through import COMPUTED, TEXT_PROPERTIES
 from kgot_lab.similarity.blocks import DEFAULT_EFFORT, Effort
 from kgot_lab.similarity.delta import (
     BANDS,
@@ -227,8 +227,8 @@ class ComputedEdges:
     def __repr__(self) -> str:
         found = f"<{len(self):,} {DELTA_EDGE} edge{'s' * (len(self) != 1)}, {len(self.vetoed):,} vetoed; {self.counts.pairs:,} pairs looked at>"
         made, alike = map(_format_band_counts, (self.counts_by_band, self.candidates))
-        edges = f"  edges: {made}; pairs looked at that are alike in skeleton: {alike}"
-        lines = [found, f"  {self.rule}", edges]
+        counts = f"  edges: {made}; pairs looked at that are alike in skeleton: {alike}"
+        lines = [found, f"  {self.rule}", counts]
         if self.edges:
             expected = ", ".join(self._format_expected_precision(*i) for i in self.expected().items())
             prevalence = f"{PREVALENCE:.0%} of all pairs are analogous"
@@ -328,15 +328,21 @@ def compare_pairs(
 # --- edges of a graph ---
 
 
-def replace_computed_edges(graph: PropertyGraph, edges: Iterable[Edge]) -> PropertyGraph:
-    """Return the graph with its delta edges replaced. Other edges are unchanged.
+def replace_computed_edges(
+    graph: PropertyGraph, edges: Iterable[Edge], type: str = DELTA_EDGE
+) -> PropertyGraph:
+    """Return the graph with its computed edges of one type replaced. Curated edges are unchanged.
 
-    Raises BadInput for edges of another type, and for an edge that ends at an unknown node.
+    Raises BadInput for edges of another type, for a type that is not computed, and for an edge that ends at
+    an unknown node.
     """
     edges = tuple(edges)
-    if others := {edge.type for edge in edges} - {DELTA_EDGE}:
-        raise BadInput(f"these are to be {DELTA_EDGE} edges; some are of type {sorted(others)[0]!r}")
-    return PropertyGraph.of(graph.nodes, [*(e for e in graph.edges if e.type != DELTA_EDGE), *edges])
+    if type not in COMPUTED:
+        problem = f"{type!r} edges may be somebody's own"
+        raise BadInput(f"{problem}; only {' and '.join(sorted(COMPUTED))} edges are replaced")
+    if others := {edge.type for edge in edges} - {type}:
+        raise BadInput(f"these are to be {type} edges; some are of type {sorted(others)[0]!r}")
+    return PropertyGraph.of(graph.nodes, [*(edge for edge in graph.edges if edge.type != type), *edges])
 
 
 def _validate_parts(skeletons: object, embedder: object, verifier: object = None) -> None:

@@ -364,8 +364,10 @@ def test_new_edges_replace_computed_ones_of_their_type_and_leave_curated_ones():
     assert replace_computed_edges(grown, []).types() == {"cites": 1, "similarity": 1}
 
 
-def test_edges_of_another_type_are_refused():
+def test_edges_of_another_type_and_types_that_are_curated_are_refused():
     graph = graph_of({"a": "ant", "b": "bee"}, ("a", "cites", "b"))
+    with pytest.raises(BadInput, match="'cites' edges may be somebody's own"):
+        replace_computed_edges(graph, [], "cites")
     with pytest.raises(BadInput, match="some are of type 'cites'"):
         replace_computed_edges(graph, graph.edges)
     with pytest.raises(BadInput, match="no node 'c'"):
