@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import NamedGraph, use_names_as_ids
 from kgot_lab.io.sqlite_files import connect, is_searched_at_opening, private_copy, query_number
 from kgot_lab.kgos.extraction.folder import FileProgress, extract_folder
 from kgot_lab.kgos.extraction.patterns import add_patterns
-from kgot_lab.kgos.schemas.foreign_files import read_foreign
+from kgot_lab.kgos.schemas.foreign_files import read_foreign, read_references
 from kgot_lab.loop.evidence import add_supports
 from kgot_lab.loop.trace import graph_after, is_trace, load_run
 from kgot_lab.stores.files import read_named_graph
+from kgot_lab.stores.files.elements import build_graph
 from kgot_lab.stores.hash_chain import EMPTY_LOG, read_chain
 from kgot_lab.stores.log import read_history, read_log
 from kgot_lab.stores.opening import environment_login, open_store
@@ -59,19 +60,20 @@ def is_store_file(path: Path | str) -> bool:
         return False
 
 
-def read_store_file(path: Path | str) -> NamedGraph:
+def read_store_file(path: Path | str, columns: Mapping[str, str] | None = None) -> NamedGraph:
     """Read the graph in a log or an SQLite file without changing it, and note any damage.
 
-    An SQLite file of another program is read by the profile of its tables. The note then names the profile
-    and the rows that were not read. Raises BadInput if the file is empty, has no graph, or is a log that no
-    store wrote. Raises StoreDamaged if acknowledged data is missing, and StoreUnavailable.
+    An SQLite file of another program is read by the profile of its tables, with `columns` as in `read_foreign`.
+    The note then names the profile and the rows that were not read. Raises BadInput if the file is empty, has no
+    graph, or is a log that no store wrote. Raises StoreDamaged if acknowledged data is missing, and
+    StoreUnavailable.
     """
     path = Path(path)
     if not path.stat().st_size:
         raise BadInput(f"{path} is empty, so it holds no graph: if it held one once, restore a copy")
     with path.open("rb") as file:
         is_sqlite = path.suffix.lower() in _SQLITE_ENDINGS or file.read(15) == _SQLITE_MAGIC
-    return _read_sqlite(path) if is_sqlite else _read_log(path)
+    return _read_sqlite(path, columns or {}) if is_sqlite else _read_log(path)
 
 
 def _read_log(path: Path) -> NamedGraph:
@@ -83,11 +85,11 @@ def _read_log(path: Path) -> NamedGraph:
     return NamedGraph(graph, warning if torn else "")
 
 
-def _read_sqlite(path: Path) -> NamedGraph:
+def _read_sqlite(path: Path, columns: Mapping[str, str]) -> NamedGraph:
     try:
         with _open_for_reading(path) as (connection, lost):
             if query_number(connection, "PRAGMA application_id") != APPLICATION:
-                return _read_foreign_sqlite(path)
+                return _read_foreign_sqlite(path, columns)
             queries = SELECT_SOUND_ROWS if _has_checksums(connection, path) else SELECT_ALL
             enable_checksums(connection)
             ordered = (f"{queries[kind]} ORDER BY row.number" for kind in ("nodes", "edges"))
@@ -100,9 +102,22 @@ def _read_sqlite(path: Path) -> NamedGraph:
     return NamedGraph(PropertyGraph.of(map(node_from_row, nodes), map(edge_from_row, edges)), lost)
 
 
-def _read_foreign_sqlite(path: Path) -> NamedGraph:
-    read = read_foreign(path)
-    named = use_names_as_ids(read.graph)
+def _read_foreign_sqlite(path: Path, columns: Mapping[str, str]) -> NamedGraph:
+    called = columns.get("called", "")
+    own = {name: column for name, column in columns.items() if column != "id"}
+    try:
+        read = read_foreign(path, columns=own)
+    except UnknownName:
+        raise
+    except BadInput:
+        if not (found := read_references(path, own)).edges:
+            raise
+        given = {"types": columns.get("type", ""), "relation": columns.get("relation", "")}
+        named = build_graph(found, names=called, **given, rename=True)
+        return NamedGraph(named.graph, named.summary)
+    named = (
+        NamedGraph(read.graph) if called == "id" else use_names_as_ids(read.graph, "name" if called else "")
+    )
     notes = [f"tables of the profile {read.profile}", named.note]
     notes += [f"left out: the tables {', '.join(read.others)}"] if read.others else []
     if read.unread:
@@ -180,31 +195,36 @@ def load_graph(
 
 
 def read_graph(
-    path: Path | str,
+    path: Path | str | Sequence[Path | str],
     *,
     names: str = "",
     types: str = "",
     relation: str = "",
+    source: str = "",
+    target: str = "",
+    encoding: str = "",
     say: NoteCallback | None = None,
 ) -> PropertyGraph:
     """Read the graph in a file of any program, in a store's file or a run's trace, by what is in it.
 
-    `read_named_graph` of `kgot_lab.stores.files` lists the forms. Nodes go by their names if their ids are
-    numbers or IRIs. The fields of names, types and relations are found by evidence, or as given; the names
-    "id" rename no node. `say` receives a summary of what was understood and left out, which otherwise is a
-    warning. Raises BadInput if the file holds no graph.
+    Several files, such as a table of nodes and one of edges, are given as a list, a folder or a zip. Nodes go by
+    their names if their ids are numbers or IRIs. The fields of names, types, relations and ends of edges are found
+    by evidence, or as given; the names "id" rename no node. `encoding` is that of a text which is not UTF-8. `say`
+    receives a summary of what was understood and left out, which otherwise is a warning. `read_named_graph` of
+    `kgot_lab.stores.files` lists the forms. Raises BadInput if the file holds no graph.
     """
-    path = Path(path).expanduser()
-    if path.is_file() and is_trace(path):
-        events = load_run(path).events
+    file = Path(path).expanduser() if isinstance(path, str | Path) else Path()
+    if file.is_file() and is_trace(file):
+        events = load_run(file).events
         return add_supports(graph_after(events), events)
-    if path.is_file() and is_store_file(path):
-        if names or types or relation:
-            raise BadInput(f"{path} is read by its tables: names=, types= and relation= are for other files")
-        stored = read_store_file(path)
+    if file.is_file() and is_store_file(file):
+        fields = {"called": names, "type": types, "relation": relation, "source": source, "target": target}
+        stored = read_store_file(file, {name: column for name, column in fields.items() if column})
         graph, summary = stored.graph, stored.note
     else:
-        read = read_named_graph(path, names=names, types=types, relation=relation)
+        given = file if isinstance(path, str | Path) else path
+        ends = {"source": source, "target": target, "encoding": encoding}
+        read = read_named_graph(given, names=names, types=types, relation=relation, rename=True, **ends)
         graph, summary = read.graph, read.summary
     if summary and say is not None:
         say(summary)
