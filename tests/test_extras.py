@@ -61,7 +61,7 @@ def test_the_languages_of_the_sandbox_name_extras_too():
 
 
 def test_there_are_few_extras_and_all_has_what_a_person_would_name():
-    people = {"local", "lab", "web", "stores", "code", "serve", "bench"}
+    people = {"local", "languages", "lab", "web", "stores", "code", "serve", "bench"}
     assert set(EXTRAS) == people | {"torch", "test", "all"}
     (everything,) = EXTRAS["all"]
     assert set(re.findall(r"\[(.+)\]", everything)[0].split(",")) == people

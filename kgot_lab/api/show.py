@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
+from inspect import signature
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -175,7 +176,7 @@ _LIST_VIEWS: Mapping[str, _View] = {  # by what the first item is
 }
 
 
-def show(what: object, **options: Any) -> object:
+def show(what: object, *, color: str = "", size: str = "", width: str = "", **options: Any) -> object:
     """Show a graph, a run, a ranking, a report or another value in its view.
 
     Other values are a world as a character sees it, a query method's answer, a comparison, a certificate,
@@ -184,9 +185,12 @@ def show(what: object, **options: Any) -> object:
     graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges, a store or a file. A run
     may be a trace, its events or a fork. Options are those of the view: `highlight`, `height`, `positions` of
     a graph, `forks`, `live`, `height` of a run, `limit` of a ranking, a search or rows, `per_ring` of an
-    impact, `question` and `answer` of a certificate, `node` of an editor. Raises BadInput for any other
+    impact, `question` and `answer` of a certificate, `node` of an editor. The nodes of a graph have a `color` and
+    a `size` by a property, "degree" or "community", its edges a `width` by a property. Raises BadInput for any other
     value, listing what can be shown, and for an option that the view does not have.
     """
+    by = {name: each for name, each in (("color", color), ("size", size), ("width", width)) if each}
+    options |= {"by": by} if by else {}
     if isinstance(what, str | Path) and not _is_folder(what):
         if not (path := Path(what).expanduser()).is_file():
             raise BadInput(f"show() shows values, folders and files, and there is no file {what}")
@@ -206,5 +210,7 @@ def show(what: object, **options: Any) -> object:
 
 
 def _show_in(name: str, view: _View, what: object, options: Mapping[str, Any]) -> object:
+    if "by" in options and "by" not in signature(view.show).parameters:
+        raise BadInput(f"color, size and width are those of a graph, and this is {name}")
     require_options(view.show, options, f"the view of {name}")
     return view.show(what, **options)

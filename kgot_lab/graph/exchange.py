@@ -1,4 +1,4 @@
-"""Lossless conversion of graphs to and from NetworkX and pandas."""
+"""Lossless conversion of graphs to and from NetworkX and pandas, and conversion to igraph and pyvis."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput, describe_value, require_parts, short_repr
+import numpy as np
+
+from kgot_lab.errors import BadInput, describe_value, needs_extra, require_parts, short_repr
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.encoding import encode, encoded_size, encoded_width, node_caption
+from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Edge, Json, Node, Triple
 
 if TYPE_CHECKING:
+    import igraph
     import networkx as nx
     import pandas as pd
+    from pyvis.network import Network
 
 NODE_FIELDS = frozenset({"label", "labels"})
 EDGE_FIELDS = frozenset({"relation"})
@@ -23,6 +29,12 @@ NODE_COLUMNS = frozenset({"id", "labels"})
 EDGE_COLUMNS = frozenset({"source", "type", "target", "key"})
 TYPE_ATTRIBUTES = ("relation", "relationship", "label", "type")
 UNTYPED = "related_to"
+_VERTEX_NAMES, _EDGE_NAMES = frozenset({"name", "labels"}), frozenset({"type", "key"})
+MAX_PYVIS_NODES = 2_000
+_PYVIS_SHAPES = {0: "dot", 4: "square", 3: "triangle", 6: "hexagon", 5: "star"}  # by corners
+_BOOTSTRAP = re.compile(
+    r"<(link|script)\s[^>]*/bootstrap@[^>]*>(\s*</script>)?"
+)  # which pyvis fetches even so
 
 
 # --- NetworkX ---
@@ -236,6 +248,80 @@ def require_distinct_columns(names: Iterable[object], what: str) -> None:
 
 def _omit_column(row: Mapping[str, Json], name: str) -> dict[str, Json]:
     return {column: value for column, value in row.items() if column != name}
+
+
+# --- igraph and pyvis ---
+
+
+def to_igraph(graph: PropertyGraph) -> igraph.Graph:
+    """Convert a graph to a directed igraph graph.
+
+    Vertices have the attributes name (the id) and labels, edges type and key, both one for each property, which
+    is None where it is missing. A property with one of these names gets a trailing underscore. Raises
+    NotInstalled if igraph is missing.
+    """
+    with needs_extra("lab", "igraph"):
+        import igraph
+    nodes = [
+        {"name": node.id, "labels": node.labels, **_escape_reserved(node.properties, _VERTEX_NAMES)}
+        for node in graph.nodes
+    ]
+    edges = [
+        {"type": edge.type, "key": edge.key, **_escape_reserved(edge.properties, _EDGE_NAMES)}
+        for edge in graph.edges
+    ]
+    vertex_attrs, edge_attrs = (
+        {name: [row.get(name) for row in rows] for name in _columns(rows, [])} for rows in (nodes, edges)
+    )
+    ends = zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)
+    return igraph.Graph(len(graph), list(ends), True, vertex_attrs=vertex_attrs, edge_attrs=edge_attrs)
+
+
+def to_pyvis(graph: PropertyGraph, *, color: str = "", size: str = "", width: str = "") -> Network:
+    """Convert a graph to a pyvis Network with the colours, sizes and texts of `show_graph`.
+
+    Its page holds all its scripts and asks for nothing from outside. `color`, `size` and `width` are as for
+    `encoding.encode`. Raises NotInstalled if pyvis is missing, and BadInput for more nodes than it can draw.
+    """
+    with needs_extra("lab", "pyvis"):
+        from pyvis.network import Network
+    if len(graph) > MAX_PYVIS_NODES:
+        problem = (
+            f"pyvis draws each of {len(graph):,} nodes by itself, and a browser at most {MAX_PYVIS_NODES:,}"
+        )
+        raise BadInput(f"{problem}: take a part, graph.subgraph(ids), or lab.show(graph), which draws groups")
+
+    class OfflineNetwork(Network):  # type: ignore[misc]
+        def generate_html(self, *args: Any, **options: Any) -> str:
+            self.html = _BOOTSTRAP.sub("", super().generate_html(*args, **options))
+            return self.html
+
+    network = OfflineNetwork("600px", directed=True, cdn_resources="in_line")
+    encoding, has_words = encode(graph, color=color, size=size, width=width), len(graph.types()) > 1
+    degrees = np.diff(graph.out_csr.indptr) + np.diff(graph.in_csr.indptr)
+    for row, node in enumerate(graph.nodes):
+        look, share = encoding.look(node), encoding.sizes.get(node.id, 0.0)
+        radius = encoded_size(share, 6, 24) if encoding.sizes else min(17.0, 6 + 2.1 * degrees[row] ** 0.5)
+        network.add_node(
+            node.id,
+            printable_line(node_caption(node)),
+            _PYVIS_SHAPES[look.corners],
+            {"background": look.colour, "border": "#333333"},
+            size=float(radius),
+            title=_pyvis_title(encoding.describe(node), node.properties),
+        )
+    for edge in graph.edges:
+        pixels = encoded_width(encoding.widths.get(edge.identity, 0.0)) if encoding.widths else 1.5
+        title = _pyvis_title([f"{edge.source} --[{edge.type}]--> {edge.target}"], edge.properties)
+        label = {"label": printable_line(edge.type)} if has_words else {}
+        network.add_edge(edge.source, edge.target, width=pixels, title=title, color="#777777", **label)
+    return network
+
+
+def _pyvis_title(first: Iterable[str], properties: Mapping[str, Json]) -> str:
+    lines = (*first, *(f"{name}: {value}" for name, value in properties.items()))
+    # a title with "href" would be shown as HTML by pyvis, whoever wrote it
+    return "\n".join(printable_line(line)[:300] for line in lines).replace("href", "hre\u2060f")
 
 
 # --- reserved names ---

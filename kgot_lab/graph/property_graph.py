@@ -30,8 +30,11 @@ from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
 
 if TYPE_CHECKING:
+    import igraph
     import networkx as nx
     import pandas as pd
+    import pyoxigraph
+    from pyvis.network import Network
 
 # The columns of a graph: lazy sequences, and sparse rows.
 
@@ -219,6 +222,28 @@ class PropertyGraph:
         from kgot_lab.graph import exchange
 
         return exchange.to_pandas(self)
+
+    def to_igraph(self) -> igraph.Graph:
+        """Convert to a directed igraph graph. See `kgot_lab.graph.exchange.to_igraph`."""
+        from kgot_lab.graph import exchange
+
+        return exchange.to_igraph(self)
+
+    def to_rdf(self) -> pyoxigraph.Store:
+        """Convert to an RDF store in memory, to query with SPARQL or to dump in any form of RDF.
+
+        Ids, labels, types and properties become IRIs of the namespace urn:kgot:. Raises BadInput if RDF cannot
+        represent the graph, and NotInstalled if pyoxigraph is missing.
+        """
+        from kgot_lab.stores.sparql import triples
+
+        return triples.to_rdf(self)
+
+    def to_pyvis(self, *, color: str = "", size: str = "", width: str = "") -> Network:
+        """Convert to a pyvis Network to change and save. See `kgot_lab.graph.exchange.to_pyvis`."""
+        from kgot_lab.graph import exchange
+
+        return exchange.to_pyvis(self, color=color, size=size, width=width)
 
     # --- access ---
 

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from kgot_lab.embedding.embedder import argsort_descending
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.analysis import analyzer
 from kgot_lab.text.cleaning import replace_surrogates
-from kgot_lab.text.words import normalise_nfc, searched_words
+from kgot_lab.text.words import UNSPACED, WORD, normalise_nfc, search_form, searched_words
 from kgot_lab.types import Document, HitColumns, Query, Ranking, checked_documents, full_text
 
 # The eight goal verbs of KG-OS, each with five times the weight of another word.
@@ -39,23 +40,26 @@ def bm25(
     """Rank documents by BM25 (Robertson and Zaragoza 2009, in Lucene's variant).
 
     score(d) = sum over query words w of emphasis(w) * idf(w) * tf / (tf + k1 * (1 - b + b * length(d) / mean
-    length)). The emphasis of a word is 1 unless `emphasis` names it. English stop words and one-letter words
-    are ignored. A query without a known word finds nothing. Raises BadInput if a weight in `emphasis` is
-    negative or not a number, if its key is not one word, if `k1` is below 0, or if `b` is outside 0 to 1.
+    length)). The emphasis of a word is 1 unless `emphasis` names it. The words are those of `analyzer`:
+    stemmed in other languages than English, and without English stop words and one-letter words. A query
+    without a known word finds nothing. Raises BadInput if a weight in `emphasis` is negative or not a number,
+    if its key is not one word, if `k1` is below 0, or if `b` is outside 0 to 1.
     """
     if not (0 <= k1 < math.inf and 0 <= b <= 1):
         raise BadInput(f"bm25() takes a k1 of 0 or more and a b from 0 to 1, not k1={k1} and b={b}")
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
-    word_weights = _checked_emphasis(emphasis or {})
+    texts = [full_text(document) for document in documents]
+    words_of = analyzer(texts)
+    word_weights = {words_of(word)[0]: weight for word, weight in _checked_emphasis(emphasis or {}).items()}
     ids = [document.id for document in documents]
-    document_words = [searched_words(text) for text in map(full_text, documents)]
-    postings = word_scores(document_words, k1, b)
+    postings = word_scores(list(map(words_of, texts)), k1, b)
+    name = _stage_name(k1, b, word_weights, words_of.stemmers)
     if not postings:
-        return Stage(_stage_name(k1, b, word_weights), lambda ranking: Ranking(ranking.query, ()))
+        return Stage(name, lambda ranking: Ranking(ranking.query, ()))
 
     def step(ranking: Ranking) -> Ranking:
         scores = np.zeros(len(ids), np.float32)
-        for word in searched_words(ranking.query.text):
+        for word in words_of(ranking.query.text):
             if (found := postings.get(word)) is not None:
                 rows, parts = found
                 contributions = parts * word_weights[word] if word in word_weights else parts
@@ -63,7 +67,7 @@ def bm25(
                 np.add.at(scores, rows, contributions)
         return ranked_by_score(ranking.query, ids, scores)
 
-    return Stage(_stage_name(k1, b, word_weights), step)
+    return Stage(name, step)
 
 
 def word_scores(
@@ -104,9 +108,10 @@ def _checked_emphasis(emphasis: Mapping[str, float]) -> dict[str, float]:
     return weight_of
 
 
-def _stage_name(k1: float, b: float, heavier: Mapping[str, float]) -> str:
+def _stage_name(k1: float, b: float, heavier: Mapping[str, float], stemmers: Sequence[str]) -> str:
     options = ([f"k1={k1:g}"] if k1 != 1.2 else []) + ([f"b={b:g}"] if b != 0.75 else [])
     options += [f"emphasis on {len(heavier)} words"] if heavier else []
+    options += [f"{' and '.join(stemmers)} stems"] if stemmers else []
     return f"bm25({', '.join(options)})" if options else "bm25"
 
 
@@ -189,7 +194,7 @@ def _vocabulary(documents: Sequence[Document]) -> tuple[list[str], list[array[in
     """Return the distinct words of documents, and for each the rows of the documents that hold it."""
     rows_of: defaultdict[str, array[int]] = defaultdict(lambda: array("i"))
     for row, document in enumerate(documents):
-        for word in set(re.findall(r"\w+", normalise_nfc(full_text(document)).lower())):
+        for word in set(WORD.findall(search_form(full_text(document)))):
             rows_of[word].append(row)
     return list(rows_of), list(rows_of.values())
 
@@ -206,8 +211,9 @@ def _passage_database(documents: Sequence[Document]) -> Callable[[str, str], lis
         connection.close()
         problem = f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error})"
         raise BadInput(f"{problem}; use bm25() or like()") from None
-    # SQLite does not accept lone surrogates
-    texts = (normalise_nfc(replace_surrogates(full_text(document))) for document in documents)
+    # SQLite does not accept lone surrogates, and has one word where a script puts no spaces
+    texts = [normalise_nfc(replace_surrogates(full_text(document))) for document in documents]
+    texts = [" ".join(searched_words(text)) if UNSPACED.search(text) else text for text in texts]
     connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))
 
     def execute(statement: str, value: str) -> list[tuple[int, float]]:

@@ -33,6 +33,11 @@ def _languages_of_words() -> Mapping[str, list[str]]:
     return found
 
 
+def languages_of_word(word: str) -> Iterable[str]:
+    """Return the languages of which a word in lower case is a function word."""
+    return _languages_of_words().get(word, ())
+
+
 def function_words(language: str) -> frozenset[str]:
     """Return the function words of a language, none for an unknown one."""
     return _word_lists().get(language, frozenset())

@@ -5,52 +5,57 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Literal
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import Any, Literal
 
-# Stemming: light for ranking sentences, thorough for detecting words that leaked into a skeleton.
+# Stemming by Snowball (Porter 2001), for comparison: endings do not hide a word. The results are not for reading.
 
 POSSESSIVE = re.compile(r"['’]s?$")
-_VOWEL = re.compile(r"[aeiouy]")
 
 
-def light_stem(word: str) -> str:
-    """Remove the plural or past ending of a word, approximately."""
+@lru_cache(200_000)
+def snowball_stem(word: str, algorithm: str) -> str:
+    """Return the stem of a word in lower case by an algorithm of Snowball, such as "german"."""
+    return str(_snowball(algorithm).stemWord(word))
+
+
+@cache
+def _snowball(algorithm: str) -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer(algorithm, 0)
+
+
+def stem(word: str) -> str:
+    """Return the English stem of a word, in lower case and without a possessive 's."""
+    return snowball_stem(POSSESSIVE.sub("", word.casefold()), "english")
+
+
+def _without_ending(word: str) -> str:
+    """Remove a plural or past ending, as the prompts of recorded runs were ordered by."""
     for ending in ("ing", "ed", "es", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]
     return word
 
 
-@lru_cache(50_000)
-def stem(word: str) -> str:
-    """Return a word in lower case without its plural, -ed or -ing ending.
-
-    So endings do not hide a leak. The result is for comparison, not for reading.
-    """
-    word = POSSESSIVE.sub("", word.casefold())
-    if len(word) > 4 and word.endswith(("ies", "ied")):
-        return word[:-3] + "y"
-    if len(word) > 4 and re.search(r"(?:s|x|z|ch|sh)es$", word):
-        word = word[:-2]
-    elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-1]
-    for ending in ("ing", "ed"):
-        root = word.removesuffix(ending)
-        if root != word and len(root) > 2 and _VOWEL.search(root):
-            word = root[:-1] if root[-1] == root[-2] and root[-1] not in "lsz" else root
-            break
-    return word[:-1] if len(word) > 3 and word.endswith("e") else word
-
-
-_WORD = re.compile(r"\w+")
-_NAME_TOKEN = re.compile(r"[^\W_]+")
+# combining marks, which are part of words: vowel signs of Hindi, tones of Thai
+_MARKS = "".join(mark for mark in map(chr, range(0x300, 0x3100)) if unicodedata.category(mark)[0] == "M")
+WORD = re.compile(rf"[\w{_MARKS}]+")
+_NAME_TOKEN = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
 _UNSPACED_SCRIPTS = (  # Thai to Khmer, Japanese, Chinese; Korean too, whose particles follow a name without a space
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-_UNSPACED = re.compile(f"[{_UNSPACED_SCRIPTS}]|[^{_UNSPACED_SCRIPTS}]+")
-_SEARCH_WORD = re.compile(r"\b\w\w+\b")
+_UNSPACED_PART = re.compile(f"[{_UNSPACED_SCRIPTS}]|[^{_UNSPACED_SCRIPTS}]+")
+UNSPACED = re.compile(f"[{_UNSPACED_SCRIPTS}]")
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED_SCRIPTS}]+|[^{_UNSPACED_SCRIPTS}]+")
+_CHARACTER = re.compile(rf".[{_MARKS}]*")
+_IDEOGRAPH = re.compile("[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_WIDE = re.compile("[\uff00-\uffef]")  # full-width Latin letters and half-width Japanese ones
+# joiners, and accents that no letter is composed with, such as those of stressed Cyrillic; the Turkish capital
+_SEARCH_FORM = {**dict.fromkeys([*range(0x300, 0x370), 0x200C, 0x200D]), ord("İ"): "i"}
 # Stop words. Each list is part of a published method or of published figures, so they differ.
 
 SEARCH_STOP_WORDS = frozenset(  # Lucene's, which bm25s also uses: not searched by lexical retrieval
@@ -74,22 +79,43 @@ COMPARED_STOP_WORDS = frozenset(  # left out of the two things that a question c
 
 def content_words(text: str) -> list[str]:
     """Return the content words of a text, in lower case and lightly stemmed."""
-    words = _WORD.findall(normalise_nfc(text).lower())
-    return [light_stem(word) for word in words if word not in CONTENT_STOP_WORDS]
+    words = WORD.findall(normalise_nfc(text).lower())
+    return [_without_ending(word) for word in words if word not in CONTENT_STOP_WORDS]
 
 
 def searched_words(text: str) -> list[str]:
     """Return the words of a text in order, in lower case, without English stop words and single letters.
 
-    Equals the tokenisation of bm25s applied to the composed text.
+    Text in Latin letters is tokenised as by bm25s. Scripts without spaces between words, and Korean, give each
+    pair of neighbouring characters, and each ideograph.
     """
-    words = _SEARCH_WORD.findall(normalise_nfc(text).lower())
-    return [word for word in words if word not in SEARCH_STOP_WORDS]
+    text = search_form(text)
+    words = WORD.findall(text)
+    if UNSPACED.search(text):
+        words = [part for word in words for run in _UNSPACED_RUN.findall(word) for part in _search_parts(run)]
+    return [word for word in words if len(word) > 1 or UNSPACED.match(word) if word not in SEARCH_STOP_WORDS]
+
+
+def search_form(text: str) -> str:
+    """Return a text composed and in lower case, without joiners, and with wide and narrow letters as others."""
+    return (
+        unicodedata.normalize("NFKC" if _WIDE.search(text) else "NFC", text).translate(_SEARCH_FORM).lower()
+    )
+
+
+def _search_parts(run: str) -> list[str]:
+    """Return a word, or the pairs of characters and the ideographs of a run in a script without spaces."""
+    if not UNSPACED.match(run):
+        return [run]
+    characters = _CHARACTER.findall(run)
+    if len(characters) == 1:
+        return [run]
+    return [*map("".join, pairwise(characters)), *_IDEOGRAPH.findall(run)]
 
 
 def casefold_words(text: str) -> list[str]:
     """Return the case-folded words of a text for comparison, with underscores as spaces."""
-    return _WORD.findall(normalise_nfc(text).casefold().replace("_", " "))
+    return WORD.findall(normalise_nfc(text).casefold().replace("_", " "))
 
 
 def normalise_nfc(text: str) -> str:
@@ -130,7 +156,7 @@ def folded_name(text: str) -> str:
 
 def name_units(text: str) -> tuple[str, ...]:
     """Return the words by which names are compared, with each character of an unspaced script as a word."""
-    return tuple(part for word in name_tokens(text) for part in _UNSPACED.findall(word))
+    return tuple(part for word in name_tokens(text) for part in _UNSPACED_PART.findall(word))
 
 
 def contains_words(value: str, text: str) -> bool:
@@ -157,21 +183,27 @@ def same_answer(one: str, other: str) -> bool:
 
 # Sentence splitting: careful for prompts, rough and fast for the vectors of many passages.
 
+_SCRIPT_ENDS = (
+    "。！？｡।॥۔؟።፧։។៕။།"  # East Asia, India, Urdu, Arabic, Ethiopic, Armenian, Khmer, Burmese, Tibetan
+)
 SentenceRules = Literal["plain", "careful", "any script"]
 LONGEST_SENTENCE = 2000  # characters: longer stretches without sentence ends, such as tables, are cut into pieces of this length
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Inc|Ltd|Co|c|ca|[A-Z])\.)$")
 # Elwyn Brooks "E. B." White
 _INITIALS = re.compile(r"[\"'(](?:[A-Z]\. ?)+[\"')]$|\b(?:Hon|Rev|Gen|Col|Lt|Sgt|Capt|Sen|Gov|Mt|Ft)\.$")
 _BEFORE_A_NUMBER = re.compile(r"\b(?:[Nn]o|[Oo]p|[Vv]ol|pp?|b|d|fl)\.$")
-_ENDS = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(\[A-Z0-9])|\n\s*\n|\n(?=\s*[-*\[])")
-# capitals of accented Latin, Greek, Cyrillic and Armenian
-_CAPITAL = "".join(filter(str.isupper, map(chr, range(0x80, 0x2000))))
+# capitals of accented Latin; of Greek, Cyrillic and Armenian
+_ACCENTED = "".join(filter(str.isupper, map(chr, range(0x80, 0x370))))
+_CAPITAL = "".join(filter(str.isupper, map(chr, range(0x370, 0x2000))))
 _CASELESS = "\u05d0-\u10ff\u1100-\u139f\u3040-\u9fff\uac00-\ud7a3\uf900-\ufaff"  # scripts without capitals, from Hebrew to Chinese
+_END = r"(?:[.!?]|;(?=\s+[Α-Ω]))"  # the Greek question mark
+_LATER = rf"|[{_SCRIPT_ENDS}][\"')\]”’»」』）]*\s*|\n\s*\n|\n(?=\s*[-*\[])"
+_ENDS = re.compile(rf"{_END}[\"')\]]*\s+(?=[\"'(\[A-Z0-9{_CAPITAL}{_CASELESS}]){_LATER}")
 _ENDS_IN_ANY_SCRIPT = re.compile(
-    rf"[.!?][\"')\]”’»]*\s+(?=[\"'(\[A-Z0-9“‘«„¿¡{_CAPITAL}{_CASELESS}])|[。！？][\"')\]”’»」』）]*\s*|\n\s*\n|\n(?=\s*[-*\[])"
+    rf"{_END}[\"')\]”’»]*\s+(?=[\"'(\[A-Z0-9“‘«„¿¡{_ACCENTED}{_CAPITAL}{_CASELESS}]){_LATER}"
 )
 _INITIAL_IN_ANY_SCRIPT = re.compile(
-    rf"(?<![\w'’])(?:[{_CAPITAL}]|[^\W\d_A-Z])\.$"
+    rf"(?<![\w'’])(?:[{_ACCENTED}{_CAPITAL}]|[^\W\d_A-Z])\.$"
 )  # А. С. Пушкин, z. B., г. Тула
 _BEFORE_A_FIGURE = re.compile(
     r"\b(?:[Ff]igs?|[Ee]qs?|[Cc]h|[Cc]hap|[Nn]r|[Nn]os|[Aa]pprox|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)\.$"
@@ -180,7 +212,10 @@ _BEFORE_A_FIGURE = re.compile(
 _GERMAN_FORM = re.compile(
     r"\b(?:\d{1,2}\. (?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|(?:Mio|Mrd|Str|bzw|Tel)\. ...)$"
 )
-_CAPITAL_AFTER_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(0-9])|(?:^|\n+)(?:\| )(?=\S)")  # or a row
+_CAPITAL_AFTER_END = re.compile(  # or a row
+    rf"(?<=[.!?])\s+(?=[A-Z\"'(0-9{_CAPITAL}{_CASELESS}])|(?<=[{_SCRIPT_ENDS}])(?![\"')\]”’»」』）{_SCRIPT_ENDS}])\s*"
+    r"|(?:^|\n+)(?:\| )(?=\S)"
+)
 
 
 def rough_sentences(text: str) -> list[str]:

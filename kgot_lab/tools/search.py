@@ -13,10 +13,11 @@ from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.multihop.retriever import convex_hybrid, hybrid_multihop
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.analysis import analyzer
 from kgot_lab.text.words import text_sentences
 from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.tool import Result, TextTool, Tool, digest_of
-from kgot_lab.types import Document, Ranking, checked_documents
+from kgot_lab.types import Document, Ranking, checked_documents, full_text
 
 SearchProgress = Callable[[int, int], object]  # embedded so far, and in all
 
@@ -27,16 +28,22 @@ def default_retriever(
     """Build the retriever of every search over documents: hybrid, re-ranked by the multi-hop retriever.
 
     Without `linked` it is the hybrid alone, which embeds no sentences: enough where all documents are found.
-    Without the embedding model it is BM25 alone, with a warning. `progress(done, total)` counts the passages
-    and sentences that had no stored vector.
+    Where most of the text is in another language than English, it is the hybrid with a multilingual embedding
+    model. Without the model it is BM25 alone, with a warning. `progress(done, total)` counts the passages and
+    sentences that had no stored vector.
     """
-    from kgot_lab.embedding.vectors import minilm  # not needed with a custom retriever
+    # not needed with a custom retriever
+    from kgot_lab.embedding.vectors import minilm, multilingual_e5
 
     documents = checked_documents(documents)
+    is_english = analyzer(map(full_text, documents)).is_english
     try:
+        if not is_english:
+            return convex_hybrid(documents, multilingual_e5(progress=progress), "multilingual embeddings")
         return (hybrid_multihop if linked else convex_hybrid)(documents, minilm(progress=progress))
     except NotInstalled as error:
-        warnings.warn(f"searching by words alone, results will be worse: {error}", stacklevel=3)
+        reason = "results will be worse" if is_english else "since most of these texts are not in English"
+        warnings.warn(f"searching by words alone, {reason}: {error}", stacklevel=3)
         return bm25(documents)
 
 

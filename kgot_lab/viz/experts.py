@@ -13,6 +13,7 @@ from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.neighbourhood import lay_out_neighbourhood
 from kgot_lab.experts.session import ExpertTalk, TalkAnswer
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.encoding import label_encoding
 from kgot_lab.kgos.methods.goals import limitations_by_row
 from kgot_lab.kgos.methods.index import GraphIndex, graph_index
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
@@ -132,8 +133,9 @@ def _draw_subgraph(
     selected = set(ids)
     edges_drawn = {edge.identity: edge for edge in edges if {edge.source, edge.target} <= selected}
     part = PropertyGraph.of(map(graph.node, ids), edges_drawn.values())
-    labels = tuple(dict.fromkeys(labels[0] for labels in graph.node_labels if labels))
-    return svg(part, width=size[0], height=size[1], limit=len(ids) or 1, labels=labels, positions=positions)
+    encoding = label_encoding(labels[0] for labels in graph.node_labels if labels)
+    options: Any = {"limit": len(ids) or 1, "encoding": encoding, "positions": positions}
+    return svg(part, width=size[0], height=size[1], **options)
 
 
 # An answer with its citations as chips, and a card for each cited node: description, edges and limitations.

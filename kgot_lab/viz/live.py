@@ -171,6 +171,9 @@ def _widget_class() -> type[Any]:
         _css = style()
         data = traitlets.Dict().tag(sync=True)
 
+        def __repr__(self) -> str:  # what a saved notebook shows below the picture
+            return "(live view: run this cell to use it)"
+
     return LiveView
 
 

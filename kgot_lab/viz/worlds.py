@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from kgot_lab.domains.npc.explanations import Knowing, why_not
 from kgot_lab.domains.npc.models import Entity, VisibleWorld
@@ -111,8 +112,8 @@ def _draw_visible(knowing: Knowing, visible: VisibleWorld, whole: Picture) -> Pi
         relationship.key for relationship in visible.relationships
     }:
         path = [names[knowing.npc.id], *(names[each.target_id] for each in way)]
-    labels = whole.scene.labels
-    return svg(graph, highlight=path, positions=whole.positions, labels=labels, width=_WIDTH, height=_HEIGHT)
+    options: Any = {"positions": whole.positions, "encoding": whole.scene.encoding}
+    return svg(graph, highlight=path, width=_WIDTH, height=_HEIGHT, **options)
 
 
 __all__ = ["compare_visibility", "visible_graph"]

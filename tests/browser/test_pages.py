@@ -13,6 +13,7 @@ from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, open_from_disk
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.reports import derive_reports
+from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
@@ -189,3 +190,15 @@ def test_an_exported_graph_opens_from_disk_and_draws(page, watch, storm, tmp_pat
     expect(page.locator("[data-drawn] canvas").first).to_be_visible()
     expect(page.locator(".still svg")).not_to_be_visible()
     page.screenshot(path=SCREENSHOTS / "export-from-disk.png")
+
+
+def test_a_network_of_pyvis_draws_without_asking_for_anything(page, watch, tmp_path):
+    network = PropertyGraph.from_networkx(nx.karate_club_graph()).to_pyvis(color="club", size="degree")
+    network.save_graph(str(tmp_path / "club.html"))
+    open_from_disk(page, watch, tmp_path / "club.html")
+    page.wait_for_function("() => network.body.nodeIndices.length === 34")
+    page.wait_for_function(
+        "() => { const canvas = document.querySelector('canvas');"
+        " return canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(Boolean) }"
+    )
+    page.screenshot(path=SCREENSHOTS / "pyvis.png")

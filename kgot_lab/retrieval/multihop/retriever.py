@@ -29,7 +29,7 @@ from kgot_lab.retrieval.multihop.features import (
 )
 from kgot_lab.retrieval.neighbours import LazyTexts
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.words import searched_words
+from kgot_lab.text.analysis import analyzer
 from kgot_lab.types import Document, HitColumns, Json, Ranking, checked_documents, full_text
 
 # The learned scorer: a small network whose weights are shipped in a file.
@@ -158,6 +158,7 @@ def multihop(
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     score = scorer or load_scorer()
     ids = [document.id for document in documents]
+    words_of = analyzer(map(full_text, documents))
     whole = build_index(documents, embedder)
     subjects = (next(iter(names), "") for names in whole.mentions.named)
     labels = [d.title or name or d.id for d, name in zip(documents, subjects, strict=True)]
@@ -168,7 +169,7 @@ def multihop(
             return ranking
         earlier, earlier_scores = rows_and_scores(ranking, ids)
         vector = normalise_rows(embedder.embed([question]), embedder.name)[0]
-        words = searched_words(question)
+        words = words_of(question)
         large = len(ids) > POOL_ABOVE and earlier.size > 0
         index = whole.subset(_pool(whole.mentions, earlier, question), words) if large else whole
         features = QuestionFeatures(index, question, vector, words)
@@ -206,10 +207,10 @@ def hybrid_multihop(documents: Iterable[Document], embedder: Embedder) -> Stage:
     return convex_hybrid(documents, embedder) >> linked
 
 
-def convex_hybrid(documents: Iterable[Document], embedder: Embedder) -> Stage:
-    """Build the hybrid retriever: .7 embeddings + .3 BM25."""
+def convex_hybrid(documents: Iterable[Document], embedder: Embedder, name: str = "embeddings") -> Stage:
+    """Build the hybrid retriever: .7 embeddings, by `name`, + .3 BM25."""
     documents = checked_documents(documents)
-    return weighted((0.7, dense(documents, embedder)), (0.3, bm25(documents)))
+    return weighted((0.7, dense(documents, embedder, name=name)), (0.3, bm25(documents)))
 
 
 def build_index(documents: list[Document], embedder: Embedder) -> MultihopIndex:
@@ -221,7 +222,7 @@ def build_index(documents: list[Document], embedder: Embedder) -> MultihopIndex:
     sentences = [full_text(replace(documents[row], text=sentence)) for row, sentence in mentions.sentences]
     texts = [full_text(document) for document in documents]
     vectors = normalise_rows(embedder.embed([*texts, *sentences]), embedder.name)
-    words = word_scores(list(map(searched_words, texts)), _K1, _B)
+    words = word_scores(list(map(analyzer(texts), texts)), _K1, _B)
     rows = np.arange(len(texts), dtype=np.int32)
     return MultihopIndex(mentions, vectors[: len(texts)], vectors[len(texts) :], words, rows)
 

@@ -7,7 +7,6 @@ import gzip
 import lzma
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +30,7 @@ from kgot_lab.stores.files.json_forms import read_json
 from kgot_lab.stores.files.markup import OUR_GRAPHML, read_gml, read_pajek, read_xml
 from kgot_lab.stores.files.tabular import Options, read_parquet, read_table
 from kgot_lab.stores.files.triples import read_rdf
-from kgot_lab.stores.sparql.triples import import_oxigraph, to_triples
+from kgot_lab.stores.sparql.triples import import_oxigraph, oxigraph_triples
 from kgot_lab.text.cleaning import format_count
 
 _RDF_SUFFIXES = (".ttl", ".nt", ".nq", ".trig", ".n3")
@@ -196,16 +195,7 @@ def write_turtle(graph: PropertyGraph, path: Path | str) -> None:
 
     Raises BadInput if RDF cannot represent it, and NotInstalled if pyoxigraph is missing.
     """
-    ox = import_oxigraph()
-    nodes = [replace(element, properties=dict(sorted(element.properties.items()))) for element in graph.nodes]
-    edges = [replace(edge, properties=dict(sorted(edge.properties.items()))) for edge in graph.edges]
-    node = ox.NamedNode
-    triples = (
-        ox.Triple(
-            node(s), node(p), node(o) if isinstance(o, str) else ox.Literal(o.text, datatype=node(o.datatype))
-        )
-        for s, p, o in to_triples(nodes, edges)
-    )
+    triples, ox = oxigraph_triples(graph), import_oxigraph()
     write_atomically(path, ox.serialize(triples, format=ox.RdfFormat.TURTLE, prefixes=PREFIXES), "the graph")
 
 

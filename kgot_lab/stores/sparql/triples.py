@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,28 @@ def to_triples(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[rdf.RdfTrip
     except (RefusedValue, ValueError, TypeError) as error:
         raise BadInput(f"{element} cannot be spelled in RDF: {error}") from None
     return triples
+
+
+def to_rdf(graph: PropertyGraph) -> pyoxigraph.Store:
+    """Convert a graph to an RDF store in memory.
+
+    Raises BadInput if RDF cannot represent it, and NotInstalled if pyoxigraph is missing.
+    """
+    ox = import_oxigraph()
+    store: pyoxigraph.Store = ox.Store()
+    store.bulk_extend(ox.Quad(*triple) for triple in oxigraph_triples(graph))
+    return store
+
+
+def oxigraph_triples(graph: PropertyGraph) -> Iterator[pyoxigraph.Triple]:
+    """Yield the triples of a graph, with properties sorted by name. Raises what `to_rdf` raises."""
+    ox = import_oxigraph()
+    nodes = (replace(node, properties=dict(sorted(node.properties.items()))) for node in graph.nodes)
+    edges = (replace(edge, properties=dict(sorted(edge.properties.items()))) for edge in graph.edges)
+    for subject, predicate, object in to_triples(nodes, edges):
+        literal = () if isinstance(object, str) else (object.text, ox.NamedNode(object.datatype))
+        term = ox.Literal(literal[0], datatype=literal[1]) if literal else ox.NamedNode(object)
+        yield ox.Triple(ox.NamedNode(subject), ox.NamedNode(predicate), term)
 
 
 def require_representable(diff: Diff) -> None:

@@ -135,7 +135,8 @@ function graphView(root, data, tell) {
     legend();
     hideKinds();
     if (state.cy) arrange(); // lines that were hidden have no place for their words yet
-    say(state.hiddenKinds.has(label) ? `${label || "no label"} hidden` : `${label || "no label"} shown`);
+    const name = state.data.legend.find((kind) => kind.label === label)?.name ?? label;
+    say(`${name} ${state.hiddenKinds.has(label) ? "hidden" : "shown"}`);
   }
 
   function hideKinds() {

@@ -7,9 +7,10 @@ function pickHint() {
 /** A button for each type, which hides it or shows it again, and what marks and a common type mean. */
 function graphLegend(data, hidden, toggle) {
   const marks = (data.marks ?? []).map((mark) => make("span", { class: `kl-mark kl-${mark}` }, `${MARK_SIGNS[mark]} ${mark}`));
+  for (const scale of data.scales ?? []) marks.push(make("span", { class: "kl-mark" }, scale));
   if (data.type_of_all) marks.push(make("span", { class: "kl-mark" }, `every line: ${data.type_of_all}`));
   const kinds = data.legend.map((kind) => make("button", { type: "button", class: "kl-button kl-kind", "aria-pressed": String(!hidden.has(kind.label)), onclick: () => toggle(kind.label) },
-    swatch(kind), `${kind.label || "no label"} (${kind.count.toLocaleString("en")})`));
+    swatch(kind), `${kind.name} (${kind.count.toLocaleString("en")})`));
   return [...kinds, ...marks];
 }
 

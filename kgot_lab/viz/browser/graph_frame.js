@@ -36,7 +36,7 @@ function graphFrame(plan, nodes, loops, width, height) {
   const axis = (name, length) => {
     const room = (length - 2 * FRAME_EDGE) / zoom;
     const ends = (scale) => [Math.min(...nodes.map((node, n) => scale * node[name] - reach[n][name][0])), Math.max(...nodes.map((node, n) => scale * node[name] + reach[n][name][1]))];
-    let [low, high] = [0, 50 * room];
+    let [low, high] = [0, room]; // no farther apart than planned: few nodes are near each other
     for (let turn = 0; turn < 50; turn += 1) {
       const scale = (low + high) / 2;
       const [first, last] = ends(scale);

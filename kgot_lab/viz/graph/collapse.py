@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
-from kgot_lab.graph.property_graph import Ints, make_read_only
-from kgot_lab.text.cleaning import format_count
-from kgot_lab.types import Edge, Node
-from kgot_lab.viz.graph.communities import (
+from kgot_lab.graph.communities import (
     MAX_COMMUNITIES,
     Communities,
     edge_ends,
     find_communities,
     split_community,
 )
+from kgot_lab.graph.property_graph import Ints, make_read_only
+from kgot_lab.text.cleaning import format_count
+from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.groups import (
     EVERYTHING_ELSE,
     MAX_LINES,

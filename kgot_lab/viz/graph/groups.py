@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from kgot_lab.errors import require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
-from kgot_lab.graph.property_graph import Ints, make_read_only
-from kgot_lab.text.cleaning import format_count, printable_line
-from kgot_lab.viz.graph.communities import (
+from kgot_lab.graph.communities import (
     THE_REST,
     WITHOUT_EDGES,
     Communities,
     first_labels,
     members_by_community,
 )
+from kgot_lab.graph.encoding import node_caption
+from kgot_lab.graph.property_graph import Ints, make_read_only
+from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.viz.graph.layout import Mask
-from kgot_lab.viz.graph.marks import node_caption
 from kgot_lab.viz.static.markup import shorten
 
 if TYPE_CHECKING:

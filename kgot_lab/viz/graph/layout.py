@@ -17,6 +17,8 @@ _GRID_SIZE = 30  # grid positions per axis for a node that is added to a picture
 # share of the width: a flatter layout is sheared toward the diagonal, since scaling alone would not fill the
 # height
 _MIN_FLATNESS = 0.25
+_MAX_IN_LINE = 3  # so few points may lie in a line
+_FEW, _ROOM_OF_FEW, _ROOM_OF_EACH = 6, (110.0, 90.0), (105.0, 55.0)  # pixels that few points span
 
 
 def force_layout(
@@ -114,14 +116,18 @@ def quasirandom_points(count: int, hole: float = 0.0) -> Points:
 def stretch_to_area(points: Points, before: Points, after: Points, area: Size) -> Points:
     """Move and scale the points, shape (n, 2), on each axis to span the area from edge to edge.
 
-    `before` is how far each item extends left of and above its point, `after` right of and below, in the same
-    unit.
+    Few points span its middle only, since names far from each other are read badly. `before` is how far each
+    item extends left of and above its point, `after` right of and below, in the same unit.
     """
     if not len(points):
         return points
-    points = _shear_to_diagonal(points / area) * area
-    axes = [_scale_to_length(points[:, axis], before[:, axis], after[:, axis], area[axis]) for axis in (0, 1)]
-    return np.stack(axes, axis=1)
+    points = _shear_to_diagonal(points / area) * area if len(points) > _MAX_IN_LINE else points
+    room = np.array(area)
+    if len(points) <= _FEW:
+        room = np.minimum(room, np.array(_ROOM_OF_FEW) + len(points) * np.array(_ROOM_OF_EACH))
+    axes = [_scale_to_length(points[:, axis], before[:, axis], after[:, axis], room[axis]) for axis in (0, 1)]
+    centred: Points = np.stack(axes, axis=1) + (np.array(area) - room) / 2
+    return centred
 
 
 def _shear_to_diagonal(points: Points) -> Points:
@@ -339,6 +345,8 @@ class _LayoutSearch:
         words = self.words[own]
         wide = np.minimum(words[:, 0] / (across / length + 0.05), words[:, 1] / (down / length + 0.05))
         need = self.radius[node] + self.radius[far] + 16 + wide
+        if len(self.points) <= _FEW:  # or pairs would be specks
+            need = np.maximum(need, 0.4 * self.ideal)
         cost: Points = _LENGTH_COST * ((length / self.ideal) ** 2).sum(axis=1) ** 0.75
         cost += _SHORTNESS_COST * np.maximum(1 - length / need, 0).sum(axis=1)
         rows = np.arange(len(self.points))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.encoding import Encoding, NodeLook, label_encoding, node_caption
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.evidence import carrying_edges
 from kgot_lab.loop.limits import Limits
@@ -18,28 +20,16 @@ from kgot_lab.stores import lookup
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import canonical_answer
-from kgot_lab.types import Diff, Edge, Node
+from kgot_lab.types import Diff, Edge
 from kgot_lab.viz.static.drawing import draw_circle
 from kgot_lab.viz.static.markup import Markup, concat, element
 
 # The elements of a picture: shapes for labels, curves for edges, styles for the changes of a write.
 #
-# Colours are those of Okabe and Ito (2008), which colour-blind readers can distinguish. A shape, a sign or a
-# dash pattern encodes the same in grey. Orange and vermilion lines are darker than theirs, for contrast with
-# white.
+# A sign or a dash pattern encodes the same as the colour in grey. Orange and vermilion lines are darker than those
+# of Okabe and Ito, for contrast with white.
 
 Point = tuple[float, float]
-
-COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00")
-CORNERS = (0, 4, 3, 6, 5)  # corners of the shape; 0 is a circle
-
-
-@dataclass(frozen=True)
-class NodeLook:
-    """The look of the nodes with one label."""
-
-    colour: str
-    corners: int
 
 
 @dataclass(frozen=True)
@@ -56,8 +46,6 @@ class Style:
     sign: str = ""
 
 
-UNLABELLED_LOOK = NodeLook("#FFFFFF", 0)  # nodes without label
-GROUP_LOOK = NodeLook("#DDDDDD", 0)  # a community drawn as one
 MARKS = {
     "added": Style("#009E73", "#00614A", 2.6, None, "+"),
     "removed": Style("#B34D00", "#9C4400", 2.2, "7 4", "−"),
@@ -67,14 +55,6 @@ MARKS = {
     "evidence": Style("#5B2A86", "#4A2270", 3.0, "4 2 1 2", "✓"),
 }
 DIFF_MARKS = ("added", "removed", "changed")  # the marks of a write
-
-
-def label_look(number: int) -> NodeLook:
-    """Return the look of the label with this number.
-
-    The first 35 differ in colour or shape.
-    """
-    return NodeLook(COLOURS[number % len(COLOURS)], CORNERS[number % len(CORNERS)])
 
 
 def line_style(faint: bool) -> Style:
@@ -248,7 +228,6 @@ def _edge_between(graph: PropertyGraph, one: str, other: str) -> Edge:
 
 
 _LAST_WRITE = "The last write:"
-_NO_NAME = "(no name)"  # caption of a node with a blank name
 
 _Identity = tuple[str, str, str, str]
 # a write, a path as the ids of its nodes in order, or a run, for its answer
@@ -263,14 +242,15 @@ class MarkedGraph:
     nodes: Mapping[str, str]
     edges: Mapping[_Identity, str]
     said: str  # description of what is marked, or ""
+    given: Encoding | None = None
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """First labels of the whole graph in order of first use.
+    @cached_property
+    def encoding(self) -> Encoding:
+        """The given encoding, or that by the first labels in order of first use.
 
-        Colours stay the same as the graph grows.
+        Colours then stay the same as the graph grows.
         """
-        return tuple(dict.fromkeys(labels[0] for labels in self.graph.node_labels if labels))
+        return self.given or label_encoding(labels[0] for labels in self.graph.node_labels if labels)
 
     @property
     def touched(self) -> frozenset[str]:
@@ -297,7 +277,7 @@ def mark_graph(graph: PropertyGraph, highlight: Highlight) -> MarkedGraph:
         return MarkedGraph(_add_removed(graph, highlight), nodes, edges, f"{_LAST_WRITE} {highlight}.")
     if isinstance(highlight, str):
         raise BadInput(f"a path is a list of node ids, such as [{highlight!r}, …]")
-    names = [graph.node(id).text for id in highlight]
+    names = [node_caption(graph.node(id)) for id in highlight]
     nodes = dict.fromkeys(highlight, "path")
     edges = {edge.identity: "path" for edge in path_edges(graph, highlight)}
     return MarkedGraph(graph, nodes, edges, f"The path: {' – '.join(names)}.")
@@ -349,13 +329,3 @@ def _diff_marks(
 ) -> list[tuple[Any, str]]:
     groups = {"removed": removed, "changed": (after for _, after in changed), "added": added}
     return [(element, mark) for mark, group in groups.items() for element in group]
-
-
-def node_caption(node: Node) -> str:
-    """Return the text under a node: its name if it has one and no text of its own, else its text.
-
-    A description is shown on the node, not under it.
-    """
-    properties = node.properties
-    caption = str(properties["name"]) if properties.get("name") and not properties.get("text") else node.text
-    return caption if caption.strip() else _NO_NAME

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.communities import find_communities, members_by_community, partition_rows
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.viz.graph.collapse import MAX_NODES, View
-from kgot_lab.viz.graph.communities import find_communities, members_by_community, partition_rows
 from kgot_lab.viz.graph.layout import Mask, NodePairs, Points, Size, force_layout, quasirandom_points
 from kgot_lab.viz.graph.marks import Point
 

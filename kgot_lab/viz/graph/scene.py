@@ -5,8 +5,9 @@ It is rendered by the static picture (SVG) and the live view (JSON).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import sqrt
 
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
+from kgot_lab.graph.communities import THE_REST, WITHOUT_EDGES
+from kgot_lab.graph.encoding import GROUP_LOOK, Encoding, NodeLook, encoded_size, node_caption
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.collapse import View
-from kgot_lab.viz.graph.communities import THE_REST, WITHOUT_EDGES
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community, EdgeBundle
 from kgot_lab.viz.graph.label_placement import control_points, place_edge_labels, place_names
 from kgot_lab.viz.graph.layout import (
@@ -30,17 +32,12 @@ from kgot_lab.viz.graph.layout import (
     untangle_layout,
 )
 from kgot_lab.viz.graph.marks import (
-    GROUP_LOOK,
     MARKS,
-    UNLABELLED_LOOK,
     Highlight,
     MarkedGraph,
-    NodeLook,
     Point,
-    label_look,
     mark_graph,
     mark_kinds,
-    node_caption,
 )
 from kgot_lab.viz.static.drawing import balance_lines, line_width
 
@@ -101,7 +98,7 @@ class DrawingPlan:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The drawn nodes and edges, and their marks. `labels` are in the order of their colours.
+    """The drawn nodes and edges, and their marks and looks.
 
     In a `view`, some nodes represent a community, and bundles represent many edges. `places` are fractions of
     the drawing area. A small scene also has a `plan`.
@@ -110,7 +107,6 @@ class Scene:
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     marked: MarkedGraph
-    labels: tuple[str, ...]
     view: View | None = None
     plan: DrawingPlan | None = None
     places: Mapping[str, Point] = field(default_factory=dict)
@@ -156,11 +152,28 @@ class Scene:
             for id, each in self.groups.items()
         }
 
+    @property
+    def encoding(self) -> Encoding:
+        """The looks of nodes and edges."""
+        return self.marked.encoding
+
     def look(self, node: Node) -> NodeLook:
-        """Return the colour and shape of a node, by its first label."""
-        if node.id in self.groups:
-            return GROUP_LOOK
-        return label_look(self.labels.index(node.labels[0])) if node.labels else UNLABELLED_LOOK
+        """Return the colour and shape of a node.
+
+        A community has the colour of most of its nodes if colours are those of a property.
+        """
+        if node.id not in self.groups:
+            return self.encoding.look(node)
+        return NodeLook(self.encoding.looks.get(self.group_kind(node), GROUP_LOOK).colour)
+
+    def group_kind(self, node: Node) -> str:
+        """Return the kind of most nodes of a community, or "" if kinds are not those of a property."""
+        kinds, view = self.encoding.kinds, self.view
+        if kinds is None or view is None:
+            return ""
+        rows = np.flatnonzero(view.at == view.nodes.index(node)).tolist()
+        ((kind, _),) = Counter(kinds.get(view.graph.ids[row], "") for row in rows).most_common(1)
+        return kind
 
     def caption(self, node: Node) -> str:
         """Return the text beside a node."""
@@ -209,12 +222,14 @@ class Scene:
         return " ".join(notes)
 
 
-def select_scene(graph: PropertyGraph, highlight: Highlight, limit: int, labels: Sequence[str] = ()) -> Scene:
+def select_scene(
+    graph: PropertyGraph, highlight: Highlight, limit: int, encoding: Encoding | None = None
+) -> Scene:
     """Select at most `limit` nodes to draw: the marked ones first, then the best connected.
 
     Removed nodes and edges are shown too.
     """
-    marks = mark_graph(graph, highlight)
+    marks = replace(mark_graph(graph, highlight), given=encoding)
     whole, touched = marks.graph, marks.touched
     degree = np.bincount(np.concatenate([whole.sources, whole.targets]), minlength=len(whole)).tolist()
     ids, rows = whole.ids, range(len(whole))
@@ -222,12 +237,12 @@ def select_scene(graph: PropertyGraph, highlight: Highlight, limit: int, labels:
     part = whole.subgraph(ids[row] for row in best[:limit])
     marked_first = sorted(part.edges, key=lambda edge: edge.identity not in marks.edges)
     edges = tuple(marked_first[: EDGES_PER_NODE * limit])
-    return Scene(tuple(part.nodes), edges, marks, tuple(dict.fromkeys((*labels, *marks.labels))))
+    return Scene(tuple(part.nodes), edges, marks)
 
 
 def view_scene(view: View, marks: MarkedGraph) -> Scene:
     """Return the scene of a view of a marked graph."""
-    return Scene(view.nodes, view.edges, marks, marks.labels, view)
+    return Scene(view.nodes, view.edges, marks, view)
 
 
 # The plan of a small graph, used by the static picture and the live view: nodes, names, lines and edge
@@ -279,9 +294,11 @@ class _Draft:
         self.name_size, self.word_size, wide, lines = sizes
         degree = np.bincount(self.ends.ravel(), minlength=len(nodes))
         least, growth, most = (3.5, 1.3, 11.0) if is_large else (6.0, 2.1, 17.0)
+        encoded = scene.encoding.sizes
         by_degree = np.minimum(least + growth * np.sqrt(degree), most)
-        diameters = scene.sizes
-        radii = [diameters[id] / 2 if id in diameters else by_degree[number] for id, number in row.items()]
+        by_number = [encoded_size(encoded.get(node.id, 0.0), least, 1.2 * most) for node in nodes]
+        diameters, drawn = scene.sizes, by_number if encoded else by_degree
+        radii = [diameters[id] / 2 if id in diameters else drawn[number] for id, number in row.items()]
         self.radius: Points = np.array(radii)
         self.names = [balance_lines(scene.caption(node), wide, self.name_size, lines) for node in nodes]
         self.word_wide = 0.8 * wide

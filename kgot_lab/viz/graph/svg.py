@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.encoding import UNLABELLED_LOOK, Encoding, encoded_width, node_caption
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.graph.marks import (
     MARKS,
-    UNLABELLED_LOOK,
     Curve,
     Highlight,
     Point,
@@ -21,7 +21,6 @@ from kgot_lab.viz.graph.marks import (
     draw_badge,
     draw_shape,
     edge_curve,
-    label_look,
     line_style,
     loop_curve,
 )
@@ -29,6 +28,7 @@ from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene, dra
 from kgot_lab.viz.static.drawing import (
     HALO,
     StaticPicture,
+    draw_circle,
     draw_lines,
     draw_path,
     draw_rect,
@@ -40,6 +40,9 @@ from kgot_lab.viz.static.markup import Markup, add_picture_key, concat, element,
 from kgot_lab.viz.static.table import Sheet, Table, table
 
 NODE_PREFERENCE = " (changed and best connected first)"  # which nodes are preferred if not all are drawn
+# two circles, and two lines: the smallest and the largest
+_SIZE_SAMPLE = concat([draw_circle(-6, 0, 2.5, "#777"), draw_circle(3, 0, 6, "#777")])
+_WIDTH_SAMPLE = concat([draw_rect(-8, -5, 16, 1, "#777"), draw_rect(-8, 1, 16, 5, "#777")])
 NO_NODES = "This graph has no nodes"
 _MARGIN = 6.0  # pixels around the drawing
 _LEGEND_ROW, _LEGEND_TOP = 22.0, 16.0  # legend: the height of a row, and the position of the first one
@@ -73,7 +76,7 @@ class Picture(StaticPicture):
     def table(self, *, limit: int = 50) -> Table:
         """Return the graph as tables with at most `limit` rows each: marks, if any, nodes and edges."""
         marked = self.scene.marked
-        text = {node.id: node.text for node in marked.graph.nodes}
+        text = {node.id: node_caption(node) for node in marked.graph.nodes}
         rows = [(mark, "node", text[id]) for id, mark in marked.nodes.items()]
         edge_marks = marked.edges.items()
         rows += [(mark, "edge", f"{text[a]} – {type} – {text[b]}") for (a, type, b, _), mark in edge_marks]
@@ -96,17 +99,17 @@ def svg(
     width: int = 800,
     height: int = 540,
     positions: Mapping[str, Point] | None = None,
-    labels: Sequence[str] = (),
+    encoding: Encoding | None = None,
     arrows: bool = True,
 ) -> Picture:
     """Draw a graph as a static SVG picture.
 
     `highlight` is the write that led to the graph, a path as the ids of its nodes in order, or a run, of
     which the answer is marked. What a write removed is drawn too. At most `limit` nodes are drawn, and the
-    picture says so. `positions` keeps nodes where an earlier picture had them. `labels`, in the order of that
-    picture, keep their colours and shapes. Without `arrows` lines have no arrow heads.
+    picture says so. `positions` keeps nodes where an earlier picture had them. `encoding` gives their colours and
+    sizes, such as that of the scene of an earlier picture. Without `arrows` lines have no arrow heads.
     """
-    scene = select_scene(graph, highlight, limit, labels)
+    scene = select_scene(graph, highlight, limit, encoding)
     canvas = _SvgRenderer(scene, width, height, arrows=arrows)
     plan = canvas.make_plan(positions or {})
     parts = [
@@ -193,7 +196,7 @@ class _SvgRenderer:
 
     def _draw_node(self, node: Node, plan: DrawingPlan) -> Markup:
         mark, planned = self.scene.marked.nodes.get(node.id), plan.nodes[node.id]
-        tooltip = element("title", _node_tooltip(node, mark or "", self.most))
+        tooltip = element("title", _node_tooltip(node, mark or "", self.scene.encoding, self.most))
         ghost = mark == "removed"
         parts = [tooltip, draw_shape(self.scene.look(node), planned.place, planned.radius, ghost=ghost)]
         if mark:
@@ -205,8 +208,9 @@ class _SvgRenderer:
         return element("g", *parts)
 
     def _edge_style(self, edge: Edge) -> Style:
-        mark = self.scene.marked.edges.get(edge.identity)
-        return MARKS[mark] if mark else line_style(faint=bool(self.scene.marked.said))
+        mark, widths = self.scene.marked.edges.get(edge.identity), self.scene.encoding.widths
+        style = MARKS[mark] if mark else line_style(faint=bool(self.scene.marked.said))
+        return replace(style, width=encoded_width(widths.get(edge.identity, 0.0))) if widths else style
 
     def _rim(self, id: str, planned: NodePlan) -> float:
         return planned.radius + (5 if id in self.scene.marked.nodes else 0)  # the ring
@@ -224,12 +228,15 @@ class _SvgRenderer:
         """Build the legend entries for labels and marks, and return them with the number of rows, at most
         two.
         """
-        drawn = {node.labels[0] for node in self.scene.nodes if node.labels}
-        used = [label for label in self.scene.labels if label in drawn]
-        looks = {label: label_look(number) for number, label in enumerate(self.scene.labels)}
-        entries = [(draw_shape(looks[label], (0, 0), 7), shorten(label, 24)) for label in used]
-        if any(not node.labels for node in self.scene.nodes) and used:
-            entries.append((draw_shape(UNLABELLED_LOOK, (0, 0), 7), "no label"))
+        encoding = self.scene.encoding
+        drawn = set(map(encoding.kind, self.scene.nodes))
+        used = {kind: look for kind, look in encoding.looks.items() if kind in drawn}
+        entries = [(draw_shape(look, (0, 0), 7), shorten(kind, 24)) for kind, look in used.items()]
+        if "" in drawn and used:
+            entries.append((draw_shape(UNLABELLED_LOOK, (0, 0), 7), encoding.no_kind))
+        samples = {"size": _SIZE_SAMPLE, "width": _WIDTH_SAMPLE}
+        told = [(samples.get(text.split(":")[0], Markup()), text) for text in encoding.legend]
+        entries = told + entries
         marks = {word: draw_badge(MARKS[word], (0, 0), 4) for word in self.scene.kinds_of_marks}
         sample = draw_shape(UNLABELLED_LOOK, (0, 0), 4)
         entries = [(concat([sample, sign]), f" {word}") for word, sign in marks.items()] + entries
@@ -281,9 +288,8 @@ def _draw_text(line: str, x: float, y: float, size: float, colour: str, anchor: 
     return draw_text(line, x, y, size, colour, text_anchor=anchor, **HALO)
 
 
-def _node_tooltip(node: Node, mark: str, most: int) -> str:
-    about = [node.text, f"id: {node.id}", f"labels: {', '.join(node.labels) or 'none'}", mark]
-    return _tooltip(about, node.properties, most)
+def _node_tooltip(node: Node, mark: str, encoding: Encoding, most: int) -> str:
+    return _tooltip([node_caption(node), *encoding.describe(node), mark], node.properties, most)
 
 
 def _edge_tooltip(edge: Edge, mark: str, most: int) -> str:

@@ -8,6 +8,7 @@ from operator import itemgetter
 
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.encoding import encode, node_caption
 from kgot_lab.graph.exchange import as_graph, is_undirected
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import folded_name
@@ -78,7 +79,7 @@ def find_text(graph: PropertyGraph, text: str) -> TextMatches:
     edges = enumerate(zip(graph.type_codes.tolist(), graph.edge_properties, strict=True))
     found: list[tuple[int, Node | Edge]] = []
     for node, labels, properties in nodes:
-        names = folded_name(node.text), folded_name(node.id)
+        names = folded_name(node_caption(node)), folded_name(node.id)
         if any(folded in name for name in names):  # equal, at the beginning, or inside
             rank = 0 if folded in names else 1 if any(name.startswith(folded) for name in names) else 2
             found.append((rank, node))
@@ -92,7 +93,7 @@ def find_text(graph: PropertyGraph, text: str) -> TextMatches:
 
 def short_name(node: Node) -> str:
     """Return the name of a node, shortened for a sentence."""
-    return shorten(node.text, NAME_IN_SENTENCE)
+    return shorten(node_caption(node), NAME_IN_SENTENCE)
 
 
 def format_path(graph: PropertyGraph, way: Sequence[str], edges: Iterable[Edge]) -> str:
@@ -198,7 +199,7 @@ class GraphView(LiveOutput):
         rows = (("id", node.id), labels, *properties)
         edges = self.graph.neighbours(self.picked, "both")
         lines = tuple((e.source, e.type, e.target, format_properties(e.properties)) for e in edges)
-        about = sheet(("property", "value"), rows, node.text)
+        about = sheet(("property", "value"), rows, node_caption(node))
         return Table((about, sheet(("source", "type", "target", "properties"), lines, "Its edges")))
 
     def _data(self) -> dict[str, Json]:
@@ -329,10 +330,11 @@ def show_graph(
     most: int = MAX_PLANNED_NODES,
     arrows: bool | None = None,
     hidden: Collection[str] = (),
+    by: Mapping[str, str] | None = None,
 ) -> GraphView:
     """Show a graph as a static picture, and as a live view where a kernel runs.
 
-    `graph` is a PropertyGraph, or anything that `graph.given.as_graph` converts: a NetworkX graph, triples, a
+    `graph` is a PropertyGraph, or anything that `graph.exchange.as_graph` converts: a NetworkX graph, triples, a
     pandas table of edges. `highlight` is the write that led to the graph, a path as the ids of its nodes, or
     a run, whose answer and supporting facts are marked. `positions` keeps nodes where an earlier view's
     `picture` had them. `height` is in pixels.
@@ -343,9 +345,10 @@ def show_graph(
     there are no more than `most` nodes with them.
 
     The edges of an undirected NetworkX graph have no arrows unless `arrows` is true; no edges have arrows
-    if it is false.
+    if it is false. `by` has the properties for `color`, `size` and `width`, as `graph.encoding.encode` takes
+    them.
 
-    Raises BadInput or UnknownName if a path is not in the graph, or if a run has no answer.
+    Raises BadInput or UnknownName if there is no such property, if a path is not in the graph, or if a run has no answer.
     """
     arrows = not is_undirected(graph) if arrows is None else arrows
     graph = as_graph(graph)
@@ -354,8 +357,9 @@ def show_graph(
     drawn = graph
     if hidden:
         drawn = graph.subgraph(node.id for node in graph.nodes if not {*node.labels[:1]} & {*hidden})
-        graph = graph if len(graph) <= most else drawn
+        graph = graph if len(graph) <= most and not by else drawn
     marks = mark_graph(graph, highlight)
+    marks = replace(marks, given=encode(marks.graph, **by)) if by else marks
     picture_height = min(max(height + DRAWING_MARGIN, MIN_HEIGHT), MAX_HEIGHT)
     picture = svg(
         drawn,
@@ -363,7 +367,7 @@ def show_graph(
         height=picture_height,
         highlight=highlight,
         positions=positions,
-        labels=marks.labels,
+        encoding=marks.encoding,
         arrows=arrows,
     )
     places = picture.positions if len(marks.graph) <= MAX_PICTURE_NODES else positions or {}

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.encoding import UNLABELLED_LOOK, encoded_size, encoded_width
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.graph.collapse import View, collapse_graph, open_community
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community, EdgeBundle
-from kgot_lab.viz.graph.marks import UNLABELLED_LOOK, Highlight, MarkedGraph, Point, label_look, mark_graph
+from kgot_lab.viz.graph.marks import Highlight, MarkedGraph, Point, mark_graph
 from kgot_lab.viz.graph.places import view_positions
 from kgot_lab.viz.graph.scene import (
     MAX_PLANNED_NODES,
@@ -85,6 +86,7 @@ def view_data(
         "nodes": nodes,
         "edges": edges,
         "legend": _legend_data(scene),
+        "scales": scene.encoding.legend,
         "marks": list(scene.kinds_of_marks),
         "note": " ".join(filter(None, notes)),
         "type_of_all": scene.type_of_all if plan else "",
@@ -103,9 +105,11 @@ def _type_sizes(plan: DrawingPlan) -> dict[str, Json]:
 
 
 def _node_data(scene: Scene, node: Node) -> dict[str, Json]:
-    hover = [f"id: {shorten(node.id, _MAX_LINE_LENGTH)}", f"types: {', '.join(node.labels) or 'none'}"]
+    hover = [shorten(line, _MAX_LINE_LENGTH) for line in scene.encoding.describe(node)]
     data = _item_data(scene, node, scene.caption(node), [*hover, *_property_lines(node.properties)])
-    return data | {"kind": node.labels[0] if node.labels else ""}
+    encoding = scene.encoding
+    size = {"size": 2 * encoded_size(encoding.sizes.get(node.id, 0.0), 5, 18)} if encoding.sizes else {}
+    return data | {"kind": encoding.kind(node)} | size
 
 
 def _group_data(scene: Scene, node: Node) -> dict[str, Json]:
@@ -118,7 +122,7 @@ def _group_data(scene: Scene, node: Node) -> dict[str, Json]:
         *(f"{label}: {count:,}" for label, count in community.labels[:6]),
     ]
     return _item_data(scene, node, community.title, hover) | {
-        "kind": "(group)",
+        "kind": scene.group_kind(node) or "(group)",
         "caption": community.name,
         "community": node.id,
         "size": scene.sizes[node.id],
@@ -137,7 +141,9 @@ def _edge_data(edge: Edge, marks: MarkedGraph) -> dict[str, Json]:
     hover = [*([f"key: {edge.key}"] if edge.key else []), *_property_lines(edge.properties)]
     type, caption = shorten(edge.type, _MAX_LINE_LENGTH), shorten(edge.type, MAX_CAPTION_LENGTH)
     texts = {"type": type, "caption": caption, "hover": hover}
-    return {"source": edge.source, "target": edge.target, "mark": marks.edges.get(edge.identity, "")} | texts
+    widths, mark = marks.encoding.widths, marks.edges.get(edge.identity, "")
+    width = {"width": encoded_width(widths.get(edge.identity, 0.0))} if widths else {}
+    return {"source": edge.source, "target": edge.target, "mark": mark} | texts | width
 
 
 def _bundle_data(scene: Scene, bundle: EdgeBundle) -> dict[str, Json]:
@@ -191,14 +197,22 @@ def _property_lines(values: Mapping[str, Json]) -> list[str]:
 
 
 def _legend_data(scene: Scene) -> list[dict[str, Json]]:
-    """Return the first labels of the drawn nodes, with their looks and node counts."""
-    nodes = [node for node in scene.nodes if node.id not in scene.groups]
-    counts = Counter(node.labels[0] if node.labels else "" for node in nodes)
-    looks = {label: label_look(number) for number, label in enumerate(scene.labels)} | {"": UNLABELLED_LOOK}
+    """Return the kinds of the drawn nodes, with their names, looks and node counts."""
+    encoding = scene.encoding
+    counts = Counter(encoding.kind(node) for node in scene.nodes if node.id not in scene.groups)
+    if scene.view and scene.groups and encoding.kinds is not None:  # groups are coloured by it, too
+        counts = Counter(encoding.kinds.get(id, "") for id in scene.view.graph.ids)
+    looks = {**encoding.looks, "": UNLABELLED_LOOK}
     return [
-        {"label": label, "count": counts[label], "colour": look.colour, "corners": look.corners}
-        for label, look in looks.items()
-        if counts[label]
+        {
+            "label": kind,
+            "name": shorten(kind, 40) or encoding.no_kind,
+            "count": counts[kind],
+            "colour": look.colour,
+            "corners": look.corners,
+        }
+        for kind, look in looks.items()
+        if counts[kind]
     ]
 
 

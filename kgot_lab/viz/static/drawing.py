@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -148,20 +149,26 @@ def draw_arrow_head(tip: float, back: float, y: float, colour: str) -> Markup:
 
 # Text wrapping, since SVG does not break lines.
 
+# where a name of a program, a file or a page has parts: after -, _, / and :, before a dot, between lower and upper case
+_PART_END = re.compile(r"[-_/:](?=[^\W_])|(?<=\w)(?=\.[^\W\d])|(?<=[a-z])(?=[A-Z])")
 WIDE_CHARACTERS, NARROW_CHARACTERS = frozenset("MWm@%&\u2014\u2026"), frozenset(" fijlrtI.,:;!|'()[]-")
 
 
 def wrap_lines(text: str, width: float, size: float) -> Iterator[str]:
     """Wrap a text into lines of at most this width.
 
-    Lines break at spaces, after hyphens, between Chinese characters, and inside a word that fills a line.
+    Lines break at spaces, after hyphens, between Chinese characters, and inside a word that fills a line, between
+    its parts if it has any.
     """
     line, start = " ".join(text.split()), 0
+    long_words = (word for word in re.finditer(r"\S+", line) if line_width(word[0], size) > width)
+    parts = {word.start() + part.end() for word in long_words for part in _PART_END.finditer(word[0])}
     while start < len(line):
         end, stop, used = start, 0, 0.0
         while end < len(line) and (used := used + _max_character_width(line[end], size)) <= width:
             end += 1
-            if line[end : end + 1] == " " or line[end - 1] == "-" or text_width(line[end - 1], 1) == 1:
+            sign = line[end - 1]
+            if line[end : end + 1] == " " or sign == "-" or end in parts or text_width(sign, 1) == 1:
                 stop = end
         cut = end if end == len(line) else stop or max(end, start + 1)
         yield line[start:cut].rstrip()
@@ -184,12 +191,16 @@ def fit_lines(text: str, width: float, size: float, max_lines: int) -> tuple[lis
 def balance_lines(text: str, width: float, size: float, max_lines: int) -> tuple[str, ...]:
     """Wrap a text into as few lines as possible, of about equal length.
 
-    Lines have at most this width. Text beyond `max_lines` lines is truncated.
+    Lines have at most this width, or that of the longest word up to twice the width, so that it stays whole. Text
+    beyond `max_lines` lines is truncated.
     """
+    broken = "".join(" " if text_width(character, 1) == 1 else character for character in text)
+    words = _PART_END.sub(r"\g<0> ", broken).split()
+    longest = max((line_width(word, size) for word in words), default=0.0)
+    width = max(width, min(longest, 2 * width))
     lines, omitted = fit_lines(text, width, size, max_lines)
     if len(lines) < 2 or omitted:
         return tuple(lines)
-    longest = max(line_width(word, size) for word in text.split())
     low, high = min(max(width / 2, longest), width), width
     while high - low > size / 2:  # bisection for the narrowest width that needs no more lines
         middle = (low + high) / 2

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from kgot_lab.errors import NotInstalled, needs_extra
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, make_read_only
-from kgot_lab.viz.graph.layout import Mask
 
 MAX_COMMUNITIES = 40
 COARSENING = 0.7  # factor of the resolution while there are too many communities
@@ -165,7 +164,9 @@ def _aggregate_network(network: Any, numbers: _Numbers) -> Any:
     return (member.T @ network @ member).tocsr()
 
 
-def _label_or_component(labels: _Numbers, links: Ints, is_isolated: Mask) -> tuple[_Numbers, str]:
+def _label_or_component(
+    labels: _Numbers, links: Ints, is_isolated: NDArray[np.bool_]
+) -> tuple[_Numbers, str]:
     """Divide nodes by label, or by connected component if all have the same label.
 
     In the second case, nodes without edges form one group.
@@ -239,7 +240,9 @@ def _find_root(into: Sequence[int], group: int) -> int:
     return group
 
 
-def _renumber_by_size(groups: _Numbers, links: Ints, is_isolated: Mask, most: int, how: str) -> Communities:
+def _renumber_by_size(
+    groups: _Numbers, links: Ints, is_isolated: NDArray[np.bool_], most: int, how: str
+) -> Communities:
     """Renumber the groups by size, ties by first node.
 
     If there are too many, the smallest ones that no edge leaves are gathered in the rest, the last group.

@@ -1,0 +1,248 @@
+"""The visual encoding of a graph: colours by label or property, sizes of nodes and widths of edges by numbers.
+
+Colours of categories are those of Okabe and Ito (2008), which colour-blind readers can distinguish, and a shape
+says the same in grey. Those of numbers are five of viridis, which are darker the larger the number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from math import floor, isfinite, log10
+from numbers import Real
+from typing import TypeVar
+
+import numpy as np
+
+from kgot_lab.errors import BadInput, UnknownName, require, short_repr
+from kgot_lab.graph.changes import Identity
+from kgot_lab.graph.communities import find_communities
+from kgot_lab.graph.property_graph import PropertyGraph
+from kgot_lab.types import Json, Node
+
+COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00")
+CORNERS = (0, 4, 3, 6, 5)  # corners of the shape; 0 is a circle
+_SCALE = ("#FDE725", "#5DC863", "#21908C", "#3B528B", "#440154")  # from small to large numbers
+_SPREAD = 50  # from this ratio of the largest to the smallest number on, classes are geometric
+_COMPUTED = ("community", "degree")
+_NO_NAME = "(no name)"  # caption of a node with a blank name
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class NodeLook:
+    """The look of the nodes of one kind."""
+
+    colour: str
+    corners: int = 0
+
+
+UNLABELLED_LOOK = NodeLook("#FFFFFF")  # nodes without label, or without the property
+GROUP_LOOK = NodeLook("#DDDDDD")  # a community drawn as one, and rare categories
+
+
+def label_look(number: int) -> NodeLook:
+    """Return the look of the label or category with this number.
+
+    The first 35 differ in colour or shape.
+    """
+    return NodeLook(COLOURS[number % len(COLOURS)], CORNERS[number % len(CORNERS)])
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """The looks of the kinds of nodes, in the order of the legend, and what numbers decide.
+
+    The kind of a node is its first label, or in `kinds` the category or class of the property `coloured_by`.
+    `sizes` of nodes and `widths` of edges are from 0 to 1, and `scales` describe them.
+    """
+
+    looks: Mapping[str, NodeLook]
+    kinds: Mapping[str, str] | None = None
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    widths: Mapping[Identity, float] = field(default_factory=dict)
+    coloured_by: str = ""
+    scales: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def no_kind(self) -> str:
+        """The name in the legend of nodes without kind."""
+        return f"no {self.coloured_by or 'label'}"
+
+    @property
+    def legend(self) -> tuple[str, ...]:
+        """What sizes, widths and colours mean, in words."""
+        return (*self.scales.values(), *([f"colour: {self.coloured_by}"] if self.coloured_by else []))
+
+    def kind(self, node: Node) -> str:
+        """Return the kind of a node, "" if it has none."""
+        if self.kinds is None:
+            return node.labels[0] if node.labels else ""
+        return self.kinds.get(node.id, "")
+
+    def describe(self, node: Node) -> list[str]:
+        """Return the id and the labels of a node in words, and its kind if that is computed."""
+        lines = [f"id: {node.id}", f"types: {', '.join(node.labels) or 'none'}"]
+        is_computed = self.coloured_by and self.coloured_by not in node.properties and self.kind(node)
+        return [*lines, f"{self.coloured_by}: {self.kind(node)}"] if is_computed else lines
+
+    def look(self, node: Node) -> NodeLook:
+        """Return the colour and shape of a node."""
+        return self.looks.get(self.kind(node), UNLABELLED_LOOK)
+
+
+def label_encoding(labels: Iterable[str]) -> Encoding:
+    """Return the encoding by first label, with the labels in the order of their colours."""
+    return Encoding({label: label_look(number) for number, label in enumerate(dict.fromkeys(labels))})
+
+
+def encode(graph: PropertyGraph, *, color: str = "", size: str = "", width: str = "") -> Encoding:
+    """Encode properties of a graph: nodes by `color` and `size`, edges by `width`.
+
+    Each is the name of a property; `color` and `size` may also be "degree" or "community", which are computed.
+    Numbers become a scale of colours, anything else categories. Without `color` the first label decides. Raises
+    UnknownName for a property that nothing has, and BadInput for a size or width that is not a number.
+    """
+    for name in (color, size, width):
+        require(name, str, "color, size and width are the name of a property")
+    encoding = label_encoding(labels[0] for labels in graph.node_labels if labels)
+    if color:
+        values = _node_values(graph, color)
+        numbers = {id: number for id, value in values.items() if (number := _as_number(value)) is not None}
+        kinds, looks = _classes(numbers) if len(numbers) == len(values) else _categories(values)
+        encoding = replace(encoding, looks=looks, kinds=kinds, coloured_by=color)
+    if size:
+        sizes, told = _scale("size", size, _node_values(graph, size), len(graph))
+        encoding = replace(encoding, sizes=sizes, scales={"size": told})
+    if width:
+        known = {name for properties in graph.edge_properties for name in properties}
+        if width not in known:
+            raise UnknownName("property of edges", width, known)
+        numbers_of = zip(graph.edges, graph.edge_properties, strict=True)
+        values_of = {edge.identity: held.get(width) for edge, held in numbers_of}
+        widths, told = _scale("width", width, _without_missing(values_of), len(graph.edges))
+        encoding = replace(encoding, widths=widths, scales={**encoding.scales, "width": told})
+    return encoding
+
+
+def _node_values(graph: PropertyGraph, name: str) -> dict[str, Json]:
+    known = {each for properties in graph.node_properties for each in properties}
+    if name in known:
+        pairs = zip(graph.ids, graph.node_properties, strict=True)
+        return _without_missing({id: properties.get(name) for id, properties in pairs})
+    if name == "degree":
+        ends = np.concatenate([graph.sources, graph.targets])
+        degrees: dict[str, Json] = dict(
+            zip(graph.ids, np.bincount(ends, minlength=len(graph)).tolist(), strict=True)
+        )
+        return degrees
+    if name == "community":
+        division = find_communities(graph)
+        names = [kind or f"community {number}" for number, kind in enumerate(division.kinds, start=1)]
+        return {id: names[number] for id, number in zip(graph.ids, division.of.tolist(), strict=True)}
+    raise UnknownName("property of nodes", name, known | {*_COMPUTED})
+
+
+def _without_missing(values: Mapping[_Key, Json]) -> dict[_Key, Json]:
+    """Leave out None, empty texts and numbers that are none."""
+    return {
+        key: value
+        for key, value in values.items()
+        if value is not None and not (isinstance(value, str) and not value) and not _is_nan(value)
+    }
+
+
+def _is_nan(value: Json) -> bool:
+    return isinstance(value, Real | Decimal) and value != value
+
+
+def _as_number(value: Json) -> float | None:
+    if isinstance(value, Real | Decimal) and not isinstance(value, bool) and isfinite(value):
+        return float(value)
+    return None
+
+
+def _categories(values: Mapping[str, Json]) -> tuple[dict[str, str], dict[str, NodeLook]]:
+    """Return the category of each node and the looks of categories, the most frequent first.
+
+    Those beyond the looks that differ share one.
+    """
+    texts = {id: _as_text(value) for id, value in values.items()}
+    ordered = [text for text, _ in Counter(texts.values()).most_common()]
+    most = len(COLOURS) * len(CORNERS)
+    looks = {text: label_look(number) for number, text in enumerate(ordered[:most])}
+    if len(ordered) <= most:
+        return texts, looks
+    others = f"{len(ordered) - most:,} others"
+    return {id: text if text in looks else others for id, text in texts.items()}, looks | {others: GROUP_LOOK}
+
+
+def _as_text(value: Json) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _classes(values: Mapping[str, float]) -> tuple[dict[str, str], dict[str, NodeLook]]:
+    """Return the class of each node and the looks of at most five classes, from small to large numbers."""
+    if not values:
+        return {}, {}
+    numbers = np.array(list(values.values()))
+    low, high, bounds = numbers.min(), numbers.max(), np.unique(numbers)
+    is_wide = bool(low > 0 and high > _SPREAD * low)
+    digits = -1 if is_wide or high == low else max(0, 1 - floor(log10(high - low)))
+    if len(bounds) > len(_SCALE):
+        bounds = (np.geomspace if is_wide else np.linspace)(low, high, len(_SCALE) + 1)[:-1]
+    number_of = np.maximum(np.searchsorted(bounds, numbers, side="right") - 1, 0)
+    names: dict[int, str] = {}
+    for number in np.unique(number_of).tolist():
+        members = numbers[number_of == number]
+        ends = dict.fromkeys(_format_number(end, digits) for end in (members.min(), members.max()))
+        names[number] = " to ".join(ends)
+    kinds = {id: names[number] for id, number in zip(values, number_of.tolist(), strict=True)}
+    last = max(len(names) - 1, 1)
+    steps = [round(step * (len(_SCALE) - 1) / last) for step in range(len(names))]
+    return kinds, {name: NodeLook(_SCALE[step]) for name, step in zip(names.values(), steps, strict=True)}
+
+
+def _format_number(number: float, digits: int = -1) -> str:
+    """Format a number with these digits after the point, or with three digits in all if they are negative."""
+    if float(number).is_integer():
+        return str(int(number))
+    return f"{number:.3g}" if digits < 0 else f"{number:.{digits}f}"
+
+
+def _scale(what: str, name: str, values: Mapping[_Key, Json], count: int) -> tuple[dict[_Key, float], str]:
+    """Scale numbers to 0 to 1, and describe them for the legend. Where a number is missing there is none."""
+    numbers: dict[_Key, float] = {}
+    for key, value in values.items():
+        if (number := _as_number(value)) is None:
+            raise BadInput(
+                f"{what}={name!r} needs numbers, and {short_repr(key)} has {short_repr(value)}; color= takes texts"
+            )
+        numbers[key] = number
+    low, high = min(numbers.values(), default=0.0), max(numbers.values(), default=0.0)
+    shares = {key: (number - low) / (high - low) if high > low else 0.5 for key, number in numbers.items()}
+    missing = f", {count - len(numbers):,} without" if len(numbers) < count else ""
+    ends = " to ".join(dict.fromkeys(map(_format_number, (low, high)))) if numbers else "none"
+    return shares, f"{what}: {name}, {ends}{missing}"
+
+
+def encoded_size(share: float, least: float, most: float) -> float:
+    """Return a radius between two whose area is proportional to a share from 0 to 1."""
+    return float((least**2 + share * (most**2 - least**2)) ** 0.5)
+
+
+def encoded_width(share: float) -> float:
+    """Return the width in pixels of an edge, from a share from 0 to 1."""
+    return 1.0 + 5.0 * share
+
+
+def node_caption(node: Node) -> str:
+    """Return the text under a node: its name if it has one and no text of its own, else its text.
+
+    A description is shown on the node, not under it.
+    """
+    properties = node.properties
+    caption = str(properties["name"]) if properties.get("name") and not properties.get("text") else node.text
+    return caption if caption.strip() else _NO_NAME
