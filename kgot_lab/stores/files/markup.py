@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
@@ -227,10 +226,10 @@ def read_pajek(text: str, source: str) -> Elements:
     found, section, relation = Elements("Pajek", label_names=True), "", None
     vertices = 0
     for number, line in enumerate(text.splitlines(), start=1):
-        try:
-            words = [] if line.lstrip().startswith("%") else shlex.split(line)
-        except ValueError as error:
-            raise BadInput(f"{source}, line {number}: {error}") from None
+        if line.count('"') % 2:
+            raise BadInput(f"{source}, line {number}: a quotation mark is not closed")
+        parts = [] if line.lstrip().startswith("%") else re.findall(r'"[^"]*"|\S+', line)
+        words = [part[1:-1] if part[0] == '"' else part for part in parts]
         if words and words[0].startswith("*"):
             section, relation = words[0].lower(), words[2] if words[2:] else None
             if section == "*vertices" and words[1:] and words[1].isdecimal():

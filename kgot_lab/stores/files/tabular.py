@@ -98,10 +98,12 @@ def _read_lines(lines: Sequence[str], above: int, source: str, *, is_adjacency: 
         if not line.strip():
             continue
         match = _WITH_DICT.fullmatch(line)
-        ends = re.split("[\t,;]| +", match[1]) if match and not is_adjacency else line.split()
+        ends = re.split(r"\s*[\t,;]\s*", match[1]) if match and not is_adjacency else line.split()
+        ends = ends[0].split() if match and len(ends) == 1 else ends
         if is_adjacency != (match is None) or (match and len(ends) != 2):
-            expected = "a node and its neighbours" if is_adjacency else "two ends and a dict"
-            raise BadInput(f"{source}, line {number}: {expected} are expected here, not {short_repr(line)}")
+            expected = "a node and its neighbours, in one line," if is_adjacency else "two ends and a dict"
+            problem = f"{source}, line {number}: {expected} are expected here, not {short_repr(line)}"
+            raise BadInput(f"{problem}; write_graphml of NetworkX writes what any name needs")
         fields: dict[str, Json] = {}
         try:
             fields = {
