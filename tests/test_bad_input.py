@@ -18,7 +18,7 @@ from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 import kgot_lab as lab
 from kgot_lab import PropertyGraph, open_store, show
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.delta_edges import delta_edges, similarity_edges
+from kgot_lab.analogy.delta_edges import delta_edges
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.io.files import bundled_path
@@ -451,7 +451,6 @@ CASES = [
         "an embedder is",
     ),
     Case("delta_edges: no skeletons", lambda: delta_edges(GRAPH, {}, Uneven()), "skeletons are"),
-    Case("similarity_edges: no embedder", lambda: similarity_edges(GRAPH, None, 0.5), "an embedder is"),
     Case("an aligner: no embedder", lambda: Aligner(Partial("name", "embed")), "an embedder is"),
     Case(
         "skeletons: a function for a maker",

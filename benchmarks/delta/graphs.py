@@ -19,9 +19,10 @@ from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import CalibratedThresholds, CalibrationObjective, calibrate_thresholds
 from kgot_lab.analogy.delta_edges import (
     ComputedEdges,
+    EdgeCandidates,
     delta_edges,
     embed_texts_and_skeletons,
-    similarity_edges,
+    texts_by_node,
 )
 from kgot_lab.analogy.linguistic import LinguisticSkeletons
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
@@ -30,6 +31,7 @@ from kgot_lab.evaluation.dataset import Dataset, content_id
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.similarity.delta import DEFAULT_THRESHOLDS, DIGITS, TextPair, Thresholds
+from kgot_lab.similarity.join import similar_pairs
 from kgot_lab.types import Edge, Node, Query, Ranking, ranked
 
 DELTA_SETS = ("storyanalogy-mc", "parallelparc", "analobench S1")
@@ -40,6 +42,7 @@ CONTROLS = SHUFFLED, AS_MANY_ALIKE, STRANGE, ALIKE_VERIFIED = (
     "control: skeletons of others",
     "control: as many similarity edges, verified",
 )
+SIMILARITY_EDGE = "similarity"
 _COMMON = 10  # texts that may share a noun, for it to be a hub
 _OTHERS = 100_000  # pairs that are not analogous, drawn to calibrate on
 _STEPS = 200  # thresholds tried: of 1,000 pairs one or two are analogous, so coarser steps would leave out all that matter
@@ -207,6 +210,19 @@ def edge_sets(one: StoryCase, embedder: Embedder) -> tuple[dict[str, Sequence[Ed
     chosen[STRANGE] = of_strangers(one.texts, made, embedder, own, verifier, count)
     told = {system: str(edges).splitlines()[0] for system, edges in found.items()}
     return chosen, {"skeletons": repr(made), "calibrated": str(own), "found": told}
+
+
+def similarity_edges(graph: PropertyGraph, embedder: Embedder, threshold: float) -> list[Edge]:
+    """An edge for each two nodes whose texts have a cosine of at least the threshold, which is the weight."""
+    same = Skeletons({text: text for text in texts_by_node(graph).values()}, "the texts themselves")
+    material, _ = EdgeCandidates.of(graph, same, embedder)
+    found = similar_pairs(material.raw, threshold)
+    assert not found.dropped
+    rows = zip(found.rows.tolist(), found.columns.tolist(), found.similarity.tolist(), strict=True)
+    made = [
+        Edge(material.ids[i], SIMILARITY_EDGE, material.ids[j], {"weight": cosine}) for i, j, cosine in rows
+    ]
+    return sorted(made, key=lambda edge: (edge.source, edge.target))
 
 
 def most_alike(

@@ -19,6 +19,7 @@ from benchmarks.delta.graphs import (
     DELTA_ALONE,
     DELTA_SETS,
     SHUFFLED,
+    SIMILARITY_EDGE,
     StoryCase,
     edge_sets,
     story_case,
@@ -26,7 +27,7 @@ from benchmarks.delta.graphs import (
 from benchmarks.recall.figures import Row, corrected, estimated, gap_estimated
 from benchmarks.structure.analogy_pairs import AnalogyPairs, pair
 from benchmarks.structure.nouns import Nouns
-from kgot_lab.analogy.delta_edges import DELTA_EDGE, SIMILARITY_EDGE, replace_computed_edges
+from kgot_lab.analogy.delta_edges import DELTA_EDGE, replace_computed_edges
 from kgot_lab.benchmark.recall.systems import shuffle_targets
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm

@@ -84,8 +84,13 @@ def show(report: dict[str, Any]) -> None:
     """Print the tables and draw the figure."""
     from kgot_lab.evaluation.significance import Estimate
     from kgot_lab.evaluation.tables import Cell, Grid
-    from kgot_lab.viz.plots.memory import briefing_curves
-    from notebooks.invented_month.curves import BriefingCurve, briefing_grid, estimate_told, kinds_grid
+    from notebooks.invented_month.curves import (
+        BriefingCurve,
+        briefing_curves,
+        briefing_grid,
+        estimate_told,
+        kinds_grid,
+    )
 
     rows = tuple(
         (

@@ -10,13 +10,13 @@ from benchmarks.structure.analogies import Choices
 from benchmarks.structure.controls import MinusSurface, NounVeto, RandomSkeleton, SecondBySurface
 from benchmarks.structure.fitted import ALL, SIMPLE, Fitted, OnTheSurface, Said, Together
 from benchmarks.structure.nouns import Nouns
+from benchmarks.structure.stored_skeletons import SkeletonFile
 from benchmarks.structure.structural import Aligned, Delta, DeltaVerified, Skeleton
 from benchmarks.structure.systems import Surface, System, Words
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import CalibratedThresholds, calibrate_thresholds
 from kgot_lab.analogy.delta_edges import compare_pairs
 from kgot_lab.analogy.linguistic import LinguisticSkeletons
-from kgot_lab.analogy.skeleton_makers import StoredSkeletons
 from kgot_lab.analogy.skeletons import SkeletonMaker, make_skeletons
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.io.files import bundled_path
@@ -25,9 +25,9 @@ MODEL_OF_SKELETONS = "the local model"
 
 
 @cache
-def skeletons_of_the_model() -> StoredSkeletons:
+def skeletons_of_the_model() -> SkeletonFile:
     """The skeletons that the local model made."""
-    return StoredSkeletons(bundled_path("skeletons/local-model.jsonl.gz"))
+    return SkeletonFile(bundled_path("skeletons/local-model.jsonl.gz"))
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from benchmarks.requirements import require_local_model
 from benchmarks.structure.analogies import choices, hashed, jsonl_rows
-from kgot_lab.analogy.skeleton_makers import ModelSkeletons, StoredSkeletons, save_skeletons
-from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
+from benchmarks.structure.stored_skeletons import SkeletonFile, save_skeletons
+from kgot_lab.analogy.skeleton_makers import ModelSkeletons
+from kgot_lab.analogy.skeletons import make_skeletons
 from kgot_lab.llm.local import Local
 
 LONG = ("analobench T1 S10", "analobench T1 S30")
@@ -49,7 +50,7 @@ def main() -> None:
     maker, made, failed = ModelSkeletons(model), dict[str, str](), dict[str, str]()
     engine = f"{model.sha256[:16]}, {model.engine}, prompt {maker.digest[:16]}"
     if FILE.exists():  # whatever the lots of today are, nothing of it is lost
-        kept = StoredSkeletons(FILE)
+        kept = SkeletonFile(FILE)
         before = str(kept.head.get("model", ""))
         engine = before if engine in before else f"{before}; then {engine}" if before else engine
         made |= make_skeletons(
@@ -61,7 +62,7 @@ def main() -> None:
         failed |= found.failed
         if time.perf_counter() - began > 60 * wanted.minutes:
             break
-    save_skeletons(Skeletons(made, maker.name), FILE, model=engine, date=time.strftime("%Y-%m-%d"))
+    save_skeletons(made, maker.name, FILE, model=engine, date=time.strftime("%Y-%m-%d"))
     print(f"{len(made):,} skeletons, {len(failed)} failed: {FILE.stat().st_size:,} bytes")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from kgot_lab.similarity.delta import (
     count_words,
     row_cosines,
 )
-from kgot_lab.similarity.join import MAX_PAIRS, DeltaPairs, SimilarPairs, delta_pairs, similar_pairs
+from kgot_lab.similarity.join import MAX_PAIRS, DeltaPairs, delta_pairs
 from kgot_lab.types import Edge, Json, Node
 
 # The nodes that can have a computed edge: with a text, a skeleton, and a vector of each.
@@ -161,8 +161,7 @@ def _node_text(node: Node) -> str:
 
 
 _Rows = NDArray[np.int64]
-_PairsT = TypeVar("_PairsT", DeltaPairs, SimilarPairs)
-DELTA_EDGE, SIMILARITY_EDGE = "structural_isomorphism", "similarity"
+DELTA_EDGE = "structural_isomorphism"
 
 
 class Verifier(Protocol):
@@ -180,13 +179,12 @@ class BatchVerifier(Verifier, Protocol):
 
 @dataclass(frozen=True, repr=False)
 class ComputedEdges:
-    """Computed edges of one type, one for each pair, from the lower id to the higher. They are symmetric.
+    """Delta edges, one for each pair, from the lower id to the higher. They are symmetric.
 
     Vetoed pairs are not edges of the graph, and their `veto` is the reason. `candidates` counts, by the band
     of their delta, all compared pairs whose skeletons are similar enough.
     """
 
-    type: str
     edges: tuple[Edge, ...]
     vetoed: tuple[Edge, ...] = ()
     candidates: Mapping[str, int] = field(default_factory=dict, hash=False)
@@ -227,15 +225,14 @@ class ComputedEdges:
         return len(self.edges)
 
     def __repr__(self) -> str:
-        found = f"<{len(self):,} {self.type} edge{'s' * (len(self) != 1)}, {len(self.vetoed):,} vetoed; {self.counts.pairs:,} pairs looked at>"
-        lines = [found, f"  {self.rule}"]
-        if self.type == DELTA_EDGE:
-            made, alike = map(_format_band_counts, (self.counts_by_band, self.candidates))
-            lines.append(f"  edges: {made}; pairs looked at that are alike in skeleton: {alike}")
-            if self.edges:
-                expected = ", ".join(self._format_expected_precision(*i) for i in self.expected().items())
-                prevalence = f"{PREVALENCE:.0%} of all pairs are analogous"
-                lines.append(f"  expected to be right, if {prevalence}: {expected}")
+        found = f"<{len(self):,} {DELTA_EDGE} edge{'s' * (len(self) != 1)}, {len(self.vetoed):,} vetoed; {self.counts.pairs:,} pairs looked at>"
+        made, alike = map(_format_band_counts, (self.counts_by_band, self.candidates))
+        counts = f"  edges: {made}; pairs looked at that are alike in skeleton: {alike}"
+        lines = [found, f"  {self.rule}", counts]
+        if self.edges:
+            expected = ", ".join(self._format_expected_precision(*i) for i in self.expected().items())
+            prevalence = f"{PREVALENCE:.0%} of all pairs are analogous"
+            lines.append(f"  expected to be right, if {prevalence}: {expected}")
         return "\n".join([*lines, f"  {self.counts}"])
 
 
@@ -274,34 +271,6 @@ def delta_edges(
     changed_rows = np.array([row for row, id in enumerate(material.ids) if id in ids], np.int64)
     found = rule.find_edges(material, counts, changed_rows, options)
     return replace(found, edges=_sort_edges([*old, *found.edges]))
-
-
-def similarity_edges(
-    graph: PropertyGraph,
-    embedder: Embedder,
-    threshold: float,
-    *,
-    most: int = MAX_PAIRS,
-    effort: Effort = DEFAULT_EFFORT,
-) -> ComputedEdges:
-    """Compute an edge for each two nodes whose texts have a cosine of at least the threshold.
-
-    Two nodes with the same text are included. The cosine is the weight. Options and errors are those of
-    `delta_edges`.
-    """
-    checked_embedder(embedder)
-    same = Skeletons({text: text for text in texts_by_node(graph).values()}, "the texts themselves")
-    material, counts = EdgeCandidates.of(graph, same, embedder)
-    found = _refuse_dropped(similar_pairs(material.raw, threshold, most=most, effort=effort))
-    made = {"embedder": embedder.name, "embedder_digest": embedder.digest[:16], "threshold": float(threshold)}
-    pairs = zip(found.rows.tolist(), found.columns.tolist(), found.similarity.tolist(), strict=True)
-    edges = [
-        Edge(material.ids[i], SIMILARITY_EDGE, material.ids[j], {"weight": weight, **made})
-        for i, j, weight in pairs
-    ]
-    counts = replace(counts, pairs=len(material) * (len(material) - 1) // 2)
-    rule = f"cosine >= {threshold:g}, {embedder.name}"
-    return ComputedEdges(SIMILARITY_EDGE, _sort_edges(edges), counts=counts, rule=rule)
 
 
 def compare_texts(
@@ -417,7 +386,6 @@ class _EdgeRule:
         accepted = _sort_edges(self._build_edge(pair) for pair in pairs if not pair.veto)
         vetoed = _sort_edges(self._build_edge(pair) for pair in pairs if pair.veto)
         return ComputedEdges(
-            DELTA_EDGE,
             accepted,
             vetoed,
             candidates=dict(zip(BANDS, found.candidates, strict=True)),
@@ -507,7 +475,7 @@ def _existing_ids(graph: PropertyGraph, ids: Iterable[str]) -> set[str]:
     return known
 
 
-def _refuse_dropped(found: _PairsT) -> _PairsT:
+def _refuse_dropped(found: DeltaPairs) -> DeltaPairs:
     """Return the result if nothing was dropped.
 
     Raises BadInput otherwise, since a part of the edges would depend on the other pairs.

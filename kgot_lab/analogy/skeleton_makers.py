@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
 
-from kgot_lab.analogy.skeletons import LeakCheck, Skeletons, extract_skeleton
+from kgot_lab.analogy.skeletons import LeakCheck, extract_skeleton
 from kgot_lab.errors import BadInput, BadReply
-from kgot_lab.io.files import write_atomically
 from kgot_lab.llm.recorded import prompt_to_json
 from kgot_lab.text.cleaning import replace_surrogates
-from kgot_lab.types import LLM, FromFile, Json, Message, Prompt
+from kgot_lab.types import LLM, FromFile, Message, Prompt
 
 MAX_SKELETON_WORDS = 60  # maximum words of a model's skeleton
 RULES = """\
@@ -159,99 +155,28 @@ class ModelSkeletons:
 
 
 class StoredSkeletons:
-    """Stored skeletons: a file that `save` wrote, or a mapping from text to skeleton.
+    """Skeletons that exist already, such as some written by hand: a mapping from text to skeleton.
 
     Raises BadInput for a text without one.
     """
 
-    def __init__(self, source: str | Path | Mapping[str, str], *, name: str = "stored") -> None:
-        if isinstance(source, Mapping):
-            self.head: Mapping[str, Json] = {"maker": name}
-            self._lines = {_sha256(text): skeleton for text, skeleton in source.items()}
-        else:
-            self.head, self._lines = _read_skeleton_file(Path(source))
-
-    @property
-    def name(self) -> str:
-        """The name of the maker that made them."""
-        return str(self.head["maker"])
+    def __init__(self, skeletons: Mapping[str, str], *, name: str = "stored") -> None:
+        self.name, self._skeletons = name, dict(skeletons)
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the texts and their skeletons."""
-        return _sha256(json.dumps(sorted(self._lines.items())))
+        return _sha256(json.dumps(sorted(self._skeletons.items())))
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Return the stored skeleton of each text."""
-        return [self._look_up(text) for text in texts]
-
-    def _look_up(self, text: str) -> str:
-        key = _sha256(text)
-        if key not in self._lines:
-            problem = f"there is no stored skeleton of {text[:60]!r} (SHA-256 {key[:8]}…)"
-            raise BadInput(f"{problem}: have a model make it and save it")
-        return self._lines[key]
-
-    def __contains__(self, text: object) -> bool:
-        return isinstance(text, str) and _sha256(text) in self._lines
-
-    def __len__(self) -> int:
-        return len(self._lines)
+        for text in texts:
+            if text not in self._skeletons:
+                raise BadInput(f"there is no stored skeleton of {text[:60]!r}: have a model make it")
+        return [self._skeletons[text] for text in texts]
 
     def __repr__(self) -> str:
-        date = self.head.get("date")
-        return f"<{len(self):,} stored skeletons by {self.name}{f', {date}' if date else ''}>"
-
-
-def save_skeletons(skeletons: Skeletons, path: str | Path, *, model: str = "", date: str = "") -> None:
-    """Write skeletons as JSON lines, keyed by the hash of their text, gzipped if the path ends in .gz.
-
-    The same skeletons give the same bytes. First the header {"skeletons": 1, "maker", "model", "date"}, then
-    {"text_sha256", "skeleton"} for each, in the order of the hashes.
-    """
-    head = {"skeletons": 1, "maker": skeletons.maker, "model": model, "date": date}
-    lines = sorted((_sha256(text), skeleton) for text, skeleton in skeletons.items())
-    rows = [head, *({"text_sha256": key, "skeleton": skeleton} for key, skeleton in lines)]
-    data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-    path = Path(path)
-    write_atomically(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data, "the skeletons")
-
-
-def _read_skeleton_file(path: Path) -> tuple[Mapping[str, Json], dict[str, str]]:
-    """Read the header of a skeleton file and its skeletons by the hash of their text.
-
-    A line may hold the text itself instead of the hash.
-    """
-    try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise BadInput(f"the skeletons in {path} cannot be read: {error}") from None
-    lines = text.strip("\n").split("\n")
-    rows = [_parse_row(path, number, line) for number, line in enumerate(lines, start=1)]
-    head = rows[0]
-    if head.get("skeletons") != 1 or not isinstance(head.get("maker"), str):
-        expected = '{"skeletons": 1, "maker": …}'
-        raise BadInput(f"{path} does not begin with the head of a file of skeletons, {expected}")
-    return head, dict(_parse_entry(path, number, row) for number, row in enumerate(rows[1:], start=2))
-
-
-def _parse_row(path: Path, number: int, line: str) -> Mapping[str, Json]:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise BadInput(f"line {number} of {path} is not JSON ({error.msg})") from None
-    if not isinstance(row, Mapping):
-        raise BadInput(f"line {number} of {path} is not a JSON object")
-    return row
-
-
-def _parse_entry(path: Path, number: int, row: Mapping[str, Json]) -> tuple[str, str]:
-    key = row.get("text_sha256") or (_sha256(row["text"]) if isinstance(row.get("text"), str) else None)
-    if not isinstance(key, str) or not isinstance(row.get("skeleton"), str):
-        expected = '{"text_sha256": …, "skeleton": …}, nor with "text" instead of its hash'
-        raise BadInput(f"line {number} of {path} is not {expected}")
-    return key, row["skeleton"]
+        return f"<{len(self._skeletons):,} stored skeletons by {self.name}>"
 
 
 def _format_request(skeleton: str, words: str) -> str:

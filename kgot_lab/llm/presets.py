@@ -134,10 +134,9 @@ class Price:
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1_000_000
 
 
-PRICES_READ = "2026-11-22"
-# List prices of the standard tier for prompts of up to 100,000 tokens, without discounts for batches or
-# cached prompts. Several models charge more beyond that (claude-haiku-5-5 five times as much); those whose
-# price is announced to change are left out.
+# List prices, read on 2026-11-22, of the standard tier for prompts of up to 100,000 tokens, without discounts
+# for batches or cached prompts. Several models charge more beyond that (claude-haiku-5-5 five times as much);
+# those whose price is announced to change are left out.
 PRICES = {
     "gpt-4o": Price(2.50, 10.00),
     "gpt-4o-2024-05-13": Price(5.00, 15.00),  # the only dated model with another price

@@ -9,7 +9,6 @@ from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view import GraphView, show_graph
 from kgot_lab.viz.html import html
 from kgot_lab.viz.page import build_run_page, export_graph
-from kgot_lab.viz.side_by_side import side_by_side
 from kgot_lab.viz.static.pipeline import pipeline
 from kgot_lab.viz.static.table import Table, table
 from kgot_lab.viz.stepping.stepper import stepper
@@ -29,7 +28,6 @@ __all__ = [
     "pipeline",
     "plots",
     "show_graph",
-    "side_by_side",
     "stepper",
     "structure",
     "svg",

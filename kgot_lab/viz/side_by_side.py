@@ -1,26 +1,14 @@
-"""Compare runs of one question in several query languages: graph, a fact, reads and answer."""
+"""Things side by side, a column for each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
-from kgot_lab.errors import BadInput
-from kgot_lab.graph.changes import PROVENANCE_PROPERTIES
-from kgot_lab.loop.events import Answered, Event, Read, Repaired, Started, Wrote
-from kgot_lab.loop.formatting import format_event
-from kgot_lab.loop.trace import Trace, graph_after
-from kgot_lab.stores.cypher.dialect import CYPHER
-from kgot_lab.stores.embedded_store import PYTHON
-from kgot_lab.stores.sparql.dialect import SPARQL
-from kgot_lab.types import Json, Rows
-from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.static.markup import Markup, concat, element, first_lines, shorten
-from kgot_lab.viz.static.table import ALIGN_LEFT, MAX_CELL_LENGTH, Table, format_cell, sheet
+from kgot_lab.viz.graph.svg import Picture
+from kgot_lab.viz.static.markup import Markup, concat, element, shorten
+from kgot_lab.viz.static.table import ALIGN_LEFT, MAX_CELL_LENGTH, Table, sheet
 
-_COLUMNS = ("language", "a fact, as the prompt shows it", "mended", "what read the answer", "rows", "answer")
-_MAX_ROWS = 3
-_DIALECTS = {dialect.name: dialect for dialect in (PYTHON, CYPHER, SPARQL)}
 _CODE = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:85%;margin:0"
 
 
@@ -54,60 +42,6 @@ class Comparison:
 
     def __repr__(self) -> str:
         return repr(self.table())
-
-
-def side_by_side(runs: Sequence[Trace | Sequence[Event]]) -> Comparison:
-    """Show runs next to each other, each in its own query language.
-
-    Raises BadInput if there are none, or if one lacks its beginning.
-    """
-    event_lists = [run.events if isinstance(run, Trace) else tuple(run) for run in runs]
-    if not event_lists or not all(events and isinstance(events[0], Started) for events in event_lists):
-        raise BadInput("give at least one run, from its first event (Started) on")
-    started = [events[0] for events in event_lists if isinstance(events[0], Started)]
-    told = tuple(map(_run_texts, started, event_lists))
-    pictures = tuple(svg(graph_after(events), width=420, height=400, limit=40) for events in event_lists)
-    return Comparison(started[0].question, _COLUMNS, told, pictures, code=True)
-
-
-def _run_texts(started: Started, events: Sequence[Event]) -> tuple[str, ...]:
-    """Return the texts of a run in the order of `_COLUMNS`."""
-    reads = [event for event in events if isinstance(event, Read) and event.rows]
-    repair_count = sum(isinstance(event, Repaired) for event in events)
-    answers = (format_event(event).said for event in events if isinstance(event, Answered))
-    return (
-        " + ".join((started.dialect, *started.readers)),
-        _first_fact(started.dialect, events),
-        f"{repair_count} statement{'s' * (repair_count != 1)}",
-        "\n".join(_last_reads(reads)) or "no read gave rows",
-        _format_first_rows(reads[-1].rows) if reads else "",
-        next(answers, "no answer"),
-    )
-
-
-def _first_fact(dialect: str, events: Sequence[Event]) -> str:
-    edges = (edge for event in events if isinstance(event, Wrote) for edge in event.diff.added_edges)
-    edge = next(edges, None)
-    if edge is None:
-        return "nothing was written"
-    shown = replace(edge, properties=_visible_properties(edge.properties))
-    return _DIALECTS.get(dialect, PYTHON).edge(shown)
-
-
-def _last_reads(reads: Sequence[Read]) -> Iterator[str]:
-    """Yield the last read with rows in each query language, the run's own first."""
-    last_by_dialect = {read.dialect: read for read in reads}
-    for dialect in sorted(last_by_dialect):
-        yield (f"{dialect}: " if dialect else "") + last_by_dialect[dialect].statement
-
-
-def _format_first_rows(rows: Rows) -> str:
-    visible = (_visible_properties(row) if isinstance(row, Mapping) else row for row in rows)
-    return "\n".join(first_lines(list(map(format_cell, visible)), _MAX_ROWS))
-
-
-def _visible_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
-    return {name: value for name, value in properties.items() if name not in PROVENANCE_PROPERTIES}
 
 
 def _shorten_lines(text: str) -> str:

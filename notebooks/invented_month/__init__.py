@@ -2,7 +2,7 @@
 that is right.
 """
 
-from .curves import BriefingCurve
+from .curves import BriefingCurve, briefing_curves
 from .month import load_month
 from .reader import ReadingErrors, SimulatedReader
 from .scoring import score_month
@@ -13,6 +13,7 @@ __all__ = [
     "MonthPlay",
     "ReadingErrors",
     "SimulatedReader",
+    "briefing_curves",
     "load_month",
     "score_month",
     "tell_month",

@@ -12,6 +12,7 @@ from kgot_lab.errors import UnknownName
 from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.types import Json
+from kgot_lab.viz.plots.figure import Plot, empty_plot, line_pen, new_figure, place_legend_below, plot
 
 from .month import GoldMonth
 from .reader import READING_ERRORS, ReadingErrors, SimulatedReader
@@ -19,6 +20,7 @@ from .scoring import BriefingPoint, briefing_point, score_month
 from .telling import tell_month
 
 ALL_KINDS = "all kinds"  # each kind of error at the rate
+_MEASURES = ("precision", "recall")
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def briefing_grid(curves: Sequence[BriefingCurve]) -> Grid:
     rows = []
     for curve in curves:
         points = {point.rate: point for point in curve.points}
-        for name in ("precision", "recall"):
+        for name in _MEASURES:
             found: list[Estimate | None] = [
                 getattr(points[rate], name) if rate in points else None for rate in rates
             ]
@@ -106,3 +108,37 @@ def estimate_told(estimate: Estimate) -> str:
         if estimate.n
         else "–"
     )
+
+
+def briefing_curves(curves: Sequence[BriefingCurve]) -> Plot:
+    """Plot precision and recall of briefings against the error rate, with 95 % intervals.
+
+    Each kind of error has a line.
+    """
+    if not curves:
+        return empty_plot("no curve was given")
+    rows = []
+    with new_figure(9.0, 4.2, columns=2) as (figure, panels):
+        for panel, measure in zip(panels, _MEASURES, strict=True):
+            for number, curve in enumerate(curves):
+                pen, points = line_pen(number), [point for point in curve.points if getattr(point, measure).n]
+                estimates = [getattr(point, measure) for point in points]
+                shift = 0.002 * (number - len(curves) / 2)  # so that error bars do not overlap
+                rates, label = [point.rate + shift for point in points], curve.kind.replace("_", " ")
+                panel.plot(rates, [estimate.mean for estimate in estimates], label=label, **pen.line)
+                ends = [estimate.low for estimate in estimates], [estimate.high for estimate in estimates]
+                panel.vlines(rates, *ends, color=pen.colour, linewidth=1)
+                rows += [
+                    {"errors": curve.kind, "rate": point.rate, "measure": measure, "mean": each.mean, "low": each.low, "high": each.high}
+                    for point, each in zip(points, estimates, strict=True)
+                ]  # fmt: skip
+            panel.set(xlabel="rate of errors", ylim=(-0.03, 1.03))
+            panel.set_title(f"{measure} of briefings (simulated reader)")
+        place_legend_below(figure)
+        summary = "; ".join(f"{curve.kind}: {_format_last_point(curve)}" for curve in curves)
+        return plot(figure, f"A simulated reader: briefings as its errors grow. {summary}.", rows)
+
+
+def _format_last_point(curve: BriefingCurve) -> str:
+    last = curve.points[-1]
+    return f"precision {last.precision.mean:.2f} and recall {last.recall.mean:.2f} at {last.rate:g}"

@@ -16,12 +16,10 @@ from support.searching import const
 from kgot_lab.analogy.calibration import CalibrationObjective, calibrate_thresholds
 from kgot_lab.analogy.delta_edges import (
     DELTA_EDGE,
-    SIMILARITY_EDGE,
     compare_pairs,
     compare_texts,
     delta_edges,
     replace_computed_edges,
-    similarity_edges,
     texts_by_node,
 )
 from kgot_lab.analogy.skeletons import Skeletons
@@ -274,12 +272,9 @@ def test_what_has_no_text_skeleton_or_known_word_gets_no_edge_and_is_counted():
 @pytest.mark.parametrize("texts", [{}, {"a": "ant"}, {"a": "", "b": ""}, {"a": "7", "b": "8"}], ids=str)
 def test_a_graph_without_two_nodes_to_compare_has_no_edges(texts):
     graph = graph_of(texts)
-    for found in (
-        delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH),
-        similarity_edges(graph, BAGS, 0.1),
-    ):
-        assert not found and not found.counts.pairs
-        assert replace_computed_edges(graph, found, found.type) == graph
+    found = delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH)
+    assert not found and not found.counts.pairs
+    assert replace_computed_edges(graph, found) == graph
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf])
@@ -360,15 +355,13 @@ def test_a_verifier_that_prepares_is_told_each_text_of_the_pairs_once_beforehand
 
 def test_new_edges_replace_computed_ones_of_their_type_and_leave_curated_ones():
     texts = chance_texts(2, 20)
-    graph = graph_of(
-        texts, ("n00", "cites", "n01"), ("n02", SIMILARITY_EDGE, "n03"), ("n00", DELTA_EDGE, "n01")
-    )
+    graph = graph_of(texts, ("n00", "cites", "n01"), ("n02", "similarity", "n03"), ("n00", DELTA_EDGE, "n01"))
     found = delta_edges(graph, made(texts_by_node(graph).values()), BAGS, thresholds=LOOSE)
     grown = replace_computed_edges(graph, found)
     assert set(found.edges) < set(grown.edges)
-    assert grown.types() == {DELTA_EDGE: len(found), "cites": 1, SIMILARITY_EDGE: 1}
+    assert grown.types() == {DELTA_EDGE: len(found), "cites": 1, "similarity": 1}
     assert replace_computed_edges(grown, found) == grown
-    assert replace_computed_edges(grown, []).types() == {"cites": 1, SIMILARITY_EDGE: 1}
+    assert replace_computed_edges(grown, []).types() == {"cites": 1, "similarity": 1}
 
 
 def test_edges_of_another_type_and_types_that_are_curated_are_refused():
@@ -379,25 +372,6 @@ def test_edges_of_another_type_and_types_that_are_curated_are_refused():
         replace_computed_edges(graph, graph.edges)
     with pytest.raises(BadInput, match="no node 'c'"):
         replace_computed_edges(graph, [Edge("a", DELTA_EDGE, "c")])
-
-
-def test_similarity_edges_are_the_pairs_whose_texts_are_alike():
-    graph = graph_of(chance_texts(4, 25))
-    found = similarity_edges(graph, BAGS, 0.3)
-    texts = texts_by_node(graph)
-    close = {(a, b): cosine(texts[a], texts[b]) for a, b in itertools.combinations(sorted(texts), 2)}
-    assert {(e.source, e.target): e.properties["weight"] for e in found} == {
-        pair: raw for pair, raw in close.items() if raw >= 0.3
-    }
-    assert {e.type for e in found} == {SIMILARITY_EDGE}
-    assert found.counts.pairs == math.comb(len(texts) - found.counts.wordless, 2)
-    both = replace_computed_edges(
-        replace_computed_edges(graph, found, SIMILARITY_EDGE),
-        delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH),
-    )
-    assert both.types()[SIMILARITY_EDGE] == len(found)
-    with pytest.raises(BadInput, match="between -1 and 1"):
-        similarity_edges(graph, BAGS, 2)
 
 
 def test_a_reader_walks_delta_edges_both_ways_where_the_walk_names_them_beside_curated_ones():
@@ -722,7 +696,6 @@ def test_a_real_embedder_joins_two_mechanisms_across_fields_and_not_two_texts_of
     assert [(e.source, e.target) for e in found] == analogous and found.counts_by_band["high"] == 2
     bees = compare_texts(STORIES["swarm"][0], STORIES["warmth"][0], skeletons, model)
     assert bees.band == "negative" and bees.raw > 0.4
-    assert [(e.source, e.target) for e in similarity_edges(graph, model, 0.4)] == [("swarm", "warmth")]
     assert repr(found).startswith(
         "<2 structural_isomorphism edges, 0 vetoed; 15 pairs looked at>\n  skeleton >= "
     )

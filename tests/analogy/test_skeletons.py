@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from support.every import every
 
+from benchmarks.structure.stored_skeletons import SkeletonFile, save_skeletons
 from kgot_lab.analogy.skeleton_makers import (
     MAX_SKELETON_WORDS,
     REPHRASE_EXAMPLES,
@@ -22,7 +23,6 @@ from kgot_lab.analogy.skeleton_makers import (
     SKELETON_EXAMPLES,
     ModelSkeletons,
     StoredSkeletons,
-    save_skeletons,
 )
 from kgot_lab.analogy.skeletons import BATCH_SIZE, LeakCheck, Skeletons, extract_skeleton, make_skeletons
 from kgot_lab.errors import BadInput, BadReply, LLMError, ModelMissing, NotInstalled
@@ -292,20 +292,20 @@ def test_the_digest_follows_everything_that_decides_the_skeleton():
 # --- stored skeletons ---
 
 
-@pytest.mark.parametrize("name", ["made.jsonl", "made.jsonl.gz", "folder/made.jsonl.gz"])
-def test_what_is_saved_is_found_again(name, tmp_path):
+def test_what_is_saved_is_found_again(tmp_path):
     made = make_skeletons([*TEXTS, "漢字 \u2028 🙂"], Upside(), folder=tmp_path)
-    save_skeletons(made, tmp_path / name, model="m", date="2025-01-31")
-    maker = StoredSkeletons(tmp_path / name)
-    again = make_skeletons([*TEXTS, "漢字 \u2028 🙂"], maker, folder=tmp_path)
-    assert again == made
+    save_skeletons(made, "upside", tmp_path / "made.jsonl.gz", model="m", date="2025-01-31")
+    maker = SkeletonFile(tmp_path / "made.jsonl.gz")
+    assert make_skeletons([*TEXTS, "漢字 \u2028 🙂"], maker, folder=tmp_path) == made
     assert maker.head == {"skeletons": 1, "maker": "upside", "model": "m", "date": "2025-01-31"}
-    assert repr(maker) == "<41 stored skeletons by upside, 2025-01-31>"
+    assert len(maker) == 41 and TEXTS[0] in maker and "A c." not in maker
+    assert "no stored skeleton of 'A c.'" in make_skeletons(["A c."], maker, folder=tmp_path).failed["A c."]
 
 
 def test_the_file_is_the_same_bytes_whatever_the_order_and_holds_no_text(tmp_path):
     for name, texts in (("a.gz", TEXTS), ("b.gz", TEXTS[::-1])):
-        save_skeletons(make_skeletons(texts, Upside(), folder=tmp_path), tmp_path / name)
+        made = make_skeletons(texts, Upside(), folder=tmp_path)
+        save_skeletons(made, "upside", tmp_path / name, model="m", date="2025-01-31")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     lines = gzip.decompress((tmp_path / "a.gz").read_bytes()).decode().splitlines()
     assert json.loads(lines[0])["maker"] == "upside"
@@ -317,40 +317,7 @@ def test_a_text_that_is_not_stored_fails_and_is_not_invented(tmp_path):
     found = make_skeletons(["A b.", "C d."], maker, folder=tmp_path)
     assert dict(found) == {"A b.": "b. A"} and "no stored skeleton of 'C d.'" in found.failed["C d."]
     assert found.maker == "by hand" and StoredSkeletons({"A b.": "A"}).digest != maker.digest
-
-
-def test_a_line_may_give_the_text_itself(tmp_path):
-    path = tmp_path / "hand.jsonl"
-    path.write_text('{"skeletons": 1, "maker": "hand"}\n{"text": "A b.", "skeleton": "b. A"}\n')
-    assert StoredSkeletons(path)(["A b."]) == ["b. A"]
-    assert (
-        "A b." in StoredSkeletons(path)
-        and "A c." not in StoredSkeletons(path)
-        and 1 not in StoredSkeletons(path)
-    )
-
-
-@pytest.mark.parametrize(
-    "lines, told",
-    [
-        ("", "line 1 .* is not JSON"),
-        ("[1]", "line 1 .* not a JSON object"),
-        ('{"text": "a", "skeleton": "b"}', "head of a file of skeletons"),
-        ('{"skeletons": 1, "maker": "m"}\n{"text": "a"}', "line 2"),
-        ('{"skeletons": 1, "maker": "m"}\n{"text": "a", "skeleton": "b"}\n{"text', "line 3 .* is not JSON"),
-    ],
-)
-def test_a_broken_file_is_told_with_its_line(lines, told, tmp_path):
-    (tmp_path / "bad.jsonl").write_text(lines)
-    with pytest.raises(BadInput, match=told):
-        StoredSkeletons(tmp_path / "bad.jsonl")
-
-
-def test_a_file_that_is_not_there_or_not_gzip_is_told(tmp_path):
-    (tmp_path / "bad.gz").write_text("plain")
-    for name in ("none.jsonl", "bad.gz"):
-        with pytest.raises(BadInput, match="cannot be read"):
-            StoredSkeletons(tmp_path / name)
+    assert repr(maker) == "<1 stored skeletons by by hand>"
 
 
 def test_importing_the_makers_brings_no_model():

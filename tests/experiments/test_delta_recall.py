@@ -18,6 +18,7 @@ from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import DELTA_EDGE
 from kgot_lab.analogy.linguistic import LinguisticSkeletons
 from kgot_lab.analogy.skeletons import Skeletons
+from kgot_lab.embedding.embedder import normalise_rows
 from kgot_lab.evaluation.dataset import content_id
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.stage import Stage
@@ -102,6 +103,21 @@ def test_a_walk_with_delta_edges_reaches_what_nouns_do_not_join_and_never_shows_
     # c by similarity before b, each reached in one way
     assert shown[scripts["CHOSEN"]] == shown["ceiling"] == ["c", "b", "d"]
     assert shown[scripts["DELTA_ALONE"]] == ["b", "c", "d"]  # the nouns are not walked
+
+
+def test_similarity_edges_are_the_pairs_whose_texts_are_alike():
+    embedder = SyntheticVectors(32)
+    graph = texts()
+    edges = {
+        (e.source, e.target): e.properties["weight"]
+        for e in delta_graphs.similarity_edges(graph, embedder, -1)
+    }
+    assert len(edges) == 6
+    rows = normalise_rows(embedder.embed(list(TEXTS.values())), "the texts")
+    vectors = dict(zip(TEXTS, rows, strict=True))
+    assert edges == pytest.approx({(a, b): float(vectors[a] @ vectors[b]) for a, b in edges}, abs=1e-5)
+    least = sorted(edges.values())[3]
+    assert len(delta_graphs.similarity_edges(graph, embedder, least)) == 3
 
 
 def test_there_are_as_many_edges_of_strangers_and_of_the_most_alike(scripts):

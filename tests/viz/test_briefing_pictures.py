@@ -17,9 +17,9 @@ from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.reach import PathHop
 from kgot_lab.evaluation.significance import proportion
 from kgot_lab.types import Edge
-from kgot_lab.viz.plots.memory import briefing_curves, lifelines
+from kgot_lab.viz.plots.memory import lifelines
 from kgot_lab.viz.static.fact_pictures import briefing_picture
-from notebooks.invented_month.curves import BriefingCurve
+from notebooks.invented_month.curves import BriefingCurve, briefing_curves
 from notebooks.invented_month.scoring import BriefingPoint
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -90,7 +90,7 @@ def test_the_front_door_shows_a_briefing_and_plots_what_expires_when(market):
     nodes = market.view().nodes()
     assert lab.plot("lifelines", nodes, at=NOW).alt == lifelines(nodes, at=NOW).alt
     curve = BriefingCurve("missed", (BriefingPoint(0.0, *[proportion(8, 8)] * 2, {}),))
-    assert "simulated reader" in lab.plot("briefing_curves", [curve]).svg
+    assert "simulated reader" in briefing_curves([curve]).svg
 
 
 def test_lifelines_show_what_expires_next_and_count_what_does_not(market):

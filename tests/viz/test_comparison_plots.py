@@ -13,7 +13,8 @@ from support.birthplaces import SETS, TINY, reader
 from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.errors import UnknownName
-from kgot_lab.viz import plots
+from kgot_lab.viz.plots.figure import Plot
+from notebooks import answer_plots as plots
 
 PLAN = TINY.plan(reader())
 ASKED = [(name, question.id) for name, sample in SETS.items() for question in sample.questions]
@@ -52,11 +53,11 @@ STAGES = {
 }
 
 
-def words(drawn: plots.Plot) -> list[str]:
+def words(drawn: Plot) -> list[str]:
     return [node.text or "" for node in ET.fromstring(drawn.svg).iter("text")]
 
 
-def every(found: ComparisonResults, stages=STAGES) -> dict[str, plots.Plot]:
+def every(found: ComparisonResults, stages=STAGES) -> dict[str, Plot]:
     """All plots of a comparison, by name."""
     names = ("answer_scores", "evidence_scores", "likelihood_trust", "paired_differences")
     made = {name: getattr(plots, name)(found) for name in names}

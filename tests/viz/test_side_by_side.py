@@ -9,7 +9,7 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Answered, Read, Started, Wrote
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Diff, Edge, Node
-from kgot_lab.viz.side_by_side import side_by_side
+from notebooks.side_by_side import side_by_side
 
 KINDS = ("in_memory", "cypher_embedded", "sparql_embedded")
 EVIL = '<img src=x onerror="alert(1)">'

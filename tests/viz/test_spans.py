@@ -14,6 +14,7 @@ from kgot_lab.evaluation.runs import Run
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, ranked
 from kgot_lab.viz import plots
+from notebooks.retrieval_plots import cell_shares, lane_ranks
 
 DATA = Dataset(
     "toy",
@@ -50,7 +51,7 @@ def test_each_dot_is_a_row_of_its_report_and_the_diamond_of_the_locked_questions
 
 def test_a_passage_stands_at_its_two_ranks_and_what_is_not_found_at_the_end():
     pytest.importorskip("matplotlib")
-    drawn = plots.lane_ranks(DATA, lane("words", "ca"), lane("meaning", "abc"))
+    drawn = lane_ranks(DATA, lane("words", "ca"), lane("meaning", "abc"))
     assert list(drawn.numbers) == [
         {"across": 2, "up": 1, "passages": 4},
         {"across": 8, "up": 2, "passages": 4},
@@ -60,16 +61,16 @@ def test_a_passage_stands_at_its_two_ranks_and_what_is_not_found_at_the_end():
 
 def test_a_plot_is_drawn_by_its_name_and_an_unknown_name_lists_those_there_are():
     pytest.importorskip("matplotlib")
-    drawn = plots.plot_named("lane_ranks", DATA, lane("words", "ca"), lane("meaning", "abc"))
-    assert drawn == plots.lane_ranks(DATA, lane("words", "ca"), lane("meaning", "abc"))
+    reports = {"first": made(DATA, one="ac", both="ab")}
+    assert plots.plot_named("spans", reports, ["one"]) == plots.spans(reports, ["one"])
     assert set(plots.PLOTS) == set(plots.__all__) - {"PLOTS", "Plot", "plot_named"}
-    with pytest.raises(UnknownName, match="lane_ranks"):
-        plots.plot_named("lane_rank")
+    with pytest.raises(UnknownName, match="lifelines"):
+        plots.plot_named("lifeline")
 
 
 def test_each_system_has_its_share_in_each_cell_and_unlike_cells_are_refused():
     pytest.importorskip("matplotlib")
-    drawn = plots.cell_shares({"trick": {"near": 0.0, "far": 0.9}, "plain": {"near": 1.0, "far": 0.1}})
+    drawn = cell_shares({"trick": {"near": 0.0, "far": 0.9}, "plain": {"near": 1.0, "far": 0.1}})
     assert list(drawn.numbers) == [
         {"system": "trick", "near": 0.0, "far": 0.9},
         {"system": "plain", "near": 1.0, "far": 0.1},
@@ -77,7 +78,7 @@ def test_each_system_has_its_share_in_each_cell_and_unlike_cells_are_refused():
     assert {"near", "far", "trick"} <= {node.text or "" for node in ET.fromstring(drawn.svg).iter("text")}
     for shares in ({}, {"trick": {}}, {"trick": {"near": 1.0}, "plain": {"far": 1.0}}):
         with pytest.raises(BadInput):
-            plots.cell_shares(shares)
+            cell_shares(shares)
 
 
 def test_a_report_without_locked_questions_has_no_diamonds_and_no_report_is_refused():

@@ -112,12 +112,6 @@ def check_short_text(text: str, what: str, *, blank: bool = False) -> str:
     return text
 
 
-# the known ones; any text is allowed
-ENTITY_TYPES = ("npc", "player", "location", "item", "faction", "event", "quest", "concept")
-RELATIONSHIP_TYPES = (
-    *("KNOWS", "LOCATED_AT", "OWNS", "MEMBER_OF", "ALLIED_WITH"),
-    *("HOSTILE_TO", "PARTICIPATED_IN", "QUEST_GIVER", "CHILD_OF", "EMPLOYED_BY"),
-)
 # adding or deleting one direction does it for both
 SYMMETRIC_TYPES = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
 # boolean attributes of a relationship: with one of them, it is shown to nobody in the world

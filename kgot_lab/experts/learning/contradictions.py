@@ -232,44 +232,38 @@ class ContradictionReport:
         return "\n".join([head, *map(str, self.found)])
 
 
-def find_contradictions(
-    graph: PropertyGraph,
-    evidence: Iterable[DimensionEvidence],
-    *,
-    error_rate: float = 0.2,
-    alpha: float = 0.05,
-    middle: float = 0.1,
-    since: datetime | None = None,
-) -> ContradictionReport:
+# how often a person errs, the false discovery rate, and how far a value near .5 is at neither end
+_ERROR_RATE, _ALPHA, _MIDDLE = (0.2, 0.05, 0.1)
+
+
+def find_contradictions(graph: PropertyGraph, evidence: Iterable[DimensionEvidence]) -> ContradictionReport:
     """Find the dimension values that more people contradict than errors explain.
 
-    For each person and value only the last statement counts, and only if it is not older than `since` and the
-    mark of the last manual change of the node. If a value is right, a person contradicts it with probability
-    at most `error_rate`. The p-value is P(X >= against) for X ~ Bin(against + agreeing, error_rate). It is
-    corrected over all values mentioned, so that the false discovery rate is at most `alpha`, and a report
-    without any drift is empty with probability 1 - alpha (Benjamini and Hochberg 1995). A value within
-    `middle` of .5 is at neither end, so nothing contradicts it. Raises BadInput if a rate is out of range.
+    For each person and value only the last statement counts, and only if it is not older than the mark of the
+    last manual change of the node. If a value is right, a person contradicts it with probability at most e =
+    .2. The p-value is P(X >= against) for X ~ Bin(against + agreeing, e). It is corrected over all values
+    mentioned, so that the false discovery rate is at most .05, and a report without any drift is empty with
+    probability .95 (Benjamini and Hochberg 1995). A value within .1 of .5 is at neither end, so nothing
+    contradicts it.
     """
-    if not 0 < error_rate < 0.5 or not 0 < alpha < 1 or not 0 <= middle < 0.5:
-        raise BadInput("error_rate and middle lie between 0 and .5, alpha between 0 and 1")
     latest: dict[tuple[str, str], dict[str, DimensionEvidence]] = defaultdict(dict)
     stale = 0
     for statement in sorted(evidence, key=lambda one: one.at.timestamp() if one.at else -math.inf):
         value = None
         if statement.node in graph:
             value = graph.node(statement.node).properties.get(statement.dimension)
-        if not isinstance(value, int | float) or isinstance(value, bool) or abs(value - 0.5) <= middle:
+        if not isinstance(value, int | float) or isinstance(value, bool) or abs(value - 0.5) <= _MIDDLE:
             continue
-        if _is_stale(graph, statement, since):
+        if _is_stale(graph, statement):
             stale += 1
             continue
         latest[statement.node, statement.dimension][statement.by] = statement
     tested = [
-        _test_value(graph, node, dimension, list(statements.values()), error_rate)
+        _test_value(graph, node, dimension, list(statements.values()))
         for (node, dimension), statements in sorted(latest.items())
     ]
     corrected = benjamini_hochberg([statement.p for statement in tested])
-    drifted = [(each, p) for each, p in zip(tested, corrected, strict=True) if p <= alpha and each.against]
+    drifted = [(each, p) for each, p in zip(tested, corrected, strict=True) if p <= _ALPHA and each.against]
     contradicted = [ContradictedDimension(**{**vars(each), "p": p}) for each, p in drifted]
     contradicted.sort(key=lambda each: (each.p, each.node, each.dimension))
     return ContradictionReport(tuple(contradicted), len(tested), stale)
@@ -289,12 +283,12 @@ def contradiction_proposal(graph: str, contradicted: ContradictedDimension, valu
 
 
 def _test_value(
-    graph: PropertyGraph, node: str, dimension: str, statements: list[DimensionEvidence], error_rate: float
+    graph: PropertyGraph, node: str, dimension: str, statements: list[DimensionEvidence]
 ) -> ContradictedDimension:
     value = float(graph.node(node).properties[dimension])
     wrong = "low" if value > 0.5 else "high"
     against = tuple(statement for statement in statements if statement.end == wrong)
-    p = binomial_tail(len(against), len(statements), error_rate)
+    p = binomial_tail(len(against), len(statements), _ERROR_RATE)
     direction = "lower" if wrong == "low" else "higher"
     counts = len(against), len(statements) - len(against)
     return ContradictedDimension(node, dimension, value, direction, *counts, p, against)
@@ -318,15 +312,13 @@ def binomial_tail(minimum: int, trials: int, rate: float) -> float:
     return min(1.0, math.fsum(math.comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in tail))
 
 
-def _is_stale(graph: PropertyGraph, statement: DimensionEvidence, since: datetime | None) -> bool:
-    """Return whether a statement is older than `since` or than the last manual change of the node.
+def _is_stale(graph: PropertyGraph, statement: DimensionEvidence) -> bool:
+    """Return whether a statement is older than the last manual change of the node.
 
     A statement without a time is never stale.
     """
     if statement.at is None:
         return False
-    if since is not None and statement.at < since:
-        return True
     mark = graph.node(statement.node).properties.get(CURATED_PROPERTY)
     try:
         changed = datetime.fromisoformat(str(mark["at"])) if isinstance(mark, dict) else None

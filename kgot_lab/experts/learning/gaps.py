@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.significance import holm
 from kgot_lab.experts.learning.growth_regions import (
     NodeMatches,
@@ -137,19 +136,16 @@ class FailurePattern:
         return f"{self.kind} {self.name}: {self.failed} of {self.asked} failed (p {self.p:.2g})"
 
 
-def failure_patterns(
-    questions: Sequence[QuestionRecord], *, alpha: float = 0.05, minimum: int = 3
-) -> tuple[FailurePattern, ...]:
+_ALPHA, _MIN_FAILURES = 0.05, 3
+
+
+def failure_patterns(questions: Sequence[QuestionRecord]) -> tuple[FailurePattern, ...]:
     """Find the intents and question words with more failures than chance explains.
 
-    The most significant come first. At least `minimum` of their questions must have failed. The test is
-    Fisher's exact test, one-sided: the chance that of k questions so many are among the f failed of n, drawn
-    without replacement. It is corrected by Holm over every intent and word that at least `minimum` questions
-    have. Raises BadInput if `alpha` or `minimum` is out of range.
+    The most significant come first. At least three of their questions must have failed. The test is Fisher's
+    exact test, one-sided: the chance that of k questions so many are among the f failed of n, drawn without
+    replacement. It is corrected by Holm over every intent and word that at least three questions have.
     """
-    require_count(minimum, 1, "minimum")
-    if not 0 < alpha < 1:
-        raise BadInput("alpha lies between 0 and 1")
     by_kind: dict[tuple[str, str], list[QuestionRecord]] = defaultdict(list)
     spelled: dict[str, str] = {}
     for question in questions:
@@ -159,7 +155,7 @@ def failure_patterns(
             spelled.setdefault(stem(word), word)
         for root in {stem(word) for word in searched_words(question.question)}:
             by_kind["word", root].append(question)
-    tested = {kind: records for kind, records in sorted(by_kind.items()) if len(records) >= minimum}
+    tested = {kind: records for kind, records in sorted(by_kind.items()) if len(records) >= _MIN_FAILURES}
     failed = sum(bool(question.failures) for question in questions)
     counts = {kind: sum(bool(record.failures) for record in records) for kind, records in tested.items()}
     size = len(questions)
@@ -168,7 +164,7 @@ def failure_patterns(
     )
     patterns = []
     for ((kind, name), records), p in zip(tested.items(), corrected, strict=True):
-        if p <= alpha and counts[kind, name] >= minimum:
+        if p <= _ALPHA and counts[kind, name] >= _MIN_FAILURES:
             shown, sizes = spelled[name] if kind == "word" else name, (len(records), counts[kind, name])
             failed_ids = tuple(record.message for record in records if record.failures)
             patterns.append(FailurePattern(kind, shown, *sizes, p, failed_ids))
@@ -186,6 +182,9 @@ def hypergeometric_tail(minimum: int, drawn: int, marked: int, population: int) 
 
 _DEFAULT_CONFIG = RetrievalConfig()
 _TOP_RESULTS = 3  # nodes of the default search that are considered
+# A node matches clearly better if it matches better by the margin than all nodes in the prompt, and at least so
+# much. For cosines of MiniLM, set on the tuning half of the queries of the bundled graph.
+_MARGIN, _MIN_MATCH = 0.1, 0.4
 
 
 @dataclass(frozen=True)
@@ -244,30 +243,12 @@ class GapReport:
         return "\n".join([head, *map(str, (*self.patterns, *self.misconfigured, *self.regions))])
 
 
-@dataclass(frozen=True)
-class GapSettings:
-    """The thresholds at which a node matches clearly better.
-
-    It must match better by `margin` than all nodes in the prompt, and match by at least `least`. Defaults are
-    for cosines of MiniLM, set on the tuning half of the queries of the bundled graph.
-    """
-
-    margin: float = 0.1
-    least: float = 0.4
-
-    def __post_init__(self) -> None:
-        if not 0 < self.margin < 1 or not 0 <= self.least < 1:
-            raise BadInput("margin and least lie between 0 and 1")
-
-
 def gap_report(
     graph: PropertyGraph,
     questions: Sequence[QuestionRecord],
     *,
     config: RetrievalConfig | None = None,
     embedder: Embedder | None = None,
-    settings: GapSettings | None = None,
-    matches: NodeMatches | None = None,
 ) -> GapReport:
     """Explain why questions failed, and propose what to add to the graph.
 
@@ -278,8 +259,7 @@ def gap_report(
     node next to those in the prompt. Gaps that share ends or words are merged. Patterns cover all failed
     questions.
     """
-    settings, config = settings or GapSettings(), config or _DEFAULT_CONFIG
-    matches = matches or NodeMatches(graph, embedder)
+    config, matches = config or _DEFAULT_CONFIG, NodeMatches(graph, embedder)
     failed = [question for question in questions if question.failures]
     gaps, misconfigured, unexplained, regions = [], [], [], []
     for question in failed:
@@ -287,7 +267,7 @@ def gap_report(
         prompt_score = max((float(scores[graph.row(id)]) for id in question.told if id in graph), default=0.0)
         best = int(scores.argmax())
         setting, node = _find_misconfiguration(graph, question, config, embedder, scores, prompt_score)
-        if not setting and float(scores[best]) >= max(settings.least, prompt_score + settings.margin):
+        if not setting and float(scores[best]) >= max(_MIN_MATCH, prompt_score + _MARGIN):
             setting, node = "ranking", graph.ids[best]
         if setting:
             score = float(scores[graph.row(node)])

@@ -26,7 +26,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS, to_number
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import SEARCH_STOP_WORDS, casefold_words, name_tokens, stem
-from kgot_lab.types import Json, Node
+from kgot_lab.types import Json
 
 # Words that indicate the low and the high end of a dimension in a text.
 #
@@ -118,11 +118,6 @@ class ExtractedDimensions:
         of_row = {name: float(values[row]) for name, values in self.values.items()}
         return {name: value for name, value in of_row.items() if not math.isnan(value)}
 
-    def fill_missing(self) -> PropertyGraph:
-        """Return the graph with computed values where a node has none of its own."""
-        nodes = (Node(n.id, n.labels, self.of(n.id) | _without_none(n.properties)) for n in self.graph.nodes)
-        return PropertyGraph.of(nodes, self.graph.edges)
-
     def __repr__(self) -> str:
         filled = {name: int(np.count_nonzero(~np.isnan(values))) for name, values in self.values.items()}
         present = ", ".join(f"{name} {count:,}" for name, count in filled.items() if count)
@@ -152,10 +147,6 @@ def extract_dimensions(graph: PropertyGraph) -> ExtractedDimensions:
 def _node_texts(graph: PropertyGraph) -> Iterator[str]:
     for properties in graph.node_properties:
         yield ". ".join(text for key in _TEXT_PROPERTIES if isinstance(text := properties.get(key), str))
-
-
-def _without_none(properties: Mapping[str, Json]) -> dict[str, Json]:
-    return {name: value for name, value in properties.items() if value is not None}
 
 
 def _count_neighbours(graph: PropertyGraph) -> _Values:

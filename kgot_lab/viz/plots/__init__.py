@@ -9,25 +9,15 @@ from inspect import signature
 from typing import Any
 
 from kgot_lab.errors import BadInput, require, require_known
-from kgot_lab.viz.plots.comparison import (
-    answer_scores,
-    evidence_scores,
-    likelihood_trust,
-    paired_differences,
-    stages_lost,
-)
 from kgot_lab.viz.plots.figure import Plot
-from kgot_lab.viz.plots.memory import briefing_curves, lifelines, review_reliability
-from kgot_lab.viz.plots.retrieval import bands, cell_shares, lane_ranks, pace, recall_curves, scatter, spans
+from kgot_lab.viz.plots.memory import lifelines, review_reliability
+from kgot_lab.viz.plots.retrieval import bands, pace, recall_curves, scatter, spans
 from kgot_lab.viz.plots.runs import ballots, growth
 
 PLOTS: Mapping[str, Callable[..., Plot]] = {
     each.__name__: each
-    for each in (
-        answer_scores, ballots, bands, briefing_curves, cell_shares, evidence_scores, growth, lane_ranks, lifelines,
-        likelihood_trust, pace, paired_differences, recall_curves, review_reliability, scatter, spans, stages_lost,
-    )
-}  # fmt: skip
+    for each in (ballots, bands, growth, lifelines, pace, recall_curves, review_reliability, scatter, spans)
+}
 
 
 def plot_named(name: str, *what: Any, **options: Any) -> Plot:

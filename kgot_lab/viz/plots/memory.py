@@ -1,13 +1,12 @@
-"""Plots of memory: lifetimes of nodes, reliability of reviewed claims, and simulated briefings."""
+"""Plots of memory: lifetimes of nodes and reliability of reviewed claims."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from kgot_lab.domains.investment.view import DatedNode, display_name
-from kgot_lab.evaluation.significance import Estimate, reliability
+from kgot_lab.evaluation.significance import reliability
 from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.memory.claims.ledger import ReviewLedger, isotonic
 from kgot_lab.viz.plots.figure import (
@@ -103,62 +102,3 @@ def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
         ]
         text = f"How often claims were accepted{scope}, {len(judged)} in all: {summary}."
         return plot(figure, text, numbers)
-
-
-# Simulated reader of news: precision and recall of briefings against the rate of each kind of error.
-
-_BRIEFING_MEASURES = ("precision", "recall")
-
-
-class BriefingPoint(Protocol):
-    """Precision and recall of a reader's briefings at one error rate."""
-
-    @property
-    def rate(self) -> float: ...
-    @property
-    def precision(self) -> Estimate: ...
-    @property
-    def recall(self) -> Estimate: ...
-
-
-class BriefingCurve(Protocol):
-    """Points at several rates of one kind of error."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def points(self) -> Sequence[BriefingPoint]: ...
-
-
-def briefing_curves(curves: Sequence[BriefingCurve]) -> Plot:
-    """Plot precision and recall of briefings against the error rate, with 95 % intervals.
-
-    Each kind of error has a line.
-    """
-    if not curves:
-        return empty_plot("no curve was given")
-    rows = []
-    with new_figure(9.0, 4.2, columns=2) as (figure, panels):
-        for panel, measure in zip(panels, _BRIEFING_MEASURES, strict=True):
-            for number, curve in enumerate(curves):
-                pen, points = line_pen(number), [point for point in curve.points if getattr(point, measure).n]
-                estimates = [getattr(point, measure) for point in points]
-                shift = 0.002 * (number - len(curves) / 2)  # so that error bars do not overlap
-                rates, label = [point.rate + shift for point in points], curve.kind.replace("_", " ")
-                panel.plot(rates, [estimate.mean for estimate in estimates], label=label, **pen.line)
-                ends = [estimate.low for estimate in estimates], [estimate.high for estimate in estimates]
-                panel.vlines(rates, *ends, color=pen.colour, linewidth=1)
-                rows += [
-                    {"errors": curve.kind, "rate": point.rate, "measure": measure, "mean": each.mean, "low": each.low, "high": each.high}
-                    for point, each in zip(points, estimates, strict=True)
-                ]  # fmt: skip
-            panel.set(xlabel="rate of errors", ylim=(-0.03, 1.03))
-            panel.set_title(f"{measure} of briefings (simulated reader)")
-        place_legend_below(figure)
-        summary = "; ".join(f"{curve.kind}: {_format_last_point(curve)}" for curve in curves)
-        return plot(figure, f"A simulated reader: briefings as its errors grow. {summary}.", rows)
-
-
-def _format_last_point(curve: BriefingCurve) -> str:
-    last = curve.points[-1]
-    return f"precision {last.precision.mean:.2f} and recall {last.recall.mean:.2f} at {last.rate:g}"

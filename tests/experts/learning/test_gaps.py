@@ -7,10 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from support.every import every
 
-from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.learning.gaps import (
-    GapSettings,
     QuestionRecord,
     admits_not_knowing,
     failure_patterns,
@@ -187,10 +185,3 @@ def test_words_match_by_their_weight_and_unknown_ones_are_told():
     assert strengths[COOKBOOK.row(GONE)] == pytest.approx(1) and strengths.min() >= 0
     assert matches.unknown_words("prompt zeppelin") == ("zeppelin",)
     assert matches.scores("zeppelin").max() == 0
-
-
-def test_settings_out_of_range_are_refused():
-    with pytest.raises(BadInput):
-        GapSettings(margin=0)
-    with pytest.raises(BadInput):
-        failure_patterns([], alpha=1)

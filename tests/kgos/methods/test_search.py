@@ -14,7 +14,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.methods.intents import INTENTS
 from kgot_lab.kgos.methods.ranking import edge_type_boost
-from kgot_lab.kgos.methods.search.configuration import GOAL_MAPPINGS, GoalMapping, RetrievalConfig
+from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
 from kgot_lab.kgos.methods.search.results import search_context
@@ -112,6 +112,23 @@ def test_what_the_purpose_calls_for_is_invoked_and_the_trace_says_why(query, met
     reasons = [each.reason for each in result.trace if each.method == method]
     assert len(reasons) == bool(method)
     assert all(reason.startswith(f"the purpose is {result.intents.purpose}") for reason in reasons)
+
+
+# The four of the document's example (KG-OS, section 8).
+GOAL_MAPPINGS = {
+    "debug": GoalMapping(
+        ("has_limitation", "has_workaround", "caused_by"), ("error_handling_need", "debugging_difficulty")
+    ),
+    "optimize": GoalMapping(
+        ("optimizes", "enables", "reduces"), ("throughput_requirement", "latency_sensitivity")
+    ),
+    "learn": GoalMapping(
+        ("requires", "prerequisite_of", "part_of"), ("learning_curve", "implementation_complexity")
+    ),
+    "build": GoalMapping(
+        ("feeds_into", "requires", "composes_with"), ("pipeline_composability", "agent_compatibility")
+    ),
+}
 
 
 def test_a_goal_mapping_applies_to_any_ending_of_its_word_and_the_first_counts():

@@ -207,13 +207,6 @@ def test_what_a_graph_has_no_edges_texts_or_nodes_for_has_no_value():
         extract_dimensions([Node("a")])
 
 
-def test_computed_values_fill_in_and_never_overwrite():
-    filled = extract_dimensions(TOLD).fill_missing()
-    assert filled.node("free").properties["relationship_richness"] == 0.9
-    assert filled.node("hub").properties["relationship_richness"] == 1.0
-    assert list(filled.edges) == list(TOLD.edges)
-
-
 def test_every_computed_value_lies_on_the_scale_and_comes_out_the_same_again():
     one, two = extract_dimensions(cookbook()), extract_dimensions(cookbook())
     for name in EXTRACTABLE:

@@ -44,23 +44,6 @@ class GoalMapping:
             raise BadInput(f"{problem}; an empty one would change nothing")
 
 
-# The four of the document's example (KG-OS, section 8). None is used unless a configuration names it.
-GOAL_MAPPINGS: Mapping[str, GoalMapping] = {
-    "debug": GoalMapping(
-        ("has_limitation", "has_workaround", "caused_by"), ("error_handling_need", "debugging_difficulty")
-    ),
-    "optimize": GoalMapping(
-        ("optimizes", "enables", "reduces"), ("throughput_requirement", "latency_sensitivity")
-    ),
-    "learn": GoalMapping(
-        ("requires", "prerequisite_of", "part_of"), ("learning_curve", "implementation_complexity")
-    ),
-    "build": GoalMapping(
-        ("feeds_into", "requires", "composes_with"), ("pipeline_composability", "agent_compatibility")
-    ),
-}
-
-
 @dataclass(frozen=True)
 class RetrievalConfig:
     """The configuration of `intent_search`. Raises BadInput and UnknownName for invalid values.

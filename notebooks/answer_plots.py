@@ -1,4 +1,4 @@
-"""Plots of a comparison of systems on the same questions: scores, cost, confidence and differences.
+"""Plots of a comparison of systems on the same questions, for lesson 50: scores, cost, confidence, differences.
 
 All are drawn from stored per-question results, so they show what has been answered so far. A system of the
 plan without an answer is named as such.
