@@ -435,7 +435,6 @@ PROPERTY = """@prefix s: <http://www.w3.org/2004/02/skos/core#> . @prefix r: <ht
         ("g.csv", "u,v,w\n1,2,3\n", ("1", "related_to", "2"), "1 edge"),
         ("g.csv", "h\tr\tt\nAda\tknows\tBob\n", ("Ada", "knows", "Bob"), "relations from relation"),
         ("g.csv", "Person A,Person B,since\nAda,Bob,7\n", ("Ada", "related_to", "Bob"), "1 edge"),
-        ("g.csv", "id,name,parent_id\n1,Root,\n2,Leaf,1\n", ("Leaf", "parent", "Root"), "2 nodes, 1 edge"),
         ("g.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n1 2\n", ("1", "related_to", "2"), "3 nodes, 1 edge"),
         ("g.mtx", "%%MatrixMarket matrix coordinate real general\n1 2 1\n1 1 .5\n", ("row 1", "related_to", "column 1"), "3 nodes"),
         ("g.gexf", '<gexf><graph><attributes class="edge"><attribute id="0" title="w"/></attributes>'

@@ -57,10 +57,6 @@ class Rows(NamedTuple):
     replaced: frozenset[int]
 
 
-class _ReplacedText(str):
-    """A text with invalid UTF-8 that was replaced."""
-
-
 def read_table(connection: sqlite3.Connection, table: str) -> Rows:
     """Read all rows of a table, in their order.
 
@@ -76,19 +72,11 @@ def read_table(connection: sqlite3.Connection, table: str) -> Rows:
     except sqlite3.OperationalError as error:
         if "UTF-8" not in str(error):
             raise
-        connection.text_factory = _decode_text
+        connection.text_factory = lambda data: data.decode(errors="replace")
         rows = connection.execute(query).fetchall()
         connection.text_factory = str
-        replaced = frozenset(n for n, row in enumerate(rows, start=1) if _ReplacedText in map(type, row))
-        rows = [tuple(str(value) if type(value) is _ReplacedText else value for value in row) for row in rows]
+        replaced = frozenset(n for n, row in enumerate(rows, start=1) if "\ufffd" in "".join(map(str, row)))
     return Rows(table, [dict(zip(names, row, strict=True)) for row in rows], number, replaced)
-
-
-def _decode_text(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return _ReplacedText(data.decode(errors="replace"))
 
 
 def _text(value: Json) -> str | None:

@@ -29,6 +29,7 @@ from kgot_lab.types import Edge, Json, Node
 
 Fields = dict[str, Json]
 Labels = tuple[str, ...] | None
+Ends = tuple[str, str]
 EXAMPLE = '{"nodes": [{"id": "a", "type": "tool", "name": "A"}], "links": [{"source": "a", "type": "uses", "target": "b"}]}'
 _ENDS = ("source", "target")
 # columns of ends beside COLUMNS, and what a name of an end may end with: all columns of one file alike
@@ -84,9 +85,7 @@ class Elements:
     has_labels: bool = False
     is_ours: bool = False
     is_escaped: bool = False
-    words: dict[str, str] = field(
-        default_factory=dict
-    )  # what relations and fields, which are IRIs, are called
+    words: dict[str, str] = field(default_factory=dict)  # names of IRIs of relations and fields
 
     def add_node(self, record: object, location: str) -> str:
         """Add a node, which is an id or an object with one, and return its id. Raises BadInput if it is neither."""
@@ -118,7 +117,7 @@ class Elements:
         self.words |= other.words
 
     def add_edge(
-        self, record: object, location: str, *, is_keyed: bool = True, names: tuple[str, str] | None = None
+        self, record: object, location: str, *, is_keyed: bool = True, names: Ends | None = None
     ) -> None:
         """Add an edge, which is an object with two ends, a pair of ids or a triple.
 
@@ -230,7 +229,7 @@ def _merged(outer: Fields, nested: Fields) -> Fields:
 
 
 @lru_cache(1 << 12)
-def find_ends(names: tuple[str, ...]) -> tuple[str, str] | None:
+def find_ends(names: tuple[str, ...]) -> Ends | None:
     """Return which of the names of a record's fields are those of its source and its target, if both are."""
     plain = {plain_name(name): name for name in reversed(names)}
     for suffix in _END_SUFFIXES:
@@ -268,6 +267,8 @@ def build_graph(
             f"{format_count(orphans, 'node')} made of what edges name, though it holds none of that id"
         )
     nodes = {**found.nodes, **made}
+    for row in chain((row for _, row in nodes.values()), (edge.fields for edge in found.edges)):
+        _keep_json(row, found.left_out)
     fields = _text_fields(values for _, values in nodes.values())
     edge_fields = _text_fields(edge.fields for edge in found.edges)
     known = {name for _, row in nodes.values() for name in row}
@@ -288,8 +289,7 @@ def build_graph(
     ways = {name for name in edge_fields.keys() - {relation} if _is_direction(name, found.edges)}
     order = [relation] if relation else _ordered(_RELATION_FIELDS, edge_fields.keys() - ways)
     used: Counter[str] = Counter()
-    kept = (edge._replace(fields=_json_fields(edge.fields, found.left_out)) for edge in found.edges)
-    edges = [_typed_edge(edge, order, ways, used, relation) for edge in kept]
+    edges = [_typed_edge(edge, order, ways, used, relation) for edge in found.edges]
     undirected = found.undirected or sum(
         str(edge.fields.get(name)).lower() == "undirected" for edge in found.edges for name in ways
     )
@@ -298,10 +298,7 @@ def build_graph(
         notes.append(f"{some} have no direction, and point here as they are listed")
     if not len(nodes) and not found.is_ours:
         notes.append("it holds no node")
-    typed = [
-        _typed_node(id, labels, _json_fields(row, found.left_out), type_fields)
-        for id, (labels, row) in nodes.items()
-    ]
+    typed = [_typed_node(id, *element, type_fields) for id, element in nodes.items()]
     if found.is_escaped:
         typed = [replace(node, properties=unescape_reserved(node.properties, NODE_FIELDS)) for node in typed]
         edges = [replace(edge, properties=unescape_reserved(edge.properties, EDGE_FIELDS)) for edge in edges]
@@ -338,9 +335,8 @@ def _use_one_name_each(found: Elements) -> None:
     rows = [row for _, row in (*found.nodes.values(), *found.ends.values())]
     fields = _text_fields(rows)
     new = {name: "aliases" for name in fields if plain_name(name) in _ALIASES}
-    new |= {
-        name: f"name@{match[1].lower()}" for name in fields if (match := _NAME_IN_LANGUAGE.fullmatch(name))
-    }
+    matches = {name: match[1] for name in fields if (match := _NAME_IN_LANGUAGE.fullmatch(name))}
+    new |= {name: f"name@{code.lower()}" for name, code in matches.items()}
     counts = Counter([*new.values(), *(fields.keys() - new.keys())])
     new = {name: to for name, to in new.items() if counts[to] == 1}
     found.notes += [f"{to} from {name}" for name, to in new.items() if name != to]
@@ -359,23 +355,22 @@ def _use_ends_as_ids(found: Elements) -> None:
     for name in _ordered(NAME_PROPERTIES, _text_fields(rows.values())):
         new = {id: str(row.get(name) or id) for id, row in rows.items()}
         if 2 * len(ends.intersection(new.values())) > len(ends) and len({*new.values()}) == len(new):
-            found.nodes = {
-                new[id]: (labels, {SOURCE_ID: id} | row) for id, (labels, row) in found.nodes.items()
-            }
+            found.nodes = {new[id]: (found.nodes[id][0], {SOURCE_ID: id} | row) for id, row in rows.items()}
             found.notes.append(f"its edges name nodes by {name}")
             return
 
 
-def _json_fields(fields: Fields, left_out: Counter[str]) -> Fields:
-    """Return the fields whose values JSON can hold, dates as texts, and count the others."""
-    kept = {name: value.isoformat() if isinstance(value, date) else value for name, value in fields.items()}
-    for name, value in list(kept.items()):
+def _keep_json(fields: Fields, left_out: Counter[str]) -> None:
+    """Write dates as texts, and remove and count the values that JSON cannot hold."""
+    for name, value in [
+        (name, value) for name, value in fields.items() if type(value) not in (str, int, bool)
+    ]:
         try:
-            json.dumps(value, allow_nan=False)
+            fields[name] = value.isoformat() if isinstance(value, date) else value
+            json.dumps(fields[name], allow_nan=False)
         except (TypeError, ValueError):
             left_out["value that is no JSON"] += 1
-            del kept[name]
-    return kept
+            del fields[name]
 
 
 def _text_fields(rows: Iterable[Fields]) -> Counter[str]:
@@ -447,14 +442,11 @@ def _typed_edge(edge: RawEdge, order: list[str], ways: set[str], used: Counter[s
     if edge.type is not None and not (relation and relation in edge.fields):
         used["its form"] += 1
         return Edge(edge.source, edge.type, edge.target, edge.fields, edge.key)
-    texts = {
-        name: value
-        for name in order
-        if isinstance(value := edge.fields.get(name), str | int) and str(value).strip()
-    }
-    name = next((name for name, value in texts.items() if isinstance(value, str) or relation), "")
+    kind_types = str | int if relation else str
+    texts = {name: str(edge.fields[name]) for name in order if isinstance(edge.fields.get(name), kind_types)}
+    name = next((name for name, text in texts.items() if text.strip()), "")
     used.update([name] if name else [])
-    kind = str(texts[name]) if name else UNTYPED
+    kind = texts[name] if name else UNTYPED
     fields = {each: value for each, value in edge.fields.items() if each != name and each not in ways}
     return Edge(
         edge.source, kind, edge.target, fields, "" if edge.key == kind else edge.key.removeprefix(f"{kind}#")

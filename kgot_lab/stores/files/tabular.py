@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kgot_lab.errors import BadInput, require_known, short_repr
 from kgot_lab.graph.exchange import COLUMNS
 from kgot_lab.graph.snapshots import is_iri, plain_name
-from kgot_lab.stores.files.elements import Elements, RawEdge, find_ends
+from kgot_lab.stores.files.elements import Elements, Ends, RawEdge, find_ends
 from kgot_lab.stores.files.triples import read_bindings
 from kgot_lab.types import Json
 
@@ -24,7 +24,6 @@ _TYPED = re.compile(
 )  # a column of neo4j-admin
 _ROLES = {"ID": "_id", "START_ID": "_start", "END_ID": "_end", "TYPE": "_type", "LABEL": "_labels"}
 _OF_NODES = ("type", "label", "labels", "name", "title")
-_PARENTS = ("parent", "parentid", "manager", "managerid", "reportsto", "supervisor", "supervisorid")
 _SHORT_ENDS = ("uv", "ht", "so", "ij")  # of tables of up to four columns
 _NO_TEXT = re.compile(r"[\d\s:./,+-]*")  # numbers and dates, which columns share by chance
 _WITH_DICT = re.compile(r"(.*?)[\s,;]*(\{.*\})\s*")  # an edge as NetworkX writes it
@@ -40,10 +39,12 @@ _ELSEWHERE = (  # forms that are not read: their beginning or the ending of the 
     (r">>\w+6<<", ".g6 .s6 .d6", "graph6", "networkx.read_graph6 reads it and write_graphml writes GraphML"),
     (r"dl\s", ".dl", "UCINET DL", "igraph.Graph.Read_DL reads it and write_graphml writes GraphML"),
     (r"---|\w+:\s*\n\s*- ", ".yaml .yml", "YAML", "json.dump(yaml.safe_load(file), other) makes JSON of it"),
-    (r"\b\B", ".sif .nnf", "a file of Cytoscape's lists", "Cytoscape exports it as GraphML"),
-    (r"\b\B", ".lgl", "LGL", "igraph.Graph.Read_Lgl reads it and write_graphml writes GraphML"),
-    (r"\b\B", ".metis", "METIS", "networkit.readGraph reads it and writeGraph writes GML"),
-    (r"\b\B", ".tgf", "TGF", "yEd saves it as GraphML"),
+    (
+        r"\b\B",
+        ".sif .nnf .lgl .metis .tgf",
+        "a list of another program",
+        "Cytoscape, igraph or yEd write GraphML of it",
+    ),
 )
 
 Row = tuple[str, Sequence[Any]]  # where it is, and its cells
@@ -52,7 +53,7 @@ Row = tuple[str, Sequence[Any]]  # where it is, and its cells
 class Options(NamedTuple):
     """What is known of a file: the columns of ends and the encoding, if given, and whether it is part of a graph."""
 
-    ends: tuple[str, str] = ("", "")
+    ends: Ends = ("", "")
     encoding: str = ""
     is_part: bool = False
 
@@ -230,9 +231,6 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
             found.add_edge(row, location, names=ends)
         else:
             found.add_node(row, location)
-    for name in columns if is_nodes else ():
-        if plain_name(name) in _PARENTS:
-            _read_parents(name, found)
     return found
 
 
@@ -242,15 +240,7 @@ def _are_nodes(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bool:
     return is_table and len({str(cells[0]) for cells in rows}) == len(rows)
 
 
-def _read_parents(name: str, found: Elements) -> None:
-    """Read a field of nodes that has their parents, such as parent_id, as edges if all of them are nodes."""
-    children = [(id, row) for id, (_, row) in found.nodes.items() if name in row]
-    if all(str(row[name]) in found.nodes for _, row in children):
-        relation = re.sub(r"(?i)[_ ]?id$", "", name)
-        found.edges += [RawEdge(id, str(row.pop(name)), relation, {}) for id, row in children]
-
-
-def _guess_ends(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[str, str] | None:
+def _guess_ends(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Ends | None:
     """Return two columns of ends without a usual name, if there are any.
 
     They are letters such as u and v, or two of the first three: numbered texts, as Person 1 and Person 2, or the
