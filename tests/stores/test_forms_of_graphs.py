@@ -21,6 +21,7 @@ import kgot_lab as lab
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import resolve_node
+from kgot_lab.kgos.query.graph_loading import load_graph
 from kgot_lab.stores.files import lossless_format, read_graph, read_named_graph, write_graph
 from kgot_lab.types import Edge, Node
 
@@ -489,6 +490,7 @@ def test_a_table_of_nodes_and_one_of_edges_are_one_graph(tmp_path, tables):
     (folder := tmp_path / "g").mkdir()
     for name, text in tables.items():
         (folder / name).write_text(text)
+    assert facts(load_graph(str(folder)))[0][1] == "founded"  # as commands do
     (folder / "README.md").write_text("On this graph.")
     with zipfile.ZipFile(archive := tmp_path / "g.zip", "w") as packed:
         for file in folder.iterdir():

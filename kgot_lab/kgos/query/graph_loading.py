@@ -181,13 +181,15 @@ def load_graph(
         with closing(open_store(where, namespace=namespace, **environment_login(where))) as store:
             return store.graph()
     path = Path(where).expanduser()
-    if path.is_dir():
+    suffixes = {each.suffix.lower() for each in path.glob("*")}
+    is_tables = bool(suffixes) and suffixes <= {".csv", ".tsv", ".parquet"}
+    if path.is_dir() and not is_tables:
         found = extract_folder(path, cache=cache, progress=progress, client=client)
         whole = add_patterns(found.graph)
         sizes = f"{len(whole):,} nodes, {len(whole.edge_keys):,} edges"
         report(f"{found.describe(None)}\n  with the patterns in it {sizes}")
         return whole
-    if not path.is_file():
+    if not path.is_file() and not is_tables:
         raise BadInput(
             f"there is no graph at {where}: name a folder, a file with a graph, a trace, or a store's file or address"
         )
