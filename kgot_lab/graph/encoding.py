@@ -134,10 +134,7 @@ def _node_values(graph: PropertyGraph, name: str) -> dict[str, Json]:
         return _without_missing({id: properties.get(name) for id, properties in pairs})
     if name == "degree":
         ends = np.concatenate([graph.sources, graph.targets])
-        degrees: dict[str, Json] = dict(
-            zip(graph.ids, np.bincount(ends, minlength=len(graph)).tolist(), strict=True)
-        )
-        return degrees
+        return dict(zip(graph.ids, np.bincount(ends, minlength=len(graph)).tolist(), strict=True))
     if name == "community":
         division = find_communities(graph)
         names = [kind or f"community {number}" for number, kind in enumerate(division.kinds, start=1)]
@@ -150,12 +147,9 @@ def _without_missing(values: Mapping[_Key, Json]) -> dict[_Key, Json]:
     return {
         key: value
         for key, value in values.items()
-        if value is not None and not (isinstance(value, str) and not value) and not _is_nan(value)
+        if value is not None
+        and not (isinstance(value, str | Real | Decimal) and (value == "" or value != value))
     }
-
-
-def _is_nan(value: Json) -> bool:
-    return isinstance(value, Real | Decimal) and value != value
 
 
 def _as_number(value: Json) -> float | None:

@@ -29,7 +29,6 @@ NODE_COLUMNS = frozenset({"id", "labels"})
 EDGE_COLUMNS = frozenset({"source", "type", "target", "key"})
 TYPE_ATTRIBUTES = ("relation", "relationship", "label", "type")
 UNTYPED = "related_to"
-_VERTEX_NAMES, _EDGE_NAMES = frozenset({"name", "labels"}), frozenset({"type", "key"})
 MAX_PYVIS_NODES = 2_000
 _PYVIS_SHAPES = {0: "dot", 4: "square", 3: "triangle", 6: "hexagon", 5: "star"}  # by corners
 _BOOTSTRAP = re.compile(
@@ -254,27 +253,21 @@ def _omit_column(row: Mapping[str, Json], name: str) -> dict[str, Json]:
 
 
 def to_igraph(graph: PropertyGraph) -> igraph.Graph:
-    """Convert a graph to a directed igraph graph.
+    """Convert a graph to a directed igraph graph with the attributes of `to_networkx`.
 
-    Vertices have the attributes name (the id) and labels, edges type and key, both one for each property, which
-    is None where it is missing. A property with one of these names gets a trailing underscore. Raises
-    NotInstalled if igraph is missing.
+    The attribute id of a vertex is its id (a property id becomes id_), and so is name where no node has a property
+    of that name. Raises NotInstalled if igraph is missing.
     """
     with needs_extra("lab", "igraph"):
         import igraph
-    nodes = [
-        {"name": node.id, "labels": node.labels, **_escape_reserved(node.properties, _VERTEX_NAMES)}
-        for node in graph.nodes
-    ]
-    edges = [
-        {"type": edge.type, "key": edge.key, **_escape_reserved(edge.properties, _EDGE_NAMES)}
-        for edge in graph.edges
-    ]
-    vertex_attrs, edge_attrs = (
-        {name: [row.get(name) for row in rows] for name in _columns(rows, [])} for rows in (nodes, edges)
-    )
-    ends = zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)
-    return igraph.Graph(len(graph), list(ends), True, vertex_attrs=vertex_attrs, edge_attrs=edge_attrs)
+    multigraph = to_networkx(graph)
+    for _, attributes in multigraph.nodes(data=True):
+        if "id" in attributes:
+            attributes["id_"] = attributes.pop("id")
+    converted = igraph.Graph.from_networkx(multigraph, vertex_attr_hashable="id")
+    if "name" not in converted.vs.attributes():
+        converted.vs["name"] = converted.vs["id"]
+    return converted
 
 
 def to_pyvis(graph: PropertyGraph, *, color: str = "", size: str = "", width: str = "") -> Network:

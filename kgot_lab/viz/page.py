@@ -173,11 +173,14 @@ def build_run_page(
 
 def _graph_section(view: GraphView, heading: str = "Graph", *, is_live: bool) -> Markup:
     """Build a section with the final graph: a picture, and a live view in its place if `is_live`."""
-    svg = view.picture.svg
-    live_parts = [placeholder({**view.standalone_data(), "stands_for": picture_key(svg)})] if is_live else []
-    drawing = element("div", svg, class_="still")
     tables = collapsible("The same as tables", view.table(limit=200).html)
-    return _section(heading, drawing, *live_parts, tables)
+    return _section(heading, *_picture_and_view(view, is_live=is_live), tables)
+
+
+def _picture_and_view(view: GraphView, *, is_live: bool = True) -> Iterator[Markup]:
+    yield element("div", view.picture.svg, class_="still")
+    if is_live:
+        yield placeholder({**view.standalone_data(), "stands_for": picture_key(view.picture.svg)})
 
 
 def html_document(title: str, css: str, *body: Markup, script: tuple[Markup, str] = (Markup(), "")) -> str:
@@ -345,8 +348,7 @@ def export_page(
     body = element(
         "main",
         element("h1", title),
-        element("div", view.picture.svg, class_="still"),
-        placeholder({**view.standalone_data(), "stands_for": picture_key(view.picture.svg)}),
+        *_picture_and_view(view),
         collapsible("The same as tables", element("div", table(graph, limit=200).html, class_="wide")),
     )
     page = html_document(title, page_style() + read_asset("graph_page.css"), body, script=page_script())

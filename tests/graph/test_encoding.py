@@ -123,15 +123,16 @@ def test_pyvis_draws_offline_and_shows_no_html_of_the_graph(tmp_path):
 
 def test_igraph_and_rdf_hold_the_same_graph():
     converted = KARATE.to_igraph()
-    assert converted.vs["name"] == list(KARATE.ids) and converted.vs["club"][0] == "Mr. Hi"
+    assert converted.vs["name"] == converted.vs["id"] == list(KARATE.ids)
+    assert converted.vs["club"][0] == "Mr. Hi" and converted.es["relation"][0] == "related_to"
     assert [(e.source, e.target) for e in converted.es] == list(
         zip(KARATE.sources, KARATE.targets, strict=True)
     )
     named = PropertyGraph.of(
-        [Node("x", ("T",), {"name": "Ada"})], [Edge("x", "r", "x", {"type": 1}, "k")]
-    ).to_igraph()
-    assert named.vs[0].attributes() == {"name": "x", "labels": ("T",), "name_": "Ada"}
-    assert named.es[0].attributes() == {"type": "r", "key": "k", "type_": 1}
+        [Node("x", ("T",), {"name": "Ada", "id": 7})], [Edge("x", "r", "x"), Edge("x", "r", "x", {}, "k")]
+    )
+    assert named.to_igraph().vs[0].attributes() == {"id": "x", "id_": 7, "name": "Ada", "label": "T"}
+    assert named.to_igraph().ecount() == 2
     assert PropertyGraph.of().to_igraph().vcount() == 0
     found = KARATE.to_rdf().query("PREFIX : <urn:kgot:> SELECT ?x { ?x :club 'Officer' }")
     assert len(list(found)) == 17

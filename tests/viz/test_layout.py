@@ -10,13 +10,11 @@ from viz.test_collapse import EVIL, MIDDLE, of_columns, opened, planted
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.collapse import close_community, collapse_graph, reveal_nodes
-from kgot_lab.viz.graph.layout import force_layout, quasirandom_points
+from kgot_lab.viz.graph.layout import quasirandom_points
 from kgot_lab.viz.graph.places import (
     free_grid_positions,
     node_positions,
     pack_discs,
-    separate_boxes,
-    sunflower_points,
     view_positions,
 )
 
@@ -151,11 +149,10 @@ def test_discs_lie_apart_and_inside(sizes, aspect):
     assert (middles + radii[:, None] <= (aspect + 1e-9, 1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize("spiral", [sunflower_points, quasirandom_points])
-def test_spirals_fill_the_disc_evenly_and_leave_its_middle_free(spiral):
-    points = spiral(800, 0.3)
+def test_points_fill_the_disc_evenly_and_leave_its_middle_free():
+    points = quasirandom_points(800, 0.3)
     radius = np.hypot(*points.T)
-    assert radius.min() >= 0.3 and radius.max() <= 1 and spiral(0).shape == (0, 2)
+    assert radius.min() >= 0.3 and radius.max() <= 1 and quasirandom_points(0).shape == (0, 2)
     quadrants = np.bincount((points[:, 0] > 0) * 2 + (points[:, 1] > 0))
     assert quadrants.min() > 180 and np.sort(distances(points), axis=1)[:, 1].min() > 0.01
 
@@ -188,16 +185,6 @@ def test_the_forces_are_those_of_the_formula():
         expected[one] += apart * np.hypot(*apart) / ideal
         expected[other] -= apart * np.hypot(*apart) / ideal
     assert _forces(points, pairs, ideal) == pytest.approx(expected, abs=1e-4)
-
-
-def test_boxes_spread_until_they_do_not_overlap_and_fixed_ones_stay():
-    chance = np.random.default_rng(1)
-    points, fixed = chance.random((40, 2)) * (800, 500), np.arange(40) < 3
-    apart = separate_boxes(points, (60, 30), fixed, (800, 500))
-    gaps = np.abs(apart[:, None] - apart[None])
-    overlapping = (gaps[..., 0] < 55) & (gaps[..., 1] < 27) & ~np.eye(40, dtype=bool)
-    assert (apart[:3] == points[:3]).all() and overlapping[3:, 3:].sum() == 0
-    assert force_layout(np.zeros((0, 2)), np.zeros((0, 2), dtype=np.intp), aspect=1, seed=0).shape == (0, 2)
 
 
 def test_a_new_part_without_links_to_the_old_ones_is_placed_too():

@@ -13,7 +13,6 @@ Mask = NDArray[np.bool_]
 Size = tuple[float, float]  # width and height
 
 _FORCE_ROUNDS = 200
-_GRID_SIZE = 30  # grid positions per axis for a node that is added to a picture
 # share of the width: a flatter layout is sheared toward the diagonal, since scaling alone would not fill the
 # height
 _MIN_FLATNESS = 0.25
@@ -22,20 +21,17 @@ _FEW, _ROOM_OF_FEW, _ROOM_OF_EACH = 6, (110.0, 90.0), (105.0, 55.0)  # pixels th
 
 
 def force_layout(
-    start: Points, pairs: NodePairs, *, aspect: float, seed: int = 0, rounds: int = _FORCE_ROUNDS
+    count: int, pairs: NodePairs, *, aspect: float, seed: int = 0, rounds: int = _FORCE_ROUNDS
 ) -> Points:
     """Lay out points in the unit square by force-directed placement (Fruchterman and Reingold 1991).
 
-    `start` has a row for each node, shape (n, 2). Rows that are not NaN stay fixed; each other node then goes
-    to the free position nearest to its neighbours. `pairs` has shape (m, 2). `aspect` is the width of the
-    picture over its height.
+    The result has shape (count, 2). `pairs` has shape (m, 2). `aspect` is the width of the picture over its
+    height.
     """
-    if not len(start):
-        return start
-    ideal = float(0.8 * np.sqrt(aspect / len(start)))
-    if not np.isnan(start).all():
-        return _add_missing_points(start * (aspect, 1), pairs, ideal, aspect) / (aspect, 1)
-    points = np.random.default_rng(seed).random(start.shape) * (aspect, 1)
+    if not count:
+        return np.empty((0, 2))
+    ideal = float(0.8 * np.sqrt(aspect / count))
+    points = np.random.default_rng(seed).random((count, 2)) * (aspect, 1)
     degree = np.bincount(pairs.ravel(), minlength=len(points))
     # nodes of low degree are held closer, or they would push the rest into a corner
     gravity = (0.4 + 3 / (1 + degree) ** 4)[:, None]
@@ -44,27 +40,6 @@ def force_layout(
         length = np.linalg.norm(force, axis=1, keepdims=True) + 1e-12
         points = points + force / length * np.minimum(length, step)
     return _fill_square(points)
-
-
-def _add_missing_points(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Points:
-    """Point each missing point at the grid point of least energy under the forces of `force_layout`."""
-    points = points.copy()
-    axes = np.linspace(0, aspect, _GRID_SIZE), np.linspace(0, 1, _GRID_SIZE)
-    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-    missing = np.flatnonzero(np.isnan(points[:, 0])).tolist()
-    while missing:
-        placed = ~np.isnan(points[:, 0])
-        ends = np.concatenate([pairs, pairs[:, ::-1]])
-        linked = np.bincount(ends[placed[ends[:, 1]], 0], minlength=len(points))
-        node = max(missing, key=lambda row: (linked[row], -row))  # neighbours of placed nodes come first
-        missing.remove(node)
-        near = np.unique(ends[(ends[:, 0] == node) & placed[ends[:, 1]], 1])
-        distance_to_placed = np.linalg.norm(grid[:, None] - points[placed][None], axis=2) + 1e-3
-        distance_to_neighbours = np.linalg.norm(grid[:, None] - points[near][None], axis=2)
-        energy = ((ideal / distance_to_placed) ** 2).sum(axis=1)
-        energy += ((distance_to_neighbours / ideal) ** 2).sum(axis=1)
-        points[node] = grid[energy.argmin()]
-    return points
 
 
 def _forces(points: Points, pairs: NodePairs, ideal: float) -> Points:

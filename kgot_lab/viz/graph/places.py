@@ -14,16 +14,14 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.communities import find_communities, members_by_community, partition_rows
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.viz.graph.collapse import MAX_NODES, View
-from kgot_lab.viz.graph.layout import Mask, NodePairs, Points, Size, force_layout, quasirandom_points
+from kgot_lab.viz.graph.layout import Mask, NodePairs, Points, force_layout, quasirandom_points
 from kgot_lab.viz.graph.marks import Point
 
-_MAX_FORCE_NODES = 300  # nodes up to which one force layout holds the whole graph
 _MAX_FORCE_MEMBERS = 200  # maximum members of a community for a force layout of its own
 MAX_SPARSE_DEGREE = 4  # maximum edges per member; with more, forces would only make a knot
 _FORCE_ROUNDS = 80
 HOLE_RADIUS = 0.2  # share of a disc's radius that is left free for the community's node
 MAX_LINKS = 3  # strongest links per community that attract
-NODE_BOX = (0.028, 0.042)  # space of a node in a picture of up to 300, as shares of width and height
 
 
 def node_positions(
@@ -31,19 +29,14 @@ def node_positions(
 ) -> dict[str, Point]:
     """Lay out the nodes in the unit square, drawn `aspect` times as wide as high.
 
-    Nodes in `positions` stay exactly there, and the others go near their neighbours. Up to 300 nodes are laid
-    out by forces, more by communities, each in its own disc.
+    Nodes in `positions` stay exactly there, and the others go near their neighbours. Without any, nodes are laid
+    out by communities, each in its own disc.
     """
     fixed = _known_positions(graph.ids, positions or {})
     is_fixed = ~np.isnan(fixed[:, 0])
     pairs = _edge_pairs(graph)
-    if len(graph) <= _MAX_FORCE_NODES:
-        points = fixed
-        if len(graph):
-            square = force_layout(fixed, pairs, aspect=aspect)
-            points = separate_boxes(square, NODE_BOX, is_fixed, (1.0, 1.0))
-    elif is_fixed.any():
-        points = _place_near_neighbours(fixed, pairs)
+    if is_fixed.any() or not len(graph):
+        points = place_near_neighbours(fixed, pairs)
     else:
         division = find_communities(graph)
         groups = members_by_community(division, np.bincount(pairs.ravel(), minlength=len(graph)))
@@ -82,7 +75,7 @@ def view_positions(
         numbers = [whole.number(node.id) for node in view.nodes[len(points) :]]
         items = np.concatenate([points, middles[numbers]])
         pairs = _distinct_pairs(view.at[_edge_pairs(graph)], len(items))
-        points = _place_near_neighbours(items, pairs)[: len(points)]
+        points = place_near_neighbours(items, pairs)[: len(points)]
     places = np.where(is_fixed[:, None], points, np.clip(points, 0, 1))
     return _positions_by_id(whole.ids, middles) | _positions_by_id(ids, places)
 
@@ -139,14 +132,14 @@ def _layout_in_discs(
 def _layout_in_disc(count: int, pairs: NodePairs, hole: float) -> Points:
     """Lay out the members of a community, best connected first, in the unit disc.
 
-    Loosely linked members are laid out by forces, or in discs of their own. Otherwise the best connected are
-    placed inside. If there are more than are ever drawn, the first are spread over the whole disc.
+    Loosely linked members are laid out by forces, or in discs of their own. Otherwise the first are spread over
+    the whole disc, since there may be more than are ever drawn.
     """
     if count == 1 and not hole:
         return np.zeros((1, 2))
     is_sparse = 0 < len(pairs) <= MAX_SPARSE_DEGREE * count
     if is_sparse and count <= _MAX_FORCE_MEMBERS:
-        square = force_layout(np.full((count, 2), np.nan), pairs, aspect=1, rounds=_FORCE_ROUNDS)
+        square = force_layout(count, pairs, aspect=1, rounds=_FORCE_ROUNDS)
         return _clear_centre(hole, square_to_disc(square))
     if is_sparse and count <= 2 * MAX_NODES:
         division = partition_rows(pairs.T.astype(np.int32), np.zeros(count, dtype=np.int64))
@@ -154,7 +147,7 @@ def _layout_in_disc(count: int, pairs: NodePairs, hole: float) -> Points:
             groups = members_by_community(division, np.bincount(pairs.ravel(), minlength=count))
             square, _ = _layout_in_discs(pairs, groups, aspect=1)
             return _clear_centre(hole, square_to_disc(square))
-    return quasirandom_points(count, hole) if count > MAX_NODES else sunflower_points(count, hole)
+    return quasirandom_points(count, hole)
 
 
 def _clear_centre(hole: float, points: Points) -> Points:
@@ -196,7 +189,7 @@ def _strongest_links(ends: NDArray[np.int64], size: int) -> NodePairs:
 # --- new nodes in an existing layout ---
 
 
-def _place_near_neighbours(fixed: Points, pairs: NodePairs) -> Points:
+def place_near_neighbours(fixed: Points, pairs: NodePairs) -> Points:
     """Put each missing point near the mean of its neighbours.
 
     Nodes that are not connected with a given one are placed below.
@@ -234,30 +227,6 @@ def _component_heads(missing: Mask, ends: NodePairs) -> NDArray[np.intp]:
 # --- discs, boxes and grids ---
 
 
-def separate_boxes(points: Points, size: Size, fixed: Mask, bounds: Size) -> Points:
-    """Move all points that are not fixed until boxes of this size around them barely overlap.
-
-    All points stay within (0, 0) and `bounds`.
-    """
-    box, weight = np.array(size), np.where(fixed, 0.0, 1.0)[:, None]
-    points = points.copy()
-    for _ in range(100):
-        one, other = np.nonzero(box[0] - np.abs(points[:, :1] - points[:, 0]) > 0)
-        apart = points[one] - points[other]
-        overlap = box - np.abs(apart)
-        clash = (overlap[:, 1] > 0) & (one != other)
-        if not clash.any():
-            break
-        one, other, apart, overlap = one[clash], other[clash], apart[clash], overlap[clash]
-        sideways = overlap[:, 0] / box[0] < overlap[:, 1] / box[1]
-        sign = np.where(apart == 0, np.where(one < other, -1, 1)[:, None], np.sign(apart))
-        push = np.where(np.stack([sideways, ~sideways], axis=1), overlap * sign, 0)
-        shifts = [np.bincount(one, push[:, axis], len(points)) for axis in (0, 1)]
-        moved = np.stack(shifts, axis=1)
-        points = np.clip(points + 0.3 * moved * weight, 0, bounds)
-    return points
-
-
 def pack_discs(shares: Points, pairs: NodePairs, *, aspect: float) -> tuple[Points, Points]:
     """Pack discs in a rectangle of width `aspect` and height 1, without overlap and linked ones nearby.
 
@@ -265,7 +234,7 @@ def pack_discs(shares: Points, pairs: NodePairs, *, aspect: float) -> tuple[Poin
     (k,), except for those too small to see.
     """
     bounds = np.array([aspect, 1.0])
-    middles = force_layout(np.full((len(shares), 2), np.nan), pairs, aspect=aspect) * bounds
+    middles = force_layout(len(shares), pairs, aspect=aspect) * bounds
     radii = np.sqrt(np.maximum(shares / shares.sum(), 0.004) * aspect / np.pi)
     radii = np.minimum(radii, bounds.min() / 2)
     while not (touching := _separate_discs(middles, radii, bounds))[1]:
@@ -298,17 +267,6 @@ def _fill_bounds(middles: Points, radii: Points, bounds: Points) -> tuple[Points
     reach = np.abs(middles).max(axis=0)
     spread_factor = np.where(reach > 1e-6, (bounds / 2 - radii.max()) / np.maximum(reach, 1e-6), 1.0)
     return bounds / 2 + middles * np.clip(spread_factor, 1.0, 1.5), 0.93 * radii
-
-
-def sunflower_points(count: int, hole: float = 0.0) -> Points:
-    """Return `count` evenly spaced points of the unit disc, from the centre outwards (Vogel 1979).
-
-    No point is within `hole` of the centre.
-    """
-    number = np.arange(count)
-    radius = np.sqrt(hole**2 + (1 - hole**2) * (number + 0.5) / max(count, 1))
-    angle = number * np.pi * (3 - np.sqrt(5))
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
 
 def square_to_disc(square: Points) -> Points:

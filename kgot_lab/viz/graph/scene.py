@@ -39,6 +39,7 @@ from kgot_lab.viz.graph.marks import (
     mark_graph,
     mark_kinds,
 )
+from kgot_lab.viz.graph.places import place_near_neighbours
 from kgot_lab.viz.static.drawing import balance_lines, line_width
 
 EDGES_PER_NODE = 4  # more would be a black cloud
@@ -319,7 +320,10 @@ class _Draft:
         fixed = np.isfinite(start).all(axis=1)
         start[~fixed] = np.nan
         pairs, label_sizes = self._connected_pairs()
-        points = force_layout(start, pairs, aspect=self.area[0] / self.area[1], seed=seed) * area
+        if fixed.any():
+            points = place_near_neighbours(start, pairs) * area
+        else:
+            points = force_layout(len(start), pairs, aspect=self.area[0] / self.area[1], seed=seed) * area
         extents = NodeExtents(self.radius, self.name_halves[:, 0], 2 * self.name_halves[:, 1])
         if not fixed.any():
             points = stretch_to_area(points, *self._extents_with_name_below(), self.area)

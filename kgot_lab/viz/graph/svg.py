@@ -149,8 +149,8 @@ class _SvgRenderer:
     def make_plan(self, positions: Mapping[str, Point]) -> DrawingPlan:
         """Return the position of everything, in pixels of the drawing area."""
         plan = drawing_plan(self.scene, self._area(), positions=positions)
-        low = _NOTE_HEIGHT * len(self._note_lines(plan))
-        if low > self.low:  # labels without room are listed below, which needs space
+        # labels without room are listed below, which needs space, and may leave others without room
+        while (low := _NOTE_HEIGHT * len(self._note_lines(plan))) > self.low:
             self.low = low
             plan = drawing_plan(self.scene, self._area(), positions=plan.fractions())
         return plan
