@@ -20,7 +20,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_element
 from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.lookup import nodes_within, shortest_path
-from kgot_lab.stores.protocol import Dialect, Fact, Schema, UndoableStore
+from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Fact, Schema, UndoableStore
 from kgot_lab.stores.statements import path_query, require_statement
 from kgot_lab.text.cleaning import is_encodable
 from kgot_lab.types import Diff, Edge, Json, Node
@@ -400,25 +400,7 @@ def sql_dialect(
     """
     return Dialect(
         name=name,
-        how_to_write=(
-            "Write one SQL statement: INSERT, UPDATE or DELETE on nodes(id, labels, properties), edges(source, type, target, key,"
-            " properties) or facts(subject, relation, object, key, properties).\n"
-            "A row inserted into facts adds an edge and the nodes it lacks. A node's id is its name. labels is a JSON list of texts,"
-            " properties a JSON object.\n"
-            "Deleting a node deletes its edges. Texts stand between single quotes, and a quote within one is doubled."
-        ),
-        how_to_read=(
-            "Write one SQL SELECT over nodes(id, labels, properties), edges(source, type, target, key, properties) or"
-            " facts(subject, relation, object, key, properties). It must not change the graph.\n"
-            "properties->>'name' is one property. Give every column a name of its own with AS."
-        ),
-        write_example=(
-            "INSERT INTO facts (subject, relation, object, properties)"
-            " VALUES ('Marie Curie', 'won', 'Nobel Prize in Physics', '{\"year\": 1903}')"
-        ),
-        read_example=(
-            "SELECT object FROM facts WHERE subject = 'Marie Curie' AND relation = 'won' AND CAST(properties->>'year' AS integer) < 1910"
-        ),
+        **DIALECT_TEXTS["sql"],
         add=_add_facts,
         about=_neighbourhood_query,
         paths=partial(sql_path_query, collation=collation),

@@ -18,7 +18,7 @@ from kgot_lab.stores.cypher.statements import (
     refuse_unless_cypher_write,
 )
 from kgot_lab.stores.embedded_store import EmbeddedStore
-from kgot_lab.stores.protocol import Dialect, Fact
+from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Fact
 from kgot_lab.stores.statements import path_query
 from kgot_lab.types import Edge, Json, Node
 
@@ -167,22 +167,7 @@ def _format_edge(edge: Edge) -> str:
 
 
 CYPHER = Dialect(
-    name="Cypher",
-    how_to_write=(
-        "One statement for each fact: MERGE its two nodes by their id, which is the thing's name, then MERGE the relation between them.\n"
-        "Every node has a label. SET r.property = value; values are text, numbers, true, false, lists of these. Quote text with '.\n"
-        "To remove: MATCH, then DELETE r, DETACH DELETE n or REMOVE n.property. A name with spaces stands between backticks."
-    ),
-    how_to_read=(
-        "Begin with MATCH, find nodes by their id, and RETURN what answers the question. No sentences. It must not change the graph.\n"
-        "Use only ids, labels, relation types and properties that the graph has, spelled as there; a name with spaces stands between "
-        "backticks. Quote text with '."
-    ),
-    # in single quotes, because a model puts statements into JSON and forgets to escape double quotes there
-    write_example=(
-        "MERGE (a:Person {id: 'Marie Curie'}) MERGE (b:Prize {id: 'Nobel Prize in Physics'}) MERGE (a)-[r:WON]->(b) SET r.year = 1903"
-    ),
-    read_example="MATCH (a {id: 'Marie Curie'})-[r]->(b) RETURN type(r) AS relation, b.id AS thing",
+    **DIALECT_TEXTS["cypher"],
     add=_add_facts,
     about=_neighbourhood_query,
     paths=cypher_path_query,
