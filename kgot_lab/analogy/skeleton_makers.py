@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 
 from kgot_lab.analogy.skeletons import LeakCheck, extract_skeleton
 from kgot_lab.errors import BadInput, BadReply
@@ -16,69 +17,12 @@ from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import LLM, FromFile, Message, Prompt
 
 MAX_SKELETON_WORDS = 60  # maximum words of a model's skeleton
-RULES = """\
-You rewrite a text as its skeleton: one plain sentence that could be about anything, with the same events in the same order.
-Replace each person by "someone", each group by "a group", each thing or substance by "something", "a part" or "a whole", \
-each place by "a place", each tool by "a means", each feeling by "a state", each amount by "a quantity".
-Replace each verb by the most general verb that keeps what happens: begin, move, join, separate, give, take, change, grow, shrink, \
-repeat, block, allow, contain, cause, reach, lose.
-No names, no numbers, no word that shows what the text is about. Reply with the sentence alone, at most 25 words."""
-SKELETON_EXAMPLES = (  # with rare nouns, so that a copied one is noticed
-    ("The ringer tugged the rope too early. The whole peal lost its rhythm.",
-     "Someone acts at the wrong moment, and the whole group loses its order."),
-    ("Termites tunnel through the beam unseen. One evening the ceiling gives way.",
-     "Something weakens a whole slowly from within, until it suddenly fails."),
-    ("A cheesemaker washes the rind in brine every few days. The brine feeds a red mould that keeps other moulds away, and each washing "
-     "spreads it further.",
-     "Someone treats something again and again, which helps one part that blocks its rivals and grows with every repetition."),
-    ("Nadia had longed for a seat in the choir since girlhood. When the envelope came she ran down the lane singing.",
-     "Someone wants something for long, then receives it and shows a strong state."),
-    ("When the flywheel spins too fast, the weights of the governor rise and throttle the steam. When it slows they sink and let more in.",
-     "A part senses a quantity and lets in less when it is too large and more when it is too small, so that it stays steady."),
-    ("Rinse the lentils in a sieve. Then pick out the grit.",
-     "First treat a collection of things with a means, then take out the parts that do not belong."),
-    ("Saffron is dear because each crocus yields only three threads.",
-     "Something has a high value because every source gives very little of it."),
-    ("The widow lodges a piano tuner. He mends her clocks for her, and she darns his coats for him.",
-     "Two members stay together, and each gives what the other lacks."),
-    ("A mosaic consists of hundreds of tesserae. No two tesserae have quite the same tint.",
-     "A whole contains many small parts, and every part differs from the others."),
-    ("Rumours that paraffin was scarce made the villagers hoard it. The hoarding emptied the shelves, and the rumours grew louder.",
-     "Fear of a lack makes a group take more, which causes the lack and makes the fear grow."),
-    ("Heather dreaded the audition. She hummed a lullaby, and her hands stopped trembling.",
-     "Someone is in a bad state, does something familiar, and the state passes."),
-    ("The falconer never lets the hawk fly on a full crop. A sated hawk does not come back to the lure.",
-     "Someone allows something to act only while it lacks what it wants, because once it is satisfied it no longer returns."),
-    ("The ferry was late. The passengers sat on the quay and grumbled.",
-     "Something does not come in time, and a group waits in a bad state."),
-    ("Peat forms where moss dies faster than it rots. Every layer presses the one below and makes room for the next, until after millennia "
-     "the bog stands above the valley.",
-     "Something is added faster than it is lost, and each part rests on the one before, so that a whole slowly rises above its "
-     "surroundings."),
-)  # fmt: skip
-REPHRASE_RULES = """\
-You are given a sentence and words that it may not hold. Write the sentence again without them.
-Say what they are in general instead: someone, something, a part, a whole, a group, a place, a means, a state, a quantity; \
-act, change, move, join, cause. Where that says nothing, leave them out. Keep everything else, and the order.
-Reply with the sentence alone."""
-REPHRASE_EXAMPLES = (
-    ("Something is soaked in brine again and again, which feeds a mould that keeps others away.", "soaked, brine, mould",
-     "Something is treated again and again, which feeds one part that keeps others away."),
-    ("Someone tugs the rope too early, and the peal loses its order.", "tugs, rope, peal",
-     "Someone acts too early, and the whole loses its order."),
-    ("A whole is made of many parts, which can be tesserae or beads.", "tesserae, beads",
-     "A whole is made of many parts of several kinds."),
-    ("The flywheel spins faster until the governor throttles it.", "flywheel, spins, governor, throttles",
-     "A part moves faster until another part holds it back."),
-    ("Someone dreads something, hums a lullaby and stops trembling.", "dreads, hums, lullaby, trembling",
-     "Someone is in a bad state, does something familiar, and the state passes."),
-    ("Two things squeeze each other, which can raise a dune or a cliff.", "squeeze, raise, dune, cliff",
-     "Two things act on each other, which can form something new."),
-    ("A group waits gloomily on the quay because the ferry is late.", "gloomily, quay, ferry",
-     "A group waits in a bad state because something does not come in time."),
-    ("Moss dies and rots slowly, so that the bog rises above its surroundings.", "moss, dies, rots, bog",
-     "Something is lost more slowly than it is added, so that it rises above its surroundings."),
-)  # fmt: skip
+_PROMPTS = json.loads(Path(__file__).with_name("skeleton_prompts.json").read_text(encoding="utf-8"))
+RULES, REPHRASE_RULES = str(_PROMPTS["rules"]), str(_PROMPTS["rephrase rules"])
+SKELETON_EXAMPLES = tuple(
+    map(tuple, _PROMPTS["examples"])
+)  # with rare nouns, so that a copied one is noticed
+REPHRASE_EXAMPLES = tuple(map(tuple, _PROMPTS["rephrase examples"]))
 
 
 @dataclass(frozen=True)

@@ -28,38 +28,9 @@ TOKEN = re.compile(r"\d+(?:[.,]\d+)*|\w+(?:['’]\w+)*")
 SENTENCE_START = re.compile(r"(?:^|[.!?:…]['\"”’)\]]*\s+|\n)\W*$|[\"“‘(\[]$")
 DEFAULT_CUT = 3.0  # nats: a word in fewer than 1 of 20 texts
 
-FUNCTION_WORDS = frozenset(
-    "a about above across after again against ago all almost along already also although always am among an and another any anybody "
-    "anyone anything apart are around as at away back be became because become becomes been before behind being below beneath beside "
-    "besides between beyond both but by can cannot come could did do does doing done down during each either else enough even ever "
-    "every everybody everyone everything except few first for from further get gets give given gives go goes gone got had has have "
-    "having he hence her here hers herself him himself his how however i if in indeed inside instead into is it its itself just keep "
-    "keeps kept last least less let like made make makes making many may me might mine more most much must my myself near neither "
-    "never next no nobody none nor not nothing now of off often on once one ones only onto or other others our ours ourselves out "
-    "outside over own per perhaps put quite rather really same second several shall she should since so some somebody someone "
-    "something sometimes somewhere soon still such take takes taken than that the their theirs them themselves then there thereby "
-    "these they this those though through throughout thus till to together too toward towards two under unless until up upon us use "
-    "used uses using very via was we well went were what whatever when whenever where whether which while who whoever whole whom "
-    "whose why will with within without would yet you your yours yourself yourselves".split()
-)
-GENERAL_WORDS = frozenset(  # what a skeleton is written with, so that saying "process" of a process is no leak
-    "able act action add affect allow amount apply arise aspect available bad balance based become begin best better block break "
-    "bring build cause chain change choice collect collection compare complete complex component condition connect connection consist "
-    "contain continue contrast contribute control copy create cycle decrease depend develop difference different direct direction "
-    "easier easily easy effect element enable end ensure enter entity equal event eventually exceed exist external factor fast faster "
-    "feedback final finally find flow follow force form function gain gather general given goal good gradually group grow growth "
-    "happen hard high higher hold impact improve include increase individual initial initially input interact interaction internal "
-    "involve item itself join kind know lack large larger later lead leave level limit limited link long longer look loop lose loss "
-    "low lower main maintain manage many mean means mechanism member method move movement multiple mutual necessary need negative new "
-    "newer number object occur old older opposite order outcome output overall part particular particularly parts pass pattern people "
-    "person place plan point position positive possible potential present prevent previous proceed process produce progress property "
-    "provide purpose quality quantity quick quickly rather ratio reach ready reason receive reduce reinforce relation relationship "
-    "release remain remove repeat replace require resource respond result return reverse right rise role rule say see send separate "
-    "sequence series serve set shape share shift show similar simple since single situation slow slower slowly small smaller "
-    "something source specific specifically stable stage start state stay steady step stop strength strengthen strong stronger "
-    "structure successful successive suddenly support surrounding system task thing think threshold time total transfer transform "
-    "trigger try turn unit variation various vary want way weak weaken weaker work worse wrong".split()
-)
+_WORDS = Path(__file__).with_name("skeleton_words.txt").read_text(encoding="utf-8").splitlines()
+# words without a domain, and those a skeleton is written with: saying "process" of a process is no leak
+FUNCTION_WORDS, GENERAL_WORDS = (frozenset(line.split()) for line in _WORDS)
 
 
 @dataclass(frozen=True)

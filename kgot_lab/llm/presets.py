@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from kgot_lab.errors import BadInput, UnknownName, require_amount, require_count
@@ -134,47 +136,9 @@ class Price:
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1_000_000
 
 
-# List prices, read on 2026-11-22, of the standard tier for prompts of up to 100,000 tokens, without discounts
-# for batches or cached prompts. Several models charge more beyond that (claude-haiku-5-5 five times as much);
-# those whose price is announced to change are left out.
-PRICES = {
-    "gpt-4o": Price(2.50, 10.00),
-    "gpt-4o-2024-05-13": Price(5.00, 15.00),  # the only dated model with another price
-    "gpt-4o-mini": Price(0.15, 0.60),
-    "gpt-4.1": Price(2.00, 8.00),
-    "gpt-4.1-mini": Price(0.40, 1.60),
-    "gpt-4.1-nano": Price(0.10, 0.40),
-    "o1": Price(15.00, 60.00),
-    "o3": Price(2.00, 8.00),
-    "o3-mini": Price(1.10, 4.40),
-    "o4-mini": Price(1.10, 4.40),
-    "gpt-5": Price(1.25, 10.00),
-    "gpt-5-mini": Price(0.25, 2.00),
-    "gpt-5-nano": Price(0.05, 0.40),
-    "gpt-5.1": Price(1.25, 10.00),
-    "gpt-5.4": Price(2.50, 15.00),
-    "gpt-5.4-mini": Price(0.75, 4.50),
-    "gpt-5.4-nano": Price(0.20, 1.25),
-    "gpt-5.5": Price(5.00, 30.00),
-    "gpt-5.6-terra": Price(2.00, 12.00),
-    "gpt-5.6-luna": Price(0.20, 1.20),
-    "gpt-6-sol": Price(2.00, 10.00),
-    "gpt-6-luna": Price(0.10, 0.50),
-    "gpt-6.1-sol": Price(2.00, 10.00),
-    "gpt-6.1-terra": Price(1.00, 5.00),
-    "claude-haiku-4-5": Price(1.00, 5.00),
-    "claude-haiku-5-5": Price(0.10, 0.50),
-    "claude-sonnet-4-6": Price(3.00, 15.00),
-    "claude-sonnet-5": Price(2.00, 10.00),
-    "claude-sonnet-5-5": Price(2.00, 10.00),
-    "claude-opus-4-6": Price(5.00, 25.00),
-    "claude-opus-5": Price(5.00, 25.00),
-    "claude-opus-5-5": Price(4.00, 20.00),
-    "claude-fable-5-1": Price(10.00, 50.00),
-    "gemini-2.5-flash": Price(0.30, 2.50),
-    "gemini-2.5-flash-lite": Price(0.10, 0.40),
-    "gemini-3.5-flash": Price(1.50, 9.00),
-}
+# the file says which prices these are, and when they were read
+_PRICE_LIST = json.loads(Path(__file__).with_name("prices.json").read_text(encoding="utf-8"))
+PRICES = {model: Price(*dollars) for model, dollars in _PRICE_LIST["prices"].items()}
 FREE = Price(0.0, 0.0)
 _OWN_NETWORK = (".localhost", ".local", ".internal", ".home.arpa")  # suffixes that no public server has
 

@@ -78,8 +78,8 @@ COMPARED_STOP_WORDS = frozenset(  # left out of the two things that a question c
 
 
 def content_words(text: str) -> list[str]:
-    """Return the content words of a text, in lower case and lightly stemmed."""
-    words = WORD.findall(normalise_nfc(text).lower())
+    """Return the content words of a text, in lower case and lightly stemmed, split as `searched_words` does."""
+    words = _split_words(normalise_nfc(text).lower())
     return [_without_ending(word) for word in words if word not in CONTENT_STOP_WORDS]
 
 
@@ -89,10 +89,7 @@ def searched_words(text: str) -> list[str]:
     Text in Latin letters is tokenised as by bm25s. Scripts without spaces between words, and Korean, give each
     pair of neighbouring characters, and each ideograph.
     """
-    text = search_form(text)
-    words = WORD.findall(text)
-    if UNSPACED.search(text):
-        words = [part for word in words for run in _UNSPACED_RUN.findall(word) for part in _search_parts(run)]
+    words = _split_words(search_form(text))
     return [word for word in words if len(word) > 1 or UNSPACED.match(word) if word not in SEARCH_STOP_WORDS]
 
 
@@ -101,6 +98,13 @@ def search_form(text: str) -> str:
     return (
         unicodedata.normalize("NFKC" if _WIDE.search(text) else "NFC", text).translate(_SEARCH_FORM).lower()
     )
+
+
+def _split_words(text: str) -> list[str]:
+    words = WORD.findall(text)
+    if not UNSPACED.search(text):
+        return words
+    return [part for word in words for run in _UNSPACED_RUN.findall(word) for part in _search_parts(run)]
 
 
 def _search_parts(run: str) -> list[str]:
@@ -114,8 +118,8 @@ def _search_parts(run: str) -> list[str]:
 
 
 def casefold_words(text: str) -> list[str]:
-    """Return the case-folded words of a text for comparison, with underscores as spaces."""
-    return WORD.findall(normalise_nfc(text).casefold().replace("_", " "))
+    """Return the case-folded words of a text for comparison, split as `searched_words` does, at underscores too."""
+    return _split_words(normalise_nfc(text).casefold().replace("_", " "))
 
 
 def normalise_nfc(text: str) -> str:

