@@ -210,7 +210,10 @@ _SETS = (
 _SET_SUFFIXES = "each also with -untitled (no titles) or -mixed (over all bundled passages) behind its name"
 
 
-_EMBEDDERS = "minilm (by default), multilingual-e5, wordllama, all-minilm, sentence-transformers, sentence-transformers:MODEL_OR_FOLDER, api:openai:MODEL"
+_EMBEDDERS = (
+    "minilm (by default), multilingual-e5, wordllama, all-minilm, sentence-transformers, "
+    "sentence-transformers:MODEL_OR_FOLDER, api:openai:MODEL"
+)
 
 
 @dataclass(frozen=True)
