@@ -24,10 +24,9 @@ from kgot_lab.stores.hash_chain import EMPTY_LOG, read_chain
 from kgot_lab.stores.log import read_history, read_log
 from kgot_lab.stores.opening import environment_login, open_store
 from kgot_lab.stores.sql import edge_from_row, node_from_row
-from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND_ROWS, enable_checksums, find_log_damage
+from kgot_lab.stores.sqlite.damage import SELECT_SOUND_ROWS, enable_checksums, find_log_damage
 from kgot_lab.stores.sqlite.file import (
     APPLICATION,
-    VERSION,
     damaged_error,
     is_open_in_process,
     require_own_format,
@@ -88,9 +87,9 @@ def _read_sqlite(path: Path) -> NamedGraph:
         with _open_for_reading(path) as (connection, lost):
             if query_number(connection, "PRAGMA application_id") != APPLICATION:
                 return _read_foreign_sqlite(path)
-            queries = SELECT_SOUND_ROWS if _has_checksums(connection, path) else SELECT_ALL
+            _require_sound_file(connection, path)
             enable_checksums(connection)
-            ordered = (f"{queries[kind]} ORDER BY row.number" for kind in ("nodes", "edges"))
+            ordered = (f"{SELECT_SOUND_ROWS[kind]} ORDER BY row.number" for kind in ("nodes", "edges"))
             nodes, edges = (connection.execute(query).fetchall() for query in ordered)
             for kind, rows in (("nodes", nodes), ("edges", edges)):
                 if gone := query_number(connection, f"SELECT count(*) FROM {kind}") - len(rows):
@@ -128,17 +127,13 @@ def _open_for_reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
         yield connection, lost
 
 
-def _has_checksums(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return whether the rows of a file have checksums.
-
-    Raises BadInput if the file is not a store, and StoreDamaged if a short check finds damage.
-    """
-    version = require_own_format(connection, path)
+def _require_sound_file(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise BadInput if a file is not a store, and StoreDamaged if a short check finds damage."""
+    require_own_format(connection, path)
     if is_searched_at_opening(connection):
         (integrity,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if integrity != "ok":
             raise damaged_error(path, str(integrity).removeprefix("*** in database main ***\n"))
-    return version >= VERSION
 
 
 NoteCallback = Callable[[str], None]
