@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import lzma
 import re
 from collections.abc import Callable, Sequence
@@ -190,23 +191,60 @@ def _decode(data: bytes, encoding: str, path: Path) -> tuple[str, str]:
         return text, f"read as {likely[0]}, since it is not UTF-8"
 
 
-def write_turtle(graph: PropertyGraph, path: Path | str) -> None:
-    """Write a graph as Turtle, with properties sorted by name.
+def _write_rdf(graph: PropertyGraph, path: Path, form: str) -> None:
+    """Write a graph as RDF in a format of pyoxigraph, with properties sorted by name.
 
     Raises BadInput if RDF cannot represent it, and NotInstalled if pyoxigraph is missing.
     """
     triples, ox = oxigraph_triples(graph), import_oxigraph()
-    write_atomically(path, ox.serialize(triples, format=ox.RdfFormat.TURTLE, prefixes=PREFIXES), "the graph")
+    options = {"format": getattr(ox.RdfFormat, form), "prefixes": PREFIXES}
+    try:
+        data = ox.serialize(triples, **options)
+    except ValueError as error:  # RDF/XML, of a relation that is no XML name
+        raise BadInput(f"{form} cannot hold the graph: {error}; write .ttl") from None
+    write_atomically(path, data, "the graph")
+
+
+def _write_checked(graph: PropertyGraph, path: Path, form: str) -> None:
+    """Write a graph in a form of other programs that has no place for everything.
+
+    Raises BadInput, which says what would not be kept, unless reading it back gives the same graph.
+    """
+    import networkx as nx
+
+    converters: dict[str, Callable[[], str]] = {
+        "csv": lambda: graph.to_pandas()[1].to_csv(index=False),
+        "node_link": lambda: json.dumps(nx.node_link_data(graph.to_networkx(), edges="links")),
+        "adjacency": lambda: json.dumps(nx.adjacency_data(graph.to_networkx())),
+    }
+    try:
+        text = converters[form]()
+        with TemporaryDirectory() as folder:
+            (draft := Path(folder, f"graph.{'csv' if form == 'csv' else 'json'}")).write_text(text, "utf-8")
+            lost = graph.diff(read_graph(draft))
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{form} cannot hold the graph: {error}; write .jsonl, .graphml or .ttl") from None
+    if lost:
+        raise BadInput(
+            f"read back from {form} the graph would differ ({lost}); write .jsonl, .graphml or .ttl"
+        )
+    write_atomically(path, text, "the graph")
 
 
 GraphWriter = Callable[[PropertyGraph, Path], None]
+_RDF_FORMS = {".ttl": "turtle", ".nt": "n_triples", ".nq": "n_quads", ".trig": "trig", ".jsonld": "json_ld"}
 WRITERS: dict[str, GraphWriter] = {  # writers by format
     "apoc": partial(write_snapshot, variant="apoc"),
     "networkx": partial(write_snapshot, variant="networkx"),
     "graphml": write_graphml,
-    "turtle": write_turtle,
+    **{form: partial(_write_rdf, form=form.upper()) for form in (*_RDF_FORMS.values(), "rdf_xml")},
+    **{form: partial(_write_checked, form=form) for form in ("csv", "node_link", "adjacency")},
 }
-_FORMAT_BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", ".ttl": "turtle"}
+_FORMAT_BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", **_RDF_FORMS}
+_FORMAT_OF_SOME = {
+    ".csv": "csv",
+    ".rdf": "rdf_xml",
+}  # not of every graph, so that no command ends with a refusal
 
 
 def check_graph_file(path: Path | str) -> None:
@@ -214,17 +252,19 @@ def check_graph_file(path: Path | str) -> None:
 
     Raises UnknownName or NotInstalled if not.
     """
-    if _FORMAT_BY_SUFFIX[_known_suffix(Path(path))] == "turtle":
+    if _FORMAT_BY_SUFFIX[_known_suffix(Path(path))] in _RDF_FORMS.values():
         import_oxigraph()
 
 
 def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None) -> None:
     """Write a graph without loss, in the format of the file's suffix or in a named one.
 
-    `read_graph` then returns the same graph. The formats are apoc, networkx, graphml and turtle. Raises
-    UnknownName if there is no such format, and BadInput if the format cannot represent the graph.
+    `read_graph` then returns the same graph. WRITERS has the formats. Raises UnknownName if there is no such
+    format, and BadInput, before anything is written, if the format cannot represent the graph.
     """
-    form = form or _FORMAT_BY_SUFFIX[_known_suffix(Path(path))]
+    form = (
+        form or _FORMAT_OF_SOME.get(Path(path).suffix.lower()) or _FORMAT_BY_SUFFIX[_known_suffix(Path(path))]
+    )
     require_known("form of a graph file", WRITERS, form)
     WRITERS[form](graph, Path(path))
 
@@ -240,7 +280,7 @@ def lossless_format(path: Path | str) -> str:
     if original.note:
         return ""
     lines = _sorted_lines(read_regular_file(path))
-    usual = _FORMAT_BY_SUFFIX.get(path.suffix.lower(), "")  # none for a table, which is never written
+    usual = _FORMAT_BY_SUFFIX.get(path.suffix.lower(), "")  # none for a table, which holds edges only
     formats = {"": (), "apoc": ("networkx", "apoc")}.get(usual, (usual,))
     with TemporaryDirectory() as folder:
         for form in formats:

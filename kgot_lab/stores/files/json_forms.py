@@ -26,6 +26,7 @@ _EXPECTED = (
 )
 _ADVICE = f"edges are objects with a source and a target in one list links or edges, as in {EXAMPLE}"
 _MAX_SHOWN = 100  # characters of a record in an error
+_SNAPSHOT_KEYS = frozenset("type id labels properties label key start end".split())
 
 
 def read_json(text: str, source: str, options: Options) -> Elements:
@@ -65,6 +66,8 @@ def read_json(text: str, source: str, options: Options) -> Elements:
             record.get("type") if isinstance(record, dict) else "" for record in records if record is not None
         }
         found.is_ours = kinds <= {"node", "relationship"}
+        if found.is_ours and all(record is None or record.keys() <= _SNAPSHOT_KEYS for record in records):
+            return found  # a list in its properties is one
     for id, (_, fields) in found.nodes.items() if not found.edges else ():
         if name := next(
             (name for name, each in fields.items() if _names_nodes(each, found.nodes.keys() - {id})), ""
