@@ -267,7 +267,8 @@ def build_graph(
             f"{format_count(orphans, 'node')} made of what edges name, though it holds none of that id"
         )
     nodes = {**found.nodes, **made}
-    for row in chain((row for _, row in nodes.values()), (edge.fields for edge in found.edges)):
+    rows = chain((row for _, row in nodes.values()), (edge.fields for edge in found.edges))
+    for row in () if found.has_labels else rows:  # what this package wrote is kept as it is
         _keep_json(row, found.left_out)
     fields = _text_fields(values for _, values in nodes.values())
     edge_fields = _text_fields(edge.fields for edge in found.edges)
