@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from itertools import islice
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -196,27 +197,10 @@ _FOOTNOTE_MARK = re.compile(r"\[\s*\d+\s*\]")  # a footnote mark
 # Connectives are dropped: they say little about the events and much about the author. In ParallelPARC they
 # open 40 % of the sentences of a distractor but 10 % of those of an analogy, so an aligner that uses them
 # detects how the set was made.
-CONNECTIVES = frozenset(
-    "then finally lastly eventually afterward afterwards subsequently consequently therefore thus hence however also additionally "
-    "furthermore moreover meanwhile initially".split()
-)
-CONJUNCTIONS = frozenset("and but or so yet".split())
-OPENING_CONNECTIVES = (
-    CONNECTIVES
-    | CONJUNCTIONS
-    | frozenset(
-        "first firstly second secondly third thirdly last next later now soon still immediately instead otherwise overall "
-        "ultimately nevertheless nonetheless besides accordingly similarly likewise indeed".split()
-    )
-    | frozenset(
-        "as a result, as a consequence, in turn, in the end, in addition, in contrast, in conclusion, in fact, at first, at last, "
-        "after that, after this, before that, before this, following this, following that, immediately after, because of this, "
-        "because of that, due to this, for this reason, for example, for instance, on the other hand, over time, "
-        "at the same time, in other words, after a while, during this time, during this process, at this point".split(
-            ", "
-        )
-    )
-)
+_CONNECTIVES = Path(__file__).with_name("connectives.txt").read_text(encoding="utf-8")
+# the third: others that may open a sentence
+CONNECTIVES, CONJUNCTIONS, _OPENING = (frozenset(line.split(", ")) for line in _CONNECTIVES.splitlines())
+OPENING_CONNECTIVES = CONNECTIVES | CONJUNCTIONS | _OPENING
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def _read_error(error: Exception) -> str:
 def _sqlite_kind(path: Path) -> str:
     """Return the kind of an SQLite file.
 
-    Raises BadInput for a file of another program or of a newer version of this package.
+    Raises BadInput for a file of another program or of another version of this package.
     """
     from kgot_lab.stores.sqlite.file import APPLICATION, require_own_format
 
@@ -203,10 +203,7 @@ def _log(path: Path) -> str:
         raise StoreDamaged(
             f"{found.torn}; the {format_count(writes, 'write')} before it are whole, and the next to open it goes on from there"
         )
-    old = ""
-    if found.version <= 1:
-        old = "; an old log, without a chain: a removed line would not show (compact() gives it one)"
-    return f"{format_count(writes, 'write')}, all of them{old}"
+    return f"{format_count(writes, 'write')}, all of them"
 
 
 def _graph(path: Path) -> str:
@@ -217,10 +214,9 @@ def _graph(path: Path) -> str:
     if found.damage:
         raise StoreDamaged(f"{found.damage}: {SALVAGE_ADVICE} {path}")
     held = f"{format_count(found.nodes, 'node')}, {format_count(found.edges, 'edge')}"
-    assurance = "every row is as it was written" if found.has_sums else _ONLY_READ
     log = "" if found.has_log else " (a log beside it that was taken away, FILE-wal, would not show)"
     names = "; it has other names (hard links), and stores open none such" if path.stat().st_nlink > 1 else ""
-    return f"{held}, {assurance}{log}{names}"
+    return f"{held}, every row is as it was written{log}{names}"
 
 
 def _memory(path: Path) -> str:

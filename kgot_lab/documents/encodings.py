@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections import Counter
 from contextlib import suppress
 from itertools import islice, pairwise
+from pathlib import Path
 
 # encodings in which texts are still found; others that charset-normalizer knows are rare
 _ENCODINGS = (
     "cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp874 cp437 cp850 cp852 cp866 iso8859_2 iso8859_16 iso8859_5 iso8859_7 koi8_r "
     "koi8_u mac_roman cp932 euc_jp gb18030 big5 cp949"
 ).split()
-# Languages in Latin letters: their encodings, common words of ASCII letters, and their other letters
-_LATIN = (
-    (
-        "cp1252 mac_roman cp850 cp437",
-        "the of and in is to for with was der die das und ist mit le les des est une el los las del que il di che gli het een van og det er som "
-        "att med och ei on ja em uma com a",
-        "àâäáãåæçéèêëíìîïñóòôöõøœúùûüßÿýþðšž",
-    ),
-    (
-        "cp1250 iso8859_2 cp852 iso8859_16",
-        "w z nie jest przez oraz roku od v ve se byl jsou na je hogy nem egy az volt din sau este pentru cu si su koji nije gdje pri van a",
-        "ąćęłńóśźżáčďéěíľĺňřŕšťúůýžőűăâîșțşţđäöüôëç",
-    ),
-    ("cp1254", "ve bir bu ile olan gibi daha var olarak yok her", "çğıöşüâîû"),
-    ("cp1257", "ir yra tai nuo apie kad bei ar kas ja ta ning see oma kui", "āčēģīķļņšūžąęėįųõäöüó"),
-)
+_LATIN = tomllib.loads(Path(__file__).with_name("latin.toml").read_text(encoding="utf-8"))["languages"]
 _MIXED_SCRIPTS = {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "FULLWIDTH", "HANGUL", "LATIN"}
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\uff61-\uff9f]")  # and kana of half width
 _SIGNS = ("Lm", "No", "Sc", "Sk", "Sm", "So", "Co", "Cn")  # categories of characters that stand in no word
@@ -94,14 +81,15 @@ def _is_japanese(text: str) -> bool:
 def _likely_latin(texts: dict[str, str]) -> dict[str, str]:
     """Return the encodings that write the language of a text in Latin letters, as its common words show it."""
     words = Counter(re.findall(r"\b[a-z]+\b", next(iter(texts.values())).lower()))
-    counts = [sum(words[word] for word in common.split()) for _, common, _ in _LATIN]
+    counts = [sum(words[word] for word in language["words"].split()) for language in _LATIN]
     likely = [language for language, count in zip(_LATIN, counts, strict=True) if count == max(counts)]
     return {
         encoding: text
         for encoding, text in texts.items()
-        for encodings, _, letters in likely
-        if encoding in encodings.split()
-        and {letter for letter in text.lower() if letter.isalpha() and not letter.isascii()} <= set(letters)
+        for language in likely
+        if encoding in language["encodings"].split()
+        and {letter for letter in text.lower() if letter.isalpha() and not letter.isascii()}
+        <= set(language["letters"])
     }
 
 

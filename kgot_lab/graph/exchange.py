@@ -6,6 +6,8 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, time
+from decimal import Decimal
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +71,7 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
 def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
     """Convert any NetworkX graph.
 
-    Ids become text, and undirected edges keep the direction in which they are listed. Labels come from
+    Ids become text, values JSON, and undirected edges keep the direction in which they are listed. Labels come from
     `labels` and `label`. The type of an edge is the first text among relation, relationship, label and type,
     else its key if that is a text, else "related_to". Raises BadInput if two ids have the same text, such as
     1 and "1".
@@ -328,10 +330,32 @@ def _escape_reserved(properties: Mapping[str, Json], reserved: frozenset[str]) -
 def unescape_reserved(
     data: Mapping[Any, Json], reserved: frozenset[str], *, drop: bool = True
 ) -> dict[str, Json]:
-    """Undo `_escape_reserved`. Properties with a reserved name are removed if `drop`."""
+    """Undo `_escape_reserved`, and make values of other libraries JSON.
+
+    Properties with a reserved name are removed if `drop`.
+    """
     pattern = re.compile(f"({'|'.join(sorted(reserved))})_+")
     items = ((str(name), value) for name, value in data.items() if not (drop and name in reserved))
-    return {name[:-1] if pattern.fullmatch(name) else name: value for name, value in items}
+    return {name[:-1] if pattern.fullmatch(name) else name: plain_value(value) for name, value in items}
+
+
+def plain_value(value: Any) -> Json:
+    """Return a value of another library as JSON.
+
+    Numbers and arrays of numpy become those of Python, dates and times ISO text, and decimals numbers, or text if
+    no number is exact. Anything else is returned as it is.
+    """
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): plain_value(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_value(each) for each in value]
+    if isinstance(value, Decimal):
+        return float(value) if Decimal(repr(float(value))) == value else str(value)
+    if isinstance(value, date | time) or hasattr(value, "tolist"):
+        return value.isoformat() if hasattr(value, "isoformat") else value.tolist()
+    return value
 
 
 # A graph from a PropertyGraph, NetworkX graph, triples, edges, or a pandas table of edges.

@@ -125,10 +125,13 @@ def _format_record(record: Record, separators: tuple[str, str]) -> str:
 
 SOURCE_ID = "source_id"  # the property with a node's old id
 # common properties for names, such as rdfs:label and foaf:name
-NAME_PROPERTIES = "name label title preflabel sharedname entityname entityid displayname caption".split()
-# 17, n17 in GraphML of Neo4j and yEd (n0::n1), 4:5e0c…:17 as Neo4j's element ids, a UUID, a quoted text
+NAME_PROPERTIES = (
+    "name label title preflabel fullname sharedname entityname entityid displayname caption".split()
+)
+# 17, n17 in GraphML of Neo4j and yEd (n0::n1), GO:0008150, Q42, 4:5e0c…:17 as Neo4j's element ids, a UUID, a quoted text
 _NUMERIC_ID = re.compile(
-    r'n?-?\d+(::n\d+)*|\d+\.\d+|\d+:[\w-]+:\d+|[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|".*"', re.I | re.S
+    r'n?-?\d+(::n\d+)*|[A-Za-z]\w*:\d+|Q\d+|\d+\.\d+|\d+:[\w-]+:\d+|[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|".*"',
+    re.I | re.S,
 )
 _IRI = re.compile(r"((https?|file|ftp)://|urn:)\S+", re.I)
 
@@ -153,21 +156,24 @@ def plain_name(name: str) -> str:
 
 def is_opaque_id(id: str) -> bool:
     """Return whether an id is a number, an IRI or the like, which no question mentions."""
-    return bool(_NUMERIC_ID.fullmatch(id)) or _is_iri(id)
+    return bool(_NUMERIC_ID.fullmatch(id)) or is_iri(id)
 
 
-def use_names_as_ids(graph: PropertyGraph, names: str = "") -> NamedGraph:
+def use_names_as_ids(
+    graph: PropertyGraph, names: str = "", words: Mapping[str, str] | None = None
+) -> NamedGraph:
     """Replace ids that are numbers or IRIs by the names of the nodes, or any by their property `names`.
 
     The old id becomes the property `source_id`. A name that several nodes share is made unique by the old id.
     A node without a name keeps its number, or gets the local name of its IRI. Relations, labels and
-    properties that are IRIs are replaced by their local names where these are unambiguous.
+    properties that are IRIs are replaced by their `words`, or else by their local names, where these are
+    unambiguous.
     """
     ids = _new_ids(graph, names)
-    types = _local_names(graph.type_names)
+    types = _local_names(graph.type_names, words)
     labels = _local_names({label for labels in graph.node_labels for label in labels})
     properties = (*graph.node_properties, *graph.edge_properties)
-    property_names = _local_names({word for named in properties for word in named})
+    property_names = _local_names({word for named in properties for word in named}, words)
     if not (ids or types or labels or property_names):
         return NamedGraph(graph)
 
@@ -237,18 +243,23 @@ def _find_name(properties: Mapping[str, Json]) -> str:
     return ""
 
 
-def _local_names(iris: Iterable[str]) -> dict[str, str]:
-    """Return the local name of each IRI, if no other word has that name."""
-    words = set(iris)
-    local = {word: _local_name(word) for word in words if _is_iri(word)}
+def _local_names(iris: Iterable[str], names: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the name or else the local name of each IRI, if no other word has that name."""
+    words, names = set(iris), names or {}
+    shared = Counter(names.get(word, "") for word in words)
+    local = {
+        word: names[word] if shared[names.get(word, "")] == 1 and word in names else _local_name(word)
+        for word in words
+        if is_iri(word) or word in names
+    }
     name_counts = Counter(local.values())
     return {iri: name for iri, name in local.items() if name and name_counts[name] == 1 and name not in words}
 
 
-def _is_iri(text: str) -> bool:
+def is_iri(text: str) -> bool:
     return bool(_IRI.fullmatch(text))
 
 
 def _local_name(iri: str) -> str:
     """Return the part of an IRI after its last #, / or :, or "" if there is none or it is not an IRI."""
-    return unquote(re.split("[#/:]", iri.rstrip("#/"))[-1]) if _is_iri(iri) else ""
+    return unquote(re.split("[#/:]", iri.rstrip("#/"))[-1]) if is_iri(iri) else ""

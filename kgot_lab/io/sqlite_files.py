@@ -211,8 +211,8 @@ def is_searched_at_opening(connection: sqlite3.Connection) -> bool:
 
 def refuse_foreign_head(
     connection: sqlite3.Connection, path: Path | None, application: int, version: int
-) -> int:
-    """Return the version of a file's format. Raises BadInput for one of another application or a newer version."""
+) -> None:
+    """Raise BadInput for a file of another application or a newer version."""
     found, found_version = (
         query_number(connection, f"PRAGMA {name}") for name in ("application_id", "user_version")
     )
@@ -222,7 +222,6 @@ def refuse_foreign_head(
     if found_version > version:
         origin = f"made by a newer version of this package (format {found_version}, known is {version})"
         raise BadInput(f"{path}: {origin}, so it was not touched; update the package")
-    return found_version
 
 
 def file_error(error: Exception, path: Path | None, advice: str = _RESTORE_ADVICE) -> StoreUnavailable | None:

@@ -38,7 +38,7 @@ _LEAST_LOGPROB = -103.28  # log of the engine's smallest number; less likely tok
 
 
 class Xllamacpp:
-    """A model file loaded by xllamacpp. Raises LLMError if it cannot be loaded."""
+    """A model file loaded by xllamacpp, with one prompt in memory. Raises LLMError if it cannot be loaded."""
 
     def __init__(self, path: Path, context: int, threads: int, chunk: int):
         self._folder = _private_folder()
@@ -59,14 +59,20 @@ class Xllamacpp:
         self._complete(self._tokenize("a", add_special=False, parse_special=False), n_predict=0)
 
     def tokens(self, text: str) -> list[int]:
+        """Tokenise a plain text. Control tokens in it are treated as text."""
         return self._tokenize(text, add_special=False, parse_special=False)
 
     def chat(self, messages: Sequence[Message]) -> tuple[list[int], list[str]]:
+        """Tokenise messages in the model's chat format.
+
+        Also returns the stop strings in addition to the model's end token.
+        """
         turns = [{"role": message.role, "content": message.text} for message in messages]
         chat = self._ask("/apply-template", {"messages": turns})["prompt"]
         return self._tokenize(chat, add_special=True, parse_special=True), []
 
     def read(self, tokens: list[int], done: int) -> None:
+        """Keep the first `done` tokens of what was read before, and read the rest but the last."""
         rest = tokens[:-1]
         if done == len(rest):
             return
@@ -75,12 +81,21 @@ class Xllamacpp:
         self._complete(rest, n_predict=0, cache_prompt=done > 0)
 
     def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> GeneratedText:
+        """Generate the reply to the prompt that was read, starting with the last token of the prompt.
+
+        The log-probability is the model's own: at temperature 1, before sampling or a schema restricts the
+        tokens, including the end token.
+        """
         answer = self._complete(tokens, **_generation_options(stop, prompt, seed))
         return _parse_generation(answer, prompt)
 
     def write_on(
         self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
     ) -> Generator[str | GeneratedText, None, None]:
+        """Generate the same reply in pieces, and all of it last.
+
+        Closing the iterator stops generation and invalidates what was read.
+        """
         options = _generation_options(stop, prompt, seed)
         body = {"prompt": tokens, "cache_prompt": True, "stream": True, **options}
         text, probabilities = list[str](), list[Json]()
@@ -112,11 +127,13 @@ class Xllamacpp:
         yield _parse_generation(answer, prompt)
 
     def park(self) -> Any:
+        """Save the state of what was read, so that it can be restored."""
         parked = self._folder / str(next(self._numbers))
         self._ask("/slots/0?action=save", {"filename": parked.name})
         return _Parked(parked)
 
     def restore(self, parked: Any) -> bool:
+        """Restore a saved state and return whether that worked."""
         try:
             self._ask("/slots/0?action=restore", {"filename": parked.path.name})
         except LLMError:
@@ -124,6 +141,7 @@ class Xllamacpp:
         return True
 
     def close(self) -> None:
+        """Free the memory."""
         self._end()
 
     def _tokenize(self, text: str, **options: bool) -> list[int]:

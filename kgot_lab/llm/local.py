@@ -16,13 +16,13 @@ import random
 import re
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
 from kgot_lab.io.processes import deferred_interrupts
@@ -36,7 +36,10 @@ from kgot_lab.llm.structured import (
 )
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
-# The engine protocol of `Local`, and the check that xllamacpp is installed.
+if TYPE_CHECKING:
+    from kgot_lab.llm.engine_xllamacpp import Xllamacpp
+
+# What the engine returns, and the check that xllamacpp is installed.
 
 PACKAGE = "xllamacpp"  # llama.cpp in a wheel, which needs no compiler
 
@@ -55,57 +58,6 @@ class GeneratedText:
     tokens: int
     cut: bool
     logprob: float | None = None
-
-
-class Engine(Protocol):
-    """A loaded model with one prompt in memory.
-
-    It is the interface between the local model and an engine, in tokens.
-    """
-
-    def tokens(self, text: str) -> list[int]:
-        """Tokenise a plain text. Control tokens in it are treated as text."""
-        ...
-
-    def chat(self, messages: Sequence[Message]) -> tuple[list[int], list[str]]:
-        """Tokenise messages in the model's chat format.
-
-        Also returns the stop strings in addition to the model's end token.
-        """
-        ...
-
-    def read(self, tokens: list[int], done: int) -> None:
-        """Keep the first `done` tokens of what was read before, and read the rest but the last."""
-        ...
-
-    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> GeneratedText:
-        """Generate the reply to the prompt that was read, starting with the last token of the prompt.
-
-        The log-probability is the model's own: at temperature 1, before sampling or a schema restricts the
-        tokens, including the end token.
-        """
-        ...
-
-    def write_on(
-        self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
-    ) -> Generator[str | GeneratedText, None, None]:
-        """Generate the same reply in pieces, and all of it last.
-
-        Closing the iterator stops generation and invalidates what was read.
-        """
-        ...
-
-    def park(self) -> Any:
-        """Save the state of what was read, so that it can be restored."""
-        ...
-
-    def restore(self, parked: Any) -> bool:
-        """Restore a saved state and return whether that worked."""
-        ...
-
-    def close(self) -> None:
-        """Free the memory."""
-        ...
 
 
 def require_engine() -> None:
@@ -179,7 +131,7 @@ class Local:
         self._read: tuple[int, ...] = ()  # the prompt currently in the model
         self._parked: list[SavedPrompt] = []  # the least recently used first
         self._lock = threading.Lock()
-        self._loaded: Engine | None = None
+        self._loaded: Xllamacpp | None = None
 
     @property
     def sha256(self) -> str:
@@ -275,7 +227,7 @@ class Local:
                 self._loaded.close()
             self._loaded, self._read, self._parked = None, (), []
 
-    def _load(self) -> Engine:
+    def _load(self) -> Xllamacpp:
         if self._loaded is None:
             from kgot_lab.llm.engine_xllamacpp import Xllamacpp
 

@@ -20,7 +20,7 @@ from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.sandbox import Calculator, open_sandbox
 from kgot_lab.stores.log import DiffLog, record_elements
 from kgot_lab.stores.lookup import ValueCounts, WordIndex, edges_among, nodes_within, shortest_path
-from kgot_lab.stores.protocol import Dialect, Scalar, Schema, StatementExecutor, UndoableStore
+from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Scalar, Schema, StatementExecutor, UndoableStore
 from kgot_lab.stores.statements import (
     python_constants,
     python_path_query,
@@ -432,22 +432,7 @@ def _label_nodes(nodes: Sequence[Node]) -> str:
 
 
 PYTHON = Dialect(
-    name="Python (NetworkX)",
-    how_to_write=(
-        "Write plain Python that changes the graph G, a networkx.MultiDiGraph; nx is imported. One statement for each fact.\n"
-        "add(subject, relation, object, subject_label=..., object_label=..., **properties) adds a fact and its two nodes.\n"
-        "node(id, label, **properties) adds a node or adds to it. A node's id is its name, as text; every node has a label.\n"
-        "Values: text, numbers, True, False, lists of these. To remove: G.remove_node(id), G.remove_edge(subject, object, relation).\n"
-        "Never assign to G. No imports, files or network are needed."
-    ),
-    how_to_read=(
-        "Begin with result = and read the graph G, a networkx.MultiDiGraph, in plain Python. No sentences. It must not change G.\n"
-        "facts(about=None, relation=None, hops=1) lists facts near a name, or all, as dicts: subject, relation, object, own properties.\n"
-        "names(label=None) lists node ids. G.nodes[id] is a node's properties with its label; an edge's data has its type under relation."
-    ),
-    # in single quotes, because a model puts statements into JSON and forgets to escape double quotes there
-    write_example="add('Marie Curie', 'won', 'Nobel Prize in Physics', subject_label='Person', object_label='Prize', year=1903)",
-    read_example="result = facts('Marie Curie')",
+    **DIALECT_TEXTS["python"],
     add=lambda facts: "\n".join(_add_fact(*fact) for fact in facts),
     about=lambda names, hops: f"result = facts(about={list(names)!r}, hops={hops})",
     paths=python_path_query,

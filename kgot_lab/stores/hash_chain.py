@@ -2,8 +2,7 @@
 
 The head comes first, then two marks, then a line for each record: the check (of this line and the one
 before), a space and JSON. A mark is written once its record is on disk, the two alternately, so that a torn
-one leaves the other. Version 1, which is still read and appended to, has a CRC-32 as check, which does not
-depend on earlier lines, and no marks.
+one leaves the other.
 """
 
 from __future__ import annotations
@@ -22,13 +21,14 @@ from kgot_lab.types import Json
 
 SALVAGE_ADVICE = "restore a copy, or keep what is whole: kgot-lab doctor --salvage"
 _FORMAT = "kgot_lab diff log"
-CHAINED_VERSION = 2
-_CHECK_DIGITS = {1: 8, 2: 16}  # of a check
+_VERSION = 2
+_FIRST_HEAD = b'7c39a82d {"format":"kgot_lab diff log","version":1}'  # of version 1, without a chain
+_CHECK_DIGITS = 16  # of a check
 _MARK = re.compile(rb"mark (\d{12}) ([0-9a-f]{16}) ([0-9a-f]{8})\n")
 MARK_SIZE = len(b"mark 000000000000 0123456789abcdef 01234567\n")
 
 
-def format_record(record: Json, previous_check: bytes, version: int = CHAINED_VERSION) -> bytes:
+def format_record(record: Json, previous_check: bytes) -> bytes:
     """Format a record as the line that follows the line with the check `previous_check`.
 
     Raises BadInput if the record is not JSON.
@@ -37,7 +37,7 @@ def format_record(record: Json, previous_check: bytes, version: int = CHAINED_VE
         text = json.dumps(record, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"a property is not JSON and cannot be kept: {error}") from None
-    return b"%s %s\n" % (_compute_check(text, previous_check, version), text)
+    return b"%s %s\n" % (_compute_check(text, previous_check), text)
 
 
 def read_check(line: bytes) -> bytes:
@@ -45,10 +45,8 @@ def read_check(line: bytes) -> bytes:
     return line.partition(b" ")[0]
 
 
-def _compute_check(text: bytes, previous_check: bytes, version: int) -> bytes:
-    if version == 1:
-        return b"%08x" % zlib.crc32(text)
-    return hashlib.sha256(previous_check + b" " + text).hexdigest()[: _CHECK_DIGITS[2]].encode()
+def _compute_check(text: bytes, previous_check: bytes) -> bytes:
+    return hashlib.sha256(previous_check + b" " + text).hexdigest()[:_CHECK_DIGITS].encode()
 
 
 # --- lines of JSON that other programs read too ---
@@ -89,7 +87,7 @@ def first_broken_seal(lines: Iterable[str]) -> int:
 
 
 def _compute_seal(line: str, previous_seal: str) -> str:
-    return hashlib.sha256(f"{previous_seal} {line}".encode()).hexdigest()[: _CHECK_DIGITS[2]]
+    return hashlib.sha256(f"{previous_seal} {line}".encode()).hexdigest()[:_CHECK_DIGITS]
 
 
 # --- marks ---
@@ -106,23 +104,18 @@ def mark_offset(count: int) -> int:
     return len(HEAD) + MARK_SIZE * (count % 2)
 
 
-def _format_head(version: int) -> bytes:
-    return format_record({"format": _FORMAT, "version": version}, b"", version)
-
-
-HEAD = _format_head(CHAINED_VERSION)
+HEAD = format_record({"format": _FORMAT, "version": _VERSION}, b"")
 EMPTY_LOG = HEAD + 2 * format_mark(0, read_check(HEAD))  # a log without records
 
 
 @dataclass(frozen=True)
 class Chain:
-    """The contents of a log: version, valid records, their size in bytes, and the check of the last.
+    """The contents of a log: valid records, their size in bytes, and the check of the last.
 
     `lost` describes what was on disk once and is missing or damaged, or is "". `torn` describes what follows
     the valid part and was never on disk.
     """
 
-    version: int
     records: tuple[Mapping[str, Json], ...]
     size: int
     check: bytes
@@ -135,26 +128,23 @@ def read_chain(data: bytes, path: Path) -> Chain:
 
     Raises BadInput if they are no log, and StoreDamaged if the head is missing.
     """
-    version = next((version for version in _CHECK_DIGITS if data.startswith(_format_head(version))), None)
-    if version is None:
-        return _read_headless(data, path)
-    size = len(EMPTY_LOG) if version == CHAINED_VERSION else len(_format_head(version))
-    if len(data) < size:
+    size = len(EMPTY_LOG)
+    if not data.startswith(HEAD) or len(data) < size:
         return _read_headless(data, path)
     check, records = read_check(data), list[Mapping[str, Json]]()
     checks = [check]
     while (end := data.find(b"\n", size)) >= 0:
-        record = _parse_record(data[size:end], check, version)
+        record = _parse_record(data[size:end], check)
         if record is None:
             break
         records.append(record)
         check = read_check(data[size:end])
         checks.append(check)
         size = end + 1
-    lost, torn = _describe_loss(data, checks, version), ""
+    lost, torn = _describe_loss(data, checks), ""
     if not lost and size < len(data):
         lost, torn = _classify_rest(data[size:], len(records))
-    return Chain(version, tuple(records), size, check, lost, torn)
+    return Chain(tuple(records), size, check, lost, torn)
 
 
 def salvage_records(data: bytes, path: Path) -> tuple[tuple[Mapping[str, Json], ...], int]:
@@ -163,9 +153,6 @@ def salvage_records(data: bytes, path: Path) -> tuple[tuple[Mapping[str, Json], 
     In a chain, a line that is no record (such as a second head) is skipped, because the check of the next
     shows that none is missing. Raises BadInput if the data is no log of this package.
     """
-    if data.startswith(_format_head(1)):
-        found = read_chain(data, path)
-        return found.records, len(found.records) + data.count(b"\n", found.size)
     if not data.startswith(HEAD):
         with suppress(StoreDamaged):
             _read_headless(data, path)
@@ -180,35 +167,35 @@ def _chained_records(data: bytes) -> tuple[tuple[Mapping[str, Json], ...], int]:
     """Return the unbroken run of records from the first on, and the number of other lines like records."""
     check, records, unread_count = read_check(HEAD), list[Mapping[str, Json]](), 0
     for line in data.split(b"\n"):
-        record = _parse_record(line, check, CHAINED_VERSION)
+        record = _parse_record(line, check)
         if record is not None:
             records.append(record)
             check = read_check(line)
-        elif b'{"nodes":' in line[: 4 * _CHECK_DIGITS[CHAINED_VERSION]]:
+        elif b'{"nodes":' in line[: 4 * _CHECK_DIGITS]:
             unread_count += 1
     return tuple(records), unread_count
 
 
 def _read_headless(data: bytes, path: Path) -> Chain:
     if not data:
-        return Chain(CHAINED_VERSION, (), 0, b"")
-    if any(head.startswith(data) for head in (EMPTY_LOG, _format_head(1))):
+        return Chain((), 0, b"")
+    if EMPTY_LOG.startswith(data):
         torn = "it ended within its head, so it held no record, or has lost all of them"
-        return Chain(CHAINED_VERSION, (), 0, b"", torn=torn)
+        return Chain((), 0, b"", torn=torn)
     start = data[: len(EMPTY_LOG)]
     line = start.partition(b"\n")[0]
-    record = _parse_record(line, b"", CHAINED_VERSION) if _FORMAT.encode() in start else None
-    if record is not None and record.get("version") not in _CHECK_DIGITS:
-        raise BadInput(f"{path}: a log of another version: {str(dict(record))[:100]}")
+    record = _parse_record(line, b"") if _FORMAT.encode() in start else None
+    if line == _FIRST_HEAD or (record is not None and record.get("version") != _VERSION):
+        raise BadInput(f"{path}: a log of another version: {line.decode()[:100]}")
     if _FORMAT.encode() in start or _MARK.search(start):
         problem = f"{path}: the head of this log is damaged, so it was not touched"
         raise StoreDamaged(f"{problem}: {SALVAGE_ADVICE} {path}")
     raise BadInput(f"{path}: not a diff log, so it was not touched; give another path")
 
 
-def _parse_record(line: bytes, previous_check: bytes, version: int) -> Mapping[str, Json] | None:
+def _parse_record(line: bytes, previous_check: bytes) -> Mapping[str, Json] | None:
     check, _, text = line.partition(b" ")
-    if check != _compute_check(text, previous_check, version):
+    if check != _compute_check(text, previous_check):
         return None
     try:
         record = json.loads(text)
@@ -217,10 +204,8 @@ def _parse_record(line: bytes, previous_check: bytes, version: int) -> Mapping[s
     return record if isinstance(record, dict) else None
 
 
-def _describe_loss(data: bytes, checks: list[bytes], version: int) -> str:
+def _describe_loss(data: bytes, checks: list[bytes]) -> str:
     """Describe what the marks promise that is missing, or return ""."""
-    if version == 1:
-        return ""
     marks = [_MARK.fullmatch(data[start : start + MARK_SIZE]) for start in (mark_offset(0), mark_offset(1))]
     valid_marks = [(int(m[1]), m[2]) for m in marks if m and m[0] == format_mark(int(m[1]), m[2])]
     if not valid_marks:

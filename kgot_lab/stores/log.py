@@ -52,7 +52,6 @@ class DiffLog:
             elif existed and not chain.size:
                 advice = "if it held a graph once, restore a copy"
                 warnings.warn(f"{self.path} is empty: a new log is begun in it; {advice}", stacklevel=5)
-            self._version = chain.version
             self._size = chain.size
             self._check = chain.check
             self._count = len(chain.records)
@@ -79,7 +78,7 @@ class DiffLog:
 
         Raises StoreUnavailable, with the log unchanged, if that fails.
         """
-        line = hash_chain.format_record(_make_record(diff), self._check, self._version)
+        line = hash_chain.format_record(_make_record(diff), self._check)
         self._require_unmoved()
         try:
             self._write(line)
@@ -118,7 +117,6 @@ class DiffLog:
         fresh, check, size = _replace_log(self.path, records)
         self._file.close()  # the file whose name was just taken by the new one
         self._file = fresh
-        self._version = hash_chain.CHAINED_VERSION
         self._size = size
         self._check = check
         self._count = len(records)
@@ -143,10 +141,9 @@ class DiffLog:
 
         The mark itself reaches the disk with the next write. It is only needed to read a damaged log.
         """
-        if self._version == hash_chain.CHAINED_VERSION:
-            with suppress(OSError):
-                self._file.seek(hash_chain.mark_offset(self._count))
-                self._file.write(hash_chain.format_mark(self._count, self._check))
+        with suppress(OSError):
+            self._file.seek(hash_chain.mark_offset(self._count))
+            self._file.write(hash_chain.format_mark(self._count, self._check))
 
     def _truncate_failed_write(self) -> None:
         try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
@@ -48,6 +50,12 @@ class Dialect:
     label: Callable[[Sequence[Node]], str] = field(repr=False)
     # of a read statement: its constants
     constants: Callable[[str], StatementConstants] = field(default=lambda _: StatementConstants(), repr=False)
+
+
+# the texts of each Dialect, by language
+DIALECT_TEXTS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("dialects.toml").read_text(encoding="utf-8")
+)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from kgot_lab.errors import BadInput, QueryFailed
@@ -20,7 +21,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_element
 from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.lookup import nodes_within, shortest_path
-from kgot_lab.stores.protocol import Dialect, Fact, Schema, UndoableStore
+from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Fact, Schema, UndoableStore
 from kgot_lab.stores.statements import path_query, require_statement
 from kgot_lab.text.cleaning import is_encodable
 from kgot_lab.types import Diff, Edge, Json, Node
@@ -400,25 +401,7 @@ def sql_dialect(
     """
     return Dialect(
         name=name,
-        how_to_write=(
-            "Write one SQL statement: INSERT, UPDATE or DELETE on nodes(id, labels, properties), edges(source, type, target, key,"
-            " properties) or facts(subject, relation, object, key, properties).\n"
-            "A row inserted into facts adds an edge and the nodes it lacks. A node's id is its name. labels is a JSON list of texts,"
-            " properties a JSON object.\n"
-            "Deleting a node deletes its edges. Texts stand between single quotes, and a quote within one is doubled."
-        ),
-        how_to_read=(
-            "Write one SQL SELECT over nodes(id, labels, properties), edges(source, type, target, key, properties) or"
-            " facts(subject, relation, object, key, properties). It must not change the graph.\n"
-            "properties->>'name' is one property. Give every column a name of its own with AS."
-        ),
-        write_example=(
-            "INSERT INTO facts (subject, relation, object, properties)"
-            " VALUES ('Marie Curie', 'won', 'Nobel Prize in Physics', '{\"year\": 1903}')"
-        ),
-        read_example=(
-            "SELECT object FROM facts WHERE subject = 'Marie Curie' AND relation = 'won' AND CAST(properties->>'year' AS integer) < 1910"
-        ),
+        **DIALECT_TEXTS["sql"],
         add=_add_facts,
         about=_neighbourhood_query,
         paths=partial(sql_path_query, collation=collation),
@@ -447,6 +430,12 @@ def _label_nodes(nodes: Sequence[Node], merged: str) -> str:
     )
 
 
+_NEIGHBOURHOOD, _PATHS = (
+    Path(__file__).with_name(name).read_text(encoding="utf-8").rstrip("\n")
+    for name in ("neighbourhood.sql", "paths.sql")
+)
+
+
 def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
     """Build the query for the edges around some names, one row per edge, nearest first.
 
@@ -454,18 +443,7 @@ def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
     """
     patterns = (f"({sql_literal(name)}, {sql_literal(_like_pattern(name))})" for name in names)
     wanted = ", ".join(patterns) or "(NULL, NULL)"
-    return (
-        f"WITH RECURSIVE wanted(name, pattern) AS (VALUES {wanted}),\n"
-        "same(name, id) AS (SELECT wanted.name, nodes.id FROM wanted JOIN nodes ON lower(nodes.id) = lower(wanted.name)),\n"
-        "found(id) AS (SELECT id FROM same UNION SELECT nodes.id FROM wanted JOIN nodes\n"
-        "  ON lower(nodes.id) LIKE lower(wanted.pattern) ESCAPE '!' WHERE wanted.name NOT IN (SELECT name FROM same)),\n"
-        "near(id, hop) AS (SELECT id, 0 FROM found UNION\n"
-        "  SELECT CASE WHEN edges.source = near.id THEN edges.target ELSE edges.source END, near.hop + 1\n"
-        f"  FROM near JOIN edges ON edges.source = near.id OR edges.target = near.id WHERE near.hop < {max(1, hops) - 1})\n"
-        "SELECT edges.source AS subject, edges.type AS relation, edges.target AS object, edges.properties\n"
-        "FROM near JOIN edges ON edges.source = near.id OR edges.target = near.id\n"
-        "GROUP BY edges.source, edges.type, edges.target, edges.key ORDER BY min(near.hop)"
-    )
+    return _NEIGHBOURHOOD.format(wanted=wanted, farther_hops=max(1, hops) - 1)
 
 
 def _like_pattern(name: str) -> str:
@@ -486,26 +464,18 @@ def sql_path_query(names: Sequence[str], scores: Mapping[str, float], limit: int
     scored = (f"({sql_literal(id)}, {score!r})" for id, score in query.scores.items() if "\0" not in id)
     scored_sentences = ", ".join(scored) or "(NULL, NULL)"
     order = ", ".join(f'"{column}" COLLATE "{collation}"' for column in PATH_ORDER)
-    return f"""WITH starts(id) AS (VALUES {starts}),
-given(place, worth) AS (VALUES {scored_sentences}),
-told(title, place, sentence, origin, worth) AS MATERIALIZED (
-  SELECT edges.source, given.place, {_text_columns("edges")}, CAST(given.worth AS double precision)
-  FROM given JOIN edges ON edges.target = given.place AND edges.type = '{SAYS_SENTENCE}'),
-mention(place, name) AS MATERIALIZED (
-  SELECT edges.source, edges.target FROM given JOIN edges ON edges.source = given.place AND edges.type = '{MENTIONS_NAME}'),
-touch(place, title, name) AS MATERIALIZED (
-  SELECT told.place, told.title, mention.name FROM told JOIN mention ON mention.place = told.place
-  UNION SELECT place, title, title FROM told),
-paths({_QUOTED_COLUMNS}) AS (
-  SELECT a.title, a.place, a.sentence, a.origin, '', '', '', '', '', '', '', '', a.worth
-  FROM starts JOIN told a ON a.title = starts.id
-  UNION SELECT a.title, a.place, a.sentence, a.origin, '', '', '', touch.name, b.title, b.place, b.sentence, b.origin, a.worth + b.worth
-  FROM starts JOIN told a ON a.title = starts.id JOIN mention ON mention.place = a.place AND mention.name <> a.title
-  JOIN touch ON touch.name = mention.name JOIN told b ON b.place = touch.place AND b.title = touch.title
-  WHERE b.title <> a.title AND b.place <> a.place
-  UNION {_fact_path_select("source", "target")}
-  UNION {_fact_path_select("target", "source")})
-SELECT {_QUOTED_COLUMNS} FROM paths ORDER BY worth DESC, {order} LIMIT {limit}"""
+    return _PATHS.format(
+        starts=starts,
+        scored_sentences=scored_sentences,
+        told_columns=_text_columns("edges"),
+        columns=_QUOTED_COLUMNS,
+        says=SAYS_SENTENCE,
+        mentions=MENTIONS_NAME,
+        order=order,
+        limit=limit,
+        facts_from=_fact_path_select("source", "target"),
+        facts_to=_fact_path_select("target", "source"),
+    )
 
 
 def _fact_path_select(near_end: str, far_end: str) -> str:

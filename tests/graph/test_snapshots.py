@@ -122,7 +122,6 @@ def test_duplicate_edges_are_kept_apart_by_key(tmp_path):
         "[1]",
         '{"type":"nodes","id":"1"}',
         '{"type":"node"}',
-        '{"type":"node","id":"a","labels":["Other"]}',
         '{"type":"relationship","id":"0","label":"near","start":{"id":"a"}}',
         "[" * 100_000,
     ],

@@ -27,7 +27,7 @@ from kgot_lab.sandbox.sparql.rdf import (
 )
 from kgot_lab.sandbox.sparql.statements import check_statement
 from kgot_lab.sandbox.sparql.statements import respell_names as canonical
-from kgot_lab.stores.files import read_graph, write_turtle
+from kgot_lab.stores.files import read_graph, write_graph
 from kgot_lab.stores.sparql.triples import (
     convert_triple,
     format_term,
@@ -259,7 +259,7 @@ def test_a_file_that_is_not_there_or_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(BadInput, match=r"none\.ttl: cannot be read"):
         read_graph(tmp_path / "none.ttl")
     with pytest.raises(BadInput):
-        write_turtle(PropertyGraph.of([Node("n", (), {"p": float("nan")})]), tmp_path / "graph.ttl")
+        write_graph(PropertyGraph.of([Node("n", (), {"p": float("nan")})]), tmp_path / "graph.ttl")
     assert not list(tmp_path.iterdir())
 
 

@@ -109,7 +109,6 @@ def test_it_may_be_written_over_many_lines(tmp_path):
         ({"nodes": ["a"], "edges": [{"source": "a"}]}, r"link 1: it has no target"),
         ({"nodes": ["a"], "edges": [["a", "b", "c", "d"]]}, r"link 1: a link is an object"),
         ('{\n"nodes": [\n{"id": "a"},]}', r"g.json: not JSON: .*line 3"),
-        ({"nodes": [{"id": "a", "type": "x"}, {"id": "a", "type": "y"}], "links": []}, "a"),
     ],
 )
 def test_what_is_wrong_with_a_node_or_a_link_is_told_with_its_number(tmp_path, whole, words):

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import os
+from datetime import date, time
+from decimal import Decimal
 
+import networkx as nx
+import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
@@ -12,7 +19,22 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.stores.files import WRITERS, read_graph, read_named_graph, write_graph
 from kgot_lab.types import Edge, Node
 
-ENDINGS = {"apoc": ".jsonl", "networkx": ".json", "graphml": ".graphml", "turtle": ".ttl"}
+ENDINGS = {
+    "apoc": ".jsonl",
+    "networkx": ".json",
+    "graphml": ".graphml",
+    "turtle": ".ttl",
+    "n_triples": ".nt",
+    "n_quads": ".nq",
+    "trig": ".trig",
+    "json_ld": ".jsonld",
+}
+SOME = {
+    "rdf_xml": ".rdf",
+    "csv": ".csv",
+    "node_link": ".json",
+    "adjacency": ".json",
+}  # forms that refuse some graphs
 NASTY = "quote \" ' brace {} \\ ` line\u2028 é 中 🧪 \r\n\t<&> ]]>"
 ODD = PropertyGraph.of(
     [
@@ -54,7 +76,7 @@ ODD = PropertyGraph.of(
 )
 
 
-@pytest.fixture(params=WRITERS)
+@pytest.fixture(params=ENDINGS)
 def form(request):
     return request.param
 
@@ -65,6 +87,102 @@ def test_every_form_gives_back_what_was_written(form, tmp_path):
     assert not ODD.diff(read_graph(path))
     write_graph(PropertyGraph.of(), path, form)
     assert len(read_graph(path)) == 0
+
+
+def values_of_json():
+    texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+    plain = (
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**70), 2**70)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | texts
+    )
+    return st.recursive(
+        plain,
+        lambda some: st.lists(some, max_size=3) | st.dictionaries(texts, some, max_size=3),
+        max_leaves=4,
+    )
+
+
+@st.composite
+def graphs(draw):
+    """Graphs of every shape, named as people and programs name things."""
+    names = st.text(
+        st.characters(codec="utf-8", exclude_categories=["Cc", "Cn", "Cs"]), min_size=1, max_size=5
+    )
+    # GraphML reads ":A:B" as two labels, as Neo4j writes them
+    names = names.filter(lambda name: bool(name.strip()) and name[0] != ":")
+    properties = st.dictionaries(
+        names | st.sampled_from(["id", "key", "source", "label", "name"]), values_of_json(), max_size=3
+    )
+    ids = draw(st.lists(names, max_size=4, unique=True))
+    nodes = [Node(id, tuple(draw(st.lists(names, max_size=2, unique=True))), draw(properties)) for id in ids]
+    if not ids:
+        return PropertyGraph.of()
+    ends = st.sampled_from(ids)
+    rows = draw(
+        st.lists(st.tuples(ends, names, ends, st.sampled_from(["", "1", "k"])), max_size=4, unique=True)
+    )
+    edges = [Edge(source, type, target, draw(properties), key) for source, type, target, key in rows]
+    return PropertyGraph.of(nodes, edges)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(graph=graphs())
+def test_what_is_written_is_read_back_or_refused_before(graph, tmp_path):
+    assert set(WRITERS) == {*ENDINGS, *SOME}
+    for form, ending in {**ENDINGS, **SOME}.items():
+        path = tmp_path / f"{form}{ending}"
+        path.unlink(missing_ok=True)
+        try:
+            write_graph(graph, path, form)
+        except BadInput as refused:
+            assert not path.exists() and str(refused)
+            assert form in SOME or form == "graphml", refused
+        else:
+            assert not graph.diff(read_graph(path)), form
+
+
+def test_values_of_other_libraries_are_written_in_every_form(tmp_path):
+    foreign = nx.MultiDiGraph()
+    foreign.add_node(
+        "a", day=pd.Timestamp("2024-05-01"), price=Decimal("1.10"), many=np.arange(3), yes=np.bool_(True)
+    )
+    foreign.add_node(
+        "b", born=date(1815, 12, 10), exact=Decimal("0.1000000000000000000001"), part=np.float32(0.5)
+    )
+    foreign.add_edge("a", "b", "knew", since=np.int64(1833), at=time(12, 30), nothing=float("nan"))
+    graph = PropertyGraph.from_networkx(foreign)
+    assert graph.node("a").properties == {
+        "day": "2024-05-01T00:00:00",
+        "price": 1.1,
+        "many": [0, 1, 2],
+        "yes": True,
+    }
+    assert graph.node("b").properties == {
+        "born": "1815-12-10",
+        "exact": "0.1000000000000000000001",
+        "part": 0.5,
+    }
+    write_graph(graph, tmp_path / "g.graphml")
+    assert read_graph(tmp_path / "g.graphml") == graph
+    for form in ENDINGS.keys() - {"graphml"}:  # JSON has no NaN, and what RDF has of ours is JSON
+        with pytest.raises(BadInput):
+            write_graph(graph, tmp_path / "refused", form)
+    del foreign.edges["a", "b", "knew"]["nothing"]
+    graph = PropertyGraph.from_networkx(foreign)
+    for form, ending in {**ENDINGS, "node_link": ".json", "adjacency": ".json"}.items():
+        write_graph(graph, tmp_path / f"g{ending}", form)
+        assert read_graph(tmp_path / f"g{ending}") == graph, form
+    with pytest.raises(BadInput, match=r"csv the graph would differ"):
+        write_graph(graph, tmp_path / "g.csv")
+    write_graph(PropertyGraph.from_triples([("a", "r", "b")]), tmp_path / "g.csv")
+    assert (tmp_path / "g.csv").read_text().split() == ["source,type,target,key", "a,r,b,"]
+    with pytest.raises(BadInput, match="is not JSON, so GraphML"):
+        write_graph(
+            PropertyGraph.of([Node("a", (), {"day": pd.Timestamp("2024-05-01")})]), tmp_path / "g.graphml"
+        )
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -83,6 +201,7 @@ def test_the_ending_says_the_form(tmp_path):
 @pytest.mark.parametrize(
     "content", ["not a graph at all <", '{"type": "node"}', "<graphml><node/></graphml>", "\x00\x01"]
 )
+@pytest.mark.parametrize("form", ["apoc", "networkx", "graphml", "turtle", "n_quads"])
 def test_a_file_that_cannot_be_read_is_named(form, content, tmp_path):
     path = tmp_path / f"bad{ENDINGS[form]}"
     path.write_text(content)

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 import kgot_lab as lab
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.index import resolve_node
+from kgot_lab.kgos.query.graph_loading import load_graph
 from kgot_lab.stores.files import lossless_format, read_graph, read_named_graph, write_graph
 from kgot_lab.types import Edge, Node
 
@@ -266,14 +268,14 @@ def test_a_compressed_file_is_read_and_a_cut_one_refused(tmp_path, pack):
     (path := tmp_path / "g").write_bytes(data)
     assert len(read_named_graph(path).graph.edges) == 1
     path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(BadInput, match="cannot be unpacked"):
+    with pytest.raises(BadInput, match=r"cannot be unpacked|is not a zip file"):
         read_named_graph(path)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("digraph { a -> b }", "the first line names the columns"),
+        ("digraph { a -> b }", "is DOT, which is not read: gv2gml"),
         ("<html><body/></html>", "the first line names the columns"),
         ('<?xml version="1.0"?><opml/>', "0 graphs in <opml>"),
         ("*Vertices 1\n1 a\n*Matrix\n0 1\n", "line 3: a matrix is not read"),
@@ -359,17 +361,159 @@ def test_graphml_of_this_package_keeps_labels_beside_properties_of_any_name(tmp_
     assert read_graph(path) == graph and lossless_format(path) == "graphml"
 
 
-def test_tables_of_sqlite_that_are_not_read_are_told_and_fields_by_hand_are_refused(tmp_path):
-    with sqlite3.connect(path := tmp_path / "g.db") as connection:
-        connection.executescript(
-            "CREATE TABLE nodes (id, name, type); CREATE TABLE edges (source, target, type); CREATE TABLE boss (a, b);"
-            "INSERT INTO nodes VALUES ('a', 'A', 't'), ('b', 'B', 't'); INSERT INTO edges VALUES ('a', 'b', 'knows');"
-        )
+def sqlite_file(path, script):
+    with sqlite3.connect(path) as connection:
+        connection.executescript(script)
     connection.close()
+    return path
+
+
+def facts(graph):
+    return sorted((edge.source, edge.type, edge.target) for edge in graph.edges)
+
+
+def test_tables_of_sqlite_that_are_not_read_are_told_and_columns_are_given_by_hand(tmp_path):
+    path = sqlite_file(
+        tmp_path / "g.db",
+        "CREATE TABLE nodes (id, name, type, nick); CREATE TABLE edges (source, target, type, verb); CREATE TABLE boss (a, b);"
+        "INSERT INTO nodes VALUES (1, 'A', 't', 'Al'), (2, 'B', 't', 'Bo'); INSERT INTO edges VALUES (1, 2, 'knows', 'likes');",
+    )
     with pytest.warns(UserWarning, match="left out: the tables boss"):
-        assert len(lab.read_graph(path)) == 2
-    with pytest.raises(BadInput, match="is read by its tables"):
-        lab.read_graph(path, names="name")
+        assert facts(lab.read_graph(path)) == [("A", "knows", "B")]
+    said = []
+    graph = lab.read_graph(path, names="nick", types="name", relation="verb", say=said.append)
+    assert facts(graph) == [("Al", "likes", "Bo")] and graph.node("Al").labels == ("A",)
+    assert lab.read_graph(path, names="id", say=said.append).ids == ("1", "2")
+    with pytest.raises(UnknownName, match="unknown column 'word'"):
+        lab.read_graph(path, relation="word")
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("CREATE TABLE functions (id PRIMARY KEY, full_name); CREATE TABLE calls (caller, callee);"
+         "INSERT INTO functions VALUES (1, 'a.f'), (2, 'a.g'); INSERT INTO calls VALUES (1, 2)", [("a.f", "calls", "a.g")]),
+        ("CREATE TABLE stop (id PRIMARY KEY, stop_name); CREATE TABLE legs (start_stop, end_stop);"
+         "INSERT INTO stop VALUES (1, 'A'), (2, 'B'); INSERT INTO legs VALUES (1, 2)", [("A", "legs", "B")]),
+        ("CREATE TABLE employees (id INTEGER PRIMARY KEY, name, manager_id REFERENCES employees);"
+         "INSERT INTO employees VALUES (1, 'Ada', NULL), (2, 'Bob', 1)", [("Bob", "manager", "Ada")]),
+        ("CREATE TABLE authors (id INTEGER PRIMARY KEY, name); CREATE TABLE papers (id INTEGER PRIMARY KEY, title);"
+         "CREATE TABLE wrote (author_id, paper_id, place);"
+         "INSERT INTO authors VALUES (1, 'Ada'); INSERT INTO papers VALUES (1, 'On A'); INSERT INTO wrote VALUES (1, 1, 2)",
+         [("Ada", "wrote", "On A")]),
+        ("CREATE TABLE links (source, target); INSERT INTO links VALUES ('a', 'b')", [("a", "related_to", "b")]),
+    ],
+)  # fmt: skip
+def test_tables_that_refer_to_each_other_are_a_graph(tmp_path, script, expected):
+    assert facts(lab.read_graph(sqlite_file(tmp_path / "g.db", script), say=[].append)) == expected
+
+
+ENTITY = {
+    "id": "Q1", "labels": {"en": {"language": "en", "value": "Ada"}, "de": {"language": "de", "value": "Adda"}},
+    "aliases": {"en": [{"language": "en", "value": "AL"}]}, "sitelinks": {"enwiki": {}},
+    "claims": {"P9": [{"mainsnak": {"datavalue": {"value": {"entity-type": "item", "id": "Q2"}}}}]},
+}  # fmt: skip
+SPARQL = {
+    "head": {"vars": ["item", "itemLabel", "spouse"]},
+    "results": {"bindings": [{"item": {"type": "uri", "value": "http://x/Q1"}, "itemLabel": {"type": "literal", "value": "Ada"},
+                              "spouse": {"type": "uri", "value": "http://x/Q2"}}]},
+}  # fmt: skip
+PROPERTY = """@prefix s: <http://www.w3.org/2004/02/skos/core#> . @prefix r: <http://www.w3.org/2000/01/rdf-schema#> .
+<http://x/Q1> r:label "Ada" ; s:altLabel "AL"@en, "Al"@de ; <http://x/direct/P9> <http://x/Q2> .
+<http://x/P9> r:label "educated at"@en, "besuchte"@de ; <http://wikiba.se/ontology#directClaim> <http://x/direct/P9> ."""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fact", "note"),
+    [
+        ("g.edgelist", "a b {}\na c {'weight': 3, 'at': datetime}\n", ("a", "related_to", "b"), "1 dict that is none of"),
+        ("g.csv", "a,b,{'x': 1, 'y': 2}\n", ("a", "related_to", "b"), "list of NetworkX"),
+        ("g.txt", "Ada Bob 3\nAda Cy 1.5\n", ("Ada", "related_to", "Bob"), "source, target, weight"),
+        ("g.txt", "Ada knows Bob\nBob knows Cy\n", ("Ada", "knows", "Bob"), "source, type, target"),
+        ("g.txt", "#g.py\n# GMT Mon\n#\nb\na b c\nc\n", ("a", "related_to", "b"), "3 nodes, 2 edges"),
+        ("g.csv", "citing,cited\n7,8\n", ("7", "cited", "8"), "named by the column cited"),
+        ("g.csv", "who,whom\nAda,Bob\nBob,Cy\n", ("Ada", "whom", "Bob"), "named by the column whom"),
+        ("g.csv", "u,v,w\n1,2,3\n", ("1", "related_to", "2"), "1 edge"),
+        ("g.csv", "h\tr\tt\nAda\tknows\tBob\n", ("Ada", "knows", "Bob"), "relations from relation"),
+        ("g.csv", "Person A,Person B,since\nAda,Bob,7\n", ("Ada", "related_to", "Bob"), "1 edge"),
+        ("g.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n1 2\n", ("1", "related_to", "2"), "3 nodes, 1 edge"),
+        ("g.mtx", "%%MatrixMarket matrix coordinate real general\n1 2 1\n1 1 .5\n", ("row 1", "related_to", "column 1"), "3 nodes"),
+        ("g.gexf", '<gexf><graph><attributes class="edge"><attribute id="0" title="w"/></attributes>'
+         '<edges><edge source="a" target="b"><attvalues>'
+         '<attvalue for="0" value="1" start="1"/><attvalue for="0" value="2" start="2"/></attvalues></edge></edges></graph></gexf>',
+         ("a", "related_to", "b"), "2 times of a value"),
+        ("g.json", json.dumps([{"nodes": [{"id": "Ada", "type": t}], "relationships": links([("Ada", "KNOWS", "Bob")])} for t in "AB"]),
+         ("Ada", "KNOWS", "Bob"), "1 other value of a node"),
+        ("g.json", json.dumps({"entities": {"Q1": ENTITY}}), ("Ada", "P9", "Q2"), "left out: 1 link to a page"),
+        ("g.json", json.dumps(SPARQL), ("Ada", "spouse", "Q2"), "rows of a SPARQL query"),
+        ("g.csv", "x,xLabel,p,pLabel,y\nhttp://x/1,Ada,http://x/P,knows,http://x/2\n", ("Ada", "knows", "2"), "rows of a SPARQL query"),
+        ("g.ttl", PROPERTY, ("Ada", "educated at", "Q2"), "names from label"),
+        ("g.json", '{"nodes": ["a"], "links": [{"source": "a", "target": "b", "w": NaN}]}', ("a", "related_to", "b"), "1 value that is no JSON"),
+        ("g.csv", "source,target\nAy\xfee,\xc7a\xf0lar\n", ("Ayşe", "related_to", "Çağlar"), "read as cp1254"),
+    ],
+)  # fmt: skip
+def test_an_edge_of_a_form_without_usual_names_is_read(tmp_path, monkeypatch, name, text, fact, note):
+    monkeypatch.setenv("LANG", "C")
+    (path := tmp_path / name).write_bytes(text.encode("latin-1"))
+    read = read_named_graph(path)
+    assert fact in facts(read.graph) and note in read.summary, read.summary
+
+
+def test_names_in_other_languages_and_aliases_find_a_node(tmp_path, monkeypatch):
+    monkeypatch.setenv("LANG", "C")
+    for name, text in (
+        ("g.csv", "Id,Label,name_de,synonyms\n1,Ada,Adda,AL;Al\n2,Bob,Bobi,\n"),
+        ("g.json", json.dumps({"entities": {"Q1": ENTITY}})),
+        ("g.ttl", PROPERTY),
+    ):
+        (path := tmp_path / name).write_text(text)
+        graph = lab.read_graph(path, say=[].append)
+        assert resolve_node(graph, "AL") == resolve_node(graph, "al") == "Ada"
+    node = read_named_graph(tmp_path / "g.csv").graph.node("Ada")
+    assert node.properties["name@de"] == "Adda" and node.properties["aliases"] == ["AL", "Al"]
+
+
+GEPHI_TABLES = {
+    "nodes.csv": "Id,Label,kind\n1,Ada,person\n2,Works,firm\n",
+    "edges.csv": "Source,Target,Label\n1,2,founded\n",
+}
+TABLES = [
+    GEPHI_TABLES,
+    {"n.csv": "name,age\nAda,36\nBob,7\n", "e.csv": "source,target,type\nAda,Bob,founded\n"},
+    {"n.csv": ":ID(P),name\n1,Ada\n", "m.csv": ":ID(F),name\n1,Works\n", "e.csv": ":START_ID(P),:END_ID(F),:TYPE\n1,1,founded\n"},
+    {"e.csv": "id,title,type\n0b,Ada,P\n1b,Works,F\n", "r.csv": "id,source,target,label\n7,Ada,Works,founded\n"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tables", TABLES, ids=lambda tables: "-".join(tables))
+def test_a_table_of_nodes_and_one_of_edges_are_one_graph(tmp_path, tables):
+    (folder := tmp_path / "g").mkdir()
+    for name, text in tables.items():
+        (folder / name).write_text(text)
+    assert facts(load_graph(str(folder)))[0][1] == "founded"  # as commands do
+    (folder / "README.md").write_text("On this graph.")
+    with zipfile.ZipFile(archive := tmp_path / "g.zip", "w") as packed:
+        for file in folder.iterdir():
+            packed.write(file, f"g/{file.name}")
+    for where in ([folder / name for name in tables], folder, archive):
+        read = read_named_graph(where)
+        assert facts(read.graph)[0][1] == "founded" and len(read.graph) == 2 and "Ada" in read.graph, (
+            read.summary
+        )
+        assert ("README.md" in read.note) == (where != [folder / name for name in tables])
+
+
+def test_columns_of_ends_and_the_encoding_are_given_by_hand(tmp_path):
+    for name, text in (("g.csv", "buyer,shop\n1,Köln\n"), ("g.json", '[{"buyer": 1, "shop": "Köln"}]')):
+        (path := tmp_path / name).write_text(text, encoding="cp437")
+        graph = lab.read_graph(path, source="buyer", target="shop", encoding="cp437", say=[].append)
+        assert facts(graph) == [("1", "shop", "Köln")]
+        with pytest.raises(BadInput, match=r"name those of the ends|a graph in JSON is"):
+            lab.read_graph(path, encoding="cp437")
+    with pytest.raises(UnknownName, match=r"column of ends 'who'; did you mean|column of ends 'who'"):
+        lab.read_graph(tmp_path / "g.csv", source="who", target="shop", encoding="cp437")
+    with pytest.raises(BadInput, match="source= and target=, or neither"):
+        lab.read_graph(tmp_path / "g.csv", source="buyer")
 
 
 def test_a_file_is_shown_by_its_path(tmp_path):

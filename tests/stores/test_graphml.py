@@ -57,10 +57,6 @@ def test_a_graph_that_networkx_wrote_is_read(tmp_path):
     ("inside", "says"),
     [
         ('<node id="a"/>\n<node/>', "node 2: a node without id"),
-        (
-            '<node id="a"><data key="k">1</data></node><node id="a"/>',
-            "a second, different node has the id 'a'",
-        ),
         (f'{TWO}\n<edge source="a"/>', "edge 1: an edge without source or target"),
         (f'{TWO}<hyperedge><endpoint node="a"/></hyperedge>', "it has hyperedges"),
     ],

@@ -15,11 +15,10 @@ import pytest
 
 from kgot_lab.diagnostics.file_check import check_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
-from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.stores import open_store
 from kgot_lab.stores.embedded_store import InMemory, inverse
 from kgot_lab.stores.hash_chain import format_record
-from kgot_lab.stores.log import read_history, read_log, salvage_log
+from kgot_lab.stores.log import read_history, salvage_log
 from kgot_lab.types import Diff, Edge, Node
 
 NASTY = "quote \" ' brace {} \\ ` line\u2028 é 中 🧪 \x00"
@@ -187,45 +186,14 @@ def test_a_salvage_of_a_log_tells_how_much_it_kept_and_a_refused_one_leaves_noth
     (tmp_path / "graph.log.damaged-1").unlink()
     lost = whole[: sizes[0]].replace(whole[-60:-50], b"") + whole[sizes[1] :]
     newer = format_record({"format": "kgot_lab diff log", "version": 3}, b"") + whole[sizes[0] :]
-    for data, reason in ((lost, "not one of 5 writes could be read"), (newer, "another version")):
+    older = b'7c39a82d {"format":"kgot_lab diff log","version":1}\n' + whole[sizes[0] :]
+    refused = (newer, "another version"), (older, "another version")
+    for data, reason in ((lost, "not one of 5 writes could be read"), *refused):
         path.write_bytes(data)
         for _ in range(2):
             with pytest.raises((StoreDamaged, BadInput), match=reason):
                 salvage_log(path)
         assert path.read_bytes() == data and list(tmp_path.iterdir()) == [path]
-
-
-def old_log(path, diffs):
-    """A log as earlier versions wrote it."""
-    truth, lines = MutableGraph(), [format_record({"format": "kgot_lab diff log", "version": 1}, b"", 1)]
-    for diff in diffs:
-        truth.apply(diff)
-        claims = [[node.id, list(node.labels), dict(node.properties)] for node in diff.added_nodes]
-        lines.append(format_record({"nodes": claims, "edges": []}, b"", 1))
-    path.write_bytes(b"".join(lines))
-
-
-def test_an_old_log_still_opens_and_is_added_to_and_compacting_it_gives_it_the_chain(tmp_path):
-    path = tmp_path / "graph.log"
-    old_log(path, [Diff(added_nodes=(Node(f"n{number}", ("A",), {"n": number}),)) for number in range(3)])
-    with InMemory(path=path) as store:
-        store.apply(Diff(added_nodes=(Node("new"),)))
-    with InMemory(path=path) as store:
-        assert store.graph().ids == ("n0", "n1", "n2", "new") and read_log(path).version == 1
-        store.compact()
-        store.apply(Diff(added_nodes=(Node("newer"),)))
-    assert read_log(path).version == 2 and len(list(read_history(path))) == 2
-
-
-def test_damage_before_the_end_of_an_old_log_is_an_error_and_the_file_is_left_alone(tmp_path):
-    path = tmp_path / "graph.log"
-    old_log(path, [Diff(added_nodes=(Node(f"n{number}"),)) for number in range(6)])
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-    with pytest.raises(StoreDamaged, match=r"record \d+ is damaged and others follow"):
-        InMemory(path=path)
-    assert path.read_bytes() == data
 
 
 # ------------------------------------------------------------------------------------------------------------

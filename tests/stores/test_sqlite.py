@@ -443,24 +443,32 @@ def test_a_file_of_any_name_is_that_file_and_in_its_order_when_it_is_opened_agai
 
 
 def test_a_file_that_something_else_made_is_not_touched(tmp_path):
-    text, database, newer = tmp_path / "notes.txt", tmp_path / "other.db", tmp_path / "newer.db"
+    text, database = tmp_path / "notes.txt", tmp_path / "other.db"
+    newer, older = tmp_path / "newer.db", tmp_path / "older.db"
     text.write_text("dear diary, " * 100)
     other = sqlite3.connect(database)
     other.execute("PRAGMA journal_mode = WAL")
     other.execute("CREATE TABLE nodes (id TEXT, labels TEXT, properties TEXT)")
     other.commit()
     other.close()
-    Sqlite(newer).close()
-    later = sqlite3.connect(newer)
-    later.execute("PRAGMA user_version = 99")
-    later.close()
-    reasons = {text: "not an SQLite file", database: "something else made", newer: "newer version"}
+    for path, version in ((newer, 99), (older, 1)):
+        Sqlite(path).close()
+        changed = sqlite3.connect(path)
+        changed.execute(f"PRAGMA user_version = {version}")
+        changed.close()
+    reasons = {text: "not an SQLite file", database: "something else made"}
+    reasons |= {newer: "newer version", older: "older version"}
     for path, reason in reasons.items():
         before = path.read_bytes()
         with pytest.raises(BadInput, match=reason):
             Sqlite(path)
         assert path.read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["newer.db", "notes.txt", "other.db"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "newer.db",
+        "notes.txt",
+        "older.db",
+        "other.db",
+    ]
 
 
 def test_a_place_that_cannot_be_a_file_is_a_clear_error(tmp_path):
@@ -657,27 +665,6 @@ def test_no_flipped_bit_is_passed_over(tmp_path):
     assert found["StoreDamaged"] > 50 and found["whole"] > 50, found
 
 
-def test_a_file_of_the_first_version_gets_its_checksums(tmp_path):
-    path = tmp_path / "graph.db"
-    with Sqlite(path) as store:
-        store.apply(ALL)
-        whole = store.graph()
-    older = sqlite3.connect(path, isolation_level=None)
-    triggers = "SELECT name FROM sqlite_master WHERE name LIKE 'sum%' AND type = 'trigger'"
-    for (name,) in older.execute(triggers).fetchall():
-        older.execute(f"DROP TRIGGER {name}")
-    older.execute("DROP TABLE sums")
-    older.execute("PRAGMA user_version = 1")
-    older.close()
-    with Sqlite(path) as store:
-        assert store.graph() == whole
-    data = path.read_bytes()
-    path.write_bytes(data.replace(b"1903", b"1904"))
-    reason = r"row \d of \w+ is not as it was written.*kgot-lab doctor --salvage"
-    with pytest.raises(StoreDamaged, match=reason):
-        Sqlite(path)
-
-
 def test_what_is_whole_of_a_damaged_file_can_be_kept_and_the_damaged_one_stays_beside(tmp_path):
     path = tmp_path / "graph.db"
     with Sqlite(path) as store:
@@ -731,23 +718,6 @@ def test_damage_to_the_log_that_a_killed_process_left_is_said(tmp_path):
         assert health.whole or f"the last {6 - held} changes" in health.said, health
         said[bool(warned)] += 1
     assert said[True] == 40
-
-
-def test_a_damaged_file_of_the_first_version_keeps_what_can_be_read(tmp_path):
-    path = tmp_path / "graph.db"
-    with Sqlite(path) as store:
-        store.apply(ALL)
-    with sqlite3.connect(path) as old:
-        for (name,) in old.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'sum\\_%' ESCAPE '\\'"
-        ).fetchall():
-            old.execute(f"DROP TRIGGER {name}")
-        old.execute("DROP TABLE sums")
-        old.execute("PRAGMA user_version = 1")
-    old.close()
-    salvage_sqlite(path)
-    with Sqlite(path) as store:
-        assert len(store.graph()) == 3
 
 
 def test_a_file_with_two_names_is_refused_since_each_would_have_a_log_of_its_own(tmp_path):

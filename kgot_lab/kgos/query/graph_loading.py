@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import NamedGraph, use_names_as_ids
 from kgot_lab.io.sqlite_files import connect, is_searched_at_opening, private_copy, query_number
 from kgot_lab.kgos.extraction.folder import FileProgress, extract_folder
 from kgot_lab.kgos.extraction.patterns import add_patterns
-from kgot_lab.kgos.schemas.foreign_files import read_foreign
+from kgot_lab.kgos.schemas.foreign_files import read_foreign, read_references
 from kgot_lab.loop.evidence import add_supports
 from kgot_lab.loop.trace import graph_after, is_trace, load_run
 from kgot_lab.stores.files import read_named_graph
+from kgot_lab.stores.files.elements import build_graph
 from kgot_lab.stores.hash_chain import EMPTY_LOG, read_chain
 from kgot_lab.stores.log import read_history, read_log
 from kgot_lab.stores.opening import environment_login, open_store
 from kgot_lab.stores.sql import edge_from_row, node_from_row
-from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND_ROWS, enable_checksums, find_log_damage
+from kgot_lab.stores.sqlite.damage import SELECT_SOUND_ROWS, enable_checksums, find_log_damage
 from kgot_lab.stores.sqlite.file import (
     APPLICATION,
-    VERSION,
     damaged_error,
     is_open_in_process,
     require_own_format,
@@ -59,19 +59,20 @@ def is_store_file(path: Path | str) -> bool:
         return False
 
 
-def read_store_file(path: Path | str) -> NamedGraph:
+def read_store_file(path: Path | str, columns: Mapping[str, str] | None = None) -> NamedGraph:
     """Read the graph in a log or an SQLite file without changing it, and note any damage.
 
-    An SQLite file of another program is read by the profile of its tables. The note then names the profile
-    and the rows that were not read. Raises BadInput if the file is empty, has no graph, or is a log that no
-    store wrote. Raises StoreDamaged if acknowledged data is missing, and StoreUnavailable.
+    An SQLite file of another program is read by the profile of its tables, with `columns` as in `read_foreign`.
+    The note then names the profile and the rows that were not read. Raises BadInput if the file is empty, has no
+    graph, or is a log that no store wrote. Raises StoreDamaged if acknowledged data is missing, and
+    StoreUnavailable.
     """
     path = Path(path)
     if not path.stat().st_size:
         raise BadInput(f"{path} is empty, so it holds no graph: if it held one once, restore a copy")
     with path.open("rb") as file:
         is_sqlite = path.suffix.lower() in _SQLITE_ENDINGS or file.read(15) == _SQLITE_MAGIC
-    return _read_sqlite(path) if is_sqlite else _read_log(path)
+    return _read_sqlite(path, columns or {}) if is_sqlite else _read_log(path)
 
 
 def _read_log(path: Path) -> NamedGraph:
@@ -83,14 +84,14 @@ def _read_log(path: Path) -> NamedGraph:
     return NamedGraph(graph, warning if torn else "")
 
 
-def _read_sqlite(path: Path) -> NamedGraph:
+def _read_sqlite(path: Path, columns: Mapping[str, str]) -> NamedGraph:
     try:
         with _open_for_reading(path) as (connection, lost):
             if query_number(connection, "PRAGMA application_id") != APPLICATION:
-                return _read_foreign_sqlite(path)
-            queries = SELECT_SOUND_ROWS if _has_checksums(connection, path) else SELECT_ALL
+                return _read_foreign_sqlite(path, columns)
+            _require_sound_file(connection, path)
             enable_checksums(connection)
-            ordered = (f"{queries[kind]} ORDER BY row.number" for kind in ("nodes", "edges"))
+            ordered = (f"{SELECT_SOUND_ROWS[kind]} ORDER BY row.number" for kind in ("nodes", "edges"))
             nodes, edges = (connection.execute(query).fetchall() for query in ordered)
             for kind, rows in (("nodes", nodes), ("edges", edges)):
                 if gone := query_number(connection, f"SELECT count(*) FROM {kind}") - len(rows):
@@ -100,9 +101,22 @@ def _read_sqlite(path: Path) -> NamedGraph:
     return NamedGraph(PropertyGraph.of(map(node_from_row, nodes), map(edge_from_row, edges)), lost)
 
 
-def _read_foreign_sqlite(path: Path) -> NamedGraph:
-    read = read_foreign(path)
-    named = use_names_as_ids(read.graph)
+def _read_foreign_sqlite(path: Path, columns: Mapping[str, str]) -> NamedGraph:
+    called = columns.get("called", "")
+    own = {name: column for name, column in columns.items() if column != "id"}
+    try:
+        read = read_foreign(path, columns=own)
+    except UnknownName:
+        raise
+    except BadInput:
+        if not (found := read_references(path, own)).edges:
+            raise
+        given = {"types": columns.get("type", ""), "relation": columns.get("relation", "")}
+        named = build_graph(found, names=called, **given, rename=True)
+        return NamedGraph(named.graph, named.summary)
+    named = (
+        NamedGraph(read.graph) if called == "id" else use_names_as_ids(read.graph, "name" if called else "")
+    )
     notes = [f"tables of the profile {read.profile}", named.note]
     notes += [f"left out: the tables {', '.join(read.others)}"] if read.others else []
     if read.unread:
@@ -128,17 +142,13 @@ def _open_for_reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
         yield connection, lost
 
 
-def _has_checksums(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return whether the rows of a file have checksums.
-
-    Raises BadInput if the file is not a store, and StoreDamaged if a short check finds damage.
-    """
-    version = require_own_format(connection, path)
+def _require_sound_file(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise BadInput if a file is not a store, and StoreDamaged if a short check finds damage."""
+    require_own_format(connection, path)
     if is_searched_at_opening(connection):
         (integrity,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if integrity != "ok":
             raise damaged_error(path, str(integrity).removeprefix("*** in database main ***\n"))
-    return version >= VERSION
 
 
 NoteCallback = Callable[[str], None]
@@ -166,13 +176,15 @@ def load_graph(
         with closing(open_store(where, namespace=namespace, **environment_login(where))) as store:
             return store.graph()
     path = Path(where).expanduser()
-    if path.is_dir():
+    suffixes = {each.suffix.lower() for each in path.glob("*")}
+    is_tables = bool(suffixes) and suffixes <= {".csv", ".tsv", ".parquet"}
+    if path.is_dir() and not is_tables:
         found = extract_folder(path, cache=cache, progress=progress, client=client)
         whole = add_patterns(found.graph)
         sizes = f"{len(whole):,} nodes, {len(whole.edge_keys):,} edges"
         report(f"{found.describe(None)}\n  with the patterns in it {sizes}")
         return whole
-    if not path.is_file():
+    if not path.is_file() and not is_tables:
         raise BadInput(
             f"there is no graph at {where}: name a folder, a file with a graph, a trace, or a store's file or address"
         )
@@ -180,31 +192,36 @@ def load_graph(
 
 
 def read_graph(
-    path: Path | str,
+    path: Path | str | Sequence[Path | str],
     *,
     names: str = "",
     types: str = "",
     relation: str = "",
+    source: str = "",
+    target: str = "",
+    encoding: str = "",
     say: NoteCallback | None = None,
 ) -> PropertyGraph:
     """Read the graph in a file of any program, in a store's file or a run's trace, by what is in it.
 
-    `read_named_graph` of `kgot_lab.stores.files` lists the forms. Nodes go by their names if their ids are
-    numbers or IRIs. The fields of names, types and relations are found by evidence, or as given; the names
-    "id" rename no node. `say` receives a summary of what was understood and left out, which otherwise is a
-    warning. Raises BadInput if the file holds no graph.
+    Several files, such as a table of nodes and one of edges, are given as a list, a folder or a zip. Nodes go by
+    their names if their ids are numbers or IRIs. The fields of names, types, relations and ends of edges are found
+    by evidence, or as given; the names "id" rename no node. `encoding` is that of a text which is not UTF-8. `say`
+    receives a summary of what was understood and left out, which otherwise is a warning. `read_named_graph` of
+    `kgot_lab.stores.files` lists the forms. Raises BadInput if the file holds no graph.
     """
-    path = Path(path).expanduser()
-    if path.is_file() and is_trace(path):
-        events = load_run(path).events
+    file = Path(path).expanduser() if isinstance(path, str | Path) else Path()
+    if file.is_file() and is_trace(file):
+        events = load_run(file).events
         return add_supports(graph_after(events), events)
-    if path.is_file() and is_store_file(path):
-        if names or types or relation:
-            raise BadInput(f"{path} is read by its tables: names=, types= and relation= are for other files")
-        stored = read_store_file(path)
+    if file.is_file() and is_store_file(file):
+        fields = {"called": names, "type": types, "relation": relation, "source": source, "target": target}
+        stored = read_store_file(file, {name: column for name, column in fields.items() if column})
         graph, summary = stored.graph, stored.note
     else:
-        read = read_named_graph(path, names=names, types=types, relation=relation)
+        given = file if isinstance(path, str | Path) else path
+        ends = {"source": source, "target": target, "encoding": encoding}
+        read = read_named_graph(given, names=names, types=types, relation=relation, rename=True, **ends)
         graph, summary = read.graph, read.summary
     if summary and say is not None:
         say(summary)

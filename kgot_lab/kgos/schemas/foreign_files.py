@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.exchange import UNTYPED
 from kgot_lab.graph.validation import Vocabulary, validate_value
 from kgot_lab.io.processes import without_garbage_collection
 from kgot_lab.io.sqlite_files import open_copy
@@ -26,13 +29,16 @@ from kgot_lab.kgos.schemas.profiles import (
     Profile,
     Tables,
     detect_profile,
+    end_columns,
     first_match,
+    key_column,
+    list_references,
     list_tables,
     quote_name,
 )
 from kgot_lab.kgos.schemas.rules import RuleReport, UnreadRow, check_rules
 from kgot_lab.kgos.schemas.vocabularies import VOCABULARIES
-from kgot_lab.stores.files.elements import distinct_edges
+from kgot_lab.stores.files.elements import Elements, RawEdge, distinct_edges
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
 
@@ -51,10 +57,6 @@ class Rows(NamedTuple):
     replaced: frozenset[int]
 
 
-class _ReplacedText(str):
-    """A text with invalid UTF-8 that was replaced."""
-
-
 def read_table(connection: sqlite3.Connection, table: str) -> Rows:
     """Read all rows of a table, in their order.
 
@@ -70,19 +72,11 @@ def read_table(connection: sqlite3.Connection, table: str) -> Rows:
     except sqlite3.OperationalError as error:
         if "UTF-8" not in str(error):
             raise
-        connection.text_factory = _decode_text
+        connection.text_factory = lambda data: data.decode(errors="replace")
         rows = connection.execute(query).fetchall()
         connection.text_factory = str
-        replaced = frozenset(n for n, row in enumerate(rows, start=1) if _ReplacedText in map(type, row))
-        rows = [tuple(str(value) if type(value) is _ReplacedText else value for value in row) for row in rows]
+        replaced = frozenset(n for n, row in enumerate(rows, start=1) if "\ufffd" in "".join(map(str, row)))
     return Rows(table, [dict(zip(names, row, strict=True)) for row in rows], number, replaced)
-
-
-def _decode_text(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return _ReplacedText(data.decode(errors="replace"))
 
 
 def _text(value: Json) -> str | None:
@@ -139,7 +133,8 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 # Build a graph from two tables, and report the rows that cannot be taken as they are.
 
-DEFAULT_EDGE_TYPE = "related_to"  # the edge type of a file without a column for it
+# tables whose name says nothing of their edges; that of another is their type if it has no column for it
+_GENERIC_TABLES = ("edge", "link", "relation", "relationship", "connection", "arc")
 
 
 def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGraph, tuple[UnreadRow, ...]]:
@@ -178,10 +173,12 @@ def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGra
         known = properties(nodes, row, (id,), profile.properties, besides)
         labels = (type,) if type and type.strip() else ()
         read_nodes.append(Node(id, labels, known if name is None else {**known, "name": name}))
+    is_generic = profile.edges.casefold().removesuffix("s") in _GENERIC_TABLES
+    default = UNTYPED if is_generic else profile.edges
     structure = (profile.source, profile.target, profile.relation, edges.number)
     for row, record in enumerate(edges.records, start=1):
         source, target = (_text(record[column]) for column in (profile.source, profile.target))
-        relation = _text(record[profile.relation]) or "" if profile.relation else DEFAULT_EDGE_TYPE
+        relation = _text(record[profile.relation]) or "" if profile.relation else default
         if gone := [short_repr(end) for end in (source, target) if end not in row_of]:
             why = f"there is no node {' and no node '.join(gone)}, so it is left out"
             unread.append(UnreadRow(3, edges.table, row, _describe(source, relation, target), why))
@@ -230,8 +227,12 @@ class ForeignGraph:
         return "\n".join(lines)
 
 
-def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
+def read_foreign(
+    path: Path | str, *, profile: str = "", columns: Mapping[str, str] | None = None
+) -> ForeignGraph:
     """Read the graph in an SQLite file with the profile that fits its tables, or the given one.
+
+    `columns` are by fields of a Profile (called, type, relation, source, target) where its names mislead.
 
     The file is copied and the copy is read. Nothing is written to the file or beside it, and the contents of
     a log beside it are read too. Raises BadInput if it is not an SQLite file or, listing what was probed, has
@@ -241,12 +242,48 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
     require(path, (str, Path), "what is read is the path of an SQLite file")
     path = Path(path)
     with _open_copy(path) as connection:
-        found = detect_profile(connection, path, profile)
+        found = detect_profile(connection, path, profile, columns)
         with without_garbage_collection():
             nodes, edges = read_table(connection, found.nodes), read_table(connection, found.edges)
             graph, unread = build_graph(found, nodes, edges)
         others = tuple(sorted(list_tables(connection).keys() - {found.nodes, found.edges}))
     return ForeignGraph(graph, found, unread, others)
+
+
+def read_references(path: Path | str, columns: Mapping[str, str]) -> Elements:
+    """Read the tables of an SQLite file that refer to each other, which no profile fits.
+
+    A row is a node of the type of its table, and a column that refers to a row an edge of the name of the column. A
+    row without a key is an edge from the first row that it refers to, to the others, of the name of its table, or
+    between its source and target if it refers to none. Raises as `read_foreign` does.
+    """
+    with _open_copy(Path(path)) as connection:
+        tables = list_tables(connection)
+        references, found = list_references(connection, tables), Elements("SQLite by its foreign keys")
+        used = {*chain(*(each.values() for each in references.values()))}
+        for table, refers in references.items():
+            key, ends = key_column(connection, table), end_columns(tables[table], columns)
+            for row in read_table(connection, table).records if refers or table in used or all(ends) else ():
+                fields = {
+                    name: value for name, value in row.items() if name not in refers and value is not None
+                }
+                targets = [
+                    (name, f"{other}:{row[name]}") for name, other in refers.items() if row[name] is not None
+                ]
+                if refers and not key and len(targets) > 1:
+                    found.edges += [RawEdge(targets[0][1], end, table, fields) for _, end in targets[1:]]
+                elif key and (refers or table in used):
+                    id = found.put_node(f"{table}:{row[key]}", (table,), fields)
+                    found.edges += [
+                        RawEdge(id, end, re.sub("(?i)_id$", "", name), {}) for name, end in targets
+                    ]
+                elif all(ends) and None not in (row[ends[0]], row[ends[1]]):
+                    found.add_edge(fields, f"{path}: {table}", names=ends)
+                else:
+                    found.left_out[f"row of {table}"] += 1
+            if not (refers or table in used or all(ends)):
+                found.notes.append(f"left out: the table {table}")
+    return found
 
 
 @contextmanager

@@ -7,12 +7,13 @@ that looks for any fitting pair of tables.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, require_known
 from kgot_lab.graph.exchange import COLUMNS
 from kgot_lab.text.cleaning import format_count
 
@@ -141,38 +142,50 @@ def list_tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     return {name: tuple(row[1] for row in connection.execute(query)) for name, query in queries.items()}
 
 
-def detect_profile(connection: sqlite3.Connection, path: Path, wanted: str = "") -> Profile:
-    """Return the most specific profile that fits an open file, or the wanted one.
+def detect_profile(
+    connection: sqlite3.Connection, path: Path, wanted: str = "", columns: Mapping[str, str] | None = None
+) -> Profile:
+    """Return the most specific profile that fits an open file, or the wanted one, with the given columns.
 
-    Raises UnknownName if there is no such profile. Raises BadInput, listing what was probed, if no profile
-    fits the file.
+    `columns` are by fields of a profile. Raises UnknownName if there is no such profile or column. Raises
+    BadInput, listing what was probed, if no profile fits the file.
     """
     names = [*(profile.name for profile in PROFILES), HEURISTIC]
     if wanted and wanted not in names:
         raise UnknownName("schema profile", wanted, names)
-    tables = list_tables(connection)
-    for profile in PROFILES:
+    tables, given = list_tables(connection), dict(columns or {})
+
+    for profile in PROFILES if "source" not in given else ():
         if wanted in ("", profile.name) and not profile.missing_columns(tables):
-            return profile.complete(tables)
+            return _with(profile.complete(tables), given, tables)
     guess = wanted in ("", HEURISTIC)
-    pairs = sorted(_possible_pairs(connection, tables), key=_pair_sort_key) if guess else []
+    pairs = sorted(_possible_pairs(connection, tables, given), key=_pair_sort_key) if guess else []
     if pairs and pairs[-1].share >= 0.5:
-        return pairs[-1].profile
+        return _with(pairs[-1].profile, given, tables)
     problem = f"{path}: no tables that hold a graph in a way that is known"
     raise BadInput("\n".join([problem, *_describe_probing(tables, pairs, wanted)]))
 
 
-def _possible_pairs(connection: sqlite3.Connection, tables: Tables) -> Iterator[TablePair]:
+def _with(profile: Profile, given: Mapping[str, str], tables: Tables) -> Profile:
+    require_known("column", {*tables[profile.nodes], *tables[profile.edges]}, *given.values())
+    return replace(profile, **given)
+
+
+def _possible_pairs(
+    connection: sqlite3.Connection, tables: Tables, given: Mapping[str, str]
+) -> Iterator[TablePair]:
     """Yield every pair of tables that could be nodes and edges, with each possible id column."""
     for edges, of_edges in tables.items():
-        source, target = first_match(_SOURCE_COLUMNS, of_edges), first_match(_TARGET_COLUMNS, of_edges)
+        source, target = end_columns(of_edges, given)
         if not source or not target or source == target:
             continue
         rest = [edge for edge in of_edges if edge not in (source, target)]
         for nodes, of_nodes in tables.items():
-            called = first_match(_NAME_COLUMNS, of_nodes)
+            called = first_match(_NAME_COLUMNS, of_nodes) or next(
+                (column for column in of_nodes if column.casefold().endswith("name")), ""
+            )
             usual = (first_match([column], of_nodes) for column in _ID_COLUMNS)
-            ids = dict.fromkeys(filter(None, (*usual, _primary_key(connection, nodes), called)))
+            ids = dict.fromkeys(filter(None, (*usual, key_column(connection, nodes), called)))
             for id in ids if nodes != edges else ():
                 profile = Profile(
                     HEURISTIC, nodes, id, called, edges, source, target, first_match(_RELATION_COLUMNS, rest),
@@ -182,7 +195,43 @@ def _possible_pairs(connection: sqlite3.Connection, tables: Tables) -> Iterator[
                 yield TablePair(profile, _matching_share(connection, profile))
 
 
-def _primary_key(connection: sqlite3.Connection, table: str) -> str:
+def end_columns(columns: Sequence[str], given: Mapping[str, str]) -> tuple[str, str]:
+    """Return the columns of sources and targets, as given or by their names; "" for one that is missing."""
+    if "source" in given:
+        return first_match([given["source"]], columns), first_match([given["target"]], columns)
+    starts = (column for column in columns if re.match("(start|from|source|src|origin)_", column, re.I))
+    ends = (column for column in columns if re.match("(end|to|target|dst|dest|destination)_", column, re.I))
+    source = first_match(_SOURCE_COLUMNS, columns) or next(starts, "")
+    return source, first_match(_TARGET_COLUMNS, columns) or next(ends, "")
+
+
+def list_references(connection: sqlite3.Connection, tables: Tables) -> dict[str, dict[str, str]]:
+    """Return the tables that columns of each table refer to, by column.
+
+    Such a column is declared as a foreign key, or called album_id where there is a table album or albums.
+    """
+    keys = {table: key_column(connection, table) for table in tables}
+    stems = {_stem(table): table for table, key in keys.items() if key}
+    references = {}
+    for table, columns in tables.items():
+        rows = connection.execute(f"PRAGMA foreign_key_list({quote_name(table)})")
+        found = {
+            column: stems.get(_stem(column), "") for column in columns if _stem(column) != column.casefold()
+        }
+        found |= {row[3]: match_case(row[2], tables) or "" for row in rows}
+        references[table] = {
+            column: found[column]
+            for column in columns
+            if column != keys[table] and keys.get(found.get(column, ""))
+        }
+    return references
+
+
+def _stem(name: str) -> str:
+    return re.sub("(_id|s)$", "", name.casefold())
+
+
+def key_column(connection: sqlite3.Connection, table: str) -> str:
     """Return the primary key column of a table, or "" if it has none or a composite one."""
     keys = [row[1] for row in connection.execute(f"PRAGMA table_info({quote_name(table)})") if row[5]]
     return str(keys[0]) if len(keys) == 1 else ""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Template
 
 from kgot_lab.sandbox.cypher.mapping import backticked, to_stored_edge, to_stored_node
 from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
@@ -18,7 +20,7 @@ from kgot_lab.stores.cypher.statements import (
     refuse_unless_cypher_write,
 )
 from kgot_lab.stores.embedded_store import EmbeddedStore
-from kgot_lab.stores.protocol import Dialect, Fact
+from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Fact
 from kgot_lab.stores.statements import path_query
 from kgot_lab.types import Edge, Json, Node
 
@@ -65,26 +67,20 @@ _COLUMN_VALUES = (  # of the columns, in their order
     *(f"first.{name}" for name in "start place sentence source relation subject object".split()),
     *("joint", "last.start", "last.place", "last.sentence", "last.source", "first.worth + last.worth"),
 )
-_PATH_QUERY_BODY = f"""
-MATCH (title)-[said:{SAYS_SENTENCE}]->(place)
-OPTIONAL MATCH (place)-[:{MENTIONS_NAME}]->(thing)
-WITH starts, given, title, place, said, collect(DISTINCT thing.id) AS names
-OPTIONAL MATCH (title)-[fact]-(other)
-  WHERE other.id IN starts AND other.id <> title.id AND NOT type(fact) IN ["{SAYS_SENTENCE}", "{MENTIONS_NAME}"]
-WITH starts, given, title, place, said, names, collect(CASE WHEN fact IS NULL THEN null ELSE {{start: other.id, place: "",
-  sentence: coalesce(fact.sentence, ""), source: coalesce(fact.source, ""), relation: type(fact),
-  subject: startNode(fact).id, object: endNode(fact).id, worth: {FACT_SCORE}}} END) AS facts
-WITH starts, collect({{start: title.id, place: place.id, sentence: coalesce(said.sentence, ""), source: coalesce(said.source, ""),
-  relation: "", subject: "", object: "", names: names, facts: facts,
-  worth: head([each IN given WHERE each[0] = place.id | each[1]])}}) AS told
-UNWIND told + [{{start: "", place: "", sentence: "", source: "", worth: 0.0, facts: []}}] AS last
-UNWIND [each IN told WHERE each.start IN starts] + last.facts AS first
-WITH first, last, CASE WHEN last.start = "" OR first.relation <> "" THEN [""]
-  WHEN last.start = first.start OR last.place = first.place THEN []
-  ELSE [each IN first.names WHERE each <> first.start AND (each = last.start OR each IN last.names)] END AS joints
-UNWIND joints AS joint
-RETURN DISTINCT {", ".join(f"{value} AS {backticked(column)}" for column, value in zip(PATH_COLUMNS, _COLUMN_VALUES, strict=True))}
-ORDER BY worth DESC, {", ".join(map(backticked, PATH_ORDER))} LIMIT """
+_PATH_QUERY_BODY = (
+    Template(Path(__file__).with_name("paths.cypher").read_text(encoding="utf-8"))
+    .substitute(
+        says=SAYS_SENTENCE,
+        mentions=MENTIONS_NAME,
+        fact_score=FACT_SCORE,
+        columns=", ".join(
+            f"{value} AS {backticked(column)}"
+            for column, value in zip(PATH_COLUMNS, _COLUMN_VALUES, strict=True)
+        ),
+        order=", ".join(map(backticked, PATH_ORDER)),
+    )
+    .rstrip()
+)
 
 
 def cypher_path_query(names: Sequence[str], scores: Mapping[str, float], limit: int) -> str:
@@ -99,7 +95,7 @@ def cypher_path_query(names: Sequence[str], scores: Mapping[str, float], limit: 
     known = ", ".join(f"{backticked(id)}: true" for id in query.scores if id not in escaped_ids)
     return (
         f"WITH {cypher_literal(query.names)} AS starts, {cypher_literal(list(query.scores.items()))} AS given, {{{known}}} AS known\n"
-        f"MATCH (place) WHERE known[place.id] OR place.id IN {cypher_literal(escaped_ids)}{_PATH_QUERY_BODY}{limit}"
+        f"MATCH (place) WHERE known[place.id] OR place.id IN {cypher_literal(escaped_ids)}\n{_PATH_QUERY_BODY} {limit}"
     )
 
 
@@ -167,22 +163,7 @@ def _format_edge(edge: Edge) -> str:
 
 
 CYPHER = Dialect(
-    name="Cypher",
-    how_to_write=(
-        "One statement for each fact: MERGE its two nodes by their id, which is the thing's name, then MERGE the relation between them.\n"
-        "Every node has a label. SET r.property = value; values are text, numbers, true, false, lists of these. Quote text with '.\n"
-        "To remove: MATCH, then DELETE r, DETACH DELETE n or REMOVE n.property. A name with spaces stands between backticks."
-    ),
-    how_to_read=(
-        "Begin with MATCH, find nodes by their id, and RETURN what answers the question. No sentences. It must not change the graph.\n"
-        "Use only ids, labels, relation types and properties that the graph has, spelled as there; a name with spaces stands between "
-        "backticks. Quote text with '."
-    ),
-    # in single quotes, because a model puts statements into JSON and forgets to escape double quotes there
-    write_example=(
-        "MERGE (a:Person {id: 'Marie Curie'}) MERGE (b:Prize {id: 'Nobel Prize in Physics'}) MERGE (a)-[r:WON]->(b) SET r.year = 1903"
-    ),
-    read_example="MATCH (a {id: 'Marie Curie'})-[r]->(b) RETURN type(r) AS relation, b.id AS thing",
+    **DIALECT_TEXTS["cypher"],
     add=_add_facts,
     about=_neighbourhood_query,
     paths=cypher_path_query,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
+import json
 import lzma
 import re
-import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from kgot_lab.documents.archives import unpacked
 from kgot_lab.documents.encodings import guess_encoding
 from kgot_lab.errors import BadInput, UnknownName, require, require_known
 from kgot_lab.graph import PropertyGraph
@@ -29,9 +29,10 @@ from kgot_lab.stores.files.elements import Elements, build_graph
 from kgot_lab.stores.files.graphml import write_graphml
 from kgot_lab.stores.files.json_forms import read_json
 from kgot_lab.stores.files.markup import OUR_GRAPHML, read_gml, read_pajek, read_xml
-from kgot_lab.stores.files.tabular import read_parquet, read_table
+from kgot_lab.stores.files.tabular import Options, read_parquet, read_table
 from kgot_lab.stores.files.triples import read_rdf
 from kgot_lab.stores.sparql.triples import import_oxigraph, oxigraph_triples
+from kgot_lab.text.cleaning import format_count
 
 _RDF_SUFFIXES = (".ttl", ".nt", ".nq", ".trig", ".n3")
 _XML = re.compile(r"\s*(<\?xml|<!|<(\w+:)?(graphml|gexf|rdf)\b|<graph\s)", re.I)
@@ -46,23 +47,35 @@ _UNPACKERS: dict[bytes, Callable[[bytes], bytes]] = {
     b"\x1f\x8b": gzip.decompress,
     b"BZh": bz2.decompress,
     b"\xfd7zXZ": lzma.decompress,
-    b"PK\x03\x04": lambda data: _unzip(data),
 }
+_TABLES = ("JSON", "a table", "a Parquet table", "rows of a SPARQL query")
 _HEAD = 4000  # characters that show the form of a file
 
 
 def read_named_graph(
-    path: Path | str, *, names: str = "", types: str = "", relation: str = "", rename: bool = True
+    path: Path | str | Sequence[Path | str],
+    *,
+    names: str = "",
+    types: str = "",
+    relation: str = "",
+    source: str = "",
+    target: str = "",
+    encoding: str = "",
+    rename: bool = True,
 ) -> NamedGraph:
     """Read a graph from a file of any program, with names as ids where its ids are numbers or IRIs.
 
     The form is found in the content: JSON and JSON lines, GraphML, GEXF, XGMML, GML, Pajek, tables, Parquet and
-    RDF, also compressed. `names`, `types` and `relation` are the fields of names, types and relations, where
-    the evidence misleads (the names "id" rename no node). The result says how the fields were understood and
-    what was left out. Raises BadInput for a file that cannot be read.
+    RDF, also compressed. Several files, such as a table of nodes and one of edges, in a list, a folder or a zip,
+    are one graph. `names`, `types` and `relation` are the fields of names, types and relations, where the evidence
+    misleads (the names "id" rename no node); `source` and `target` are the columns of the ends of edges. The result
+    says how the fields were understood and what was left out. Raises BadInput for a file that cannot be read.
     """
-    require(path, (str, Path), "a graph is read from the path of a file")
-    found = _read_elements(Path(path))
+    require(path, (str, Path, list, tuple), "a graph is read from the path of a file, or a list of paths")
+    if bool(source) != bool(target):
+        raise BadInput("the ends of edges are two columns: give source= and target=, or neither")
+    with TemporaryDirectory() as folder:
+        found = _read_files(path, Path(folder) / "unpacked", Options((source, target), encoding))
     return build_graph(found, names=names, types=types, relation=relation, rename=rename)
 
 
@@ -74,19 +87,58 @@ def read_graph(path: Path | str) -> PropertyGraph:
     return read_named_graph(path, rename=False).graph
 
 
-def _read_elements(path: Path) -> Elements:
+def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: Options) -> Elements:
+    """Read a file, or those in a list, a folder or a zip, which is unpacked into `folder`, as one graph.
+
+    Of a folder or a zip, files without a graph are left out and told, if others have edges. Raises BadInput if none
+    has, and for a file of a list that cannot be read.
+    """
+    files = [Path(path)] if isinstance(path, str | Path) else [Path(each) for each in path]
+    is_list = not isinstance(path, str | Path)
+    if not is_list and files[0].is_dir():
+        files = sorted(files[0].iterdir())
+    elif not is_list and files[0].is_file() and read_file_as("a graph", files[0])[:4] == b"PK\x03\x04":
+        files = list(unpacked(files[0], folder))
+    elif not is_list:
+        return _read_elements(files[0], options)
+    if (folder / "xl" / "workbook.xml").exists():
+        raise BadInput(f"{path} is a workbook of Excel: save its sheets as CSV")
+    files = [
+        each
+        for each in files
+        if is_list or (each.is_file() and not re.search(r"/(\.|__MACOSX)", str(each)[len(str(folder)) :]))
+    ]
+    options = options._replace(is_part=len(files) > 1)
+    read, errors = list[Elements](), list[BadInput]()
+    for each in files:
+        try:
+            read.append(_read_elements(each, options))
+        except BadInput as error:
+            errors.append(BadInput(str(error).replace(str(folder), str(path))))
+    if errors and (is_list or not any(part.edges for part in read)):
+        raise errors[0]
+    found = Elements(
+        f"{format_count(len(read), 'file')} ({', '.join(dict.fromkeys(part.form for part in read))})"
+    )
+    for part in read:
+        found.merge(part)
+    found.notes += [f"left out: {error}" for error in errors]
+    return found
+
+
+def _read_elements(path: Path, options: Options) -> Elements:
     data, suffix = read_file_as("a graph", path), path.suffix.lower()
     for magic, unpack in _UNPACKERS.items():
         if data.startswith(magic):
             suffix = Path(path.stem).suffix.lower()
             try:
                 data = unpack(data)
-            except (OSError, EOFError, ValueError, zipfile.BadZipFile, lzma.LZMAError) as error:
+            except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
                 raise BadInput(f"{path}: cannot be unpacked: {error}") from None
             break
     if data.startswith(b"PAR1"):
-        return read_parquet(data, str(path))
-    encoding = detect_wide_encoding(data)
+        return read_parquet(data, str(path), options)
+    encoding = options.encoding or detect_wide_encoding(data)
     head = data[:_HEAD].decode(encoding or "utf-8", "replace").removeprefix("\ufeff")
     if _XML.match(head) or (suffix in (".graphml", ".gexf", ".xgmml") and not head.lstrip().startswith("{")):
         if encoding.startswith("utf-32"):  # every XML parser recognizes UTF-16
@@ -97,66 +149,102 @@ def _read_elements(path: Path) -> Elements:
             else read_xml(data, str(path))
         )
     text, remark = _decode(data, encoding, path)
-    found = _read_text(text, suffix, path)
+    found = _read_text(text, suffix, path, options)
+    if options.ends[0] and found.form not in _TABLES:
+        raise BadInput(
+            f"{path} is {found.form}, which says what the ends are: source= and target= are for tables and JSON"
+        )
     found.notes += [remark] if remark else []
     return found
 
 
-def _read_text(text: str, suffix: str, path: Path) -> Elements:
+def _read_text(text: str, suffix: str, path: Path, options: Options) -> Elements:
     head = text[:_HEAD]
     if suffix in _RDF_SUFFIXES or _RDF_TEXT.match(head):
         return read_rdf(text, path, "TRIG", "N_QUADS")
     if suffix in (".json", ".jsonl") or head.lstrip()[:1] in ("{", "["):
         is_rdf = suffix == ".jsonld" or re.search(r'"@(context|graph|id)"\s*:', head)
-        return read_rdf(text, path, "JSON_LD") if is_rdf else read_json(text, str(path))
+        return read_rdf(text, path, "JSON_LD") if is_rdf else read_json(text, str(path), options)
     if _PAJEK.search(head):
         return read_pajek(text, str(path))
     if suffix == ".gml" or _GML.search(head):
         return read_gml(text, str(path))
-    return read_table(text, str(path), tabs=suffix == ".tsv")
-
-
-def _unzip(data: bytes) -> bytes:
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        if len(names := archive.namelist()) != 1:
-            raise ValueError(f"it holds {len(names)} files, and one graph is read: unpack it")
-        return archive.read(names[0])
+    return read_table(text, str(path), suffix, options)
 
 
 def _decode(data: bytes, encoding: str, path: Path) -> tuple[str, str]:
     """Return the text of a file, and a remark if it is not UTF-8. Raises BadInput if its encoding is unclear."""
     try:
-        return data.decode(encoding or "utf-8-sig").removeprefix(
-            "\ufeff"
-        ), f"read as {encoding}" if encoding else ""
+        text = data.decode(encoding or "utf-8-sig").removeprefix("\ufeff")
+        return text, f"read as {encoding}" if encoding else ""
+    except LookupError:
+        raise BadInput(f"{path}: Python knows no encoding {encoding!r}; as in encoding='cp1254'") from None
     except UnicodeDecodeError:
         text, likely = guess_encoding(data)
-        if not text and "cp1252" in likely:
-            text, likely = data.decode("cp1252", "replace"), ["cp1252"]
-        if not text:
-            raise BadInput(
-                f"{path} is not UTF-8, perhaps {' or '.join(likely) or 'no text'}: save it as UTF-8"
-            ) from None
+        western = data.decode("cp1252", "replace")
+        is_turkish = re.search("[ðþý]", western, re.I) and not re.search("[æáéíóú]", western, re.I)
+        if not text and (name := "cp1254" if is_turkish else "cp1252") in likely:  # a short one
+            text, likely = data.decode(name, "replace"), [name]
+        if encoding or not text:
+            others = f"perhaps {' or '.join(likely) or 'no text'}: name it, as in encoding='cp1254'"
+            raise BadInput(f"{path} is not {encoding or 'UTF-8'}; {others}, or save it as UTF-8") from None
         return text, f"read as {likely[0]}, since it is not UTF-8"
 
 
-def write_turtle(graph: PropertyGraph, path: Path | str) -> None:
-    """Write a graph as Turtle, with properties sorted by name.
+def _write_rdf(graph: PropertyGraph, path: Path, form: str) -> None:
+    """Write a graph as RDF in a format of pyoxigraph, with properties sorted by name.
 
     Raises BadInput if RDF cannot represent it, and NotInstalled if pyoxigraph is missing.
     """
     triples, ox = oxigraph_triples(graph), import_oxigraph()
-    write_atomically(path, ox.serialize(triples, format=ox.RdfFormat.TURTLE, prefixes=PREFIXES), "the graph")
+    options = {"format": getattr(ox.RdfFormat, form), "prefixes": PREFIXES}
+    try:
+        data = ox.serialize(triples, **options)
+    except ValueError as error:  # RDF/XML, of a relation that is no XML name
+        raise BadInput(f"{form} cannot hold the graph: {error}; write .ttl") from None
+    write_atomically(path, data, "the graph")
+
+
+def _write_checked(graph: PropertyGraph, path: Path, form: str) -> None:
+    """Write a graph in a form of other programs that has no place for everything.
+
+    Raises BadInput, which says what would not be kept, unless reading it back gives the same graph.
+    """
+    import networkx as nx
+
+    converters: dict[str, Callable[[], str]] = {
+        "csv": lambda: graph.to_pandas()[1].to_csv(index=False),
+        "node_link": lambda: json.dumps(nx.node_link_data(graph.to_networkx(), edges="links")),
+        "adjacency": lambda: json.dumps(nx.adjacency_data(graph.to_networkx())),
+    }
+    try:
+        text = converters[form]()
+        with TemporaryDirectory() as folder:
+            (draft := Path(folder, f"graph.{'csv' if form == 'csv' else 'json'}")).write_text(text, "utf-8")
+            lost = graph.diff(read_graph(draft))
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{form} cannot hold the graph: {error}; write .jsonl, .graphml or .ttl") from None
+    if lost:
+        raise BadInput(
+            f"read back from {form} the graph would differ ({lost}); write .jsonl, .graphml or .ttl"
+        )
+    write_atomically(path, text, "the graph")
 
 
 GraphWriter = Callable[[PropertyGraph, Path], None]
+_RDF_FORMS = {".ttl": "turtle", ".nt": "n_triples", ".nq": "n_quads", ".trig": "trig", ".jsonld": "json_ld"}
 WRITERS: dict[str, GraphWriter] = {  # writers by format
     "apoc": partial(write_snapshot, variant="apoc"),
     "networkx": partial(write_snapshot, variant="networkx"),
     "graphml": write_graphml,
-    "turtle": write_turtle,
+    **{form: partial(_write_rdf, form=form.upper()) for form in (*_RDF_FORMS.values(), "rdf_xml")},
+    **{form: partial(_write_checked, form=form) for form in ("csv", "node_link", "adjacency")},
 }
-_FORMAT_BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", ".ttl": "turtle"}
+_FORMAT_BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", **_RDF_FORMS}
+_FORMAT_OF_SOME = {
+    ".csv": "csv",
+    ".rdf": "rdf_xml",
+}  # not of every graph, so that no command ends with a refusal
 
 
 def check_graph_file(path: Path | str) -> None:
@@ -164,17 +252,19 @@ def check_graph_file(path: Path | str) -> None:
 
     Raises UnknownName or NotInstalled if not.
     """
-    if _FORMAT_BY_SUFFIX[_known_suffix(Path(path))] == "turtle":
+    if _FORMAT_BY_SUFFIX[_known_suffix(Path(path))] in _RDF_FORMS.values():
         import_oxigraph()
 
 
 def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None) -> None:
     """Write a graph without loss, in the format of the file's suffix or in a named one.
 
-    `read_graph` then returns the same graph. The formats are apoc, networkx, graphml and turtle. Raises
-    UnknownName if there is no such format, and BadInput if the format cannot represent the graph.
+    `read_graph` then returns the same graph. WRITERS has the formats. Raises UnknownName if there is no such
+    format, and BadInput, before anything is written, if the format cannot represent the graph.
     """
-    form = form or _FORMAT_BY_SUFFIX[_known_suffix(Path(path))]
+    form = (
+        form or _FORMAT_OF_SOME.get(Path(path).suffix.lower()) or _FORMAT_BY_SUFFIX[_known_suffix(Path(path))]
+    )
     require_known("form of a graph file", WRITERS, form)
     WRITERS[form](graph, Path(path))
 
@@ -190,7 +280,7 @@ def lossless_format(path: Path | str) -> str:
     if original.note:
         return ""
     lines = _sorted_lines(read_regular_file(path))
-    usual = _FORMAT_BY_SUFFIX.get(path.suffix.lower(), "")  # none for a table, which is never written
+    usual = _FORMAT_BY_SUFFIX.get(path.suffix.lower(), "")  # none for a table, which holds edges only
     formats = {"": (), "apoc": ("networkx", "apoc")}.get(usual, (usual,))
     with TemporaryDirectory() as folder:
         for form in formats:

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import lru_cache
-from itertools import chain, count
+from itertools import chain, count, product
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput, describe_value, require_known, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import COLUMNS, EDGE_FIELDS, NODE_FIELDS, UNTYPED, id_text, unescape_reserved
-from kgot_lab.graph.snapshots import NAME_PROPERTIES, NamedGraph, is_opaque_id, plain_name, use_names_as_ids
+from kgot_lab.graph.snapshots import (
+    NAME_PROPERTIES,
+    SOURCE_ID,
+    NamedGraph,
+    is_opaque_id,
+    plain_name,
+    use_names_as_ids,
+)
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
 
 Fields = dict[str, Json]
 Labels = tuple[str, ...] | None
+Ends = tuple[str, str]
 EXAMPLE = '{"nodes": [{"id": "a", "type": "tool", "name": "A"}], "links": [{"source": "a", "type": "uses", "target": "b"}]}'
 _ENDS = ("source", "target")
+# columns of ends beside COLUMNS, and what a name of an end may end with: all columns of one file alike
+_PAIRS = [pair.split() for pair in (
+    "citing cited,person friend,follower followee,follower followed,sender receiver,sender recipient,origin destination,"
+    "origin dest,employee manager,supplier customer"
+).split(",")]  # fmt: skip
+_END_SUFFIXES = ("", "id", "nodeid", "node", "entityid", "entity", "key", "iri", "uri", "name", "ip", "user")
+_NEUTRAL_ENDS = {*COLUMNS["target"], "destination", "dest"} - {"callee", "child"}
 _NESTED = ("data", "attributes", "properties", "metadata")  # objects with fields of the record around them
 _IDS = ("id", "key", "_id", "Id", "ID")  # what only identifies a node
 _NAMES = ("name", "entity_name", "title", "label")  # what identifies one without an id, and stays a field
@@ -28,6 +47,10 @@ _RELATION_FIELDS = (
     "relation relationship relationtype relationshiptype reltype edgetype edgelabel predicate rel interaction "
     "sharedinteraction labele label type edge kind keywords"
 ).split()
+_ALIASES = (
+    "aliases alias alsoknownas altlabel altlabels altname altnames alternatename alternatenames othernames synonym synonyms"
+).split()
+_NAME_IN_LANGUAGE = re.compile(r"(?:name|label|title)[_:. -]?\(?(?<![a-z])([a-z]{2})\)?", re.I)
 _WAYS = {"", "directed", "undirected", "mutual", "arrow", "line", "curve"}  # how an edge is drawn
 _MANY = 10  # nodes, most of which have no type of their own
 
@@ -57,31 +80,50 @@ class Elements:
     edges: list[RawEdge] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
-    directed: bool = True
-    undirected: int = 0  # how many of the edges, if not all
+    undirected: int = 0  # how many of the edges
     label_names: bool = False
     has_labels: bool = False
     is_ours: bool = False
     is_escaped: bool = False
+    words: dict[str, str] = field(default_factory=dict)  # names of IRIs of relations and fields
 
     def add_node(self, record: object, location: str) -> str:
-        """Add a node, which is an id or an object with one, and return its id.
+        """Add a node, which is an id or an object with one, and return its id. Raises BadInput if it is neither."""
+        return self.put_node(*parse_node(record, location))
 
-        Raises BadInput if it is neither, or if a different node has its id.
+    def put_node(self, id: str, labels: Labels, fields: Fields) -> str:
+        """Add a node by its parts and return its id.
+
+        A node that is described twice has the fields of both. Other values of the second are counted as left out.
         """
-        return self.put_node(*parse_node(record, location), location)
-
-    def put_node(self, id: str, labels: Labels, fields: Fields, location: str) -> str:
-        """Add a node by its parts and return its id. Raises BadInput if a different node has it."""
-        new = (labels, fields)
-        if (first := self.nodes.setdefault(id, new)) is not new and first != new:
-            raise BadInput(f"{location}: a second, different node has the id {short_repr(id)}")
+        old_labels, old = self.nodes.setdefault(id, (labels, fields))
+        if (old_labels, old) != (labels, fields):
+            both = tuple(dict.fromkeys((*(old_labels or ()), *(labels or ())))) or old_labels
+            others = sum(value != old[name] for name, value in fields.items() if name in old)
+            self.left_out["other value of a node that is described twice"] += others
+            self.nodes[id] = (both, fields | old)
         return id
 
-    def add_edge(self, record: object, location: str, *, is_keyed: bool = True) -> None:
+    def merge(self, other: Elements) -> None:
+        """Add the nodes and edges of another file."""
+        for id, (labels, fields) in other.nodes.items():
+            self.put_node(id, labels, fields)
+        self.ends |= other.ends
+        self.edges += other.edges
+        self.left_out += other.left_out
+        self.notes = list(dict.fromkeys((*self.notes, *other.notes)))
+        self.undirected += other.undirected
+        self.label_names |= other.label_names
+        self.words |= other.words
+
+    def add_edge(
+        self, record: object, location: str, *, is_keyed: bool = True, names: Ends | None = None
+    ) -> None:
         """Add an edge, which is an object with two ends, a pair of ids or a triple.
 
-        Its key is its type if nothing else is, unless `is_keyed` is false. Raises BadInput if it is none.
+        `names` are the fields of its ends, unless they are known. Its key is its type if nothing else is, unless
+        `is_keyed` is false, or else the field of its target if that says more than "target". Raises BadInput if it
+        is no edge.
         """
         record = _as_object(record) if isinstance(record, list) else record
         if not isinstance(record, dict):
@@ -90,7 +132,8 @@ class Elements:
             )
         outer, nested = _split(record, is_edge=True)
         ends = []
-        for name, end in zip(find_ends(tuple(outer)) or _ENDS, _ENDS, strict=True):
+        names = names or find_ends(tuple(outer)) or _ENDS
+        for name, end in zip(names, _ENDS, strict=True):
             value = outer.pop(name, None)
             if isinstance(value, dict):
                 value, labels, fields = parse_node(value, location)
@@ -104,15 +147,24 @@ class Elements:
             key = id if key is None else key
         elif not isinstance(key, str):  # NetworkX numbers parallel edges
             key = None
-        elif (
-            is_keyed
-            and "attributes" not in record
-            and not any(plain_name(name) in _RELATION_FIELDS for name in (*outer, *nested))
-        ):
+        elif is_keyed and "attributes" not in record and not _has_relation((*outer, *nested)):
             kind, key = key, None
+        if kind is None and not _is_neutral(*names) and not _has_relation((*outer, *nested)):
+            kind, note = names[1], f"relations are named by the column {names[1]}"
+            self.notes += [note] if note not in self.notes else []
         self.edges.append(
             RawEdge(ends[0], ends[1], kind, _merged(outer, nested), "" if key is None else str(key))
         )
+
+
+def _is_neutral(source: str, target: str) -> bool:
+    """Return whether the field of a target says no more than that, as in to, target_id, v, or person2."""
+    is_end = any(plain_name(target).removesuffix(suffix) in _NEUTRAL_ENDS for suffix in _END_SUFFIXES)
+    return is_end or len(target) < 2 or source[:-1] == target[:-1]
+
+
+def _has_relation(names: Iterable[str]) -> bool:
+    return any(plain_name(name) in _RELATION_FIELDS for name in names)
 
 
 def parse_node(record: object, location: str) -> tuple[str, Labels, Fields]:
@@ -177,13 +229,15 @@ def _merged(outer: Fields, nested: Fields) -> Fields:
 
 
 @lru_cache(1 << 12)
-def find_ends(names: tuple[str, ...]) -> tuple[str, str] | None:
+def find_ends(names: tuple[str, ...]) -> Ends | None:
     """Return which of the names of a record's fields are those of its source and its target, if both are."""
-    plain: dict[str, str] = {}
-    for name in reversed(names):
-        plain[plain_name(name).removesuffix("id").removesuffix("node")] = plain[plain_name(name)] = name
-    source, target = (next((plain[name] for name in COLUMNS[end] if name in plain), "") for end in _ENDS)
-    return (source, target) if source and target else None
+    plain = {plain_name(name): name for name in reversed(names)}
+    for suffix in _END_SUFFIXES:
+        stems = {name.removesuffix(suffix): full for name, full in plain.items() if name.endswith(suffix)}
+        for one, other in (*product(COLUMNS["source"], COLUMNS["target"]), *_PAIRS):
+            if one in stems and other in stems:
+                return stems[one], stems[other]
+    return None
 
 
 def scalar_id(value: object) -> str | None:
@@ -201,6 +255,9 @@ def build_graph(
     with the names "id" no node is renamed. With `rename`, nodes go by their names if their ids are numbers or
     IRIs. Raises UnknownName if there is no such field.
     """
+    if rename:
+        _use_one_name_each(found)
+    _use_ends_as_ids(found)
     notes = list(found.notes)
     made = {
         id: found.ends.get(id, (None, {})) for edge in found.edges for id in edge[:2] if id not in found.nodes
@@ -210,11 +267,16 @@ def build_graph(
             f"{format_count(orphans, 'node')} made of what edges name, though it holds none of that id"
         )
     nodes = {**found.nodes, **made}
+    rows = chain((row for _, row in nodes.values()), (edge.fields for edge in found.edges))
+    for row in () if found.has_labels else rows:  # what this package wrote is kept as it is
+        _keep_json(row, found.left_out)
     fields = _text_fields(values for _, values in nodes.values())
     edge_fields = _text_fields(edge.fields for edge in found.edges)
-    require_known("field of names", {"", "id", *fields}, names)
-    require_known("field of types", {"", *fields}, types)
-    require_known("field of relations", {"", *edge_fields}, relation)
+    known = {name for _, row in nodes.values() for name in row}
+    require_known("field of names", {"id", *known}, *filter(None, [names]))
+    require_known("field of types", known, *filter(None, [types]))
+    known = {name for edge in found.edges for name in edge.fields}
+    require_known("field of relations", known, *filter(None, [relation]))
     type_fields = (types,) if types else _type_fields(found, nodes, fields, edge_fields)
     name_fields = _ordered(NAME_PROPERTIES, fields.keys() - {*type_fields})
     own = (
@@ -222,16 +284,18 @@ def build_graph(
         for name in name_fields
         if 2 * len({str(row[name]) for _, row in nodes.values() if row.get(name)}) > fields[name]
     )
-    name_field = names or next(chain(own, name_fields), "")
+    spoken = [f"name@{code}" for code in reader_languages() if fields[f"name@{code}"]]
+    first = spoken[:1] if reader_languages()[0] != "en" and all(map(is_opaque_id, nodes)) else []
+    name_field = names or next(chain(first, own, name_fields, spoken), "")
     ways = {name for name in edge_fields.keys() - {relation} if _is_direction(name, found.edges)}
     order = [relation] if relation else _ordered(_RELATION_FIELDS, edge_fields.keys() - ways)
     used: Counter[str] = Counter()
-    edges = [_typed_edge(edge, order, ways, used) for edge in found.edges]
+    edges = [_typed_edge(edge, order, ways, used, relation) for edge in found.edges]
     undirected = found.undirected or sum(
         str(edge.fields.get(name)).lower() == "undirected" for edge in found.edges for name in ways
     )
-    if edges and (not found.directed or undirected):
-        some = f"{undirected:,} of its edges" if found.directed and undirected < len(edges) else "its edges"
+    if undirected:
+        some = f"{undirected:,} of its edges" if undirected < len(edges) else "its edges"
         notes.append(f"{some} have no direction, and point here as they are listed")
     if not len(nodes) and not found.is_ours:
         notes.append("it holds no node")
@@ -246,7 +310,8 @@ def build_graph(
         )
         notes.append(f"left out: {', '.join(counts)}")
     if rename and names != "id":
-        named = use_names_as_ids(graph, names or name_field if [name_field] != name_fields[:1] else "")
+        given = names or name_field if [name_field] != name_fields[:1] else ""
+        named = use_names_as_ids(graph, given, found.words)
         graph, notes = named.graph, [*filter(None, [named.note]), *notes]
     parts = [f"{found.form}: {format_count(len(graph), 'node')}, {format_count(len(edges), 'edge')}"]
     stated = any(labels for labels, _ in nodes.values())
@@ -261,10 +326,58 @@ def build_graph(
     return NamedGraph(graph, note, "" if found.is_ours and not note else "; ".join(parts + notes))
 
 
+def reader_languages() -> list[str]:
+    """Return the codes of the languages that the reader of a file knows by the environment, the first first."""
+    return [*filter(str.isalpha, (os.environ.get(name, "")[:2].lower() for name in ("LC_ALL", "LANG"))), "en"]
+
+
+def _use_one_name_each(found: Elements) -> None:
+    """Rename fields such as name_de or name:de to name@de, and synonyms to aliases, a list."""
+    rows = [row for _, row in (*found.nodes.values(), *found.ends.values())]
+    fields = _text_fields(rows)
+    new = {name: "aliases" for name in fields if plain_name(name) in _ALIASES}
+    matches = {name: match[1] for name in fields if (match := _NAME_IN_LANGUAGE.fullmatch(name))}
+    new |= {name: f"name@{code.lower()}" for name, code in matches.items()}
+    counts = Counter([*new.values(), *(fields.keys() - new.keys())])
+    new = {name: to for name, to in new.items() if counts[to] == 1}
+    found.notes += [f"{to} from {name}" for name, to in new.items() if name != to]
+    for row in rows if new else ():
+        values = {new.get(name, name): value for name, value in row.items()}
+        if isinstance(several := values.get("aliases"), str):
+            values["aliases"] = [each.strip() for each in re.split("[;|]", several)]
+        row.clear()
+        row.update(values)
+
+
+def _use_ends_as_ids(found: Elements) -> None:
+    """Replace the ids of nodes by a name field if no end of an edge is an id, but most are values of that field."""
+    ends = {end for edge in found.edges for end in edge[:2]}
+    rows = {id: row for id, (_, row) in found.nodes.items()} if ends.isdisjoint(found.nodes) else {}
+    for name in _ordered(NAME_PROPERTIES, _text_fields(rows.values())):
+        new = {id: str(row.get(name) or id) for id, row in rows.items()}
+        if 2 * len(ends.intersection(new.values())) > len(ends) and len({*new.values()}) == len(new):
+            found.nodes = {new[id]: (found.nodes[id][0], {SOURCE_ID: id} | row) for id, row in rows.items()}
+            found.notes.append(f"its edges name nodes by {name}")
+            return
+
+
+def _keep_json(fields: Fields, left_out: Counter[str]) -> None:
+    """Write dates as texts, and remove and count the values that JSON cannot hold."""
+    for name, value in [
+        (name, value) for name, value in fields.items() if type(value) not in (str, int, bool)
+    ]:
+        try:
+            fields[name] = value.isoformat() if isinstance(value, date) else value
+            json.dumps(fields[name], allow_nan=False)
+        except (TypeError, ValueError):
+            left_out["value that is no JSON"] += 1
+            del fields[name]
+
+
 def _text_fields(rows: Iterable[Fields]) -> Counter[str]:
     """Count the rows in which each field is a text or a list."""
     return Counter(
-        name for row in rows for name, value in row.items() if value and isinstance(value, str | list)
+        name for row in rows for name, value in row.items() if isinstance(value, str | list) and value
     )
 
 
@@ -312,7 +425,7 @@ def _is_direction(name: str, edges: list[RawEdge]) -> bool:
 
 
 def _typed_node(id: str, labels: Labels, fields: Fields, type_fields: tuple[str, ...]) -> Node:
-    used = next((name for name in type_fields if fields.get(name)), "")
+    used = next((name for name in type_fields if fields.get(name) not in (None, "", [])), "")
     dropped = {used, "label"} if used == "labels" and "label" in type_fields else {used} if used else ()
     properties = {name: value for name, value in fields.items() if name not in dropped}
     if labels is None and "name" not in fields:
@@ -326,13 +439,15 @@ def _typed_node(id: str, labels: Labels, fields: Fields, type_fields: tuple[str,
     return Node(id, labels or (), properties)
 
 
-def _typed_edge(edge: RawEdge, order: list[str], ways: set[str], used: Counter[str]) -> Edge:
-    if edge.type is not None:
+def _typed_edge(edge: RawEdge, order: list[str], ways: set[str], used: Counter[str], relation: str) -> Edge:
+    if edge.type is not None and not (relation and relation in edge.fields):
         used["its form"] += 1
         return Edge(edge.source, edge.type, edge.target, edge.fields, edge.key)
-    name = next((name for name in order if isinstance(edge.fields.get(name), str) and edge.fields[name]), "")
+    kind_types = str | int if relation else str
+    texts = {name: str(edge.fields[name]) for name in order if isinstance(edge.fields.get(name), kind_types)}
+    name = next((name for name, text in texts.items() if text.strip()), "")
     used.update([name] if name else [])
-    kind = edge.fields[name] if name else UNTYPED
+    kind = texts[name] if name else UNTYPED
     fields = {each: value for each, value in edge.fields.items() if each != name and each not in ways}
     return Edge(
         edge.source, kind, edge.target, fields, "" if edge.key == kind else edge.key.removeprefix(f"{kind}#")

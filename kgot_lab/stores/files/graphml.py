@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import write_atomically
 from kgot_lab.stores.files.markup import JSON_PREFIX, OUR_GRAPHML
@@ -64,4 +64,7 @@ def _encode_value(value: Json) -> Any:
     is_plain_text = (
         isinstance(value, str) and not value.startswith(JSON_PREFIX) and not _NOT_XML.search(value)
     )
-    return value if is_plain_number or is_plain_text else JSON_PREFIX + json.dumps(value)
+    try:
+        return value if is_plain_number or is_plain_text else JSON_PREFIX + json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{short_repr(value)} is not JSON, so GraphML cannot hold it: {error}") from None

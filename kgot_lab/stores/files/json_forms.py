@@ -11,6 +11,8 @@ from typing import Any
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.snapshots import plain_name
 from kgot_lab.stores.files.elements import EXAMPLE, Elements, find_ends, is_edge
+from kgot_lab.stores.files.tabular import Options, read_rows
+from kgot_lab.stores.files.triples import read_query_results, read_wikidata
 
 _NODE_LISTS = ("nodes", "vertices", "entities")
 _EDGE_LISTS = tuple("links edges relationships relations rels triples triplets arcs connections".split())
@@ -24,9 +26,10 @@ _EXPECTED = (
 )
 _ADVICE = f"edges are objects with a source and a target in one list links or edges, as in {EXAMPLE}"
 _MAX_SHOWN = 100  # characters of a record in an error
+_SNAPSHOT_KEYS = frozenset("type id labels properties label key start end".split())
 
 
-def read_json(text: str, source: str) -> Elements:
+def read_json(text: str, source: str, options: Options) -> Elements:
     """Read the elements of a graph in JSON, one value or one a line.
 
     Raises BadInput, with the position, for what is no graph or has edges that would not be read.
@@ -38,6 +41,16 @@ def read_json(text: str, source: str) -> Elements:
         if "Extra data" not in str(error):
             raise BadInput(f"{source}: not JSON: {error}") from None
         value = [_parse_line(line, f"{source}, line {n}") for n, line in enumerate(text.split("\n"), start=1)]
+    if isinstance(value, dict) and isinstance(value.get("head"), dict) and "results" in value:
+        return read_query_results(text, source)
+    rows = value["entities"] if isinstance(value, dict) and "entities" in value else value
+    rows = list(rows.values() if isinstance(rows, dict) else rows if isinstance(rows, list) else ())
+    names = dict.fromkeys(chain(*rows)) if rows and all(isinstance(row, dict) for row in rows) else {}
+    if {"id", "labels", "claims"} <= names.keys():
+        return read_wikidata(rows)
+    if names and (options.ends[0] or any(f"{name}Label" in names for name in names)):
+        cells = [[*names], *([row.get(name, "") for name in names] for row in rows)]
+        return read_rows([(f"{source}, record {n}", row) for n, row in enumerate(cells)], found, options)
     if isinstance(value, list) and value and all(isinstance(each, dict) and "data" in each for each in value):
         value = {"elements": value}  # of Cytoscape
     if objects := list(_graph_objects(value, found, source)):
@@ -53,6 +66,8 @@ def read_json(text: str, source: str) -> Elements:
             record.get("type") if isinstance(record, dict) else "" for record in records if record is not None
         }
         found.is_ours = kinds <= {"node", "relationship"}
+        if found.is_ours and all(record is None or record.keys() <= _SNAPSHOT_KEYS for record in records):
+            return found  # a list in its properties is one
     for id, (_, fields) in found.nodes.items() if not found.edges else ():
         if name := next(
             (name for name, each in fields.items() if _names_nodes(each, found.nodes.keys() - {id})), ""
@@ -163,8 +178,8 @@ def _read_object(whole: Mapping[str, Any], data: Mapping[str, Any], found: Eleme
     found.label_names |= (
         isinstance(data.get("nodes"), dict) or options is not None
     )  # of the JSON Graph Format
-    is_mixed = isinstance(options, dict) and options.get("type") == "undirected"
-    found.directed &= whole.get("directed") is not False and not is_mixed
+    if whole.get("directed") is False or (isinstance(options, dict) and options.get("type") == "undirected"):
+        found.undirected += len(links)
     others = {name: each for name, each in data.items() if name not in {*node_lists, *edge_lists, *adjacency}}
     for name, each in others.items():
         if each and ("edge" in name.lower() or (isinstance(each, list) and not links)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
@@ -25,6 +24,7 @@ _PARSERS: dict[str, Callable[[str], Json]] = {
 _STRUCTURE = set("id source target directed for pid label sourceport targetport yfiles.foldertype".split())
 _HREF = "{http://www.w3.org/1999/xlink}href"  # of a node of XGMML that is described elsewhere
 _PORTS = {"sourceport", "targetport"}
+_TIMES = {"start", "end", "startopen", "endopen", "timestamp"}
 OUR_GRAPHML = b"<!-- written by kgot_lab -->"  # below the first line
 JSON_PREFIX = "json:"  # of a text that is JSON, in files of this package
 
@@ -87,7 +87,7 @@ class _XmlReader:
                 case "node":
                     if (id := element.get("id")) is None:
                         raise BadInput(f"{self._source}: node {len(self.found.nodes) + 1}: a node without id")
-                    self.found.put_node(id, None, self._fields(element, "node"), self._source)
+                    self.found.put_node(id, None, self._fields(element, "node"))
                 case "edge":
                     self._read_edge(element)
                 case "nodes" | "edges":
@@ -128,9 +128,7 @@ class _XmlReader:
                 case "data":
                     self._add_value(fields, owner, part.get("key", ""), part.text or "", part)
                 case "attvalues":
-                    for each in part:
-                        id = each.get("for", each.get("id", ""))
-                        self._add_value(fields, owner, id, each.get("value", ""))
+                    self._add_values(fields, owner, part)
                 case "att":
                     self._add_att(fields, owner, part)
                 case "graph" | "nodes" | "edges":
@@ -139,6 +137,17 @@ class _XmlReader:
                 case tag:
                     self.found.left_out[tag.removesuffix("s")] += 1
         return fields
+
+    def _add_values(self, fields: Fields, owner: str, parts: ElementTree.Element) -> None:
+        """Add the values of attributes of GEXF to fields, as a list where there are several over time."""
+        found: dict[str, list[Json]] = {}
+        for each in parts:
+            values: Fields = {}
+            self._add_value(values, owner, each.get("for", each.get("id", "")), each.get("value", ""))
+            for name, value in values.items():
+                found.setdefault(name, []).append(value)
+            self.found.left_out["time of a value"] += not _TIMES.isdisjoint(each.keys())
+        fields.update({name: values[0] if len(values) == 1 else values for name, values in found.items()})
 
     def _add_att(self, fields: Fields, owner: str, att: ElementTree.Element) -> None:
         """Add an attribute of XGMML, which says its name and type, to fields, and read the graph within it."""
@@ -200,12 +209,12 @@ def read_gml(text: str, source: str) -> Elements:
         graph: nx.MultiGraph[Any] = nx.parse_gml(text, label=None)  # type: ignore[call-overload]
     except (nx.NetworkXError, ValueError, TypeError, KeyError) as error:
         raise BadInput(f"{source}: cannot be read as GML: {error}") from None
-    found.directed = graph.is_directed()
     for id, fields in graph.nodes(data=True):
-        found.put_node(str(id), None, fields, source)
+        found.put_node(str(id), None, fields)
     found.edges = [
         RawEdge(str(start), str(end), None, fields) for start, end, fields in graph.edges(data=True)
     ]
+    found.undirected = 0 if graph.is_directed() else len(found.edges)
     return found
 
 
@@ -217,10 +226,10 @@ def read_pajek(text: str, source: str) -> Elements:
     found, section, relation = Elements("Pajek", label_names=True), "", None
     vertices = 0
     for number, line in enumerate(text.splitlines(), start=1):
-        try:
-            words = [] if line.lstrip().startswith("%") else shlex.split(line)
-        except ValueError as error:
-            raise BadInput(f"{source}, line {number}: {error}") from None
+        if line.count('"') % 2:
+            raise BadInput(f"{source}, line {number}: a quotation mark is not closed")
+        parts = [] if line.lstrip().startswith("%") else re.findall(r'"[^"]*"|\S+', line)
+        words = [part[1:-1] if part[0] == '"' else part for part in parts]
         if words and words[0].startswith("*"):
             section, relation = words[0].lower(), words[2] if words[2:] else None
             if section == "*vertices" and words[1:] and words[1].isdecimal():
@@ -228,7 +237,7 @@ def read_pajek(text: str, source: str) -> Elements:
             if section == "*matrix":
                 raise BadInput(f"{source}, line {number}: a matrix is not read: list its edges under *Arcs")
         elif words and section == "*vertices":
-            found.put_node(words[0], None, {"label": words[1]} if words[1:] else {}, source)
+            found.put_node(words[0], None, {"label": words[1]} if words[1:] else {})
             found.left_out["drawing of a vertex"] += bool(words[2:])
         elif words and section.rstrip("list") in ("*arc", "*edge") and words[1:]:
             is_list = section.endswith("list")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from kgot_lab.errors import BadInput, short_repr
+from kgot_lab.errors import BadInput, require_known, short_repr
 from kgot_lab.graph.exchange import COLUMNS
-from kgot_lab.graph.snapshots import plain_name
-from kgot_lab.stores.files.elements import Elements, find_ends
+from kgot_lab.graph.snapshots import is_iri, plain_name
+from kgot_lab.stores.files.elements import Elements, Ends, RawEdge, find_ends
+from kgot_lab.stores.files.triples import read_bindings
 from kgot_lab.types import Json
 
 _DELIMITERS = (",", ";", "\t", "|")
@@ -22,40 +24,127 @@ _TYPED = re.compile(
 )  # a column of neo4j-admin
 _ROLES = {"ID": "_id", "START_ID": "_start", "END_ID": "_end", "TYPE": "_type", "LABEL": "_labels"}
 _OF_NODES = ("type", "label", "labels", "name", "title")
+_SHORT_ENDS = ("uv", "ht", "so", "ij")  # of tables of up to four columns
+_NO_TEXT = re.compile(r"[\d\s:./,+-]*")  # numbers and dates, which columns share by chance
+_WITH_DICT = re.compile(r"(.*?)[\s,;]*(\{.*\})\s*")  # an edge as NetworkX writes it
 _MAX_NAMED_COLUMNS = 8  # columns in an error
+_ELSEWHERE = (  # forms that are not read: their beginning or the ending of the file, their name, and what reads them
+    (
+        r"(\s|/\*[\s\S]*?\*/|//.*\n|#.*\n)*(strict\s+)?(di)?graph\b[^\[{;,]*\{",
+        ".dot .gv",
+        "DOT",
+        "gv2gml writes GML of it",
+    ),
+    (r"nodedef\s*>", ".gdf", "GDF", "Gephi exports it as GEXF"),
+    (r">>\w+6<<", ".g6 .s6 .d6", "graph6", "networkx.read_graph6 reads it and write_graphml writes GraphML"),
+    (r"dl\s", ".dl", "UCINET DL", "igraph.Graph.Read_DL reads it and write_graphml writes GraphML"),
+    (r"---|\w+:\s*\n\s*- ", ".yaml .yml", "YAML", "json.dump(yaml.safe_load(file), other) makes JSON of it"),
+    (
+        r"\b\B",
+        ".sif .nnf .lgl .metis .tgf",
+        "a list of another program",
+        "Cytoscape, igraph or yEd write GraphML of it",
+    ),
+)
 
 Row = tuple[str, Sequence[Any]]  # where it is, and its cells
 
 
-def read_table(text: str, source: str, *, tabs: bool = False) -> Elements:
-    """Read the elements of a graph in a table of separated values.
+class Options(NamedTuple):
+    """What is known of a file: the columns of ends and the encoding, if given, and whether it is part of a graph."""
 
-    Lines at its beginning that begin with # or % are remarks. An empty table is an empty graph. Raises
-    BadInput, with the line, if it cannot be read.
+    ends: Ends = ("", "")
+    encoding: str = ""
+    is_part: bool = False
+
+
+def read_table(text: str, source: str, suffix: str = "", options: Options = Options()) -> Elements:  # noqa: B008
+    """Read the elements of a graph in a table of separated values, or in lines of NetworkX.
+
+    Lines at its beginning that begin with # or % are remarks. An empty table is an empty graph. A table that is
+    part of a graph may have nodes alone. Raises BadInput, with the line, if it cannot be read.
     """
     lines = text.split("\n")
-    matrix = re.match(r"%%MatrixMarket\s+matrix\s+(\w+)", text, re.I)
+    matrix = re.match(r"%%MatrixMarket\s+matrix\s+(\w+)(?:\s+\w+\s+(\w+))?", text, re.I)
     if matrix and matrix[1].lower() != "coordinate":
         raise BadInput(f"{source}: a matrix of all its values is not read: write their coordinates")
+    for form, suffixes, name, how in _ELSEWHERE:
+        if suffix in suffixes.split() or re.match(form, text, re.I):
+            raise BadInput(f"{source} is {name}, which is not read: {how}")
     named = re.fullmatch(r'"?sep=(.)"?\s*', lines[0], re.I)
     body = re.match(r"([#%].*\n|\s*\n)*", text[len(lines[0]) + 1 :] if named else text)
-    above = (body[0].count("\n") if body else 0) + bool(named) + bool(matrix)
+    above = (body[0].count("\n") if body else 0) + bool(named)
     head = lines[above] if above < len(lines) else ""
-    usual = "\t" if tabs and "\t" in head else max(_DELIMITERS, key=head.count)
+    is_adjacency = suffix == ".adjlist" or "\n# GMT " in text[: len(body[0]) if body else 0]
+    if is_adjacency or _WITH_DICT.fullmatch(head):
+        return _read_lines(lines, above, source, is_adjacency=is_adjacency)
+    usual = "\t" if suffix == ".tsv" and "\t" in head else max(_DELIMITERS, key=head.count)
     delimiter = named[1] if named else usual if usual in head else " "
     rows = csv.reader(io.StringIO("\n".join(lines[above:]), newline=""), delimiter=delimiter, strict=True)
-    found = Elements("a table")
     try:
         cut = [(f"{source}, line {rows.line_num + above}", list(map(str.strip, row))) for row in rows]
     except csv.Error as error:
         raise BadInput(f"{source}, line {rows.line_num + above}: not a row of a table: {error}") from None
     is_text = delimiter == " "
     filled = [(location, list(filter(None, row)) if is_text else row) for location, row in cut if any(row)]
-    _read_rows(filled, found, is_text=is_text)
+    if matrix:
+        return _read_matrix(filled, source, is_symmetric=(matrix[2] or "general").lower() != "general")
+    return read_rows(filled, Elements("a table"), options, is_text=is_text)
+
+
+def _read_lines(lines: Sequence[str], above: int, source: str, *, is_adjacency: bool) -> Elements:
+    """Read lines of NetworkX: a node and its neighbours, or two ends and a dict in Python."""
+    found = Elements("a list of NetworkX")
+    for number, line in enumerate(lines[above:], start=above + 1):
+        if not line.strip():
+            continue
+        match = _WITH_DICT.fullmatch(line)
+        ends = re.split(r"\s*[\t,;]\s*", match[1]) if match and not is_adjacency else line.split()
+        ends = ends[0].split() if match and len(ends) == 1 else ends
+        if is_adjacency != (match is None) or (match and len(ends) != 2):
+            expected = "a node and its neighbours, in one line," if is_adjacency else "two ends and a dict"
+            problem = f"{source}, line {number}: {expected} are expected here, not {short_repr(line)}"
+            raise BadInput(f"{problem}; write_graphml of NetworkX writes what any name needs")
+        fields: dict[str, Json] = {}
+        try:
+            fields = {
+                str(name): value for name, value in ast.literal_eval(match[2] if match else "{}").items()
+            }
+        except (ValueError, SyntaxError, AttributeError):
+            found.left_out["dict that is none of Python's literals"] += 1
+        if is_adjacency:
+            found.put_node(ends[0], None, {})
+        found.edges += [RawEdge(ends[0], end, None, fields) for end in ends[1:]]
+    if is_adjacency and (
+        other := next((each.target for each in found.edges if each.target not in found.nodes), "")
+    ):
+        raise BadInput(
+            f"{source}: {other!r} has no line of its own, so names may hold spaces: write it as GraphML"
+        )
     return found
 
 
-def read_parquet(data: bytes, source: str) -> Elements:
+def _read_matrix(rows: Sequence[Row], source: str, *, is_symmetric: bool) -> Elements:
+    """Read the coordinates of a sparse matrix. A row and a column of one number are one node if it is square."""
+    found = Elements("a sparse matrix")
+    size = [int(cell) for _, cells in rows[:1] for cell in cells if cell.isdecimal()]
+    if len(size) != 3 or size[2] != len(rows) - 1 or any(len(cells) < 2 for _, cells in rows):
+        raise BadInput(
+            f"{source}: a sparse matrix is its numbers of rows, columns and entries, and so many lines"
+        )
+    kinds = ("", "") if size[0] == size[1] else ("row ", "column ")
+    for kind, count in zip(kinds, size, strict=False):
+        for number in range(1, count + 1):
+            found.put_node(f"{kind}{number}", None, {})
+    for _, (row, column, *weight) in rows[1:]:
+        fields = {"weight": _parse_cell(weight[0])} if weight else {}
+        found.edges.append(RawEdge(f"{kinds[0]}{row}", f"{kinds[1]}{column}", None, fields))
+        found.left_out["imaginary part of a value"] += len(weight) > 1
+    found.undirected = len(found.edges) * is_symmetric
+    return found
+
+
+def read_parquet(data: bytes, source: str, options: Options) -> Elements:
     """Read the elements of a graph in a Parquet file. Raises BadInput if it is damaged or pyarrow is missing."""
     try:
         import pandas as pd
@@ -69,40 +158,60 @@ def read_parquet(data: bytes, source: str) -> Elements:
         raise BadInput(f"{source}: cannot be read as Parquet: {error}") from None
     cells = frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
     rows = enumerate([list(map(str, frame.columns)), *cells])
-    found = Elements("a Parquet table")
-    _read_rows([(f"{source}, row {number}", row) for number, row in rows], found)
-    return found
+    return read_rows(
+        [(f"{source}, row {number}", row) for number, row in rows], Elements("a Parquet table"), options
+    )
 
 
-def _read_rows(rows: Sequence[Row], found: Elements, *, is_text: bool = False) -> None:
+def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text: bool = False) -> Elements:
+    """Read the elements of a graph in the rows of a table, the first of which are the names of columns.
+
+    Raises BadInput, with the location of a row, if they are no graph.
+    """
     if not rows:
-        return
+        return found
     location, head = rows[0]
+    require_known("column of ends", head, *filter(None, options.ends))
     kinds = [_TYPED.fullmatch(name) for name in head]
     columns = [_ROLES.get(kind[2], kind[1]) if kind else name for name, kind in zip(head, kinds, strict=True)]
-    ends = find_ends(tuple(columns))
+    below = [cells for _, cells in rows[1:]]
+    iris = sum(is_iri(str(cell)) for cells in below for cell in cells)
+    ends = options.ends if options.ends[0] else find_ends(tuple(columns))
+    if any(f"{name}Label" in columns for name in columns) or (
+        len(columns) == 2 and not ends and iris > len(below)
+    ):
+        values = [dict(zip(columns, map(_parse_cell, cells), strict=False)) for cells in below]
+        return read_bindings(columns, values, location)
     id = next((name for name in ("_id", "Id", "id", "ID") if name in columns), "")
     found.label_names = "Label" in columns  # of Gephi
     marks = {*columns, *(() if ends else map(plain_name, columns))}
     is_nodes = bool(id) and not marks.isdisjoint(("_labels", "Label", "_id", *(() if ends else _OF_NODES)))
-    if len(rows) > 2 and len(head) == len(rows) and [cells[0] for _, cells in rows[1:]] == list(head[1:]):
+    if len(rows) > 2 and len(head) == len(rows) and [cells[0] for cells in below] == list(head[1:]):
         raise BadInput(f"{location}: a matrix is not read: list its edges, as in source,target,weight")
     if not ends and not is_nodes:
-        if not (columns := _columns_by_content([cells for _, cells in rows], is_text=is_text)):
+        if given := _columns_by_content([head, *below], is_text=is_text):
+            found.notes.append(f"it has no header, and its columns are read as {', '.join(given)}")
+            columns, ends, rows = given, ("source", "target"), [("", given), *rows]
+        elif ends := None if is_text else _guess_ends(columns, below):
+            columns = ["relation" if name.lower() in ("r", "p") else name for name in columns]
+        elif is_nodes := options.is_part and _are_nodes(columns, below):
+            columns[0] = id = columns[0] if plain_name(columns[0]) in _OF_NODES else "name"
+        else:
             present = ", ".join(map(short_repr, head[:_MAX_NAMED_COLUMNS]))
             what = "the first line names the columns, a source, a target and perhaps a type, as in source,type,target"
-            other = "if it is DOT, GDF, SIF, METIS or YAML, save it as GraphML"
+            other = (
+                "name those of the ends, as in source='who', target='whom', or save another form as GraphML"
+            )
             raise BadInput(f"{location}: {what}; this is {present}; {other}")
-        found.notes.append(f"it has no header, and its columns are read as {', '.join(columns)}")
-        rows, ends = [("", columns), *rows], ("source", "target")
     if duplicates := [name for name in columns if name and columns.count(name) > 1]:
         raise BadInput(f"{location}: two columns are called {short_repr(duplicates[0])}: rename one")
     lists = {
         name for name, kind in zip(columns, kinds, strict=False) if kind and (kind[4] or kind[2] == "LABEL")
     }
     typed = dict(zip(columns, kinds, strict=False))
-    spaces = {name: kind[3] for name in ends or () if (kind := typed.get(name))}
-    spaces = spaces if len(set(spaces.values())) > 1 else {}  # of neo4j-admin: 1 of Person is not 1 of Movie
+    spaces = {name: kind[3] for name in (id, *(ends or ())) if (kind := typed.get(name)) and kind[3]}
+    if not options.is_part and len(set(spaces.values())) < 2:
+        spaces = {}  # of neo4j-admin: 1 of Person is not 1 of Movie
     texts = {name for name in columns if name in (id, *(ends or ())) or plain_name(name) in COLUMNS["type"]}
     for location, cells in rows[1:]:
         if any(cell != "" for cell in cells[len(columns) :]):
@@ -113,36 +222,71 @@ def _read_rows(rows: Sequence[Row], found: Elements, *, is_text: bool = False) -
             for name, cell in zip(columns, cells, strict=False)
         }
         row.update({name: str(row[name]).split(";") for name in lists & row.keys()})
-        row.update(
-            {name: f"{(space or '()')[1:-1]}:{row[name]}" for name, space in spaces.items() if row.get(name)}
-        )
+        row.update({name: f"{space[1:-1]}:{row[name]}" for name, space in spaces.items() if row.get(name)})
         for name in row:
             if (kind := typed.get(name)) and kind[2] == "boolean" and not kind[4] and row[name] != "":
                 row[name] = row[name] == "true"
         row = {name: value for name, value in row.items() if name and value not in ("", [""])}
-        is_edge = ends and (not is_nodes or not row.keys().isdisjoint(ends))
-        (found.add_edge if is_edge else found.add_node)(row, location)
+        if ends and (not is_nodes or not row.keys().isdisjoint(ends)):
+            found.add_edge(row, location, names=ends)
+        else:
+            found.add_node(row, location)
+    return found
+
+
+def _are_nodes(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bool:
+    """Return whether rows of one length, each with a first cell of its own, may be nodes."""
+    is_table = len(columns) > 1 and {len(columns)} == set(map(len, rows))
+    return is_table and len({str(cells[0]) for cells in rows}) == len(rows)
+
+
+def _guess_ends(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Ends | None:
+    """Return two columns of ends without a usual name, if there are any.
+
+    They are letters such as u and v, or two of the first three: numbered texts, as Person 1 and Person 2, or the
+    first and another that have texts in common.
+    """
+    low = [name.lower() for name in columns]
+    for pair in _SHORT_ENDS if len(low) < 5 else ():
+        if {*pair} <= {*low}:
+            return columns[low.index(pair[0])], columns[low.index(pair[1])]
+    for i, j in ((0, 1), (0, 2), (1, 2)) if len(low) > 2 else ((0, 1),):
+        one, other = ({str(row[at]) for row in rows if at < len(row)} - {""} for at in (i, j))
+        shared = [text for text in one & other if not _NO_TEXT.fullmatch(text)]
+        is_shared = (
+            i == 0 and shared and len(one | other) > 2 and min(len(one), len(other)) <= 10 * len(shared)
+        )
+        is_numbered = low[i][:-1] == low[j][:-1] != "" and low[i][-1:] + low[j][-1:] in ("12", "ab")
+        if is_shared or (is_numbered and not any(map(_NO_TEXT.fullmatch, one | other))):
+            return columns[i], columns[j]
+    return None
 
 
 def _columns_by_content(rows: Sequence[Sequence[Any]], *, is_text: bool) -> list[str]:
     """Return names for the columns of edges without a header, or none if the first row looks like one.
 
-    The ends of edges are whole numbers in each row, or rows of one length have ends of the first row again. A
-    text, whose words have spaces between them, is no table unless it has numbers.
+    The ends of edges are whole numbers in each row, or rows of one length have ends of the first row again. Words
+    with spaces between them are no table unless some are both a source and a target, or numbers.
     """
     widths = set(map(len, rows))
     if min(widths) < 2 or len(widths) > 1:  # lists of neighbours, as METIS writes them
         return []
-    are_numbers = [all(_AMOUNT.fullmatch(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    columns = [{str(cell) for cell in column} for column in zip(*rows, strict=True)]
+    are_numbers = [all(map(_AMOUNT.fullmatch, column)) for column in columns]
     if are_numbers[:3] == [True, False, True]:  # ends and a relation, an end and a weight, or a person's age
         return []
-    is_triple = are_numbers[2:3] == [False]
-    ends = [{str(row[0]), str(row[2 if is_triple else 1])} for row in rows]
+    # a third text is a target, unless the second ones and not the third are sources too
+    is_last = are_numbers[2:3] == [False] and (bool(columns[0] & columns[2]) or not columns[0] & columns[1])
+    at = 2 if is_last else 1
+    ends = [{str(row[0]), str(row[at])} for row in rows]
     is_edge = all(end.isdecimal() for pair in ends for end in pair)
-    is_edge |= not is_text and not ends[0].isdisjoint(set().union(*ends[1:]))
+    is_edge |= not ends[0].isdisjoint(set().union(*ends[1:])) and (
+        not is_text or (min(widths) < 4 and (bool(columns[0] & columns[at]) or are_numbers[2:3] == [True]))
+    )
     is_edge &= not any("." in end and _AMOUNT.fullmatch(end) for pair in ends for end in pair)
-    columns = ["source", "type", "target"] if is_triple else ["source", "target", "weight"][: max(widths)]
-    return [*columns, *(f"column {n}" for n in range(4, max(widths) + 1))] if is_edge else []
+    third = "weight" if are_numbers[2:3] == [True] else "type"
+    names = ["source", "type", "target"] if is_last else ["source", "target", third][: max(widths)]
+    return [*names, *(f"column {n}" for n in range(4, max(widths) + 1))] if is_edge else []
 
 
 def _parse_cell(cell: Any) -> Json:

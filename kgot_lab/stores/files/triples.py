@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from kgot_lab.errors import BadInput
-from kgot_lab.sandbox.sparql.rdf import NAMESPACE, RDFS_LABEL, RdfTriple
-from kgot_lab.stores.files.elements import Elements, RawEdge
+from kgot_lab.errors import BadInput, short_repr
+from kgot_lab.graph.snapshots import is_iri, plain_name
+from kgot_lab.sandbox.sparql.rdf import NAMESPACE, RDFS_LABEL, RdfTriple, iri_of, predicate_name
+from kgot_lab.stores.files.elements import Elements, RawEdge, reader_languages
 from kgot_lab.stores.sparql.triples import convert_triple, graph_from_triples, import_oxigraph
 
 if TYPE_CHECKING:
     import pyoxigraph
 
+_ALIASES = (
+    "http://www.w3.org/2004/02/skos/core#altLabel",
+    "http://schema.org/alternateName",
+    "https://schema.org/alternateName",
+)
+_OF_ENTITIES = {"labels": RDFS_LABEL, "descriptions": "description", "aliases": "aliases"}
+_WIKIBASE = "http://wikiba.se/ontology#"
+_PREDICATES = ("p", "predicate", "property", "prop", "relation", "rel")
 _MAX_MESSAGE_LENGTH = 500  # characters of a parser's message, which may quote most of the file
 
 
@@ -32,8 +42,13 @@ def read_rdf(data: str | bytes, path: Path, *formats: str) -> Elements:
                     input=data, format=getattr(ox.RdfFormat, name), base_iri=f"file:///{quote(path.name)}"
                 )
             )
-            return _elements(quads)
+            return elements_of_quads(quads)
         except SyntaxError as error:
+            if "LoadDocumentCallback" in str(error):
+                raise BadInput(
+                    f"{path}: its @context is the address of a file, and nothing is fetched: put the content of that "
+                    "file in place of the address, or expand the JSON-LD, as pyld.jsonld.expand does"
+                ) from None
             location = f"{path}, line {error.lineno}" if error.lineno else str(path)
             errors.append(f"{location}: not RDF: {str(error.msg)[:_MAX_MESSAGE_LENGTH]}")
         except (ValueError, BadInput) as error:
@@ -41,35 +56,130 @@ def read_rdf(data: str | bytes, path: Path, *formats: str) -> Elements:
     raise BadInput(errors[0])
 
 
-def _elements(quads: list[pyoxigraph.Quad]) -> Elements:
-    found = Elements("RDF", is_ours=True)
+def elements_of_quads(quads: Sequence[pyoxigraph.Quad | pyoxigraph.Triple], form: str = "RDF") -> Elements:
+    """Return the elements that quads of RDF describe, and the labels of properties as names of relations."""
+    found = Elements(form, is_ours=form == "RDF")
+    labels: dict[str, dict[str, str]] = {}  # texts by language of what has a label
+    claims: dict[str, str] = {}  # properties of Wikidata by the IRI of their direct claims
+    for quad in quads:
+        subject, object = getattr(quad.subject, "value", ""), getattr(quad.object, "value", "")
+        if quad.predicate.value == RDFS_LABEL:
+            labels.setdefault(subject, {})[getattr(quad.object, "language", None) or ""] = object
+        elif quad.predicate.value.startswith(_WIKIBASE):
+            claims[object] = subject
+    for predicate in {quad.predicate.value for quad in quads}:
+        if texts := labels.get(predicate) or labels.get(claims.get(predicate, "")):
+            found.words[predicate_name(predicate)] = texts[_shown_language(texts)]
+    found.words |= dict.fromkeys(_ALIASES, "aliases")
     graph = graph_from_triples(_in_one_language(quads))
     found.nodes = {node.id: (node.labels, dict(node.properties)) for node in graph.nodes}
     for edge in graph.edges:
         found.edges.append(RawEdge(edge.source, edge.target, edge.type, dict(edge.properties), edge.key))
-    if named := len({str(quad.graph_name) for quad in quads if str(quad.graph_name) != "DEFAULT"}):
-        found.left_out["name of a graph"] = named
+    graphs = {str(getattr(quad, "graph_name", "DEFAULT")) for quad in quads} - {"DEFAULT"}
+    found.left_out["name of a graph"] = len(graphs)
     return found
 
 
-def _in_one_language(quads: Iterable[pyoxigraph.Quad]) -> Iterable[RdfTriple]:
+def _shown_language(languages: Iterable[str]) -> str:
+    """Return which of some languages is shown to the reader of a file."""
+    known = reader_languages()
+    return min(languages, key=lambda each: ([*known, each[:2]].index(each[:2]), each))
+
+
+def _in_one_language(quads: Iterable[pyoxigraph.Quad | pyoxigraph.Triple]) -> Iterable[RdfTriple]:
     """Yield triples in which of texts in several languages that of the reader has the name of the property.
 
-    The others have it with their language, as in label@de.
+    The others have it with their language, as in label@de, except aliases.
     """
-    languages: dict[tuple[object, str], list[str]] = {}
+    languages: dict[tuple[object, str], set[str]] = {}
     for quad in quads:
         if language := getattr(quad.object, "language", None):
-            languages.setdefault((quad.subject, quad.predicate.value), []).append(language)
-    own = [os.environ.get(name, "")[:2].lower() for name in ("LC_ALL", "LANG")]
+            languages.setdefault((quad.subject, quad.predicate.value), set()).add(language)
     for quad in quads:
         triple, language = convert_triple(quad), getattr(quad.object, "language", None)
-        several = languages.get((quad.subject, quad.predicate.value), [])
-        shown = (
-            min(several, key=lambda each: ([*own, "en", each[:2]].index(each[:2]), each)) if several else None
-        )
-        if language in (None, shown):
+        several = languages.get((quad.subject, quad.predicate.value))
+        if language is None or triple[1] in _ALIASES or not several or language == _shown_language(several):
             yield triple
         else:
             predicate = f"{NAMESPACE}label" if triple[1] == RDFS_LABEL else triple[1]
             yield triple[0], f"{predicate}@{language}", triple[2]
+
+
+def read_query_results(text: str, source: str) -> Elements:
+    """Read the elements of the results of a SPARQL query in JSON. Raises BadInput if they are none."""
+    ox = import_oxigraph()
+    try:
+        solutions = ox.parse_query_results(text, format=ox.QueryResultsFormat.JSON)
+        names = [each.value for each in solutions.variables]
+        rows = [{name: row[name] for name in names if row[name] is not None} for row in solutions]
+    except (SyntaxError, ValueError, AttributeError) as error:  # also of a query that asks for yes or no
+        raise BadInput(f"{source}: cannot be read as results of a SPARQL query: {error}") from None
+    return read_bindings(names, rows, source)
+
+
+def read_bindings(names: Sequence[str], rows: Iterable[Mapping[str, Any]], source: str) -> Elements:
+    """Read the elements of the rows of a SPARQL query, whose variables name things, their labels and relations.
+
+    A row of subject, predicate and object is a triple. Otherwise the first variable with a thing is related to the
+    others, by their names. A variable such as cityLabel is the label of city. Values are terms of pyoxigraph, or
+    texts and numbers. Raises BadInput for a row without a thing, and NotInstalled if pyoxigraph is missing.
+    """
+    ox = import_oxigraph()
+    labels = {f"{name}Label": name for name in names if f"{name}Label" in names}
+    by = next((name for name in names if plain_name(name) in _PREDICATES), "")
+    quads: dict[Any, None] = {}
+
+    def term(name: str, value: Any) -> Any:
+        if isinstance(value, str) and (is_iri(value) or name in (by, *labels.values())):
+            return ox.NamedNode(iri_of(value))
+        return ox.Literal(value) if isinstance(value, str | int | float) else value
+
+    for row in rows:
+        terms = {name: term(name, row[name]) for name in names if row.get(name) not in (None, "")}
+        subject = next((name for name in terms if name != by and not isinstance(terms[name], ox.Literal)), "")
+        if not subject:
+            raise BadInput(f"{source}: no value of a row of a query is an IRI: {short_repr(dict(row))}")
+        for name, value in terms.items():
+            if name in labels and labels[name] in terms:
+                quads[ox.Triple(terms[labels[name]], ox.NamedNode(RDFS_LABEL), value)] = None
+            elif name not in (subject, by):
+                quads[ox.Triple(terms[subject], terms.get(by) or ox.NamedNode(iri_of(name)), value)] = None
+    return elements_of_quads(list(quads), "rows of a SPARQL query")
+
+
+def read_wikidata(entities: Iterable[Mapping[str, Any]]) -> Elements:
+    """Read the elements of entities of Wikidata: labels, aliases, and the values of statements.
+
+    Qualifiers, links to pages and statements that are deprecated are counted as left out. Raises NotInstalled if
+    pyoxigraph is missing.
+    """
+    ox, left_out, quads = import_oxigraph(), Counter[str](), list[Any]()
+
+    def add(id: str, predicate: str, value: Any) -> None:
+        quads.append(ox.Triple(ox.NamedNode(iri_of(id)), ox.NamedNode(iri_of(predicate)), value))
+
+    for entity in entities:
+        for field, predicate in _OF_ENTITIES.items():
+            for texts in dict(entity.get(field) or {}).values():
+                for text in texts if isinstance(texts, list) else [texts]:
+                    language = None if field == "aliases" else text["language"]
+                    add(entity["id"], predicate, ox.Literal(text["value"], language=language))
+        for property, statements in dict(entity["claims"]).items():
+            for statement in statements:
+                value = statement.get("mainsnak", {}).get("datavalue", {}).get("value")
+                if isinstance(value, dict) and "entity-type" in value:
+                    value = ox.NamedNode(iri_of(value.get("id") or f"Q{value.get('numeric-id')}"))
+                elif isinstance(value, dict):  # a quantity, a time, or a text in a language
+                    value = next(
+                        (str(value[each]) for each in ("amount", "time", "text") if each in value),
+                        json.dumps(value),
+                    )
+                left_out["qualifier"] += sum(map(len, statement.get("qualifiers", {}).values()))
+                if value is None or statement.get("rank") == "deprecated":
+                    left_out["statement without a value or deprecated"] += 1
+                else:
+                    add(entity["id"], property, ox.Literal(value) if isinstance(value, str) else value)
+        left_out["link to a page"] += len(entity.get("sitelinks") or ())
+    found = elements_of_quads(quads, "entities of Wikidata")
+    found.left_out += left_out
+    return found

@@ -16,7 +16,7 @@ from kgot_lab.sandbox.sparql.statements import FACT_VARIABLES, SparqlToken, chec
 from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores import statements
 from kgot_lab.stores.embedded_store import EmbeddedStore
-from kgot_lab.stores.protocol import Dialect, Fact, StatementConstants
+from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Fact, StatementConstants
 from kgot_lab.stores.sparql.triples import format_term, require_representable
 from kgot_lab.types import Diff, Edge, Node
 
@@ -350,22 +350,7 @@ def _format_edge(edge: Edge) -> str:
 
 
 SPARQL = Dialect(
-    name="SPARQL",
-    how_to_write=(
-        "One INSERT DATA { ... } for each fact. Everything but a value is a colon and its name, with _ for spaces and %XX for other signs: "
-        ":Marie_Curie, :O%27Hara, :won. a gives a label.\n"
-        "Values: 'text', numbers, true, false. Values of a fact go into its description: [] rdf:subject, rdf:predicate, rdf:object.\n"
-        "To change: DELETE { ... } INSERT { ... } WHERE { ... }. The prefixes :, rdf:, rdfs: and xsd: are declared; no GRAPH, no SERVICE."
-    ),
-    how_to_read=(
-        "Begin with SELECT and use the names of the graph, each with its colon, spelled as there; ?x stands for what is asked. "
-        "No sentences. It must not change the graph. The prefixes :, rdf:, rdfs: and xsd: are declared; no GRAPH, no SERVICE."
-    ),
-    write_example=(
-        "INSERT DATA { :Marie_Curie a :Person . :Nobel_Prize_in_Physics a :Prize . :Marie_Curie :won :Nobel_Prize_in_Physics . "
-        "[] rdf:subject :Marie_Curie ; rdf:predicate :won ; rdf:object :Nobel_Prize_in_Physics ; :year 1903 }"
-    ),
-    read_example="SELECT ?relation ?x WHERE { :Marie_Curie ?relation ?x }",
+    **DIALECT_TEXTS["sparql"],
     add=_add_facts,
     about=_neighbourhood_query,
     paths=sparql_path_query,

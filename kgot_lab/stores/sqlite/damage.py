@@ -67,8 +67,6 @@ SELECT_WITH_CHECKSUM = {  # with its checksum, or NULL, after the others
     kind: f"SELECT {', '.join(columns)}, (SELECT sum FROM sums WHERE sums.kind = '{kind}' AND sums.number = {kind}.number) FROM {kind}"
     for kind, columns in _COLUMNS.items()
 }
-# of the first version
-SELECT_ALL = {kind: f"SELECT {', '.join(columns)} FROM {kind} AS row" for kind, columns in _COLUMNS.items()}
 _ROWS_WITHOUT_CHECKSUM = {
     kind: f"FROM {kind} WHERE number NOT IN (SELECT number FROM sums WHERE kind = '{kind}')"
     for kind in _COLUMNS

@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 from weakref import WeakSet
 
-from kgot_lab.errors import LabError, StoreDamaged, StoreUnavailable
+from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.validation import MAX_ELEMENT_BYTES
 from kgot_lab.io.files import is_nonempty_file, require_valid_path
 from kgot_lab.io.processes import prevent_collection
@@ -30,7 +30,6 @@ from kgot_lab.stores.hash_chain import SALVAGE_ADVICE
 from kgot_lab.stores.sql import json_text, parse_json
 from kgot_lab.stores.sqlite.damage import (
     CHECKSUM_MISMATCH,
-    CHECKSUM_SCHEMA,
     CHECKSUM_TRIGGERS,
     INSERT_CHECKSUM_TRIGGERS,
     VERIFICATION_TRIGGERS,
@@ -54,7 +53,7 @@ from kgot_lab.stores.sqlite.tables import (
 )
 
 APPLICATION = 0x6B676C62  # "kglb": the application id of files made by this package
-VERSION = 2  # 1 had no checksums of rows
+_VERSION = 2  # 1 had no checksums of rows
 _MIN_SQLITE_VERSION = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
 # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
 MAX_READ_BYTES = MAX_ELEMENT_BYTES + 1_000_000
@@ -146,7 +145,7 @@ class GraphFile(SQLiteFile):
         require_own_format(connection, self._path)
 
     def _create_tables(self, connection: sqlite3.Connection) -> None:
-        pragmas = (f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}")
+        pragmas = (f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {_VERSION}")
         for statement in (*GRAPH_TABLES, *pragmas):
             connection.execute(statement)
 
@@ -219,13 +218,15 @@ def _refuse_other_names(path: Path) -> None:
         raise StoreUnavailable(f"{problem}: delete those, or copy the file")
 
 
-def require_own_format(connection: sqlite3.Connection, path: Path | None) -> int:
-    """Return the version of a file's format.
+def require_own_format(connection: sqlite3.Connection, path: Path | None) -> None:
+    """Raise BadInput if a file is not made by this package or of another version.
 
-    Raises BadInput if it is not made by this package or of a newer version, and sqlite3.Error if that cannot be
-    read.
+    Raises sqlite3.Error if that cannot be read.
     """
-    return refuse_foreign_head(connection, path, APPLICATION, VERSION)
+    refuse_foreign_head(connection, path, APPLICATION, _VERSION)
+    if (version := query_number(connection, "PRAGMA user_version")) < _VERSION:
+        origin = f"made by an older version of this package (format {version}, known is {_VERSION})"
+        raise BadInput(f"{path}: {origin}, so it was not touched; write the graph anew")
 
 
 def _connect(uri: str, max_bytes: int = MAX_WRITTEN_BYTES) -> Connection:
@@ -240,16 +241,10 @@ def _complete_checksums(writer: Connection, path: Path) -> None:
 
     Raises StoreDamaged if the existing ones of a file that is not too large show damage.
     """
-    if is_old := query_number(writer, "PRAGMA user_version") < VERSION:
-        with immediate_transaction(writer):
-            if query_number(writer, "PRAGMA user_version") < VERSION:
-                for statement in (*CHECKSUM_SCHEMA, f"PRAGMA user_version = {VERSION}"):
-                    writer.execute(statement)
-                fill_checksums(writer)
     if is_searched_at_opening(writer):
         if damage := find_damage(writer, GRAPH_TABLES):
             raise damaged_error(path, damage)
-        if not is_old and lacks_checksums(writer):
+        if lacks_checksums(writer):
             with immediate_transaction(writer):
                 fill_checksums(writer)
 
@@ -258,13 +253,12 @@ def _complete_checksums(writer: Connection, path: Path) -> None:
 class FileSearch:
     """The result of a search of a graph's file.
 
-    It contains what is wrong or "", the size of the graph, and whether the file has checksums and a log.
+    It contains what is wrong or "", the size of the graph, and whether the file has a log.
     """
 
     damage: str
     nodes: int = 0
     edges: int = 0
-    has_sums: bool = True
     has_log: bool = False
 
 
@@ -279,14 +273,11 @@ def search_file(path: Path) -> FileSearch:
             return FileSearch(damage)
         try:
             with closing(_connect(copy.path.as_uri())) as connection, connection.raise_callback_errors():
-                version = require_own_format(connection, path)
+                require_own_format(connection, path)
                 enable_checksums(connection)
                 queries = (f"SELECT count(*) FROM {kind}" for kind in ("nodes", "edges"))
                 nodes, edges = (query_number(connection, query) for query in queries)
-                if version >= VERSION:
-                    return FileSearch(find_damage(connection, GRAPH_TABLES), nodes, edges, True, copy.has_log)
-                (damage,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-                return FileSearch("" if damage == "ok" else str(damage), nodes, edges, False, copy.has_log)
+                return FileSearch(find_damage(connection, GRAPH_TABLES), nodes, edges, copy.has_log)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             return FileSearch(str(error))
 

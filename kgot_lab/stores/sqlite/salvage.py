@@ -14,7 +14,7 @@ from kgot_lab.graph.validation import validate_edge, validate_node
 from kgot_lab.io.sqlite_files import pad_to_size, private_copy
 from kgot_lab.stores.log import SalvageResult, back_up_damaged_file
 from kgot_lab.stores.sql import edge_from_row, node_from_row
-from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND_ROWS, enable_checksums
+from kgot_lab.stores.sqlite.damage import SELECT_SOUND_ROWS, enable_checksums
 from kgot_lab.stores.sqlite.file import require_closed, require_own_format
 from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.stores.sqlite.tables import Connection
@@ -31,7 +31,7 @@ def salvage_sqlite(path: Path) -> SalvageResult:
     """Replace a damaged file by its undamaged rows.
 
     An edge that lost one of its nodes is dropped too. If it raises, nothing was changed: BadInput for a file
-    that this package did not make or of a newer version, StoreDamaged if no row can be read, and
+    that this package did not make or of another version, StoreDamaged if no row can be read, and
     StoreUnavailable if another process has it open.
     """
     source = path.resolve()
@@ -98,17 +98,10 @@ def _require_unlocked(path: Path) -> None:
 
 
 def _sound_rows(damaged: Connection, kind: str) -> Iterator[tuple[object, ...]]:
-    """Yield the rows that match their checksum, read from both ends as far as the file can be read.
-
-    Yields all rows if the file has no checksums yet.
-    """
-    select = SELECT_SOUND_ROWS[kind]
-    with suppress(sqlite3.Error, UnicodeDecodeError):
-        if not damaged.execute("SELECT 1 FROM sqlite_master WHERE name = 'sums'").fetchone():
-            select = SELECT_ALL[kind]
+    """Yield the rows that match their checksum, read from both ends as far as the file can be read."""
     for order in ("", " DESC"):
         with suppress(sqlite3.Error, UnicodeDecodeError), damaged.raise_callback_errors():
-            yield from damaged.execute(f"{select} ORDER BY row.number{order}")
+            yield from damaged.execute(f"{SELECT_SOUND_ROWS[kind]} ORDER BY row.number{order}")
 
 
 def _valid(rows: Iterable[_Row], parse: Callable[[_Row], _Element]) -> Iterator[_Element]:

@@ -240,18 +240,14 @@ class Ddgs(_Engine):
         return _parse_hits(found, address="href", excerpt="body", date="date")
 
 
-ENGINES: Mapping[str, Callable[[str], SearchEngine]] = {
-    "SERPAPI_API_KEY": SerpApi,
-    "TAVILY_API_KEY": Tavily,
-    "BRAVE_API_KEY": Brave,
-}
-_KEY_VARIABLES = {"serpapi": "SERPAPI_API_KEY", "tavily": "TAVILY_API_KEY", "brave": "BRAVE_API_KEY"}
+# those with a key, which is in the environment as NAME_API_KEY
+_ENGINES: Mapping[str, Callable[[str], SearchEngine]] = {"serpapi": SerpApi, "tavily": Tavily, "brave": Brave}
 
 
 def check_engine_name(name: str) -> None:
     """Raise UnknownName for an unknown search engine. "" stands for any."""
-    if name and name not in (*_KEY_VARIABLES, "ddgs"):
-        raise UnknownName("search engine", name, [*_KEY_VARIABLES, "ddgs"])
+    if name and name not in (*_ENGINES, "ddgs"):
+        raise UnknownName("search engine", name, [*_ENGINES, "ddgs"])
 
 
 def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:
@@ -263,13 +259,12 @@ def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:
     check_engine_name(name)
     if name == "ddgs":
         return Ddgs()
-    for variable in [_KEY_VARIABLES[name]] if name else ENGINES:
-        if key := environment.get(variable, "").strip():
-            return ENGINES[variable](key)
+    for engine in [name] if name else _ENGINES:
+        if key := environment.get(f"{engine.upper()}_API_KEY", "").strip():
+            return _ENGINES[engine](key)
     if name:
-        raise BadInput(
-            f"the search engine {name} needs a key: set the environment variable {_KEY_VARIABLES[name]}"
-        )
+        variable = f"{name.upper()}_API_KEY"
+        raise BadInput(f"the search engine {name} needs a key: set the environment variable {variable}")
     return Ddgs()
 
 
