@@ -220,7 +220,8 @@ def _write_checked(graph: PropertyGraph, path: Path, form: str) -> None:
     try:
         text = converters[form]()
         with TemporaryDirectory() as folder:
-            (draft := Path(folder, f"graph.{'csv' if form == 'csv' else 'json'}")).write_text(text, "utf-8")
+            draft = Path(folder, f"graph.{'csv' if form == 'csv' else 'json'}")
+            write_atomically(draft, text, "the graph")
             lost = graph.diff(read_graph(draft))
     except (TypeError, ValueError) as error:
         raise BadInput(f"{form} cannot hold the graph: {error}; write .jsonl, .graphml or .ttl") from None
