@@ -1,9 +1,9 @@
 """A system-call filter for the process that runs one statement: what Python and NetworkX need, and nothing
 else.
 
-It is an allow-list, because a list of forbidden calls becomes outdated: every call not named here fails with
-EPERM. So there are no processes or threads, no signals, no sockets, no shared memory, no new files, and no
-access to the worker. A Java engine may also have its own threads and files, and signal itself, but no
+It is an allow-list, because a list of forbidden calls becomes outdated: every call not in system_calls.json
+fails with EPERM. So there are no processes or threads, no signals, no sockets, no shared memory, no new files,
+and no access to the worker. A Java engine may also have its own threads and files, and signal itself, but no
 processes and no sockets. The wrong architecture, and the x32 calls, kill the process. The numbers are from
 the kernel's own tables: arch/x86/entry/syscalls/syscall_64.tbl and, for aarch64, which was not run here,
 include/uapi/asm-generic/unistd.h. Runs inside the sandbox: imports the standard library only.
@@ -12,54 +12,24 @@ include/uapi/asm-generic/unistd.h. Runs inside the sandbox: imports the standard
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import platform
 import struct
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
-_X86_64 = {
-    "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8, "mmap": 9, "mprotect": 10,
-    "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "pread64": 17, "pwrite64": 18, "readv": 19,
-    "writev": 20, "access": 21, "pipe": 22, "select": 23, "sched_yield": 24, "mremap": 25, "madvise": 28, "dup": 32, "dup2": 33,
-    "nanosleep": 35, "getitimer": 36, "alarm": 37, "setitimer": 38, "getpid": 39, "exit": 60, "uname": 63, "getdents": 78,
-    "getcwd": 79, "chdir": 80, "readlink": 89, "umask": 95, "gettimeofday": 96, "getrlimit": 97, "getrusage": 98, "sysinfo": 99,
-    "times": 100, "getuid": 102, "getgid": 104, "geteuid": 107, "getegid": 108, "getppid": 110, "getpgrp": 111, "getgroups": 115,
-    "getpgid": 121, "getsid": 124, "rt_sigpending": 127, "sigaltstack": 131, "getpriority": 140, "gettid": 186, "time": 201,
-    "futex": 202, "sched_getaffinity": 204, "getdents64": 217, "restart_syscall": 219, "fadvise64": 221, "clock_gettime": 228,
-    "clock_getres": 229, "clock_nanosleep": 230, "exit_group": 231, "openat": 257, "newfstatat": 262, "readlinkat": 267,
-    "faccessat": 269, "pselect6": 270, "ppoll": 271, "dup3": 292, "pipe2": 293, "getcpu": 309, "getrandom": 318, "statx": 332,
-    "close_range": 436, "faccessat2": 439,
-}  # fmt: skip
-_AARCH64 = {
-    "getcwd": 17, "dup": 23, "dup3": 24, "faccessat": 48, "chdir": 49, "openat": 56, "close": 57, "pipe2": 59, "getdents64": 61,
-    "lseek": 62, "read": 63, "write": 64, "readv": 65, "writev": 66, "pread64": 67, "pwrite64": 68, "pselect6": 72, "ppoll": 73,
-    "readlinkat": 78, "newfstatat": 79, "fstat": 80, "exit": 93, "exit_group": 94, "futex": 98, "nanosleep": 101, "getitimer": 102,
-    "setitimer": 103, "clock_gettime": 113, "clock_getres": 114, "clock_nanosleep": 115, "sched_getaffinity": 123, "sched_yield": 124,
-    "restart_syscall": 128, "sigaltstack": 132, "rt_sigaction": 134, "rt_sigprocmask": 135, "rt_sigpending": 136, "rt_sigreturn": 139,
-    "getpriority": 141, "times": 153, "getpgid": 155, "getsid": 156, "getgroups": 158, "uname": 160, "getrlimit": 163,
-    "getrusage": 165, "umask": 166, "getcpu": 168, "gettimeofday": 169, "getpid": 172, "getppid": 173, "getuid": 174, "geteuid": 175,
-    "getgid": 176, "getegid": 177, "gettid": 178, "sysinfo": 179, "brk": 214, "munmap": 215, "mremap": 216, "mmap": 222,
-    "fadvise64": 223, "mprotect": 226, "madvise": 233, "getrandom": 278, "statx": 291, "close_range": 436, "faccessat2": 439,
-}  # fmt: skip
-# what an engine with its own threads and files also needs
-_ENGINE_X86_64 = {
-    "msync": 26, "mincore": 27, "flock": 73, "fsync": 74, "fdatasync": 75, "ftruncate": 77, "rename": 82, "mkdir": 83, "rmdir": 84,
-    "link": 86, "unlink": 87, "chmod": 90, "fchmod": 91, "statfs": 137, "fstatfs": 138, "mkdirat": 258, "unlinkat": 263, "renameat": 264,
-    "linkat": 265, "set_robust_list": 273, "utimensat": 280, "fallocate": 285, "renameat2": 316, "membarrier": 324, "rseq": 334,
-}  # fmt: skip
-_ENGINE_AARCH64 = {
-    "flock": 32, "mkdirat": 34, "unlinkat": 35, "linkat": 37, "renameat": 38, "statfs": 43, "fstatfs": 44, "ftruncate": 46,
-    "fallocate": 47, "fchmod": 52, "fchmodat": 53, "fsync": 82, "fdatasync": 83, "utimensat": 88, "set_robust_list": 99,
-    "msync": 227, "mincore": 232, "renameat2": 276, "membarrier": 283, "rseq": 293,
-}  # fmt: skip
+# numbers of the allowed calls by machine; "engine": those that an engine with its own threads and files also needs
+_CALLS = json.loads(Path(__file__).with_name("system_calls.json").read_text(encoding="utf-8"))
 # clone, clone3, prctl, tgkill; then seccomp
-_ENGINE_MACHINES = {"x86_64": (_ENGINE_X86_64, (56, 435, 157, 234), 317)}
-_ENGINE_MACHINES["aarch64"] = (_ENGINE_AARCH64, (220, 435, 167, 131), 277)
+_ENGINE_MACHINES = {"x86_64": (_CALLS["engine x86_64"], (56, 435, 157, 234), 317)}
+_ENGINE_MACHINES["aarch64"] = (_CALLS["engine aarch64"], (220, 435, 167, 131), 277)
 _PR_SET_NAME, _CLONE_THREAD = 15, 0x00010000
 _FCNTL_LOCKS = (5, 6, 7, 36, 37, 38)  # fcntl's GETLK, SETLK, SETLKW, and those of open files
 # architecture token, allowed calls, and the numbers of fcntl, ioctl and prlimit64, whose arguments decide
-_MACHINES = {"x86_64": (0xC000003E, _X86_64, (72, 16, 302)), "aarch64": (0xC00000B7, _AARCH64, (25, 29, 261))}
+_MACHINES = {"x86_64": (0xC000003E, _CALLS["x86_64"], (72, 16, 302))}
+_MACHINES["aarch64"] = (0xC00000B7, _CALLS["aarch64"], (25, 29, 261))
 # DUPFD, GETFD, SETFD, GETFL, SETFL, DUPFD_CLOEXEC, GETPIPE_SZ; not SETOWN and SETSIG, which could signal the
 # worker
 _FCNTL_COMMANDS = (0, 1, 2, 3, 4, 1030, 1032)

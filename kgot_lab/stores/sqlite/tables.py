@@ -179,18 +179,9 @@ _TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes"}
 _TRIGGERS |= {*JOURNAL_TRIGGERS, *CHECKSUM_TRIGGERS, *CHECKSUM_REMOVAL_TRIGGERS}
 # the tables of the full-text index
 _INDEX_TABLES = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}
-_READABLE = {
-    "nodes",
-    "edges",
-    "facts",
-    "words",
-    "json_each",
-    "json_tree",
-    "sqlite_master",
-    "recording",
-    "waiting",
-    "sums",
-} | _INDEX_TABLES
+_READABLE = _INDEX_TABLES.union(
+    "nodes edges facts words json_each json_tree sqlite_master recording waiting sums".split()
+)
 _FUNCTIONS = set(
     # Excluded because no time limit stops them: instr, replace, trim and json_patch, whose time is quadratic
     # in length.
