@@ -393,6 +393,11 @@ def full_text(document: Document) -> str:
     return f"{document.title}. {document.text}" if document.title else document.text
 
 
+def main_text(document: Document) -> str:
+    """Return the text of a document, or its title if it has none."""
+    return document.text or document.title
+
+
 def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
     """Return the documents as a tuple after checking them.
 

@@ -160,12 +160,10 @@ class CachedEmbedder(_Wrapper):
     """An embedder with a cache in an SQLite file that several programs may share.
 
     Texts are computed in batches, longest first, and stored at once, so an interruption loses little.
-    `progress(done, total)` counts the missing texts, before the first batch and after each. The cache is
-    optional: if it cannot be read or written, the vectors are computed and one warning is given. A broken
-    file is moved aside and a new one started.
+    `progress(done, total)` counts the missing texts, before the first batch of `chunk` texts and after each,
+    which is the most that an interruption loses. The cache is optional: if it cannot be read or written, the
+    vectors are computed and one warning is given. A broken file is moved aside and a new one started.
     """
-
-    _chunk = 256  # texts between two writes: the most that an interruption loses
 
     def __init__(
         self,
@@ -173,8 +171,9 @@ class CachedEmbedder(_Wrapper):
         folder: Path | None = None,
         *,
         progress: Callable[[int, int], object] | None = None,
+        chunk: int = 256,
     ) -> None:
-        self._embedder, self._progress = embedder, progress
+        self._embedder, self._progress, self._chunk = embedder, progress, chunk
         self._file = CacheFile(folder, _VECTORS, label="embedding", fallback="vectors are computed")
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -269,7 +268,8 @@ def multilingual_e5(
 
     Raises NotInstalled for a missing package.
     """
-    return CachedEmbedder(MultilingualE5(), folder, progress=progress)
+    # a second or two of work, which Ctrl-C waits for
+    return CachedEmbedder(MultilingualE5(), folder, progress=progress, chunk=8)
 
 
 class VectorFiles(_Wrapper):

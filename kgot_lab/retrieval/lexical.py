@@ -23,7 +23,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.analysis import analyzer
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import UNSPACED, WORD, normalise_nfc, search_form, searched_words
-from kgot_lab.types import Document, HitColumns, Query, Ranking, checked_documents, full_text
+from kgot_lab.types import Document, HitColumns, Query, Ranking, checked_documents, full_text, main_text
 
 # The eight goal verbs of KG-OS, each with five times the weight of another word.
 _GOAL_VERBS = "reduce build optimize debug learn deploy secure automate".split()
@@ -49,7 +49,7 @@ def bm25(
         raise BadInput(f"bm25() takes a k1 of 0 or more and a b from 0 to 1, not k1={k1} and b={b}")
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     texts = [full_text(document) for document in documents]
-    words_of = analyzer(texts)
+    words_of = analyzer(map(main_text, documents))
     word_weights = {words_of(word)[0]: weight for word, weight in _checked_emphasis(emphasis or {}).items()}
     ids = [document.id for document in documents]
     postings = word_scores(list(map(words_of, texts)), k1, b)

@@ -18,6 +18,7 @@ _FUNCTION_WORDS = (
     0.1  # of all words, at least; a text in a language of the list has .13 (Turkish) to .45 (Spanish)
 )
 _SCRIPT_SHARE = 0.05  # of all letters, for a script to count: English texts name Greek letters
+_ENGLISH_SHARE = 0.75  # of all letters: the English embedding model scatters the other texts
 _STEMMERS = {  # the algorithms of Snowball; English is not stemmed, as in all published figures
     "ar": "arabic",
     "cs": "czech",
@@ -62,19 +63,16 @@ _LANGUAGES = {  # of scripts that one language writes, or several which share th
 class Analyzer:
     """The words of a collection's texts and of questions to it: `searched_words`, stemmed by Snowball.
 
-    `languages` holds a language for each script, that of most words first. A language without stems may be one.
+    `languages` holds a language for each script, that of most letters first; a language without stems may be one.
+    `is_english`: whether nearly all of it is English.
     """
 
     languages: tuple[str, ...] = ("en",)
+    is_english: bool = True
 
     def __call__(self, text: str) -> list[str]:
         words = searched_words(text)
         return [_stemmed(word, self.languages) for word in words] if self.stemmers else words
-
-    @property
-    def is_english(self) -> bool:
-        """Whether most of the collection is English, or in a language of which nothing is known."""
-        return self.languages[0] == "en"
 
     @property
     def stemmers(self) -> tuple[str, ...]:
@@ -85,9 +83,9 @@ class Analyzer:
 def analyzer(texts: Iterable[str]) -> Analyzer:
     """Return the analyzer of a collection, whose languages its scripts and function words decide.
 
-    Latin text with few function words of the languages known is taken for English.
+    Latin text without enough function words of a language is taken for English, unless it has accents.
     """
-    words = Counter[str]()
+    words, accented = Counter[str](), 0
     function_words: defaultdict[str, Counter[str]] = defaultdict(Counter)
     texts = list(texts)
     some = islice(texts, 0, None, -(-len(texts) // _SAMPLE) or 1)
@@ -95,21 +93,25 @@ def analyzer(texts: Iterable[str]) -> Analyzer:
     for word in WORD.findall(sample):
         if script := _script(word[0]):
             words[script] += 1
+            accented += script == "latin" and not word.isascii()
             function_words[script].update(languages_of_word(word))
-    characters, languages = Counter(filter(None, map(_script, sample))), list[str]()
-    for script, count in characters.most_common():
-        if count < _SCRIPT_SHARE * characters.total():
+    letters, languages = Counter(filter(None, map(_script, sample))), list[str]()
+    for script, count in letters.most_common():
+        if count < _SCRIPT_SHARE * letters.total():
             break
-        language = _LANGUAGES.get(script, script)
-        counts = function_words[script]
-        if counts and (best := max(counts, key=lambda each: (counts[each], each == "en"))):
-            language = best if counts[best] >= _FUNCTION_WORDS * words[script] else language
+        language, counts = _LANGUAGES.get(script, script), function_words[script]
+        best = max(counts, key=lambda each: (counts[each], each == "en"), default="")
+        if script == "latin" and counts["en"] < _FUNCTION_WORDS * words[script] < accented:
+            language = best or script
+        if counts[best] >= _FUNCTION_WORDS * words[script]:
+            language = best or language
         languages.append(language)
     if "ar" in languages and sample.count("ی") > sample.count("ي"):  # the Persian letter, and the Arabic one
         languages = ["fa" if language == "ar" else language for language in languages]
     if "ja" in languages:  # which writes Chinese characters too
         languages = ["ja" if language == "zh" else language for language in languages]
-    return Analyzer(tuple(dict.fromkeys(languages)) or ("en",))
+    is_english = not languages or ("en" in languages and letters["latin"] >= _ENGLISH_SHARE * letters.total())
+    return Analyzer(tuple(dict.fromkeys(languages)) or ("en",), is_english)
 
 
 @lru_cache(4_096)

@@ -54,8 +54,9 @@ _UNSPACED_RUN = re.compile(f"[{_UNSPACED_SCRIPTS}]+|[^{_UNSPACED_SCRIPTS}]+")
 _CHARACTER = re.compile(rf".[{_MARKS}]*")
 _IDEOGRAPH = re.compile("[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _WIDE = re.compile("[\uff00-\uffef]")  # full-width Latin letters and half-width Japanese ones
-# joiners, and accents that no letter is composed with, such as those of stressed Cyrillic; the Turkish capital
-_SEARCH_FORM = {**dict.fromkeys([*range(0x300, 0x370), 0x200C, 0x200D]), ord("İ"): "i"}
+# without joiners, accents that no letter is composed with, such as those of stressed Cyrillic, and the dot of
+# Hindi; the Turkish i with and without a dot, and the two signs of Hindi for a nasal, are one
+_SEARCH_FORM = dict.fromkeys([*range(0x300, 0x370), 0x200C, 0x200D, 0x93C]) | str.maketrans("İıँ", "iiं")
 # Stop words. Each list is part of a published method or of published figures, so they differ.
 
 SEARCH_STOP_WORDS = frozenset(  # Lucene's, which bm25s also uses: not searched by lexical retrieval

@@ -17,7 +17,7 @@ from kgot_lab.text.analysis import analyzer
 from kgot_lab.text.words import text_sentences
 from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.tool import Result, TextTool, Tool, digest_of
-from kgot_lab.types import Document, Ranking, checked_documents, full_text
+from kgot_lab.types import Document, Ranking, checked_documents, main_text
 
 SearchProgress = Callable[[int, int], object]  # embedded so far, and in all
 
@@ -36,7 +36,7 @@ def default_retriever(
     from kgot_lab.embedding.vectors import minilm, multilingual_e5
 
     documents = checked_documents(documents)
-    is_english = analyzer(map(full_text, documents)).is_english
+    is_english = analyzer(map(main_text, documents)).is_english
     try:
         if not is_english:
             return convex_hybrid(documents, multilingual_e5(progress=progress), "multilingual embeddings")

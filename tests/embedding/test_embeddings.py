@@ -308,9 +308,9 @@ def test_a_flipped_sign_in_the_cache_is_noticed(model, tmp_path):
 
 def test_of_a_cache_that_cannot_be_used_one_warning_tells_and_no_log(model, tmp_path, caplog):
     (tmp_path / "embeddings-3.sqlite").mkdir()
-    cached = CachedEmbedder(model, tmp_path)
+    cached = CachedEmbedder(model, tmp_path, chunk=10)
     with pytest.warns(UserWarning) as told:
-        cached.embed([f"number {number}" for number in range(2 * CachedEmbedder._chunk)])
+        cached.embed([f"number {number}" for number in range(20)])
         cached.embed(["another"])
     assert len(told) == 1 and "cannot be used now" in str(told[0].message) and told[0].filename == __file__
     assert not caplog.records

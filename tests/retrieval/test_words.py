@@ -16,7 +16,7 @@ from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, fts5, like
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.analysis import analyzer
 from kgot_lab.text.words import SEARCH_STOP_WORDS, UNSPACED, normalise_nfc, searched_words
-from kgot_lab.types import Document, full_text, ranked
+from kgot_lab.types import Document, full_text, main_text, ranked
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="IProgress not found")
@@ -206,11 +206,31 @@ def test_words_are_stemmed_by_the_language_of_the_collection_and_the_name_says_s
         ("این خانه‌ای است که او ساخت و می‌خواهد.", ("fa",)),
         ("Consiliul a hotărât că este pentru toți și nu doar pentru un oraș.", ("ro",)),
         ("Người dân đã đến thành phố và không có gì cho họ.", ("vi",)),
+        ("Müll rausbringen Mittwoch. Schlüssel hängt hinterm Schrank.", ("latin",)),
+        ("Kedi suyu sever. Ödül alan yazar Nobel kazandı ve İstanbul'da doğdu.", ("tr",)),
+        ("Müller met José in Zürich, and they had lunch with the others.", ("en",)),
         ("", ("en",)),
     ],
 )
 def test_the_languages_of_a_collection_are_told_by_script_and_function_words(text, languages):
     assert analyzer([text]).languages == languages
+
+
+def test_half_of_another_script_is_not_english_and_titles_do_not_decide():
+    russian = [
+        Document(f"{n}", "Он был в городе и не знал, что она там.", "a long English file name") for n in "ab"
+    ]
+    english = [Document(f"{n}", "He was in the town and did not know.") for n in "cd"]
+    assert not analyzer(main_text(each) for each in [*russian, *english]).is_english
+    assert analyzer(main_text(each) for each in [*english, *english, *english, russian[0]]).is_english
+    assert bm25(russian).name == "bm25(russian stems)"
+
+
+@pytest.mark.parametrize(
+    ("text", "query"), [("IŞIKLAR köyü ve göl", "ışıklar"), ("चाँद और मुमताज़", "चांद मुमताज")]
+)
+def test_letters_that_people_type_in_several_ways_are_one(text, query):
+    assert bm25([Document("a", text), Document("b", "x y")]).search(query).ids == ["a"]
 
 
 def test_emphasis_multiplies_what_a_word_contributes():

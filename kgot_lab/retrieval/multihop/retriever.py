@@ -30,7 +30,7 @@ from kgot_lab.retrieval.multihop.features import (
 from kgot_lab.retrieval.neighbours import LazyTexts
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.analysis import analyzer
-from kgot_lab.types import Document, HitColumns, Json, Ranking, checked_documents, full_text
+from kgot_lab.types import Document, HitColumns, Json, Ranking, checked_documents, full_text, main_text
 
 # The learned scorer: a small network whose weights are shipped in a file.
 
@@ -158,7 +158,7 @@ def multihop(
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     score = scorer or load_scorer()
     ids = [document.id for document in documents]
-    words_of = analyzer(map(full_text, documents))
+    words_of = analyzer(map(main_text, documents))
     whole = build_index(documents, embedder)
     subjects = (next(iter(names), "") for names in whole.mentions.named)
     labels = [d.title or name or d.id for d, name in zip(documents, subjects, strict=True)]
@@ -222,7 +222,7 @@ def build_index(documents: list[Document], embedder: Embedder) -> MultihopIndex:
     sentences = [full_text(replace(documents[row], text=sentence)) for row, sentence in mentions.sentences]
     texts = [full_text(document) for document in documents]
     vectors = normalise_rows(embedder.embed([*texts, *sentences]), embedder.name)
-    words = word_scores(list(map(analyzer(texts), texts)), _K1, _B)
+    words = word_scores(list(map(analyzer(map(main_text, documents)), texts)), _K1, _B)
     rows = np.arange(len(texts), dtype=np.int32)
     return MultihopIndex(mentions, vectors[: len(texts)], vectors[len(texts) :], words, rows)
 
