@@ -74,9 +74,9 @@ def pajek(text: str) -> int:
 
 
 def lines(text: str) -> int:
-    """The lines that are no remarks; the first of a sparse matrix has its size."""
+    """The lines that are no remarks; the first of a sparse matrix has its size, unless a remark has it."""
     found = sum(bool(line.strip()) and line.strip()[0] not in "#%" for line in text.splitlines())
-    return found - text.startswith("%%MatrixMarket")
+    return found - (text.startswith("%%MatrixMarket") and not re.search(r"(?m)^%\s*\d+ \d+ \d+\s*$", text))
 
 
 def rows(text: str) -> int:

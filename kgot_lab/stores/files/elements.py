@@ -370,7 +370,7 @@ def _keep_json(fields: Fields, left_out: Counter[str]) -> None:
             fields[name] = value.isoformat() if isinstance(value, date) else value
             json.dumps(fields[name], allow_nan=False)
         except (TypeError, ValueError):
-            left_out["value that is no JSON"] += 1
+            left_out["value outside JSON"] += 1
             del fields[name]
 
 

@@ -58,6 +58,9 @@ class Options(NamedTuple):
     is_part: bool = False
 
 
+_SIZE_REMARK = re.compile(r"^%\s*\d+\s+\d+\s+\d+\s*$", re.M)  # NetworKit's, before a plain list of edges
+
+
 def read_table(text: str, source: str, suffix: str = "", options: Options = Options()) -> Elements:  # noqa: B008
     """Read the elements of a graph in a table of separated values, or in lines of NetworkX.
 
@@ -87,7 +90,7 @@ def read_table(text: str, source: str, suffix: str = "", options: Options = Opti
         raise BadInput(f"{source}, line {rows.line_num + above}: not a row of a table: {error}") from None
     is_text = delimiter == " "
     filled = [(location, list(filter(None, row)) if is_text else row) for location, row in cut if any(row)]
-    if matrix:
+    if matrix and not _SIZE_REMARK.search(body[0] if body else ""):
         return _read_matrix(filled, source, is_symmetric=(matrix[2] or "general").lower() != "general")
     return read_rows(filled, Elements("a table"), options, is_text=is_text)
 
