@@ -520,3 +520,25 @@ def test_a_file_is_shown_by_its_path(tmp_path):
     (path := tmp_path / "g.csv").write_text("source,type,target\nAda,knows,Bob\n")
     with pytest.warns(UserWarning, match="1 edge"):
         assert "2 nodes, 1 edge" in repr(lab.show(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "edges", "told"),
+    [
+        ("out.films", b"% bip\n% 2 1 2\n1 1\n1 2\n", [("left 1", "right 1"), ("left 1", "right 2")], "no direction"),
+        ("out.friends", b"% sym\n1 2\n2 3\n", [("1", "2"), ("2", "3")], "no direction"),
+        ("snap.txt", b"# Undirected graph: x.txt\n# Nodes: 3\n1\t2\n2\t3\n", [("1", "2"), ("2", "3")], "no direction"),
+        ("words.net", b'*Vertices 2\n1 "A"\n2 "B"\n*Arcs\n1 2 l "likes"\n', [("A", "B")], "relations from label"),
+        ("excel.csv", "source,target\nMüller,Weiß GmbH\n".encode("cp1252"), [("Müller", "Weiß GmbH")], "cp1252"),
+    ],
+)  # fmt: skip
+def test_what_a_remark_or_an_old_code_page_says_is_read_and_told(tmp_path, name, data, edges, told):
+    (tmp_path / name).write_bytes(data)
+    found = read_named_graph(tmp_path / name)
+    assert [(edge.source, edge.target) for edge in found.graph.edges] == edges and told in found.summary
+
+
+def test_an_encoding_that_python_does_not_know_is_refused(tmp_path):
+    (tmp_path / "g.csv").write_text("source,target\na,b\n")
+    with pytest.raises(BadInput, match="knows no encoding 'nonsense'"):
+        read_named_graph(tmp_path / "g.csv", encoding="nonsense")

@@ -139,7 +139,10 @@ def _read_elements(path: Path, options: Options) -> Elements:
     if data.startswith(b"PAR1"):
         return read_parquet(data, str(path), options)
     encoding = options.encoding or detect_wide_encoding(data)
-    head = data[:_HEAD].decode(encoding or "utf-8", "replace").removeprefix("\ufeff")
+    try:
+        head = data[:_HEAD].decode(encoding or "utf-8", "replace").removeprefix("\ufeff")
+    except LookupError:
+        raise BadInput(f"{path}: Python knows no encoding {encoding!r}; as in encoding='cp1254'") from None
     if _XML.match(head) or (suffix in (".graphml", ".gexf", ".xgmml") and not head.lstrip().startswith("{")):
         if encoding.startswith("utf-32"):  # every XML parser recognizes UTF-16
             refuse_wide_encoding(data, path)
@@ -177,13 +180,13 @@ def _decode(data: bytes, encoding: str, path: Path) -> tuple[str, str]:
     try:
         text = data.decode(encoding or "utf-8-sig").removeprefix("\ufeff")
         return text, f"read as {encoding}" if encoding else ""
-    except LookupError:
-        raise BadInput(f"{path}: Python knows no encoding {encoding!r}; as in encoding='cp1254'") from None
     except UnicodeDecodeError:
         text, likely = guess_encoding(data)
         western = data.decode("cp1252", "replace")
         is_turkish = re.search("[ðþý]", western, re.I) and not re.search("[æáéíóú]", western, re.I)
-        if not text and (name := "cp1254" if is_turkish else "cp1252") in likely:  # a short one
+        name = "cp1254" if is_turkish else "cp1252"
+        is_text = not likely and not re.search(rb"[\x00-\x08\x0e-\x1f\x7f]", data)
+        if not text and (name in likely or is_text):  # a short one
             text, likely = data.decode(name, "replace"), [name]
         if encoding or not text:
             others = f"perhaps {' or '.join(likely) or 'no text'}: name it, as in encoding='cp1254'"

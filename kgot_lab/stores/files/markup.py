@@ -241,8 +241,9 @@ def read_pajek(text: str, source: str) -> Elements:
             found.left_out["drawing of a vertex"] += bool(words[2:])
         elif words and section.rstrip("list") in ("*arc", "*edge") and words[1:]:
             is_list = section.endswith("list")
-            fields: Fields = {} if is_list or not words[2:] else {"weight": float(words[2])}
-            rest = [] if is_list else words[3:]
+            is_weighted = not is_list and _is_number(words[2] if words[2:] else None)
+            fields: Fields = {"weight": float(words[2])} if is_weighted else {}
+            rest = [] if is_list else words[2 + is_weighted :]
             if "l" in rest[:-1]:
                 at = rest.index("l")
                 fields["label"] = rest.pop(at + 1)

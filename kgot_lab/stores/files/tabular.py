@@ -92,7 +92,23 @@ def read_table(text: str, source: str, suffix: str = "", options: Options = Opti
     filled = [(location, list(filter(None, row)) if is_text else row) for location, row in cut if any(row)]
     if matrix and not _SIZE_REMARK.search(body[0] if body else ""):
         return _read_matrix(filled, source, is_symmetric=(matrix[2] or "general").lower() != "general")
-    return read_rows(filled, Elements("a table"), options, is_text=is_text)
+    if re.match(r"%\s*bip\b", text, re.I) and all(len(cells) > 1 for _, cells in filled):
+        return _read_bipartite(filled)
+    found = read_rows(filled, Elements("a table"), options, is_text=is_text)
+    if re.match(r"%\s*sym\b|#\s*undirected\b", text, re.I):  # KONECT, SNAP
+        found.undirected = len(found.edges)
+    return found
+
+
+def _read_bipartite(rows: Sequence[Row]) -> Elements:
+    """Read the edges of KONECT between nodes of two sides, each numbered from 1."""
+    found = Elements("a table of two sides")
+    for _, (left, right, *weight) in rows:
+        fields = {"weight": _parse_cell(weight[0])} if weight else {}
+        found.edges.append(RawEdge(f"left {left}", f"right {right}", None, fields))
+        found.left_out["time of an edge"] += len(weight) > 1
+    found.undirected = len(found.edges)
+    return found
 
 
 def _read_lines(lines: Sequence[str], above: int, source: str, *, is_adjacency: bool) -> Elements:
