@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, NameIndex
 from kgot_lab.text.function_words import detect_language, function_words, is_calendar_word
-from kgot_lab.text.words import normalise_nfc, stem
+from kgot_lab.text.words import light_stem, normalise_nfc
 from kgot_lab.types import Document
 
 MAX_NAME_LENGTH = 60  # characters of a name
@@ -118,7 +118,7 @@ class EntityFinder:
         self._language = detect_language(texts)
         self._titles = tuple(dict.fromkeys(titles))
         tokens = [list(map(_token, _TOKEN.finditer(text))) for text in texts]
-        self._lower = {stem(t.key) for words in tokens for t in words if t.text[0].islower()}
+        self._lower = {light_stem(t.key) for words in tokens for t in words if t.text[0].islower()}
         self._inside: Counter[str] = Counter()  # runs that open no sentence
         self._opening: Counter[str] = Counter()
         runs = [run for text in texts for part in self._parts(text) for run in self._runs(part)]
@@ -255,7 +255,7 @@ class EntityFinder:
             keeps = run.text in self._inside if run.opens else rest and run.language not in ("en", "de")
             is_role = len(rest) > 1 and run.language == "de"
             is_role &= _has_determiner(run) or self._is_german_noun(first)
-            repeats = run.opens and rest and stem(first.key) in self._lower
+            repeats = run.opens and rest and light_stem(first.key) in self._lower
             repeats = repeats and self._inside[run.without_first().text] > 0
             if dated or (is_opener and not keeps) or is_role or repeats:
                 run = replace(run.without_first(), opens=run.opens and not (dated or is_opener))
@@ -291,7 +291,7 @@ class EntityFinder:
 
     def _is_common_word(self, word: str) -> bool:
         languages = ("en", self._language)
-        return stem(word) in self._lower or any(word in function_words(each) for each in languages)
+        return light_stem(word) in self._lower or any(word in function_words(each) for each in languages)
 
     def _is_german_noun(self, token: _Token) -> bool:
         return token.key in self._german_nouns or (len(token.key) > 5 and token.key.endswith(_GERMAN_ENDINGS))

@@ -9,9 +9,8 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, Literal
 
-# Stemming by Snowball (Porter 2001), for comparison: endings do not hide a word. The results are not for reading.
-
-POSSESSIVE = re.compile(r"['’]s?$")
+# Stemming: Snowball's for search in other languages than English (Porter 2001). The English rules, light for ranking
+# sentences and thorough for detecting words that leaked into a skeleton, are those of recorded runs and figures.
 
 
 @lru_cache(200_000)
@@ -27,17 +26,37 @@ def _snowball(algorithm: str) -> Any:
     return Stemmer.Stemmer(algorithm, 0)
 
 
-def stem(word: str) -> str:
-    """Return the English stem of a word, in lower case and without a possessive 's."""
-    return snowball_stem(POSSESSIVE.sub("", word.casefold()), "english")
+POSSESSIVE = re.compile(r"['’]s?$")
+_VOWEL = re.compile(r"[aeiouy]")
 
 
-def _without_ending(word: str) -> str:
-    """Remove a plural or past ending, as the prompts of recorded runs were ordered by."""
+def light_stem(word: str) -> str:
+    """Remove the plural or past ending of a word, approximately."""
     for ending in ("ing", "ed", "es", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]
     return word
+
+
+@lru_cache(50_000)
+def stem(word: str) -> str:
+    """Return a word in lower case without its plural, -ed or -ing ending.
+
+    So endings do not hide a leak. The result is for comparison, not for reading.
+    """
+    word = POSSESSIVE.sub("", word.casefold())
+    if len(word) > 4 and word.endswith(("ies", "ied")):
+        return word[:-3] + "y"
+    if len(word) > 4 and re.search(r"(?:s|x|z|ch|sh)es$", word):
+        word = word[:-2]
+    elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending in ("ing", "ed"):
+        root = word.removesuffix(ending)
+        if root != word and len(root) > 2 and _VOWEL.search(root):
+            word = root[:-1] if root[-1] == root[-2] and root[-1] not in "lsz" else root
+            break
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
 # combining marks, which are part of words: vowel signs of Hindi, tones of Thai
@@ -81,7 +100,7 @@ COMPARED_STOP_WORDS = frozenset(  # left out of the two things that a question c
 def content_words(text: str) -> list[str]:
     """Return the content words of a text, in lower case and lightly stemmed, split as `searched_words` does."""
     words = _split_words(normalise_nfc(text).lower())
-    return [_without_ending(word) for word in words if word not in CONTENT_STOP_WORDS]
+    return [light_stem(word) for word in words if word not in CONTENT_STOP_WORDS]
 
 
 def searched_words(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from itertools import product, starmap
 from types import MappingProxyType
 
 from kgot_lab.text.function_words import is_calendar_word
-from kgot_lab.text.words import canonical_answer, content_words, name_tokens, stem
+from kgot_lab.text.words import canonical_answer, content_words, light_stem, name_tokens, stem
 
 # Quantities: a number in a text with its scale and unit, as a comparable amount, or none if ambiguous.
 
@@ -178,7 +178,7 @@ def _parse_unit(text: str, start: int) -> tuple[str, float, int]:
         return *_UNITS[word], end
     if word == "in" and not text[end:].strip(" .)"):
         return "~in", 1.0, end
-    return ("", 1.0, start) if word in _NO_UNIT else (f"~{stem(word)}", 1.0, end)
+    return ("", 1.0, start) if word in _NO_UNIT else (f"~{light_stem(word)}", 1.0, end)
 
 
 _SHORT_MONTHS = (
