@@ -51,6 +51,17 @@ def promised(n, of_cell) -> Shown:
     return Shown(n, sum(drawn), sum(page.count("<table") for page in pages))
 
 
+def scroll_to(place, attempts=24):
+    """Scroll until a place stays in view: cells that are drawn late move what is below them away again."""
+    for attempt in range(attempts):
+        place.scroll_into_view_if_needed()
+        try:
+            return expect(place).to_be_in_viewport(timeout=5_000)
+        except AssertionError:
+            if attempt == attempts - 1:
+                raise
+
+
 def look_at(page, seen):
     """Scroll to every picture and table of a cell: each is there, has a size and more than one colour."""
     shown = output_of(page, seen.cell).locator(".jp-OutputArea-output")
@@ -58,8 +69,7 @@ def look_at(page, seen):
     expect(pictures, f"pictures of cell {seen.cell}").to_have_count(seen.pictures)
     expect(tables, f"tables of cell {seen.cell}").to_have_count(seen.tables)
     for place in (*pictures.all(), *tables.all()):
-        place.scroll_into_view_if_needed()
-        expect(place).to_be_in_viewport()
+        scroll_to(place)
     for picture in pictures.all():
         drawn = picture.evaluate(LOOK)
         assert drawn["wide"] > 50 and drawn["high"] > 20 and drawn["colours"] > 2, (seen.cell, drawn)
