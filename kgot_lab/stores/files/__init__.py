@@ -40,6 +40,8 @@ _RDF_XML = re.compile(r"(<[?!][^>]*>|[^<])*<(\w+:)?RDF\b")
 _RDF_TEXT = re.compile(
     r"(\s*#[^\n]*\n)*\s*(@prefix\b|@base\b|(prefix|base)\b[^,;\t]*<|(<[^>\s]*>|_:\S+)\s+(<|a\b|\w*:))", re.I
 )
+# letters of cp1250 as cp1252 shows them, where no western language has them together
+_CENTRAL_EUROPEAN = re.compile(r"[a-z][³¹¿]|[øæèìòï].*[áíýšž]|[áíýšž].*[øæèìòï]", re.I | re.S)
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
 _GML = re.compile(r"(?m)^\s*graph\s*\[")
 _PAJEK = re.compile(r"\A(\s*%[^\n]*\n)*\s*\*(network|arcs|edges)\b|^\s*\*vertices\s+\d", re.I | re.M)
@@ -58,8 +60,8 @@ def read_named_graph(
     names: str = "",
     types: str = "",
     relation: str = "",
-    source: str = "",
-    target: str = "",
+    source: str | int = "",
+    target: str | int = "",
     encoding: str = "",
     rename: bool = True,
 ) -> NamedGraph:
@@ -72,6 +74,7 @@ def read_named_graph(
     says how the fields were understood and what was left out. Raises BadInput for a file that cannot be read.
     """
     require(path, (str, Path, list, tuple), "a graph is read from the path of a file, or a list of paths")
+    source, target = str(source), str(target)
     if bool(source) != bool(target):
         raise BadInput("the ends of edges are two columns: give source= and target=, or neither")
     with TemporaryDirectory() as folder:
@@ -184,14 +187,15 @@ def _decode(data: bytes, encoding: str, path: Path) -> tuple[str, str]:
         text, likely = guess_encoding(data)
         western = data.decode("cp1252", "replace")
         is_turkish = re.search("[ðþý]", western, re.I) and not re.search("[æáéíóú]", western, re.I)
-        name = "cp1254" if is_turkish else "cp1252"
+        name = "cp1254" if is_turkish else "cp1250" if _CENTRAL_EUROPEAN.search(western) else "cp1252"
         is_text = not likely and not re.search(rb"[\x00-\x08\x0e-\x1f\x7f]", data)
         if not text and (name in likely or is_text):  # a short one
-            text, likely = data.decode(name, "replace"), [name]
+            text, likely = data.decode(name, "replace"), [name, *(other for other in likely if other != name)]
         if encoding or not text:
             others = f"perhaps {' or '.join(likely) or 'no text'}: name it, as in encoding='cp1254'"
             raise BadInput(f"{path} is not {encoding or 'UTF-8'}; {others}, or save it as UTF-8") from None
-        return text, f"read as {likely[0]}, since it is not UTF-8"
+        guess = f"; a guess: encoding={likely[1]!r} may be right" if likely[1:] else ""
+        return text, f"read as {likely[0]}, since it is not UTF-8{guess}"
 
 
 def _write_rdf(graph: PropertyGraph, path: Path, form: str) -> None:
@@ -301,5 +305,6 @@ def _sorted_lines(data: bytes) -> list[bytes]:
 
 def _known_suffix(path: Path) -> str:
     if path.suffix.lower() not in _FORMAT_BY_SUFFIX:
-        raise UnknownName("ending of a graph file", path.suffix or str(path), _FORMAT_BY_SUFFIX)
+        known = _FORMAT_BY_SUFFIX | _FORMAT_OF_SOME
+        raise UnknownName("ending of a graph file", path.suffix or str(path), known)
     return path.suffix.lower()

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
@@ -32,20 +32,39 @@ Labels = tuple[str, ...] | None
 Ends = tuple[str, str]
 EXAMPLE = '{"nodes": [{"id": "a", "type": "tool", "name": "A"}], "links": [{"source": "a", "type": "uses", "target": "b"}]}'
 _ENDS = ("source", "target")
-# columns of ends beside COLUMNS, and what a name of an end may end with: all columns of one file alike
-_PAIRS = [pair.split() for pair in (
-    "citing cited,person friend,follower followee,follower followed,sender receiver,sender recipient,origin destination,"
-    "origin dest,employee manager,supplier customer"
-).split(",")]  # fmt: skip
-_END_SUFFIXES = ("", "id", "nodeid", "node", "entityid", "entity", "key", "iri", "uri", "name", "ip", "user")
-_NEUTRAL_ENDS = {*COLUMNS["target"], "destination", "dest"} - {"callee", "child"}
+# names of the two ends, the sure ones first, with what they say of the relation, if anything
+_PAIRS: dict[tuple[str, str], str] = {(source, target): " ".join(verb) for source, target, *verb in map(str.split, (
+    "source target,subject object,from to,head tail,src dst,origin destination,origin dest,quelle ziel,von nach,"
+    "origen destino,origem destino,source cible,origine destinazione,источник цель,откуда куда,kaynak hedef,从 到,源 目标,"
+    "主语 宾语,caller callee calls,citing cited cites,follower followee follows,follower followed follows,"
+    "sender receiver sends to,sender recipient sends to,absender empfanger sends to,buyer seller buys from,"
+    "payer payee pays,lender borrower lends to,supplier customer supplies,employee manager reports to,person friend friend"
+).split(","))}  # fmt: skip
+_PAIRS |= {pair: "" for pair in sorted(product(COLUMNS["source"], COLUMNS["target"]), key=lambda pair: pair == ("start", "end"))
+           if pair not in _PAIRS and pair[1] != "child"}  # fmt: skip
+_PAIRS["parent", "child"] = "child"
+# what the names of both ends may end with
+_END_SUFFIXES = (
+    "",
+    *"id nodeid nodeelementid elementid node entityid entity key iri uri name ip user account".split(),
+)
+_END_NAMES = [(f"{one}{suffix}", f"{other}{suffix}") for one, other in _PAIRS for suffix in _END_SUFFIXES]
+_BOUNDS = {"start", "end", "from", "to"}  # names of ends, and of what lasts
+_DATE = re.compile(
+    r"(\d{4}[-/.]\d\d?([-/.]\d\d?)?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?/\d\d?/\d\d)([T ].*)?|\d+(:\d\d)+([.,]\d+)?( ?[ap]m)?",
+    re.I,
+)
 _NESTED = ("data", "attributes", "properties", "metadata")  # objects with fields of the record around them
-_IDS = ("id", "key", "_id", "Id", "ID")  # what only identifies a node
+_IDS = ("id", "key", "_id", "Id", "ID", "element_id", "elementId", "identity")  # what only identifies a node
 _NAMES = ("name", "entity_name", "title", "label")  # what identifies one without an id, and stays a field
-_TYPE_FIELDS = "labels labelv type entitytype nodetype kind category class label".split()
+_TYPE_FIELDS = (
+    "labels labelv type entitytype nodetype kind category class typ tipo tur тип 类型 类别 kategorie categoria label"
+).split()
 _RELATION_FIELDS = (
     "relation relationship relationtype relationshiptype reltype edgetype edgelabel predicate rel interaction "
-    "sharedinteraction labele label type edge kind keywords"
+    "sharedinteraction labele label type edge kind keywords verb action beziehung beziehungstyp beziehungsart relationstyp "
+    "relacion tipoderelacion relazione relacao typederelation lien iliski iliskituru связь типсвязи отношение 关系 关系类型 谓语 "
+    "関係 관계 typ art tipo tur тип 类型"
 ).split()
 _ALIASES = (
     "aliases alias alsoknownas altlabel altlabels altname altnames alternatename alternatenames othernames synonym synonyms"
@@ -56,13 +75,14 @@ _MANY = 10  # nodes, most of which have no type of their own
 
 
 class RawEdge(NamedTuple):
-    """An edge of a file; `type` is None if only its fields may say it."""
+    """An edge of a file; `type` is None if only its fields may say it, or else the names of the fields of its ends."""
 
     source: str
     target: str
     type: str | None
     fields: Fields
     key: str = ""
+    by: Ends = ("", "")
 
 
 @dataclass
@@ -149,18 +169,47 @@ class Elements:
             key = None
         elif is_keyed and "attributes" not in record and not _has_relation((*outer, *nested)):
             kind, key = key, None
-        if kind is None and not _is_neutral(*names) and not _has_relation((*outer, *nested)):
-            kind, note = names[1], f"relations are named by the column {names[1]}"
-            self.notes += [note] if note not in self.notes else []
-        self.edges.append(
-            RawEdge(ends[0], ends[1], kind, _merged(outer, nested), "" if key is None else str(key))
+        key = "" if key is None else str(key)
+        self.edges.append(RawEdge(ends[0], ends[1], kind, _merged(outer, nested), key, names))
+
+    def refuse_ranges(self, source: str, *, is_part: bool) -> None:
+        """Raise BadInput if the ends of edges are dates, times or ranges of numbers, by their names and values."""
+        by = {name.lower() for edge in self.edges for name in edge.by}
+        ends = [] if self.nodes or self.ends or by - _BOUNDS else [edge[:2] for edge in self.edges]
+        are_numbers = not is_part and all(_is_decimal(end) for pair in ends for end in pair)
+        pairs = [(float(one), float(other)) for one, other in ends] if are_numbers else []
+        starts, stops = {one for one, _ in pairs}, {other for _, other in pairs}
+        is_range = (
+            pairs[1:] and all(one <= other for one, other in pairs) and any(b - a != 1 for a, b in pairs)
         )
+        years = "start" in by and all(1000 <= each <= 2100 for each in starts | stops)
+        is_range = is_range and (years or len(starts) == len(stops) == len(pairs))
+        if ends and (is_range or all(_DATE.fullmatch(end) for pair in ends for end in pair)):
+            names, first = " and ".join(self.edges[0].by), " and ".join(ends[0])
+            raise BadInput(
+                f"{source}: {names} are times or ranges of numbers, as in {first}, and no nodes; name the columns of the "
+                "ends of edges, as in source='who', target='whom'"
+            )
 
 
-def _is_neutral(source: str, target: str) -> bool:
-    """Return whether the field of a target says no more than that, as in to, target_id, v, or person2."""
-    is_end = any(plain_name(target).removesuffix(suffix) in _NEUTRAL_ENDS for suffix in _END_SUFFIXES)
-    return is_end or len(target) < 2 or source[:-1] == target[:-1]
+def _is_decimal(text: str) -> bool:
+    return bool(re.fullmatch(r"-?\d+(\.\d+)?", text))
+
+
+@lru_cache(1 << 12)
+def _relation_by_ends(source: str, target: str) -> str:
+    """Return what the names of two ends say of a relation: its verb, or else the role of the target.
+
+    It is "" where a target says no more than that, as in to, target_id, v, or person2.
+    """
+    one, other = plain_name(source), plain_name(target)
+    for suffix in _END_SUFFIXES:
+        pair = one.removesuffix(suffix), other.removesuffix(suffix)
+        if pair in _PAIRS and one.endswith(suffix) and other.endswith(suffix):
+            return _PAIRS[pair]
+    first_word = re.split(r"[\W_]|(?<=[a-z])(?=[A-Z])", target)[0].lower()
+    is_end = len(target) < 2 or target.isdecimal() or source[:-1] == target[:-1]
+    return "" if is_end or first_word in COLUMNS["target"] else target
 
 
 def _has_relation(names: Iterable[str]) -> bool:
@@ -232,12 +281,8 @@ def _merged(outer: Fields, nested: Fields) -> Fields:
 def find_ends(names: tuple[str, ...]) -> Ends | None:
     """Return which of the names of a record's fields are those of its source and its target, if both are."""
     plain = {plain_name(name): name for name in reversed(names)}
-    for suffix in _END_SUFFIXES:
-        stems = {name.removesuffix(suffix): full for name, full in plain.items() if name.endswith(suffix)}
-        for one, other in (*product(COLUMNS["source"], COLUMNS["target"]), *_PAIRS):
-            if one in stems and other in stems:
-                return stems[one], stems[other]
-    return None
+    pairs = ((one, other) for one, other in _END_NAMES if one in plain and other in plain)
+    return next(((plain[one], plain[other]) for one, other in pairs), None)
 
 
 def scalar_id(value: object) -> str | None:
@@ -260,7 +305,9 @@ def build_graph(
     _use_ends_as_ids(found)
     notes = list(found.notes)
     made = {
-        id: found.ends.get(id, (None, {})) for edge in found.edges for id in edge[:2] if id not in found.nodes
+        id: found.ends.get(id, (None, {}))
+        for id in chain(*(edge[:2] for edge in found.edges), found.ends)
+        if id not in found.nodes
     }
     if found.nodes and (orphans := len(made.keys() - found.ends.keys())):
         notes.append(
@@ -277,8 +324,10 @@ def build_graph(
     require_known("field of types", known, *filter(None, [types]))
     known = {name for edge in found.edges for name in edge.fields}
     require_known("field of relations", known, *filter(None, [relation]))
-    type_fields = (types,) if types else _type_fields(found, nodes, fields, edge_fields)
+    type_fields = (types,) if types else _type_fields(found, nodes, fields)
     name_fields = _ordered(NAME_PROPERTIES, fields.keys() - {*type_fields})
+    copies = {name for name in name_fields if all(row.get(name, id) == id for id, (_, row) in nodes.items())}
+    name_fields = [name for name in name_fields if name not in copies] or name_fields
     own = (
         name
         for name in name_fields
@@ -291,6 +340,9 @@ def build_graph(
     order = [relation] if relation else _ordered(_RELATION_FIELDS, edge_fields.keys() - ways)
     used: Counter[str] = Counter()
     edges = [_typed_edge(edge, order, ways, used, relation) for edge in found.edges]
+    former = _ordered(_RELATION_FIELDS, edge_fields.keys() - {*ways, relation}) if relation else []
+    former += ["relation"] if relation and any(edge.type for edge in found.edges) else []
+    notes += [f"the former relation is kept as the property {former[0]}"] if former else []
     undirected = found.undirected or sum(
         str(edge.fields.get(name)).lower() == "undirected" for edge in found.edges for name in ways
     )
@@ -302,7 +354,10 @@ def build_graph(
     typed = [_typed_node(id, *element, type_fields) for id, element in nodes.items()]
     if found.is_escaped:
         typed = [replace(node, properties=unescape_reserved(node.properties, NODE_FIELDS)) for node in typed]
-        edges = [replace(edge, properties=unescape_reserved(edge.properties, EDGE_FIELDS)) for edge in edges]
+        edges = [
+            replace(edge, properties=unescape_reserved(edge.properties, EDGE_FIELDS, drop=False))
+            for edge in edges
+        ]
     graph = PropertyGraph.of(typed, distinct_edges(edges))
     if left_out := (+found.left_out).items():  # as in 2 borders of a group
         counts = (
@@ -310,7 +365,8 @@ def build_graph(
         )
         notes.append(f"left out: {', '.join(counts)}")
     if rename and names != "id":
-        given = names or name_field if [name_field] != name_fields[:1] else ""
+        is_other = [name_field] != name_fields[:1] or bool(copies)
+        given = names or (name_field if is_other and any(map(is_opaque_id, nodes)) else "")
         named = use_names_as_ids(graph, given, found.words)
         graph, notes = named.graph, [*filter(None, [named.note]), *notes]
     parts = [f"{found.form}: {format_count(len(graph), 'node')}, {format_count(len(edges), 'edge')}"]
@@ -394,12 +450,11 @@ def _type_fields(
     found: Elements,
     nodes: Mapping[str, tuple[Labels, Fields]],
     fields: Counter[str],
-    of_edges: Collection[str],
 ) -> tuple[str, ...]:
     """Return the fields that hold the types of nodes, the first that a node has.
 
-    A `label` is a name, not a type, if most nodes have one of their own, and their ids are numbers or they are
-    many.
+    A `label` is a name, not a type, if each node has one of its own, or most have where they are many or their ids
+    are numbers, unless they are few and have another name.
     """
     if found.has_labels:
         return ("labels", "label")
@@ -415,8 +470,15 @@ def _type_fields(
     if others or not names:
         return others[:1] + tuple(name for name in others[1:] if name == "type")
     values = Counter(str(row[names[0]]) for row in rows if row.get(names[0]))
-    is_own = 2 * len(values) > values.total() > 1 and "relation" not in of_edges
-    is_name = found.label_names or (is_own and (values.total() >= _MANY or all(map(is_opaque_id, nodes))))
+    is_many = values.total() >= _MANY
+    is_most = 2 * len(values) > values.total() and (is_many or all(map(is_opaque_id, nodes)))
+    is_own = is_most or len(values) == values.total()
+    is_named = any(str(row.get("name", id)) not in (id, row.get(names[0])) for id, (_, row) in nodes.items())
+    # as to_networkx writes edges
+    is_ours = bool(found.edges) and all(
+        edge.key and edge.key.startswith(str(edge.fields.get("relation", "\n"))) for edge in found.edges
+    )
+    is_name = found.label_names or (is_own and not is_ours and (is_many or not is_named))
     return () if is_name else (names[0],)
 
 
@@ -440,15 +502,17 @@ def _typed_node(id: str, labels: Labels, fields: Fields, type_fields: tuple[str,
 
 
 def _typed_edge(edge: RawEdge, order: list[str], ways: set[str], used: Counter[str], relation: str) -> Edge:
-    if edge.type is not None and not (relation and relation in edge.fields):
-        used["its form"] += 1
-        return Edge(edge.source, edge.type, edge.target, edge.fields, edge.key)
     kind_types = str | int if relation else str
     texts = {name: str(edge.fields[name]) for name in order if isinstance(edge.fields.get(name), kind_types)}
     name = next((name for name, text in texts.items() if text.strip()), "")
-    used.update([name] if name else [])
-    kind = texts[name] if name else UNTYPED
+    if edge.type is not None and not (relation and name):
+        used["its form"] += 1
+        return Edge(edge.source, edge.type, edge.target, edge.fields, edge.key)
+    said = "" if _has_relation(edge.fields) else _relation_by_ends(*edge.by)
+    kind = texts[name] if name else said or UNTYPED
+    used.update([name or f"{' and '.join(edge.by)} ({kind})"] if name or said else [])
     fields = {each: value for each, value in edge.fields.items() if each != name and each not in ways}
+    fields = fields if edge.type is None else {"relation": edge.type, **fields}
     return Edge(
         edge.source, kind, edge.target, fields, "" if edge.key == kind else edge.key.removeprefix(f"{kind}#")
     )

@@ -50,13 +50,20 @@ def read_json(text: str, source: str, options: Options) -> Elements:
         return read_wikidata(rows)
     if names and (options.ends[0] or any(f"{name}Label" in names for name in names)):
         cells = [[*names], *([row.get(name, "") for name in names] for row in rows)]
-        return read_rows([(f"{source}, record {n}", row) for n, row in enumerate(cells)], found, options)
+        rows = [(f"{source}, record {n}", row) for n, row in enumerate(cells)]
+        return read_rows(rows, found, options._replace(is_typed=True))
     if isinstance(value, list) and value and all(isinstance(each, dict) and "data" in each for each in value):
         value = {"elements": value}  # of Cytoscape
     if objects := list(_graph_objects(value, found, source)):
         found.notes += [f"its {len(objects)} graphs are read as one"] if len(objects) > 1 else []
+        known = set[str]()
         for part in objects:
+            at = len(found.edges)
             _read_object({**value, **part} if isinstance(value, dict) else part, part, found, source)
+            new = [edge for edge in found.edges[at:] if str(edge) not in known]
+            found.left_out["edge that an earlier graph has too"] += len(found.edges) - at - len(new)
+            found.edges[at:] = new
+            known.update(map(str, new))
     else:
         records = value if isinstance(value, list) else [value]
         for number, record in enumerate(records, start=1):
@@ -68,6 +75,7 @@ def read_json(text: str, source: str, options: Options) -> Elements:
         found.is_ours = kinds <= {"node", "relationship"}
         if found.is_ours and all(record is None or record.keys() <= _SNAPSHOT_KEYS for record in records):
             return found  # a list in its properties is one
+    found.refuse_ranges(source, is_part=options.is_part)
     for id, (_, fields) in found.nodes.items() if not found.edges else ():
         if name := next(
             (name for name, each in fields.items() if _names_nodes(each, found.nodes.keys() - {id})), ""

@@ -43,7 +43,7 @@ def read_xml(data: bytes, source: str) -> Elements:
         has = f"{len(graphs)} graphs in <{_tag(root)}>, and one is read: one file each"
         raise BadInput(f"{source}: cannot be read as GraphML or GEXF: it has {has}")
     found = _XmlReader(source, root, graphs[0]).found
-    found.has_labels = OUR_GRAPHML in data[:200]
+    found.has_labels = found.is_ours = OUR_GRAPHML in data[:200]
     return found
 
 
@@ -57,7 +57,7 @@ class _XmlReader:
     def __init__(self, source: str, root: ElementTree.Element, graph: ElementTree.Element):
         form = {"gexf": "GEXF", "graph": "XGMML"}.get(_tag(root), "GraphML")
         ours = form == "GraphML"
-        self.found = Elements(form, label_names=not ours, is_escaped=ours, is_ours=ours)
+        self.found = Elements(form, label_names=not ours, is_escaped=ours)
         self._source, self._has_labels = source, not ours
         self._declared: dict[tuple[str, str], tuple[str, str]] = {}
         self._defaults: dict[str, Fields] = {"node": {}, "edge": {}}
@@ -109,7 +109,6 @@ class _XmlReader:
         if ports := len(_PORTS & set(element.keys())):
             self.found.left_out["port of an edge"] += ports
         fields = self._fields(element, "edge")
-        self.found.is_ours &= "relation" in fields
         way = element.get("directed", element.get("type", self._default_way))
         self.found.undirected += way in ("false", "0", "undirected", "mutual") or (
             way not in ("true", "1", "directed") and self._default_way == "undirected"

@@ -6,18 +6,23 @@ import ast
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput, require_known, short_repr
 from kgot_lab.graph.exchange import COLUMNS
 from kgot_lab.graph.snapshots import is_iri, plain_name
-from kgot_lab.stores.files.elements import Elements, Ends, RawEdge, find_ends
+from kgot_lab.stores.files.elements import Elements, Ends, RawEdge, find_ends, scalar_id
 from kgot_lab.stores.files.triples import read_bindings
 from kgot_lab.types import Json
 
 _DELIMITERS = (",", ";", "\t", "|")
-_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
+_NUMBER = re.compile(r"-?((0|[1-9]\d*)(\.\d+)?|\.\d+)(e[-+]?\d+)?", re.I)
+_WITH_COMMA = re.compile(r"-?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")  # a number as in 1.234,5
+_MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}  # in a column of numbers
+_COUNTERPARTS = [
+    pair.split() for pair in "from to,source target,src dst,origin destination,home away,1 2,a b".split(",")
+]
 _AMOUNT = re.compile(r"[-+]?(\d*\.\d+|\d+\.?)(e[-+]?\d+)?", re.I)  # a weight, as any program writes it
 _TYPED = re.compile(
     r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|[a-z]\w*)(\(.*\))?(\[\])?"
@@ -51,11 +56,15 @@ Row = tuple[str, Sequence[Any]]  # where it is, and its cells
 
 
 class Options(NamedTuple):
-    """What is known of a file: the columns of ends and the encoding, if given, and whether it is part of a graph."""
+    """What is known of a file: the columns of ends and the encoding, if given, and whether it is part of a graph.
+
+    `is_typed` if its texts are no numbers.
+    """
 
     ends: Ends = ("", "")
     encoding: str = ""
     is_part: bool = False
+    is_typed: bool = False
 
 
 _SIZE_REMARK = re.compile(r"^%\s*\d+\s+\d+\s+\d+\s*$", re.M)  # NetworKit's, before a plain list of edges
@@ -79,6 +88,8 @@ def read_table(text: str, source: str, suffix: str = "", options: Options = Opti
     above = (body[0].count("\n") if body else 0) + bool(named)
     head = lines[above] if above < len(lines) else ""
     is_adjacency = suffix == ".adjlist" or "\n# GMT " in text[: len(body[0]) if body else 0]
+    if multiline := _read_multiline(lines[above:]):
+        return multiline
     if is_adjacency or _WITH_DICT.fullmatch(head):
         return _read_lines(lines, above, source, is_adjacency=is_adjacency)
     usual = "\t" if suffix == ".tsv" and "\t" in head else max(_DELIMITERS, key=head.count)
@@ -124,13 +135,7 @@ def _read_lines(lines: Sequence[str], above: int, source: str, *, is_adjacency: 
             expected = "a node and its neighbours, in one line," if is_adjacency else "two ends and a dict"
             problem = f"{source}, line {number}: {expected} are expected here, not {short_repr(line)}"
             raise BadInput(f"{problem}; write_graphml of NetworkX writes what any name needs")
-        fields: dict[str, Json] = {}
-        try:
-            fields = {
-                str(name): value for name, value in ast.literal_eval(match[2] if match else "{}").items()
-            }
-        except (ValueError, SyntaxError, AttributeError):
-            found.left_out["dict that is none of Python's literals"] += 1
+        fields = _read_dict(match[2] if match else "{}", found)
         if is_adjacency:
             found.put_node(ends[0], None, {})
         found.edges += [RawEdge(ends[0], end, None, fields) for end in ends[1:]]
@@ -141,6 +146,32 @@ def _read_lines(lines: Sequence[str], above: int, source: str, *, is_adjacency: 
             f"{source}: {other!r} has no line of its own, so names may hold spaces: write it as GraphML"
         )
     return found
+
+
+def _read_multiline(lines: Sequence[str]) -> Elements | None:
+    """Read lines of NetworkX with a node and its number of neighbours, and then each of these with a dict.
+
+    Return None if they are none.
+    """
+    found, node, left = Elements("a list of NetworkX"), "", 0
+    for line in filter(str.strip, lines):
+        if left and (match := _WITH_DICT.fullmatch(line)):
+            found.edges.append(RawEdge(node, match[1], None, _read_dict(match[2], found)))
+            left -= 1
+        elif not left and (head := re.fullmatch(r"(.+) (\d+)", line.strip())):
+            node, left = found.put_node(head[1], None, {}), int(head[2])
+        else:
+            return None
+    return found if found.edges and not left else None
+
+
+def _read_dict(text: str, found: Elements) -> dict[str, Json]:
+    """Return the fields of a dict in Python, or count it as left out if it has other values than literals."""
+    try:
+        return {str(name): value for name, value in ast.literal_eval(text).items()}
+    except (ValueError, SyntaxError, AttributeError):
+        found.left_out["dict that is none of Python's literals"] += 1
+        return {}
 
 
 def _read_matrix(rows: Sequence[Row], source: str, *, is_symmetric: bool) -> Elements:
@@ -177,9 +208,8 @@ def read_parquet(data: bytes, source: str, options: Options) -> Elements:
         raise BadInput(f"{source}: cannot be read as Parquet: {error}") from None
     cells = frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
     rows = enumerate([list(map(str, frame.columns)), *cells])
-    return read_rows(
-        [(f"{source}, row {number}", row) for number, row in rows], Elements("a Parquet table"), options
-    )
+    located = [(f"{source}, row {number}", row) for number, row in rows]
+    return read_rows(located, Elements("a Parquet table"), options._replace(is_typed=True))
 
 
 def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text: bool = False) -> Elements:
@@ -190,6 +220,14 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
     if not rows:
         return found
     location, head = rows[0]
+    if not {*options.ends} <= {"", *head} and all(
+        end.isdecimal() and int(end) < len(head) for end in options.ends
+    ):
+        cut = zip(*(cells for _, cells in rows), strict=False)
+        is_head = any(not _are_numbers(each[:1]) and _are_numbers(each[1:]) for each in cut)
+        found.notes.append(f"its columns are numbered from 0, and the first line is {'not ' * is_head}data")
+        head = list(map(str, range(len(head))))
+        rows = [(location, head), *rows[is_head:]]
     require_known("column of ends", head, *filter(None, options.ends))
     kinds = [_TYPED.fullmatch(name) for name in head]
     columns = [_ROLES.get(kind[2], kind[1]) if kind else name for name, kind in zip(head, kinds, strict=True)]
@@ -212,9 +250,11 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
             found.notes.append(f"it has no header, and its columns are read as {', '.join(given)}")
             columns, ends, rows = given, ("source", "target"), [("", given), *rows]
         elif ends := None if is_text else _guess_ends(columns, below):
+            found.notes.append(f"edges are from {ends[0]} to {ends[1]}")
             columns = ["relation" if name.lower() in ("r", "p") else name for name in columns]
         elif is_nodes := options.is_part and _are_nodes(columns, below):
-            columns[0] = id = columns[0] if plain_name(columns[0]) in _OF_NODES else "name"
+            columns[0] = id = columns[0] if plain_name(columns[0]) in ("id", *_OF_NODES) else "name"
+            found.notes += [f"names from {head[0]}"] if id != head[0] else []
         else:
             present = ", ".join(map(short_repr, head[:_MAX_NAMED_COLUMNS]))
             what = "the first line names the columns, a source, a target and perhaps a type, as in source,type,target"
@@ -232,25 +272,59 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
     if not options.is_part and len(set(spaces.values())) < 2:
         spaces = {}  # of neo4j-admin: 1 of Person is not 1 of Movie
     texts = {name for name in columns if name in (id, *(ends or ())) or plain_name(name) in COLUMNS["type"]}
-    for location, cells in rows[1:]:
+    others = {name: at for at, name in enumerate(columns) if name not in texts | lists}
+    parsed = {} if options.is_typed else _parse_columns(others, [cells for _, cells in rows[1:]], found)
+    for number, (location, cells) in enumerate(rows[1:]):
         if any(cell != "" for cell in cells[len(columns) :]):
             problem = f"{location}: {len(cells)} cells, and the head has {len(columns)}"
             raise BadInput(f"{problem}: put a cell that holds the delimiter in quotes")
-        row = {
-            name: cell if name in texts else _parse_cell(cell)
-            for name, cell in zip(columns, cells, strict=False)
+        row = dict(zip(columns, cells, strict=False)) | {
+            name: values[number] for name, values in parsed.items()
         }
+        row = {name: cell.tolist() if hasattr(cell, "tolist") else cell for name, cell in row.items()}
         row.update({name: str(row[name]).split(";") for name in lists & row.keys()})
         row.update({name: f"{space[1:-1]}:{row[name]}" for name, space in spaces.items() if row.get(name)})
-        for name in row:
-            if (kind := typed.get(name)) and kind[2] == "boolean" and not kind[4] and row[name] != "":
-                row[name] = row[name] == "true"
         row = {name: value for name, value in row.items() if name and value not in ("", [""])}
-        if ends and (not is_nodes or not row.keys().isdisjoint(ends)):
+        if not ends or (is_nodes and row.keys().isdisjoint(ends)):
+            found.add_node(row, location)
+        elif row.keys() >= {*ends}:
             found.add_edge(row, location, names=ends)
         else:
-            found.add_node(row, location)
+            found.left_out["edge without a source or a target"] += 1
+            found.ends |= {id: (None, {}) for id in map(scalar_id, map(row.get, ends)) if id}
+    if not options.ends[0]:
+        found.refuse_ranges(location.rpartition(",")[0], is_part=options.is_part)
     return found
+
+
+def _are_numbers(cells: Iterable[Any]) -> bool:
+    """Return whether all cells of a column are numbers or missing, and some are numbers."""
+    texts = {str(cell).lower() for cell in cells} - _MISSING
+    return bool(texts) and all(map(_NUMBER.fullmatch, texts))
+
+
+def _parse_columns(
+    columns: Mapping[str, int], rows: Sequence[Sequence[str]], found: Elements
+) -> dict[str, list[Json]]:
+    """Return the values of columns, by their indices, that are numbers, truth values or texts throughout."""
+    parsed: dict[str, list[Json]] = {}
+    for name, at in columns.items():
+        cells = [row[at] if at < len(row) else "" for row in rows]
+        texts = {cell.lower() for cell in cells} - _MISSING
+        with_comma = {text for text in texts if "," in text}
+        is_decimal = any(len(text.rpartition(",")[2]) != 3 for text in with_comma)
+        if is_decimal and all(map(_WITH_COMMA.fullmatch, texts)):
+            cells = [cell.replace(".", "").replace(",", ".") for cell in cells]
+            found.notes.append(f"the numbers of {name} have decimal commas")
+        if _are_numbers(cells):
+            missing = [cell for cell in cells if cell.lower() in _MISSING]
+            found.left_out["cell without a number, such as NaN"] += len(missing) - missing.count("")
+            parsed[name] = ["" if cell.lower() in _MISSING else _parse_cell(cell) for cell in cells]
+        elif texts and texts <= {"true", "false"}:
+            parsed[name] = [cell.lower() == "true" if cell else "" for cell in cells]
+        elif numbers := sum(bool(_NUMBER.fullmatch(text)) for text in texts):
+            found.notes.append(f"{name} is text, since {len(texts) - numbers:,} of its values are no numbers")
+    return parsed
 
 
 def _are_nodes(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bool:
@@ -275,7 +349,10 @@ def _guess_ends(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Ends |
         is_shared = (
             i == 0 and shared and len(one | other) > 2 and min(len(one), len(other)) <= 10 * len(shared)
         )
-        is_numbered = low[i][:-1] == low[j][:-1] != "" and low[i][-1:] + low[j][-1:] in ("12", "ab")
+        is_numbered = any(
+            low[i] != one in low[i] and low[i].replace(one, other, 1) == low[j]
+            for one, other in _COUNTERPARTS
+        )
         if is_shared or (is_numbered and not any(map(_NO_TEXT.fullmatch, one | other))):
             return columns[i], columns[j]
     return None
@@ -313,4 +390,4 @@ def _parse_cell(cell: Any) -> Json:
         return cell.tolist() if hasattr(cell, "tolist") else cell
     if not _NUMBER.fullmatch(cell):
         return cell
-    return float(cell) if "." in cell else int(cell)
+    return int(cell) if cell.removeprefix("-").isdecimal() else float(cell)
