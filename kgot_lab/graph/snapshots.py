@@ -70,7 +70,7 @@ def _format_networkx(graph: PropertyGraph) -> str:
             "type": "node",
             "id": node.id,
             "labels": _labels_value(node.labels),
-            "properties": dict(node.properties),
+            "properties": {**node.properties},
         }
         for node in graph.nodes
     }

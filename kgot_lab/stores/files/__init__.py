@@ -120,9 +120,8 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
             errors.append(BadInput(str(error).replace(str(folder), str(path))))
     if errors and (is_list or not any(part.edges for part in read)):
         raise errors[0]
-    found = Elements(
-        f"{format_count(len(read), 'file')} ({', '.join(dict.fromkeys(part.form for part in read))})"
-    )
+    forms = ", ".join(dict.fromkeys(part.form for part in read))
+    found = Elements(f"{format_count(len(read), 'file')} ({forms})")
     for part in read:
         found.merge(part)
     found.notes += [f"left out: {error}" for error in errors]
@@ -149,17 +148,13 @@ def _read_elements(path: Path, options: Options) -> Elements:
     if _XML.match(head) or (suffix in (".graphml", ".gexf", ".xgmml") and not head.lstrip().startswith("{")):
         if encoding.startswith("utf-32"):  # every XML parser recognizes UTF-16
             refuse_wide_encoding(data, path)
-        return (
-            read_rdf(data, path, "RDF_XML")
-            if _RDF_XML.match(_COMMENT.sub("", head))
-            else read_xml(data, str(path))
-        )
+        is_rdf = _RDF_XML.match(_COMMENT.sub("", head))
+        return read_rdf(data, path, "RDF_XML") if is_rdf else read_xml(data, str(path))
     text, remark = _decode(data, encoding, path)
     found = _read_text(text, suffix, path, options)
     if options.ends[0] and found.form not in _TABLES:
-        raise BadInput(
-            f"{path} is {found.form}, which says what the ends are: source= and target= are for tables and JSON"
-        )
+        problem = f"{path} is {found.form}, which says what the ends are"
+        raise BadInput(f"{problem}: source= and target= are for tables and JSON")
     found.notes += [remark] if remark else []
     return found
 
@@ -233,9 +228,8 @@ def _write_checked(graph: PropertyGraph, path: Path, form: str) -> None:
     except (TypeError, ValueError) as error:
         raise BadInput(f"{form} cannot hold the graph: {error}; write .jsonl, .graphml or .ttl") from None
     if lost:
-        raise BadInput(
-            f"read back from {form} the graph would differ ({lost}); write .jsonl, .graphml or .ttl"
-        )
+        problem = f"read back from {form} the graph would differ ({lost})"
+        raise BadInput(f"{problem}; write .jsonl, .graphml or .ttl")
     write_atomically(path, text, "the graph")
 
 
@@ -249,10 +243,8 @@ WRITERS: dict[str, GraphWriter] = {  # writers by format
     **{form: partial(_write_checked, form=form) for form in ("csv", "node_link", "adjacency")},
 }
 _FORMAT_BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", **_RDF_FORMS}
-_FORMAT_OF_SOME = {
-    ".csv": "csv",
-    ".rdf": "rdf_xml",
-}  # not of every graph, so that no command ends with a refusal
+# not of every graph, so that no command ends with a refusal
+_FORMAT_OF_SOME = {".csv": "csv", ".rdf": "rdf_xml"}
 
 
 def check_graph_file(path: Path | str) -> None:
@@ -270,11 +262,10 @@ def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None)
     `read_graph` then returns the same graph. WRITERS has the formats. Raises UnknownName if there is no such
     format, and BadInput, before anything is written, if the format cannot represent the graph.
     """
-    form = (
-        form or _FORMAT_OF_SOME.get(Path(path).suffix.lower()) or _FORMAT_BY_SUFFIX[_known_suffix(Path(path))]
-    )
+    path = Path(path)
+    form = form or _FORMAT_OF_SOME.get(path.suffix.lower()) or _FORMAT_BY_SUFFIX[_known_suffix(path)]
     require_known("form of a graph file", WRITERS, form)
-    WRITERS[form](graph, Path(path))
+    WRITERS[form](graph, path)
 
 
 def lossless_format(path: Path | str) -> str:

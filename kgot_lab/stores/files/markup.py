@@ -97,9 +97,8 @@ class _XmlReader:
                 case "attributes" | "key":
                     pass
                 case tag:
-                    self.found.left_out[
-                        "value of the graph" if tag in ("data", "att") else tag.removesuffix("s")
-                    ] += 1
+                    what = "value of the graph" if tag in ("data", "att") else tag.removesuffix("s")
+                    self.found.left_out[what] += 1
 
     def _read_edge(self, element: ElementTree.Element) -> None:
         source, target = element.get("source"), element.get("target")
@@ -176,9 +175,8 @@ class _XmlReader:
             try:
                 fields[name] = _PARSERS[kind](text)
             except (KeyError, ValueError):
-                self.found.left_out[
-                    f"value that is no {kind}" if kind in _PARSERS else f"value of the type {kind}"
-                ] += 1
+                problem = f"that is no {kind}" if kind in _PARSERS else f"of the type {kind}"
+                self.found.left_out[f"value {problem}"] += 1
 
 
 def _is_number(text: Json) -> bool:
@@ -210,9 +208,8 @@ def read_gml(text: str, source: str) -> Elements:
         raise BadInput(f"{source}: cannot be read as GML: {error}") from None
     for id, fields in graph.nodes(data=True):
         found.put_node(str(id), None, fields)
-    found.edges = [
-        RawEdge(str(start), str(end), None, fields) for start, end, fields in graph.edges(data=True)
-    ]
+    for start, end, fields in graph.edges(data=True):
+        found.edges.append(RawEdge(str(start), str(end), None, fields))
     found.undirected = 0 if graph.is_directed() else len(found.edges)
     return found
 

@@ -17,39 +17,34 @@ from kgot_lab.stores.files.triples import read_bindings
 from kgot_lab.types import Json
 
 _DELIMITERS = (",", ";", "\t", "|")
-_NUMBER = re.compile(r"-?((0|[1-9]\d*)(\.\d+)?|\.\d+)(e[-+]?\d+)?", re.I)
+_NUMBER = re.compile(r"-?((0|[1-9]\d{0,17})(\.\d{1,20})?|\.\d{1,20})(e[-+]?[0-2]?\d\d?)?", re.I)
 _WITH_COMMA = re.compile(r"-?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")  # a number as in 1.234,5
 _MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}  # in a column of numbers
 _COUNTERPARTS = [
-    pair.split() for pair in "from to,source target,src dst,origin destination,home away,1 2,a b".split(",")
+    ("from", "to"),
+    ("source", "target"),
+    ("src", "dst"),
+    ("home", "away"),
+    ("1", "2"),
+    ("a", "b"),
 ]
 _AMOUNT = re.compile(r"[-+]?(\d*\.\d+|\d+\.?)(e[-+]?\d+)?", re.I)  # a weight, as any program writes it
-_TYPED = re.compile(
-    r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|[a-z]\w*)(\(.*\))?(\[\])?"
-)  # a column of neo4j-admin
+# a column of neo4j-admin
+_TYPED = re.compile(r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|[a-z]\w*)(\(.*\))?(\[\])?")
 _ROLES = {"ID": "_id", "START_ID": "_start", "END_ID": "_end", "TYPE": "_type", "LABEL": "_labels"}
 _OF_NODES = ("type", "label", "labels", "name", "title")
 _SHORT_ENDS = ("uv", "ht", "so", "ij")  # of tables of up to four columns
 _NO_TEXT = re.compile(r"[\d\s:./,+-]*")  # numbers and dates, which columns share by chance
 _WITH_DICT = re.compile(r"(.*?)[\s,;]*(\{.*\})\s*")  # an edge as NetworkX writes it
 _MAX_NAMED_COLUMNS = 8  # columns in an error
+_REMARK, _OTHER_LISTS = r"\s|/\*[\s\S]*?\*/|//.*\n|#.*\n", ".sif .nnf .lgl .metis .tgf"
 _ELSEWHERE = (  # forms that are not read: their beginning or the ending of the file, their name, and what reads them
-    (
-        r"(\s|/\*[\s\S]*?\*/|//.*\n|#.*\n)*(strict\s+)?(di)?graph\b[^\[{;,]*\{",
-        ".dot .gv",
-        "DOT",
-        "gv2gml writes GML of it",
-    ),
+    (rf"({_REMARK})*(strict\s+)?(di)?graph\b[^\[{{;,]*\{{", ".dot .gv", "DOT", "gv2gml writes GML of it"),
     (r"nodedef\s*>", ".gdf", "GDF", "Gephi exports it as GEXF"),
     (r">>\w+6<<", ".g6 .s6 .d6", "graph6", "networkx.read_graph6 reads it and write_graphml writes GraphML"),
     (r"dl\s", ".dl", "UCINET DL", "igraph.Graph.Read_DL reads it and write_graphml writes GraphML"),
     (r"---|\w+:\s*\n\s*- ", ".yaml .yml", "YAML", "json.dump(yaml.safe_load(file), other) makes JSON of it"),
-    (
-        r"\b\B",
-        ".sif .nnf .lgl .metis .tgf",
-        "a list of another program",
-        "Cytoscape, igraph or yEd write GraphML of it",
-    ),
+    (r"\b\B", _OTHER_LISTS, "a list of another program", "Cytoscape, igraph or yEd write GraphML of it"),
 )
 
 Row = tuple[str, Sequence[Any]]  # where it is, and its cells
@@ -139,12 +134,10 @@ def _read_lines(lines: Sequence[str], above: int, source: str, *, is_adjacency: 
         if is_adjacency:
             found.put_node(ends[0], None, {})
         found.edges += [RawEdge(ends[0], end, None, fields) for end in ends[1:]]
-    if is_adjacency and (
-        other := next((each.target for each in found.edges if each.target not in found.nodes), "")
-    ):
-        raise BadInput(
-            f"{source}: {other!r} has no line of its own, so names may hold spaces: write it as GraphML"
-        )
+    others = [edge.target for edge in found.edges if is_adjacency and edge.target not in found.nodes]
+    if others:
+        problem = f"{source}: {others[0]!r} has no line of its own, so names may hold spaces"
+        raise BadInput(f"{problem}: write it as GraphML")
     return found
 
 
@@ -179,9 +172,8 @@ def _read_matrix(rows: Sequence[Row], source: str, *, is_symmetric: bool) -> Ele
     found = Elements("a sparse matrix")
     size = [int(cell) for _, cells in rows[:1] for cell in cells if cell.isdecimal()]
     if len(size) != 3 or size[2] != len(rows) - 1 or any(len(cells) < 2 for _, cells in rows):
-        raise BadInput(
-            f"{source}: a sparse matrix is its numbers of rows, columns and entries, and so many lines"
-        )
+        form = "its numbers of rows, columns and entries, and so many lines"
+        raise BadInput(f"{source}: a sparse matrix is {form}")
     kinds = ("", "") if size[0] == size[1] else ("row ", "column ")
     for kind, count in zip(kinds, size, strict=False):
         for number in range(1, count + 1):
@@ -201,12 +193,12 @@ def read_parquet(data: bytes, source: str, options: Options) -> Elements:
 
         frame = pd.read_parquet(io.BytesIO(data))
     except ImportError:  # in no extra, since pandas keeps all texts in another way where it is
-        raise BadInput(
-            f"{source} is Parquet, which needs pandas and pyarrow: pip install pandas pyarrow"
-        ) from None
+        needed = "needs pandas and pyarrow: pip install pandas pyarrow"
+        raise BadInput(f"{source} is Parquet, which {needed}") from None
     except (ValueError, OSError) as error:
         raise BadInput(f"{source}: cannot be read as Parquet: {error}") from None
     cells = frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
+    cells = [[cell.tolist() if hasattr(cell, "tolist") else cell for cell in row] for row in cells]
     rows = enumerate([list(map(str, frame.columns)), *cells])
     located = [(f"{source}, row {number}", row) for number, row in rows]
     return read_rows(located, Elements("a Parquet table"), options._replace(is_typed=True))
@@ -220,9 +212,8 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
     if not rows:
         return found
     location, head = rows[0]
-    if not {*options.ends} <= {"", *head} and all(
-        end.isdecimal() and int(end) < len(head) for end in options.ends
-    ):
+    are_places = all(end.isdecimal() and int(end) < len(head) for end in options.ends)
+    if are_places and not {*options.ends} <= {*head}:
         cut = zip(*(cells for _, cells in rows), strict=False)
         is_head = any(not _are_numbers(each[:1]) and _are_numbers(each[1:]) for each in cut)
         found.notes.append(f"its columns are numbered from 0, and the first line is {'not ' * is_head}data")
@@ -234,9 +225,8 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
     below = [cells for _, cells in rows[1:]]
     iris = sum(is_iri(str(cell)) for cells in below for cell in cells)
     ends = options.ends if options.ends[0] else find_ends(tuple(columns))
-    if any(f"{name}Label" in columns for name in columns) or (
-        len(columns) == 2 and not ends and iris > len(below)
-    ):
+    are_pairs = len(columns) == 2 and not ends and iris > len(below)
+    if are_pairs or any(f"{name}Label" in columns for name in columns):
         values = [dict(zip(columns, map(_parse_cell, cells), strict=False)) for cells in below]
         return read_bindings(columns, values, location)
     id = next((name for name in ("_id", "Id", "id", "ID") if name in columns), "")
@@ -258,30 +248,23 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
         else:
             present = ", ".join(map(short_repr, head[:_MAX_NAMED_COLUMNS]))
             what = "the first line names the columns, a source, a target and perhaps a type, as in source,type,target"
-            other = (
-                "name those of the ends, as in source='who', target='whom', or save another form as GraphML"
-            )
-            raise BadInput(f"{location}: {what}; this is {present}; {other}")
+            other = "name those of the ends, as in source='who', target='whom'"
+            raise BadInput(f"{location}: {what}; this is {present}; {other}, or save another form as GraphML")
     if duplicates := [name for name in columns if name and columns.count(name) > 1]:
         raise BadInput(f"{location}: two columns are called {short_repr(duplicates[0])}: rename one")
-    lists = {
-        name for name, kind in zip(columns, kinds, strict=False) if kind and (kind[4] or kind[2] == "LABEL")
-    }
     typed = dict(zip(columns, kinds, strict=False))
+    lists = {name for name, kind in typed.items() if kind and (kind[4] or kind[2] == "LABEL")}
     spaces = {name: kind[3] for name in (id, *(ends or ())) if (kind := typed.get(name)) and kind[3]}
     if not options.is_part and len(set(spaces.values())) < 2:
         spaces = {}  # of neo4j-admin: 1 of Person is not 1 of Movie
     texts = {name for name in columns if name in (id, *(ends or ())) or plain_name(name) in COLUMNS["type"]}
     others = {name: at for at, name in enumerate(columns) if name not in texts | lists}
     parsed = {} if options.is_typed else _parse_columns(others, [cells for _, cells in rows[1:]], found)
-    for number, (location, cells) in enumerate(rows[1:]):
+    for n, (location, cells) in enumerate(rows[1:]):
         if any(cell != "" for cell in cells[len(columns) :]):
             problem = f"{location}: {len(cells)} cells, and the head has {len(columns)}"
             raise BadInput(f"{problem}: put a cell that holds the delimiter in quotes")
-        row = dict(zip(columns, cells, strict=False)) | {
-            name: values[number] for name, values in parsed.items()
-        }
-        row = {name: cell.tolist() if hasattr(cell, "tolist") else cell for name, cell in row.items()}
+        row = dict(zip(columns, cells, strict=False)) | {name: each[n] for name, each in parsed.items()}
         row.update({name: str(row[name]).split(";") for name in lists & row.keys()})
         row.update({name: f"{space[1:-1]}:{row[name]}" for name, space in spaces.items() if row.get(name)})
         row = {name: value for name, value in row.items() if name and value not in ("", [""])}
@@ -322,7 +305,7 @@ def _parse_columns(
             parsed[name] = ["" if cell.lower() in _MISSING else _parse_cell(cell) for cell in cells]
         elif texts and texts <= {"true", "false"}:
             parsed[name] = [cell.lower() == "true" if cell else "" for cell in cells]
-        elif numbers := sum(bool(_NUMBER.fullmatch(text)) for text in texts):
+        elif 2 * (numbers := len([*filter(_NUMBER.fullmatch, texts)])) > len(texts):
             found.notes.append(f"{name} is text, since {len(texts) - numbers:,} of its values are no numbers")
     return parsed
 
@@ -346,13 +329,10 @@ def _guess_ends(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Ends |
     for i, j in ((0, 1), (0, 2), (1, 2)) if len(low) > 2 else ((0, 1),):
         one, other = ({str(row[at]) for row in rows if at < len(row)} - {""} for at in (i, j))
         shared = [text for text in one & other if not _NO_TEXT.fullmatch(text)]
-        is_shared = (
-            i == 0 and shared and len(one | other) > 2 and min(len(one), len(other)) <= 10 * len(shared)
-        )
-        is_numbered = any(
-            low[i] != one in low[i] and low[i].replace(one, other, 1) == low[j]
-            for one, other in _COUNTERPARTS
-        )
+        is_shared = i == 0 and shared and len(one | other) > 2
+        is_shared = is_shared and min(len(one), len(other)) <= 10 * len(shared)
+        names = [(low[i].replace(a, b, 1), low[j]) for a, b in _COUNTERPARTS if a in low[i] != a]
+        is_numbered = any(expected == name for expected, name in names)
         if is_shared or (is_numbered and not any(map(_NO_TEXT.fullmatch, one | other))):
             return columns[i], columns[j]
     return None
@@ -386,8 +366,6 @@ def _columns_by_content(rows: Sequence[Sequence[Any]], *, is_text: bool) -> list
 
 
 def _parse_cell(cell: Any) -> Json:
-    if not isinstance(cell, str):
-        return cell.tolist() if hasattr(cell, "tolist") else cell
-    if not _NUMBER.fullmatch(cell):
+    if not isinstance(cell, str) or not _NUMBER.fullmatch(cell):
         return cell
     return int(cell) if cell.removeprefix("-").isdecimal() else float(cell)
