@@ -128,17 +128,12 @@ def _edges_with_keys(edges: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) -
         type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else UNTYPED
         others = {name: value for name, value in data.items() if name != attribute}
         properties = unescape_reserved(others, EDGE_FIELDS, drop=False)
-        keys = chain((_edge_key(nx_key, type), str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
+        own = nx_key.removeprefix(f"{type}#") if isinstance(nx_key, str) and nx_key != type else ""
+        keys = chain((own, str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
         candidates = (Edge(str(source), type, str(target), properties, key) for key in keys)
         edge = next(candidate for candidate in candidates if candidate.identity not in taken)
         taken.add(edge.identity)
         yield edge
-
-
-def _edge_key(nx_key: Any, type: str) -> str:
-    if not isinstance(nx_key, str) or nx_key == type:
-        return ""
-    return nx_key.removeprefix(f"{type}#")
 
 
 # --- pandas ---
@@ -267,7 +262,7 @@ def to_pyvis(graph: PropertyGraph, *, color: str = "", size: str = "", width: st
     with needs_extra("lab", "pyvis"):
         from pyvis.network import Network
     if len(graph) > MAX_PYVIS_NODES:
-        problem = f"pyvis draws each of {len(graph):,} nodes, and a browser at most {MAX_PYVIS_NODES:,}"
+        problem = f"pyvis draws each of {len(graph):,} nodes by itself, a browser at most {MAX_PYVIS_NODES:,}"
         raise BadInput(f"{problem}: take a part, graph.subgraph(ids), or lab.show(graph), which draws groups")
 
     class OfflineNetwork(Network):  # type: ignore[misc]

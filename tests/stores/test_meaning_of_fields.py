@@ -157,7 +157,7 @@ def test_a_relation_given_by_hand_is_the_only_one_told_and_the_former_is_kept(tm
         ("source;target;w\na;b;1,2\nb;c;x,y\n", ["1,2", "x,y"], "2 edges"),
         ("source,target,w\na,b,NaN\nb,c,1.5\nc,d,\nd,e,NA\n", [None, 1.5, None, None], "2 cells without a number, such as NaN"),
         ("source,target,w\na,b,NA\nb,c,US\n", ["NA", "US"], "2 edges"),
-        ("source,target,w\na,b,1\nb,c,2\nc,d,x\n", ["1", "2", "x"], "w is text, since 1 of its values are no numbers"),
+        ("source,target,w\na,b,1\nb,c,2\nc,d,x\n", ["1", "2", "x"], "w is text, since 1 of its values are no plain numbers"),
         ("source,target,w\na,b,007\nb,c,12\n", ["007", "12"], "2 edges"),
         ("source,target,w\na,b,1e-05\nb,c,.5\n", [1e-05, 0.5], "2 edges"),
         ("source,target,w\na,b,1e999\nb,c,2\n", ["1e999", "2"], "2 edges"),

@@ -51,6 +51,7 @@ _END_NAMES = [
 _BOUNDS = {"start", "end", "from", "to"}  # names of ends, and of what lasts
 _DAY = r"(\d{4}[-/.]\d\d?([-/.]\d\d?)?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?/\d\d?/\d\d)"
 _DATE = re.compile(rf"{_DAY}([T ].*)?|\d+(:\d\d)+([.,]\d+)?( ?[ap]m)?", re.I)
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I)  # as any program writes it
 _NESTED = ("data", "attributes", "properties", "metadata")  # objects with fields of the record around them
 _IDS = ("id", "key", "_id", "Id", "ID", "element_id", "elementId", "identity")  # what only identifies a node
 _NAMES = ("name", "entity_name", "title", "label")  # what identifies one without an id, and stays a field
@@ -178,12 +179,12 @@ class Elements:
         if are_years or all(map(_DATE.fullmatch, chain(*pairs))) or (not is_part and _are_ranges(pairs)):
             names, first = (" and ".join(each[:2]) for each in (self.edges[0].by, pairs[0]))
             problem = f"{source}: {names} are times or ranges of numbers, as in {first}, and no nodes"
-            raise BadInput(f"{problem}; name the columns of the ends of edges, or these: source='start', target='end'")
+            raise BadInput(f"{problem}; name the columns of the ends, or these: source='start', target='end'")
 
 
 def _are_ranges(pairs: Sequence[Ends]) -> bool:
     """Return whether pairs are numbers that begin and end ranges, each once, and not a path of numbered nodes."""
-    if not all(re.fullmatch(r"-?\d+(\.\d+)?", end) for end in chain(*pairs)):
+    if not all(map(NUMBER.fullmatch, chain(*pairs))):
         return False
     starts, stops = zip(*((float(one), float(other)) for one, other in pairs), strict=True)
     widths = {stop - start for start, stop in zip(starts, stops, strict=True)}
@@ -318,7 +319,10 @@ def build_graph(
     spoken = [f"name@{code}" for code in reader_languages() if fields[f"name@{code}"]]
     first = spoken[:1] if reader_languages()[0] != "en" and all(map(is_opaque_id, nodes)) else []
     name_field = names or next(chain(first, own, name_fields, spoken), "")
-    ways = {name for name in edge_fields.keys() - {relation} if _is_direction(name, found.edges)}
+    ways = {name for name in edge_fields.keys() - {relation} if plain_name(name) == "type"}
+    ways = {
+        name for name in ways if {str(each.fields.get(name, "")).lower() for each in found.edges} <= _WAYS
+    }
     order = [relation] if relation else _ordered(_RELATION_FIELDS, edge_fields.keys() - ways)
     used: Counter[str] = Counter()
     edges = [_typed_edge(edge, order, ways, used, relation) for edge in found.edges]
@@ -444,10 +448,6 @@ def _type_fields(
     is_name = is_own and (is_many or not is_named) and not (is_ours and found.edges)
     is_name |= found.label_names
     return () if is_name else (names[0],)
-
-
-def _is_direction(name: str, edges: list[RawEdge]) -> bool:
-    return plain_name(name) == "type" and {str(edge.fields.get(name, "")).lower() for edge in edges} <= _WAYS
 
 
 def _typed_node(id: str, labels: Labels, fields: Fields, type_fields: tuple[str, ...]) -> Node:

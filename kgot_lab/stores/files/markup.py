@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from kgot_lab.errors import BadInput
-from kgot_lab.stores.files.elements import Elements, Fields, RawEdge
+from kgot_lab.stores.files.elements import NUMBER, Elements, Fields, RawEdge
 from kgot_lab.types import Json
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
@@ -119,7 +119,7 @@ class _XmlReader:
         known = _STRUCTURE - ({"label"} if self._has_labels or owner == "edge" else set())
         own = {name.rpartition("}")[2]: value for name, value in element.items()}
         fields = self._defaults[owner] | {name: value for name, value in own.items() if name not in known}
-        if self._has_labels and _is_number(fields.get("weight")):  # GEXF declares no type of it
+        if self._has_labels and NUMBER.fullmatch(str(fields.get("weight"))):  # GEXF declares no type of it
             fields["weight"] = float(fields["weight"])
         for part in element:
             match _tag(part):
@@ -179,10 +179,6 @@ class _XmlReader:
                 self.found.left_out[f"value {problem}"] += 1
 
 
-def _is_number(text: Json) -> bool:
-    return isinstance(text, str) and bool(re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text))
-
-
 def decode_text(text: str) -> Json:
     """Return a text, or the value of a text that is JSON as this package writes it."""
     try:
@@ -237,7 +233,7 @@ def read_pajek(text: str, source: str) -> Elements:
             found.left_out["drawing of a vertex"] += bool(words[2:])
         elif words and section.rstrip("list") in ("*arc", "*edge") and words[1:]:
             is_list = section.endswith("list")
-            is_weighted = not is_list and _is_number(words[2] if words[2:] else None)
+            is_weighted = not is_list and bool(NUMBER.fullmatch("".join(words[2:3])))
             fields: Fields = {"weight": float(words[2])} if is_weighted else {}
             rest = [] if is_list else words[2 + is_weighted :]
             if "l" in rest[:-1]:

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from kgot_lab.errors import BadInput, require_known, short_repr
 from kgot_lab.graph.exchange import COLUMNS
 from kgot_lab.graph.snapshots import is_iri, plain_name
-from kgot_lab.stores.files.elements import Elements, Ends, RawEdge, find_ends, scalar_id
+from kgot_lab.stores.files.elements import NUMBER, Elements, Ends, RawEdge, find_ends, scalar_id
 from kgot_lab.stores.files.triples import read_bindings
 from kgot_lab.types import Json
 
 _DELIMITERS = (",", ";", "\t", "|")
-_NUMBER = re.compile(r"-?((0|[1-9]\d{0,17})(\.\d{1,20})?|\.\d{1,20})(e[-+]?[0-2]?\d\d?)?", re.I)
+_PLAIN_NUMBER = re.compile(r"-?((0|[1-9]\d{0,17})(\.\d{1,20})?|\.\d{1,20})(e[-+]?[0-2]?\d\d?)?", re.I)
 _WITH_COMMA = re.compile(r"-?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")  # a number as in 1.234,5
 _MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}  # in a column of numbers
 _COUNTERPARTS = [
@@ -28,7 +28,6 @@ _COUNTERPARTS = [
     ("1", "2"),
     ("a", "b"),
 ]
-_AMOUNT = re.compile(r"[-+]?(\d*\.\d+|\d+\.?)(e[-+]?\d+)?", re.I)  # a weight, as any program writes it
 # a column of neo4j-admin
 _TYPED = re.compile(r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|[a-z]\w*)(\(.*\))?(\[\])?")
 _ROLES = {"ID": "_id", "START_ID": "_start", "END_ID": "_end", "TYPE": "_type", "LABEL": "_labels"}
@@ -283,7 +282,7 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
 def _are_numbers(cells: Iterable[Any]) -> bool:
     """Return whether all cells of a column are numbers or missing, and some are numbers."""
     texts = {str(cell).lower() for cell in cells} - _MISSING
-    return bool(texts) and all(map(_NUMBER.fullmatch, texts))
+    return bool(texts) and all(map(_PLAIN_NUMBER.fullmatch, texts))
 
 
 def _parse_columns(
@@ -305,8 +304,8 @@ def _parse_columns(
             parsed[name] = ["" if cell.lower() in _MISSING else _parse_cell(cell) for cell in cells]
         elif texts and texts <= {"true", "false"}:
             parsed[name] = [cell.lower() == "true" if cell else "" for cell in cells]
-        elif 2 * (numbers := len([*filter(_NUMBER.fullmatch, texts)])) > len(texts):
-            found.notes.append(f"{name} is text, since {len(texts) - numbers:,} of its values are no numbers")
+        elif 2 * (others := sum(not _PLAIN_NUMBER.fullmatch(text) for text in texts)) < len(texts):
+            found.notes.append(f"{name} is text, since {others:,} of its values are no plain numbers")
     return parsed
 
 
@@ -348,7 +347,7 @@ def _columns_by_content(rows: Sequence[Sequence[Any]], *, is_text: bool) -> list
     if min(widths) < 2 or len(widths) > 1:  # lists of neighbours, as METIS writes them
         return []
     columns = [{str(cell) for cell in column} for column in zip(*rows, strict=True)]
-    are_numbers = [all(map(_AMOUNT.fullmatch, column)) for column in columns]
+    are_numbers = [all(map(NUMBER.fullmatch, column)) for column in columns]
     if are_numbers[:3] == [True, False, True]:  # ends and a relation, an end and a weight, or a person's age
         return []
     # a third text is a target, unless the second ones and not the third are sources too
@@ -359,13 +358,13 @@ def _columns_by_content(rows: Sequence[Sequence[Any]], *, is_text: bool) -> list
     is_edge |= not ends[0].isdisjoint(set().union(*ends[1:])) and (
         not is_text or (min(widths) < 4 and (bool(columns[0] & columns[at]) or are_numbers[2:3] == [True]))
     )
-    is_edge &= not any("." in end and _AMOUNT.fullmatch(end) for pair in ends for end in pair)
+    is_edge &= not any("." in end and NUMBER.fullmatch(end) for pair in ends for end in pair)
     third = "weight" if are_numbers[2:3] == [True] else "type"
     names = ["source", "type", "target"] if is_last else ["source", "target", third][: max(widths)]
     return [*names, *(f"column {n}" for n in range(4, max(widths) + 1))] if is_edge else []
 
 
 def _parse_cell(cell: Any) -> Json:
-    if not isinstance(cell, str) or not _NUMBER.fullmatch(cell):
+    if not isinstance(cell, str) or not _PLAIN_NUMBER.fullmatch(cell):
         return cell
     return int(cell) if cell.removeprefix("-").isdecimal() else float(cell)
