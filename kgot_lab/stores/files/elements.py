@@ -44,7 +44,7 @@ _PAIRS |= {pair: "" for pair in sorted(product(COLUMNS["source"], COLUMNS["targe
            if pair not in _PAIRS and pair[1] != "child"}  # fmt: skip
 _PAIRS["parent", "child"] = "child"
 # what the names of both ends may end with
-_END_SUFFIXES = " id nodeid nodeelementid elementid node entityid entity key iri uri name ip user account"
+_END_SUFFIXES = " id nodeid nodeelementid elementid node entityid entity key iri uri name ip user account ref"
 _END_NAMES = [
     (f"{one}{suffix}", f"{other}{suffix}") for one, other in _PAIRS for suffix in _END_SUFFIXES.split(" ")
 ]
@@ -69,6 +69,9 @@ _ALIASES = (
 ).split()
 _NAME_IN_LANGUAGE = re.compile(r"(?:name|label|title)[_:. -]?\(?(?<![a-z])([a-z]{2})\)?", re.I)
 _WAYS = {"", "directed", "undirected", "mutual", "arrow", "line", "curve"}  # how an edge is drawn
+_REFERENCES = set(
+    "parent manager supervisor boss reportsto predecessor successor mother father spouse replyto".split()
+)
 _MANY = 10  # nodes, most of which have no type of their own
 
 
@@ -292,6 +295,8 @@ def build_graph(
     if rename:
         _use_one_name_each(found)
     _use_ends_as_ids(found)
+    if not found.edges and not found.is_ours:
+        _read_references(found)
     notes = list(found.notes)
     known = found.nodes.keys() | found.ends.keys()
     made: dict[str, tuple[Labels, Fields]] = {}
@@ -393,6 +398,17 @@ def _use_ends_as_ids(found: Elements) -> None:
             found.nodes = {new[id]: (found.nodes[id][0], {SOURCE_ID: id} | row) for id, row in rows.items()}
             found.notes.append(f"its edges name nodes by {name}")
             return
+
+
+def _read_references(found: Elements) -> None:
+    """Add an edge for each value of a field such as manager_id or parent, if all are ids of nodes."""
+    names = {name for _, row in found.nodes.values() for name in row}
+    for name in sorted(name for name in names if plain_name(name).removesuffix("id") in _REFERENCES):
+        ends = [(id, end) for id, (_, row) in found.nodes.items() if (end := scalar_id(row.get(name)))]
+        if all(end in found.nodes for _, end in ends):
+            kind = re.sub(r"_?id$", "", name, flags=re.I)
+            found.edges += [RawEdge(id, end, kind, {}) for id, end in ends]
+            found.notes.append(f"edges from the field {name}, which names nodes")
 
 
 def _keep_json(fields: Fields, left_out: Counter[str]) -> None:

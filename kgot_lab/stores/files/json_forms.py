@@ -16,6 +16,7 @@ from kgot_lab.stores.files.triples import read_query_results, read_wikidata
 
 _NODE_LISTS = ("nodes", "vertices", "entities")
 _EDGE_LISTS = tuple("links edges relationships relations rels triples triplets arcs connections".split())
+_FLAT = ("elements", "objects")  # lists of nodes and edges, of Cytoscape, Kumu and STIX
 _ADJACENCY = ("adjacency", "adj")
 _NODE_ROLES, _EDGE_ROLES = ("node", "entity"), ("relationship", "relation", "edge")
 _ROLES = (*_NODE_ROLES, *_EDGE_ROLES)
@@ -98,10 +99,16 @@ def _graph_objects(value: Any, found: Elements, source: str) -> Iterator[Mapping
     if isinstance(value, list):
         for item in value:
             yield from _graph_objects(item, found, source) if isinstance(item, dict) else ()
-    elif isinstance(value, dict) and isinstance(flat := value.get("elements"), list):  # of Cytoscape
-        yield {"nodes": [item for item in flat if not is_edge(item)], "edges": list(filter(is_edge, flat))}
     elif isinstance(value, dict):
-        if _keys(value, *_NODE_LISTS, *_EDGE_LISTS, *_ADJACENCY) and value.get("type") not in _ROLES:
+        lists = (
+            []
+            if _keys(value, *_NODE_LISTS)
+            else [each for each in _FLAT if isinstance(value.get(each), list)]
+        )
+        if lists:
+            nodes, edges = ([each for each in value[lists[0]] if is_edge(each) == of] for of in (False, True))
+            yield {"nodes": nodes, "arcs": edges} | {name: value[name] for name in _keys(value, *_EDGE_LISTS)}
+        elif _keys(value, *_NODE_LISTS, *_EDGE_LISTS, *_ADJACENCY) and value.get("type") not in _ROLES:
             yield value
         else:
             inner = {name: list(_graph_objects(each, found, source)) for name, each in value.items()}

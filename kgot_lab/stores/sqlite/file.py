@@ -154,9 +154,8 @@ class GraphFile(SQLiteFile):
         enable_checksums(connection)
         if self._path is not None:
             _complete_checksums(self._connection, self._path)
-        checksum_triggers = (
-            (*CHECKSUM_TRIGGERS.values(), *VERIFICATION_TRIGGERS.values()) if self._path else ()
-        )
+        all_triggers = (*CHECKSUM_TRIGGERS.values(), *VERIFICATION_TRIGGERS.values())
+        checksum_triggers = all_triggers if self._path else ()
         for statement in (*JOURNAL_STATEMENTS, *checksum_triggers):
             connection.execute(statement)
 
