@@ -291,3 +291,20 @@ def test_ends_are_found_where_a_program_puts_them(tmp_path, name, text, fact, to
 def test_a_field_that_names_no_node_makes_no_edges(tmp_path):
     (path := tmp_path / "g.csv").write_text("id,name,manager_id,cluster_id\n1,Ada,9,1\n2,Bob,1,2\n")
     assert not read_named_graph(path).graph.edges
+
+
+@pytest.mark.parametrize(
+    ("text", "edges", "nodes"),
+    [
+        ("id,label,start,end\n1,Ada,1815,1852\n2,Charles,1791,1871\n", [], {"Ada", "Charles"}),
+        (
+            "Task,Needs,Start,End\nB,A,2020-01-01,2020-02-01\nC,B,2020-02-01,2020-03-01\nD,C,2020-03-01,\n",
+            [("B", "Needs", "A"), ("C", "Needs", "B"), ("D", "Needs", "C")],
+            {"A", "B", "C", "D"},
+        ),
+    ],
+)
+def test_periods_beside_nodes_or_edges_are_their_properties(tmp_path, text, edges, nodes):
+    (path := tmp_path / "gantt.csv").write_text(text)
+    read = read_named_graph(path).graph
+    assert facts(read) == edges and set(read.ids) == nodes

@@ -386,9 +386,8 @@ def node_ids(rows: Iterable[BoltRow], old_nodes: Mapping[str, StoredNode]) -> di
     one.
     """
     rows = list(rows)
-    ids = {
-        row.element_id: stored_id for row in rows if (stored_id := own_id(temporal_as_text(row.properties)))
-    }
+    stored = ((row.element_id, own_id(temporal_as_text(row.properties))) for row in rows)
+    ids = {element_id: stored_id for element_id, stored_id in stored if stored_id}
     taken = set(ids.values())
     for id, times in Counter(id for element_id, id in ids.items() if element_id in old_nodes).items():
         if times > 1:

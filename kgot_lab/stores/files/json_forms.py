@@ -10,7 +10,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.snapshots import plain_name
-from kgot_lab.stores.files.elements import EXAMPLE, Elements, find_ends, is_edge
+from kgot_lab.stores.files.elements import EXAMPLE, Elements, are_bounds, bounds_error, find_ends, is_edge
 from kgot_lab.stores.files.tabular import Options, read_rows
 from kgot_lab.stores.files.triples import read_query_results, read_wikidata
 
@@ -75,7 +75,9 @@ def read_json(text: str, source: str, options: Options) -> Elements:
         found.is_ours = kinds <= {"node", "relationship"}
         if found.is_ours and all(record.keys() <= _SNAPSHOT_KEYS for record in records):
             return found  # a list in its properties is one
-    found.refuse_ranges(source, is_part=options.is_part)
+    pairs = [] if found.nodes or found.ends else [edge[:2] for edge in found.edges]
+    if are_bounds(chain(*(edge.by for edge in found.edges)), pairs, is_part=options.is_part):
+        raise bounds_error(source, found.edges[0].by, pairs[0])
     for id, (_, fields) in found.nodes.items() if not found.edges else ():
         for name, each in fields.items():
             if _names_nodes(each, found.nodes.keys() - {id}):

@@ -13,7 +13,16 @@ from typing import Any, NamedTuple
 from kgot_lab.errors import BadInput, require_known, short_repr
 from kgot_lab.graph.exchange import COLUMNS
 from kgot_lab.graph.snapshots import is_iri, plain_name
-from kgot_lab.stores.files.elements import NUMBER, Elements, Ends, RawEdge, find_ends, scalar_id
+from kgot_lab.stores.files.elements import (
+    NUMBER,
+    Elements,
+    Ends,
+    RawEdge,
+    are_bounds,
+    bounds_error,
+    find_ends,
+    scalar_id,
+)
 from kgot_lab.stores.files.triples import read_bindings
 from kgot_lab.types import Json
 
@@ -222,6 +231,11 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
     below = [cells for _, cells in rows[1:]]
     iris = sum(is_iri(str(cell)) for cells in below for cell in cells)
     ends = options.ends if options.ends[0] else find_ends(tuple(columns))
+    at = [columns.index(end) for end in ends or ()]
+    pairs = [(str(cells[at[0]]), str(cells[at[1]])) for cells in below if at and len(cells) > max(at)]
+    pairs = [pair for pair in pairs if all(pair) and not options.ends[0]]
+    if are_ranges := are_bounds(ends or (), pairs, is_part=options.is_part):
+        ends = find_ends(tuple(name for name in columns if name not in (ends or ())))
     are_pairs = len(columns) == 2 and not ends and iris > len(below)
     if are_pairs or any(f"{name}Label" in columns for name in columns):
         values = [dict(zip(columns, map(_parse_cell, cells), strict=False)) for cells in below]
@@ -242,6 +256,8 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
         elif is_nodes := options.is_part and _are_nodes(columns, below):
             columns[0] = id = columns[0] if plain_name(columns[0]) in ("id", *_OF_NODES) else "name"
             found.notes += [f"names from {head[0]}"] if id != head[0] else []
+        elif are_ranges:
+            raise bounds_error(location, (columns[each] for each in at), pairs[0])
         else:
             present = ", ".join(map(short_repr, head[:_MAX_NAMED_COLUMNS]))
             what = "the first line names the columns, a source, a target and perhaps a type, as in source,type,target"
@@ -272,8 +288,6 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
         else:
             found.left_out["edge without a source or a target"] += 1
             found.ends |= {id: (None, {}) for id in map(scalar_id, map(row.get, ends)) if id}
-    if not options.ends[0]:
-        found.refuse_ranges(location.rpartition(",")[0], is_part=options.is_part)
     return found
 
 

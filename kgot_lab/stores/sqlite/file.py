@@ -183,9 +183,8 @@ def bulk_insert(writer: sqlite3.Connection) -> Iterator[None]:
     meanwhile, since a new row could reuse its number.
     """
     last_numbers, triggers = last_row_numbers(writer), JOURNAL_TRIGGERS | INSERT_CHECKSUM_TRIGGERS
-    active_triggers = {
-        name for (name,) in writer.execute("SELECT name FROM temp.sqlite_master WHERE type = 'trigger'")
-    } & triggers.keys()
+    active = writer.execute("SELECT name FROM temp.sqlite_master WHERE type = 'trigger'")
+    active_triggers = {name for (name,) in active} & triggers.keys()
     for name in active_triggers:
         writer.execute(f"DROP TRIGGER temp.{name}")
     writer.execute("INSERT INTO waiting VALUES (1)")
