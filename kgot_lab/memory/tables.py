@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from kgot_lab.io.processes import Closing
@@ -287,9 +288,13 @@ class TableStorage(Protocol):
 
 
 class TableBacked(Closing):
-    """An object stored in its own tables, which are closed with it and at the end of a `with` block."""
+    """An object stored in its own tables, which are closed with it and at the end of a `with` block.
 
-    storage: TableStorage
+    `now` is its clock.
+    """
+
+    def __init__(self, storage: TableStorage, *, now: Callable[[], datetime]) -> None:
+        self.storage, self.now = storage, now
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} in {self.storage!r}>"
