@@ -199,7 +199,6 @@ NEW_PREMISE = "INSERT INTO premises (claim, fact) VALUES (:claim, :fact)"
 CLAIM_EXISTS = "SELECT 1 FROM claims WHERE id = :claim"
 CLAIMS_FROM_SOURCE = "SELECT c.id FROM claims c WHERE c.source = :source ORDER BY c.id"
 CLAIMS_OF_FACTS = "SELECT c.id FROM claims c WHERE c.fact = ANY(:facts) ORDER BY c.id"
-CLAIMS_BY_ID = "SELECT c.id FROM claims c WHERE c.id = ANY(:claims) ORDER BY c.id"
 CLAIMS_BY_ID_PREFIX = "SELECT c.id FROM claims c WHERE substr(c.id, 1, :length) = :beginning ORDER BY c.id"
 FACTS_BY_ID = f"SELECT {_FACT_COLUMNS} FROM facts f WHERE f.id = ANY(:facts)"
 FACTS_OF_CLAIMS = (
