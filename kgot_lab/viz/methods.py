@@ -122,7 +122,7 @@ def impact_picture(impact: Impact, *, per_ring: int = 28) -> Drawing:
     picture = svg(
         PropertyGraph.of(nodes, edges), highlight=impact.critical_path, limit=len(nodes), arrows=False,
         positions=_ring_positions(impact.node, drawn), encoding=encoding,
-        width=1000, height=200 + 60 * max(depths.values()) + 8 * len(drawn),
+        width=1000, height=260 + 9 * len(drawn),
     )  # fmt: skip
     rings = impact.risk_by_depth.items()
     told = [f" Depth {depth}: {', '.join(node.name for node in ring[:8])}." for depth, ring in rings]
@@ -161,7 +161,7 @@ def _ring_positions(root: str, drawn: dict[str, Impacted]) -> dict[str, tuple[fl
         if id in children:
             angles[id] = fmean(angles[child] for child in children[id])
     polar = ((node.depth, angles[id]) for id, node in drawn.items())
-    points = np.array([(0.0, 0.0), *((far * math.sin(turn), -far * math.cos(turn)) for far, turn in polar)])
+    points = np.array([(0.0, 0.0), *((far * math.cos(turn), far * math.sin(turn)) for far, turn in polar)])
     low, extent = points.min(axis=0), np.ptp(points, axis=0)
     fractions = np.where(extent > 1e-9, (points - low) / np.maximum(extent, 1e-9), 0.5)
     return dict(zip((root, *drawn), (0.08 + 0.84 * fractions).tolist(), strict=True))
