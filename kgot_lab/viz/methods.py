@@ -77,9 +77,7 @@ def score_plot(
         about = {"rank": rank, "node": node.name, "type": node.type, "score": round(node.score, 4)}
         rows.append({**about, **parts, "came by": node.path, **told})
         score = format_decimal(node.score)
-        given = (
-            ", ".join(f"{name} {format_decimal(part)}" for name, part in parts.items() if part) or "nothing"
-        )
+        given = ", ".join(f"{name} {format_decimal(x)}" for name, x in parts.items() if x) or "nothing"
         note = "not told to the model" if told.get("told") == "no" else ""
         kind = ", ".join(filter(None, (short_label(node.type, 24), note, node.path.removesuffix(node.name))))
         bars.append((f"{rank}. {short_label(node.name, 60)}\n{short_label(kind, 80)}", f"{score}: {given}"))

@@ -292,12 +292,13 @@ def _round_value(value: Json) -> Json:
 
 def bar_plot(
     size: tuple[float, float, float], parts: Mapping[str, Sequence[float]], pens: Mapping[str, Pen], *,
-    bars: Sequence[tuple[str, str]], labels: Sequence[str], description: str, rows: Sequence[Mapping[str, Json]],
+    bars: Sequence[tuple[str, str]], labels: Sequence[str], description: str, rows: Sequence[Mapping[str, Json]], axis_scale: float = 1.0,
 ) -> Plot:  # fmt: skip
     """Plot horizontal stacked bars, each with a name and a label after it.
 
     `size` is the width, the height of everything but the bars, and the height of a bar, in inches. `labels`
-    are the axis label and the lines above the bars, if any. A name may have two lines.
+    are the axis label and the lines above the bars, if any. A name may have two lines. `axis_scale` is a
+    factor that widens the axis.
     """
     with new_figure(size[0], size[1] + size[2] * len(bars)) as (figure, [axes]):
         ends = [0.0] * len(bars)
@@ -314,7 +315,7 @@ def bar_plot(
         axes.set_ylim(len(bars) - 0.4, -0.6)
         axes.grid(axis="y", visible=False)
         label_bars(axes, ends, [label for _, label in bars])
-        axes.set_xlim(0, max(ends) or 1)
+        axes.set_xlim(0, axis_scale * max(ends) or 1)
         axes.set_xlabel(labels[0])
         if all(float(end).is_integer() for end in ends):
             use_integer_ticks(axes.xaxis)
