@@ -33,9 +33,8 @@ TYPE_ATTRIBUTES = ("relation", "relationship", "label", "type")
 UNTYPED = "related_to"
 MAX_PYVIS_NODES = 2_000
 _PYVIS_SHAPES = {0: "dot", 4: "square", 3: "triangle", 6: "hexagon", 5: "star"}  # by corners
-_BOOTSTRAP = re.compile(
-    r"<(link|script)\s[^>]*/bootstrap@[^>]*>(\s*</script>)?"
-)  # which pyvis fetches even so
+# which pyvis fetches even so
+_BOOTSTRAP = re.compile(r"<(link|script)\s[^>]*/bootstrap@[^>]*>(\s*</script>)?")
 
 
 # --- NetworkX ---
@@ -53,18 +52,16 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
     multigraph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
     for node in graph.nodes:
         multigraph.add_node(node.id)
-        multigraph.nodes[node.id].update(
-            _escape_reserved(node.properties, NODE_FIELDS) | _label_attributes(node.labels)
-        )
+        attributes = _escape_reserved(node.properties, NODE_FIELDS) | _label_attributes(node.labels)
+        multigraph.nodes[node.id].update(attributes)
     for edge in graph.edges:
         key = f"{edge.type}#{edge.key}" if edge.key else edge.type
         if multigraph.has_edge(edge.source, edge.target, key):
             problem = f"two edges from {edge.source!r} to {edge.target!r} would have the NetworkX key {key!r}"
             raise BadInput(f"{problem}; rename one type or key")
         multigraph.add_edge(edge.source, edge.target, key)
-        multigraph.edges[edge.source, edge.target, key].update(
-            _escape_reserved(edge.properties, EDGE_FIELDS) | {"relation": edge.type}
-        )
+        attributes = _escape_reserved(edge.properties, EDGE_FIELDS) | {"relation": edge.type}
+        multigraph.edges[edge.source, edge.target, key].update(attributes)
     return multigraph
 
 
@@ -131,17 +128,12 @@ def _edges_with_keys(edges: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) -
         type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else UNTYPED
         others = {name: value for name, value in data.items() if name != attribute}
         properties = unescape_reserved(others, EDGE_FIELDS, drop=False)
-        keys = chain((_edge_key(nx_key, type), str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
+        own = nx_key.removeprefix(f"{type}#") if isinstance(nx_key, str) and nx_key != type else ""
+        keys = chain((own, str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
         candidates = (Edge(str(source), type, str(target), properties, key) for key in keys)
         edge = next(candidate for candidate in candidates if candidate.identity not in taken)
         taken.add(edge.identity)
         yield edge
-
-
-def _edge_key(nx_key: Any, type: str) -> str:
-    if not isinstance(nx_key, str) or nx_key == type:
-        return ""
-    return nx_key.removeprefix(f"{type}#")
 
 
 # --- pandas ---
@@ -179,26 +171,19 @@ def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
     _require_columns(edges, {"source", "target"}, "edges")
     label = "labels" if "labels" in nodes else "label"
     type = "type" if "type" in edges else "relation"
-    return PropertyGraph.of(
-        (
-            Node(
-                _cell_text(row, "id"),
-                _text_tuple(row.get(label)),
-                unescape_reserved(_omit_column(row, label), NODE_COLUMNS),
-            )
-            for row in _row_dicts(nodes)
-        ),
-        (
-            Edge(
-                _cell_text(row, "source"),
-                _cell_text(row, type, UNTYPED),
-                _cell_text(row, "target"),
-                unescape_reserved(_omit_column(row, type), EDGE_COLUMNS),
-                _cell_text(row, "key", ""),
-            )
-            for row in _row_dicts(edges)
-        ),
-    )
+    graph_nodes, graph_edges = list[Node](), list[Edge]()
+    for row in _row_dicts(nodes):
+        labels, properties = _text_tuple(row.pop(label, None)), unescape_reserved(row, NODE_COLUMNS)
+        graph_nodes.append(Node(_cell_text(row, "id"), labels, properties))
+    for row in _row_dicts(edges):
+        source, kind, target = (
+            _cell_text(row, "source"),
+            _cell_text(row, type, UNTYPED),
+            _cell_text(row, "target"),
+        )
+        others, key = {name: each for name, each in row.items() if name != type}, _cell_text(row, "key", "")
+        graph_edges.append(Edge(source, kind, target, unescape_reserved(others, EDGE_COLUMNS), key))
+    return PropertyGraph.of(graph_nodes, graph_edges)
 
 
 def _columns(rows: list[dict[str, Json]], first: list[str]) -> list[str]:
@@ -247,10 +232,6 @@ def require_distinct_columns(names: Iterable[object], what: str) -> None:
         raise BadInput(f"{problem}; rename or drop one")
 
 
-def _omit_column(row: Mapping[str, Json], name: str) -> dict[str, Json]:
-    return {column: value for column, value in row.items() if column != name}
-
-
 # --- igraph and pyvis ---
 
 
@@ -281,9 +262,7 @@ def to_pyvis(graph: PropertyGraph, *, color: str = "", size: str = "", width: st
     with needs_extra("lab", "pyvis"):
         from pyvis.network import Network
     if len(graph) > MAX_PYVIS_NODES:
-        problem = (
-            f"pyvis draws each of {len(graph):,} nodes by itself, and a browser at most {MAX_PYVIS_NODES:,}"
-        )
+        problem = f"pyvis draws each of {len(graph):,} nodes by itself, a browser at most {MAX_PYVIS_NODES:,}"
         raise BadInput(f"{problem}: take a part, graph.subgraph(ids), or lab.show(graph), which draws groups")
 
     class OfflineNetwork(Network):  # type: ignore[misc]

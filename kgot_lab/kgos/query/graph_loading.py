@@ -197,8 +197,8 @@ def read_graph(
     names: str = "",
     types: str = "",
     relation: str = "",
-    source: str = "",
-    target: str = "",
+    source: str | int = "",
+    target: str | int = "",
     encoding: str = "",
     say: NoteCallback | None = None,
 ) -> PropertyGraph:
@@ -210,6 +210,7 @@ def read_graph(
     receives a summary of what was understood and left out, which otherwise is a warning. `read_named_graph` of
     `kgot_lab.stores.files` lists the forms. Raises BadInput if the file holds no graph.
     """
+    source, target = str(source), str(target)
     file = Path(path).expanduser() if isinstance(path, str | Path) else Path()
     if file.is_file() and is_trace(file):
         events = load_run(file).events
