@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, UnknownName, require_known
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.graph.exchange import COLUMNS
 from kgot_lab.text.cleaning import format_count
 
@@ -143,27 +143,23 @@ def list_tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
 
 
 def detect_profile(
-    connection: sqlite3.Connection, path: Path, wanted: str = "", columns: Mapping[str, str] | None = None
+    connection: sqlite3.Connection, path: Path, columns: Mapping[str, str] | None = None
 ) -> Profile:
-    """Return the most specific profile that fits an open file, or the wanted one, with the given columns.
+    """Return the most specific profile that fits an open file, with the given columns.
 
-    `columns` are by fields of a profile. Raises UnknownName if there is no such profile or column. Raises
-    BadInput, listing what was probed, if no profile fits the file.
+    `columns` are by fields of a profile. Raises UnknownName if there is no such column. Raises BadInput,
+    listing what was probed, if no profile fits the file.
     """
-    names = [*(profile.name for profile in PROFILES), HEURISTIC]
-    if wanted and wanted not in names:
-        raise UnknownName("schema profile", wanted, names)
     tables, given = list_tables(connection), dict(columns or {})
 
     for profile in PROFILES if "source" not in given else ():
-        if wanted in ("", profile.name) and not profile.missing_columns(tables):
+        if not profile.missing_columns(tables):
             return _with(profile.complete(tables), given, tables)
-    guess = wanted in ("", HEURISTIC)
-    pairs = sorted(_possible_pairs(connection, tables, given), key=_pair_sort_key) if guess else []
+    pairs = sorted(_possible_pairs(connection, tables, given), key=_pair_sort_key)
     if pairs and pairs[-1].share >= 0.5:
         return _with(pairs[-1].profile, given, tables)
     problem = f"{path}: no tables that hold a graph in a way that is known"
-    raise BadInput("\n".join([problem, *_describe_probing(tables, pairs, wanted)]))
+    raise BadInput("\n".join([problem, *_describe_probing(tables, pairs)]))
 
 
 def _with(profile: Profile, given: Mapping[str, str], tables: Tables) -> Profile:
@@ -264,17 +260,15 @@ def _pair_sort_key(tried: TablePair) -> tuple[float, int, tuple[str, ...]]:
     return tried.share, present_count + (profile.id != profile.called), names
 
 
-def _describe_probing(tables: Tables, pairs: list[TablePair], wanted: str) -> Iterator[str]:
+def _describe_probing(tables: Tables, pairs: list[TablePair]) -> Iterator[str]:
     """Yield lines that say what was looked for and what the file has."""
     for profile in PROFILES:
-        if wanted in ("", profile.name):
-            yield f"  {profile.name}: lacks {', '.join(profile.missing_columns(tables))}"
-    if wanted in ("", HEURISTIC):
-        if pairs:
-            best, share = pairs[-1].profile, pairs[-1].share
-            yield f"  {HEURISTIC}: {share:.0%} of the ends in {best.edges} are in {best.nodes}.{best.id}, and half of them should be"
-        else:
-            yield f"  {HEURISTIC}: no table with two ends (such as source and target) beside a table with an id (such as id or name)"
+        yield f"  {profile.name}: lacks {', '.join(profile.missing_columns(tables))}"
+    if pairs:
+        best, share = pairs[-1].profile, pairs[-1].share
+        yield f"  {HEURISTIC}: {share:.0%} of the ends in {best.edges} are in {best.nodes}.{best.id}, and half of them should be"
+    else:
+        yield f"  {HEURISTIC}: no table with two ends (such as source and target) beside a table with an id (such as id or name)"
     listed = list(tables.items())[:_MAX_TABLES_IN_ERROR]
     tables_text = [f"{name}({', '.join(columns)})" for name, columns in listed]
     if not tables:
