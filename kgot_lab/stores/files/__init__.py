@@ -7,7 +7,7 @@ import gzip
 import json
 import lzma
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -248,7 +248,7 @@ def check_graph_file(path: Path | str) -> None:
 
     Raises UnknownName or NotInstalled if not.
     """
-    if _FORMAT_BY_SUFFIX[_known_suffix(Path(path))] in _RDF_FORMS.values():
+    if _find_format(Path(path), _FORMAT_BY_SUFFIX) in _RDF_FORMS.values():
         import_oxigraph()
 
 
@@ -259,7 +259,7 @@ def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None)
     format, and BadInput, before anything is written, if the format cannot represent the graph.
     """
     path = Path(path)
-    form = form or _FORMAT_OF_SOME.get(path.suffix.lower()) or _FORMAT_BY_SUFFIX[_known_suffix(path)]
+    form = form or _find_format(path, _FORMAT_BY_SUFFIX | _FORMAT_OF_SOME)
     require_known("form of a graph file", WRITERS, form)
     WRITERS[form](graph, path)
 
@@ -290,8 +290,8 @@ def _sorted_lines(data: bytes) -> list[bytes]:
     return sorted(line.rstrip(b" ;.") for line in data.splitlines() if line != OUR_GRAPHML)
 
 
-def _known_suffix(path: Path) -> str:
-    if path.suffix.lower() not in _FORMAT_BY_SUFFIX:
-        known = _FORMAT_BY_SUFFIX | _FORMAT_OF_SOME
-        raise UnknownName("ending of a graph file", path.suffix or str(path), known)
-    return path.suffix.lower()
+def _find_format(path: Path, formats: Mapping[str, str]) -> str:
+    """Return the format of a file's suffix. Raises UnknownName, with those there are, if it has none."""
+    if path.suffix.lower() not in formats:
+        raise UnknownName("ending of a graph file", path.suffix or str(path), formats)
+    return formats[path.suffix.lower()]
