@@ -281,11 +281,23 @@ def test_passages_that_share_no_word_with_the_question_are_said_to(folder):
         ("Where does the tzatziki come from?", False),
         ("Was ist Quantenchromodynamik?", False),
         ("物理学", False),
+        ("जापान की राजधानी क्या है", False),
         ("why", True),
     ):
         found = lab.find(question, folder)
         assert found.shares_words == shares, question
         assert ("no passage has a word of it" in repr(found)) != shares
+
+
+def test_the_words_shared_with_the_question_are_those_of_the_search():
+    documents = [
+        lab.Document("el", "Ο ποιητής Γιώργος Σεφέρης γεννήθηκε στη Σμύρνη το 1900."),
+        lab.Document("hi", "प्रेमचंद ने ग़बन उपन्यास लिखा।"),
+    ]
+    for question in ("ΠΟΙΟΣ ΓΕΝΝΗΘΗΚΕ ΣΤΗ ΣΜΥΡΝΗ", "σμυρνη", "ποιητη", "गबन"):
+        assert lab.find(question, documents).shares_words, question
+    for question in ("Ποια είναι η πρωτεύουσα της Ιαπωνίας", "जापान की राजधानी क्या है"):
+        assert not lab.find(question, documents).shares_words, question
 
 
 @pytest.mark.extended

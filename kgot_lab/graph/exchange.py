@@ -247,6 +247,8 @@ def to_igraph(graph: PropertyGraph) -> igraph.Graph:
         if "id" in attributes:
             attributes["id_"] = attributes.pop("id")
     converted = igraph.Graph.from_networkx(multigraph, vertex_attr_hashable="id")
+    if converted.ecount():
+        del converted.es["_nx_multiedge_key"]  # igraph's own note of the key
     if "name" not in converted.vs.attributes():
         converted.vs["name"] = converted.vs["id"]
     return converted

@@ -15,7 +15,7 @@ from kgot_lab.retrieval.multihop.retriever import convex_hybrid, hybrid_multihop
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.analysis import analyzer
 from kgot_lab.text.function_words import languages_of_word
-from kgot_lab.text.words import content_words, stem, text_sentences
+from kgot_lab.text.words import WORD, search_form, stem, text_sentences
 from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.tool import Result, TextTool, Tool, digest_of
 from kgot_lab.types import Document, Ranking, checked_documents, main_text
@@ -89,9 +89,12 @@ class FoundPassages(Sequence[FoundPassage]):
     @property
     def shares_words(self) -> bool:
         """Whether a passage has a word of the question, function words aside."""
-        asked = {stem(word) for word in content_words(self.ranking.query.text) if not languages_of_word(word)}
-        texts = (f"{found.document.title} {found.document.text}" for found in self.passages)
-        return not asked or any(asked.intersection(map(stem, content_words(text))) for text in texts)
+        texts = [f"{found.document.title} {found.document.text}" for found in self.passages]
+        question = search_form(self.ranking.query.text)
+        asked = " ".join(word for word in WORD.findall(question) if not languages_of_word(word))
+        words = analyzer([*texts, asked])
+        known = {stem(word) for text in texts for word in words(text)}
+        return not asked or any(stem(word) in known for word in words(asked))
 
     def grid(self) -> Grid:
         """Return the passages as a table: rank, score, title, file and sentence.

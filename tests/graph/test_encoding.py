@@ -132,7 +132,7 @@ def test_igraph_and_rdf_hold_the_same_graph():
         [Node("x", ("T",), {"name": "Ada", "id": 7})], [Edge("x", "r", "x"), Edge("x", "r", "x", {}, "k")]
     )
     assert named.to_igraph().vs[0].attributes() == {"id": "x", "id_": 7, "name": "Ada", "label": "T"}
-    assert named.to_igraph().ecount() == 2
+    assert named.to_igraph().ecount() == 2 and named.to_igraph().es.attributes() == ["relation"]
     assert PropertyGraph.of().to_igraph().vcount() == 0
     found = KARATE.to_rdf().query("PREFIX : <urn:kgot:> SELECT ?x { ?x :club 'Officer' }")
     assert len(list(found)) == 17
