@@ -54,7 +54,7 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
     for node in graph.nodes:
         multigraph.add_node(node.id)
         multigraph.nodes[node.id].update(
-            _escape_reserved(node.properties, NODE_FIELDS) | _label_attributes(node.labels)
+            escape_reserved(node.properties, NODE_FIELDS) | _label_attributes(node.labels)
         )
     for edge in graph.edges:
         key = f"{edge.type}#{edge.key}" if edge.key else edge.type
@@ -63,7 +63,7 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
             raise BadInput(f"{problem}; rename one type or key")
         multigraph.add_edge(edge.source, edge.target, key)
         multigraph.edges[edge.source, edge.target, key].update(
-            _escape_reserved(edge.properties, EDGE_FIELDS) | {"relation": edge.type}
+            escape_reserved(edge.properties, EDGE_FIELDS) | {"relation": edge.type}
         )
     return multigraph
 
@@ -151,20 +151,22 @@ def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Convert a graph to a data frame of nodes and one of edges.
 
     Nodes have the columns id and labels, edges have source, type, target and key. Both have a column for each
-    property. A missing property is NaN. A property named like one of these columns gets a trailing
-    underscore.
+    property. A missing property is NaN: one that is NaN, which is not JSON, does not come back. A property named
+    like one of these columns gets a trailing underscore.
     """
     import pandas as pd
 
-    rows = ((node.id, node.labels, _escape_reserved(node.properties, NODE_COLUMNS)) for node in graph.nodes)
-    nodes = [{"id": id, "labels": labels, **properties} for id, labels, properties in rows]
     parts = ["source", "type", "target", "key"]
-    ends = (dict(zip(parts, edge.identity, strict=True)) for edge in graph.edges)
-    properties = (_escape_reserved(edge.properties, EDGE_COLUMNS) for edge in graph.edges)
-    edges = [{**own, **others} for own, others in zip(ends, properties, strict=True)]
-    edge_columns = _columns(edges, parts)
+    nodes = [
+        {"id": node.id, "labels": node.labels, **escape_reserved(node.properties, NODE_COLUMNS)}
+        for node in graph.nodes
+    ]
+    edges = [
+        {**dict(zip(parts, edge.identity, strict=True)), **escape_reserved(edge.properties, EDGE_COLUMNS)}
+        for edge in graph.edges
+    ]
     node_frame = pd.DataFrame(nodes, columns=_columns(nodes, ["id", "labels"]), dtype=object)
-    return node_frame, pd.DataFrame(edges, columns=edge_columns, dtype=object)
+    return node_frame, pd.DataFrame(edges, columns=_columns(edges, parts), dtype=object)
 
 
 def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
@@ -179,26 +181,21 @@ def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
     _require_columns(edges, {"source", "target"}, "edges")
     label = "labels" if "labels" in nodes else "label"
     type = "type" if "type" in edges else "relation"
-    return PropertyGraph.of(
-        (
-            Node(
-                _cell_text(row, "id"),
-                _text_tuple(row.get(label)),
-                unescape_reserved(_omit_column(row, label), NODE_COLUMNS),
-            )
-            for row in _row_dicts(nodes)
-        ),
-        (
-            Edge(
-                _cell_text(row, "source"),
-                _cell_text(row, type, UNTYPED),
-                _cell_text(row, "target"),
-                unescape_reserved(_omit_column(row, type), EDGE_COLUMNS),
-                _cell_text(row, "key", ""),
-            )
-            for row in _row_dicts(edges)
-        ),
+    read_nodes = (
+        Node(_cell_text(row, "id"), _text_tuple(row.pop(label, None)), unescape_reserved(row, NODE_COLUMNS))
+        for row in _row_dicts(nodes)
     )
+    read_edges = (
+        Edge(
+            _cell_text(row, "source"),
+            _cell_text(row, type, UNTYPED),
+            _cell_text(row, "target"),
+            unescape_reserved({name: value for name, value in row.items() if name != type}, EDGE_COLUMNS),
+            _cell_text(row, "key", ""),
+        )
+        for row in _row_dicts(edges)
+    )
+    return PropertyGraph.of(read_nodes, read_edges)
 
 
 def _columns(rows: list[dict[str, Json]], first: list[str]) -> list[str]:
@@ -245,10 +242,6 @@ def require_distinct_columns(names: Iterable[object], what: str) -> None:
     if duplicates := [name for name, times in Counter(names).items() if times > 1]:
         problem = f"two columns of the data frame of {what} are called {short_repr(duplicates[0])}"
         raise BadInput(f"{problem}; rename or drop one")
-
-
-def _omit_column(row: Mapping[str, Json], name: str) -> dict[str, Json]:
-    return {column: value for column, value in row.items() if column != name}
 
 
 # --- igraph and pyvis ---
@@ -322,7 +315,7 @@ def _pyvis_title(first: Iterable[str], properties: Mapping[str, Json]) -> str:
 # --- reserved names ---
 
 
-def _escape_reserved(properties: Mapping[str, Json], reserved: frozenset[str]) -> dict[str, Json]:
+def escape_reserved(properties: Mapping[str, Json], reserved: frozenset[str]) -> dict[str, Json]:
     """Append an underscore to properties whose name, without trailing underscores, is reserved."""
     return {f"{name}_" if name.rstrip("_") in reserved else name: value for name, value in properties.items()}
 
@@ -330,7 +323,7 @@ def _escape_reserved(properties: Mapping[str, Json], reserved: frozenset[str]) -
 def unescape_reserved(
     data: Mapping[Any, Json], reserved: frozenset[str], *, drop: bool = True
 ) -> dict[str, Json]:
-    """Undo `_escape_reserved`, and make values of other libraries JSON.
+    """Undo `escape_reserved`, and make values of other libraries JSON.
 
     Properties with a reserved name are removed if `drop`.
     """

@@ -19,16 +19,15 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_element
+from kgot_lab.graph.validation import validate_edge, validate_node, validate_value
 from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.lookup import nodes_within, shortest_path
 from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Fact, Schema, UndoableStore
 from kgot_lab.stores.statements import path_query, require_statement
-from kgot_lab.text.cleaning import is_encodable
 from kgot_lab.types import Diff, Edge, Json, Node
 
 SqlRow = tuple[Any, ...]
 SqlTable = Literal["nodes", "edges"]
-_MAX_NESTING = 500  # nested lists and dicts that Python and the engines can read
 
 
 class Change(NamedTuple):
@@ -88,15 +87,9 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 def json_text(value: Json, owner: str) -> str:
     """Serialize a value as JSON text that parses back to exactly that value.
 
-    Raises BadInput, naming `of`, if there is no such text.
+    Raises BadInput, which names what the value belongs to, if there is no such text.
     """
-    try:
-        _refuse_non_json(value, owner)
-        text = _encode(value)
-        text.encode()
-        return text
-    except (TypeError, ValueError, RecursionError) as error:  # half a surrogate pair is a ValueError too
-        raise BadInput(f"{owner} cannot be kept as JSON: {error}") from None
+    return _encode(validate_value(value, owner))
 
 
 def parse_json(text: str, owner: str) -> Json:
@@ -115,11 +108,8 @@ def node_row(node: Node) -> tuple[str, str, str]:
 
     Raises BadInput if a value cannot be stored exactly.
     """
-    _require_text(node.id, "a node's id")
-    for label in node.labels:
-        _require_text(label, f"a label of {node.id!r}")
-    labels = json_text(list(node.labels), f"the labels of {node.id!r}") if node.labels else "[]"
-    return node.id, labels, _properties_json(node.properties, f"node {node.id!r}")
+    valid = validate_node(node)
+    return valid.id, _encode(valid.labels), _encode(valid.properties)
 
 
 def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
@@ -127,14 +117,8 @@ def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
 
     Raises BadInput if a value cannot be stored exactly.
     """
-    parts = {"an edge's source": edge.source, "an edge's type": edge.type, "an edge's target": edge.target}
-    for part, text in parts.items():
-        _require_text(text, part)
-    if not isinstance(edge.key, str):
-        raise BadInput(f"an edge's key must be text, not {edge.key!r}")
-    _require_encodable(edge.key, "an edge's key")
-    properties = _properties_json(edge.properties, f"edge {edge.identity!r}")
-    return edge.source, edge.type, edge.target, edge.key, properties
+    valid = validate_edge(edge)
+    return valid.source, valid.type, valid.target, valid.key, _encode(valid.properties)
 
 
 def node_from_row(row: SqlRow, parse: Callable[[str], Any] = json.loads) -> Node:
@@ -164,50 +148,15 @@ def parse_change(
     )
     if new is not None:
         element = _row_element(table, new)
-        node_row(element) if isinstance(element, Node) else edge_row(element)
+        validate_node(element) if isinstance(element, Node) else validate_edge(element)
     return Change(table, old, new)
 
 
-def texts_in(value: Json) -> Iterator[str]:
-    """Yield every text in a value, including the keys of objects."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield str(name)
-            yield from texts_in(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from texts_in(inner)
-
-
-def _properties_json(properties: Mapping[str, Json], owner: str) -> str:
-    return json_text(dict(properties), f"a property of {owner}") if properties else "{}"
-
-
-def _require_text(text: Json, description: str) -> None:
-    if not isinstance(text, str) or not text.strip():
-        raise BadInput(f"{description} must be text that is not blank, not {text!r}")
-    _require_encodable(text, description)
-
-
-def _require_encodable(text: str, description: str) -> None:
-    if not is_encodable(text):
-        raise BadInput(f"{description} holds half a surrogate pair, which is no text: {text!r}")
-
-
-def _refuse_non_json(value: Json, owner: str, depth: int = 0) -> None:
-    """Raise BadInput for values that json.dumps would silently change, such as keys that are not text."""
-    if depth > _MAX_NESTING:
-        raise BadInput(f"{owner} is nested more than {_MAX_NESTING} levels deep")
-    if isinstance(value, dict):
-        for name in value:
-            if not isinstance(name, str):
-                raise BadInput(f"{owner} has the name {name!r}, which is not text")
-    items = value.values() if isinstance(value, dict) else value
-    for inner in items if isinstance(value, dict | list | tuple) else ():
-        if isinstance(inner, dict | list | tuple):
-            _refuse_non_json(inner, owner, depth + 1)
+def refuse_null(text: str, owner: str) -> str:
+    """Return JSON text. Raises BadInput if it holds the character NUL, which PostgreSQL cannot keep."""
+    if "\\u0000" in text.replace("\\\\", ""):
+        raise BadInput(f"{owner} holds a null byte, which PostgreSQL cannot keep in a text: {text[:100]}")
+    return text
 
 
 # --- diffs ---

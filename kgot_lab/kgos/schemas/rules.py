@@ -8,7 +8,7 @@ cannot hold, so the reader of a file reports the rows that break them.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import UnknownName, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Csr, Ints, LazySequence, build_csr
+from kgot_lab.graph.property_graph import Ints, LazySequence
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
@@ -154,37 +154,15 @@ def edge_rows_of_types(graph: PropertyGraph, *types: str) -> Ints:
 def nodes_on_cycles(graph: PropertyGraph, type: str) -> Ints:
     """Return the rows of the nodes on a cycle of edges of one type, including self-loops.
 
-    A graph of dependencies has none. Nodes that no edge enters or leaves are removed in columns, round by
-    round; usually nothing remains. The rest is split into strongly connected components, since a node between
-    two cycles lies on neither.
+    A graph of dependencies has none. These are strongly connected components, since a node between two cycles lies
+    on neither.
     """
     rows = edge_rows_of_types(graph, type)
     sources, targets = graph.sources[rows], graph.targets[rows]
-    left = np.ones(len(graph), dtype=np.bool_)
-    for begin, end in ((sources, targets), (targets, sources)):
-        in_cycle_candidates = left[begin] & left[end]
-        begins, ends = begin[in_cycle_candidates], end[in_cycle_candidates]
-        edges_in = np.bincount(ends, minlength=len(graph))
-        _remove_sources(build_csr(begins, ends, len(graph)), edges_in, left)
-    in_cycle_candidates = left[sources] & left[targets]
-    loops = sources[sources == targets]
-    rest: nx.DiGraph[int] = nx.DiGraph()
-    from_and_to = sources[in_cycle_candidates], targets[in_cycle_candidates]
-    rest.add_edges_from(zip(*(rows.tolist() for rows in from_and_to), strict=True))
-    found = [row for part in nx.strongly_connected_components(rest) if len(part) > 1 for row in part]
-    return np.unique(np.concatenate((np.array(found, dtype=np.int32), loops)))
-
-
-def _remove_sources(follow: Csr, entering: NDArray[np.int64], left: NDArray[np.bool_]) -> None:
-    """Remove from `left`, in place, nodes without incoming edges, repeatedly."""
-    front = np.flatnonzero(left & (entering == 0))
-    while len(front):
-        left[front] = False
-        starts, lengths = follow.indptr[front], follow.indptr[front + 1] - follow.indptr[front]
-        steps = np.arange(lengths.sum()) + np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
-        reached, counts = np.unique(follow.indices[steps], return_counts=True)
-        entering[reached] -= counts
-        front = reached[entering[reached] == 0]
+    is_inner = np.isin(sources, targets) & np.isin(targets, sources)  # mostly few
+    inner = nx.DiGraph([*zip(sources[is_inner].tolist(), targets[is_inner].tolist(), strict=True)])
+    found = [row for part in nx.strongly_connected_components(inner) if len(part) > 1 for row in part]
+    return np.unique(np.concatenate((np.array(found, dtype=np.int32), sources[sources == targets])))
 
 
 def cycle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]:
@@ -193,21 +171,12 @@ def cycle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]:
     Returns () if the node lies on no cycle.
     """
     rows = edge_rows_of_types(graph, type)
-    follow = build_csr(graph.sources[rows], graph.targets[rows], len(graph))
-    came_from: dict[int, int] = {}
-    queue = deque([row])
-    while queue:
-        at = queue.popleft()
-        for next_ in follow.indices[follow.indptr[at] : follow.indptr[at + 1]].tolist():
-            if next_ == row:
-                back = [row, at]
-                while back[-1] != row:
-                    back.append(came_from[back[-1]])
-                return tuple(graph.ids[each] for each in reversed(back))
-            if next_ not in came_from:
-                came_from[next_] = at
-                queue.append(next_)
-    return ()
+    # edges back to the node end in -1
+    ends = np.where(graph.targets[rows] == row, -1, graph.targets[rows])
+    edges: nx.DiGraph[int] = nx.DiGraph([*zip(graph.sources[rows].tolist(), ends.tolist(), strict=True)])
+    if not {row, -1} <= edges.nodes or not nx.has_path(edges, row, -1):
+        return ()
+    return (*(graph.ids[each] for each in nx.shortest_path(edges, row, -1)[:-1]), graph.ids[row])
 
 
 # Find the rows of a graph that break each rule.

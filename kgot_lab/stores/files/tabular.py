@@ -20,42 +20,37 @@ _DELIMITERS = (",", ";", "\t", "|")
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
 _AMOUNT = re.compile(r"[-+]?(\d*\.\d+|\d+\.?)(e[-+]?\d+)?", re.I)  # a weight, as any program writes it
 _TYPED = re.compile(
-    r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|[a-z]\w*)(\(.*\))?(\[\])?"
+    r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|IGNORE|[a-z]\w*)(\(.*\))?(\[\])?"
 )  # a column of neo4j-admin
+HEADER = re.compile(r"[^\n]*:(ID|START_ID|END_ID)\b[^\n]*\s*")  # all of a file with the head of others
 _ROLES = {"ID": "_id", "START_ID": "_start", "END_ID": "_end", "TYPE": "_type", "LABEL": "_labels"}
 _OF_NODES = ("type", "label", "labels", "name", "title")
 _SHORT_ENDS = ("uv", "ht", "so", "ij")  # of tables of up to four columns
 _NO_TEXT = re.compile(r"[\d\s:./,+-]*")  # numbers and dates, which columns share by chance
 _WITH_DICT = re.compile(r"(.*?)[\s,;]*(\{.*\})\s*")  # an edge as NetworkX writes it
+_TEXTS = ("string", "char", "date", "datetime", "localdatetime", "time", "localtime", "duration")
 _MAX_NAMED_COLUMNS = 8  # columns in an error
 _ELSEWHERE = (  # forms that are not read: their beginning or the ending of the file, their name, and what reads them
-    (
-        r"(\s|/\*[\s\S]*?\*/|//.*\n|#.*\n)*(strict\s+)?(di)?graph\b[^\[{;,]*\{",
-        ".dot .gv",
-        "DOT",
-        "gv2gml writes GML of it",
-    ),
+    (r"(\s|/\*[\s\S]*?\*/|//.*\n|#.*\n)*(strict\s+)?(di)?graph\b[^\[{;,]*\{", ".dot .gv", "DOT", "gv2gml writes GML of it"),
     (r"nodedef\s*>", ".gdf", "GDF", "Gephi exports it as GEXF"),
     (r">>\w+6<<", ".g6 .s6 .d6", "graph6", "networkx.read_graph6 reads it and write_graphml writes GraphML"),
     (r"dl\s", ".dl", "UCINET DL", "igraph.Graph.Read_DL reads it and write_graphml writes GraphML"),
     (r"---|\w+:\s*\n\s*- ", ".yaml .yml", "YAML", "json.dump(yaml.safe_load(file), other) makes JSON of it"),
-    (
-        r"\b\B",
-        ".sif .nnf .lgl .metis .tgf",
-        "a list of another program",
-        "Cytoscape, igraph or yEd write GraphML of it",
-    ),
-)
+    (r"\b\B", ".sif .nnf .lgl .metis .tgf", "a list of another program", "Cytoscape, igraph or yEd write GraphML of it"),
+)  # fmt: skip
 
 Row = tuple[str, Sequence[Any]]  # where it is, and its cells
 
 
 class Options(NamedTuple):
-    """What is known of a file: the columns of ends and the encoding, if given, and whether it is part of a graph."""
+    """What is known of a file: the columns of ends and the encoding, if given, whether it is part of a graph, and
+    its first line, if another file has that.
+    """
 
     ends: Ends = ("", "")
     encoding: str = ""
     is_part: bool = False
+    head: str = ""
 
 
 _SIZE_REMARK = re.compile(r"^%\s*\d+\s+\d+\s+\d+\s*$", re.M)  # NetworKit's, before a plain list of edges
@@ -67,6 +62,7 @@ def read_table(text: str, source: str, suffix: str = "", options: Options = Opti
     Lines at its beginning that begin with # or % are remarks. An empty table is an empty graph. A table that is
     part of a graph may have nodes alone. Raises BadInput, with the line, if it cannot be read.
     """
+    text = f"{options.head}\n{text}" if options.head else text
     lines = text.split("\n")
     matrix = re.match(r"%%MatrixMarket\s+matrix\s+(\w+)(?:\s+\w+\s+(\w+))?", text, re.I)
     if matrix and matrix[1].lower() != "coordinate":
@@ -85,6 +81,7 @@ def read_table(text: str, source: str, suffix: str = "", options: Options = Opti
     delimiter = named[1] if named else usual if usual in head else " "
     rows = csv.reader(io.StringIO("\n".join(lines[above:]), newline=""), delimiter=delimiter, strict=True)
     try:
+        above -= bool(options.head)
         cut = [(f"{source}, line {rows.line_num + above}", list(map(str.strip, row))) for row in rows]
     except csv.Error as error:
         raise BadInput(f"{source}, line {rows.line_num + above}: not a row of a table: {error}") from None
@@ -224,10 +221,15 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
             raise BadInput(f"{location}: {what}; this is {present}; {other}")
     if duplicates := [name for name in columns if name and columns.count(name) > 1]:
         raise BadInput(f"{location}: two columns are called {short_repr(duplicates[0])}: rename one")
-    lists = {
-        name for name, kind in zip(columns, kinds, strict=False) if kind and (kind[4] or kind[2] == "LABEL")
+    typed = {name: kind for name, kind in zip(columns, kinds, strict=False) if kind}
+    ignored = [name for name, kind in typed.items() if kind[2] == "IGNORE"]
+    declared = {
+        name: "string[]" if kind[2] == "LABEL" else f"{kind[2]}{kind[4] or ''}"
+        for name, kind in typed.items()
     }
-    typed = dict(zip(columns, kinds, strict=False))
+    found.notes += [f"left out, as it says: {', '.join(name.partition(':')[0] for name in ignored)}"] * bool(
+        ignored
+    )
     spaces = {name: kind[3] for name in (id, *(ends or ())) if (kind := typed.get(name)) and kind[3]}
     if not options.is_part and len(set(spaces.values())) < 2:
         spaces = {}  # of neo4j-admin: 1 of Person is not 1 of Movie
@@ -237,15 +239,12 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
             problem = f"{location}: {len(cells)} cells, and the head has {len(columns)}"
             raise BadInput(f"{problem}: put a cell that holds the delimiter in quotes")
         row = {
-            name: cell if name in texts else _parse_cell(cell)
+            name: cell if name in texts else _parse_cell(cell, declared.get(name, ""))
             for name, cell in zip(columns, cells, strict=False)
+            if name not in ignored
         }
-        row.update({name: str(row[name]).split(";") for name in lists & row.keys()})
         row.update({name: f"{space[1:-1]}:{row[name]}" for name, space in spaces.items() if row.get(name)})
-        for name in row:
-            if (kind := typed.get(name)) and kind[2] == "boolean" and not kind[4] and row[name] != "":
-                row[name] = row[name] == "true"
-        row = {name: value for name, value in row.items() if name and value not in ("", [""])}
+        row = {name: value for name, value in row.items() if name and value not in ("", [])}
         if ends and (not is_nodes or not row.keys().isdisjoint(ends)):
             found.add_edge(row, location, names=ends)
         else:
@@ -308,9 +307,14 @@ def _columns_by_content(rows: Sequence[Sequence[Any]], *, is_text: bool) -> list
     return [*names, *(f"column {n}" for n in range(4, max(widths) + 1))] if is_edge else []
 
 
-def _parse_cell(cell: Any) -> Json:
+def _parse_cell(cell: Any, kind: str = "") -> Json:
+    """Return the value of a cell, of the kind that neo4j-admin declares if it does, as in int[]."""
     if not isinstance(cell, str):
         return cell.tolist() if hasattr(cell, "tolist") else cell
-    if not _NUMBER.fullmatch(cell):
+    if kind.endswith("[]"):
+        return [_parse_cell(part, kind[:-2]) for part in cell.split(";") if part]
+    if kind == "boolean" and cell:
+        return cell == "true"
+    if kind in _TEXTS or not _NUMBER.fullmatch(cell):
         return cell
     return float(cell) if "." in cell else int(cell)
