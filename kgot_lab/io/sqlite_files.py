@@ -212,16 +212,24 @@ def is_searched_at_opening(connection: sqlite3.Connection) -> bool:
 def refuse_foreign_head(
     connection: sqlite3.Connection, path: Path | None, application: int, version: int
 ) -> None:
-    """Raise BadInput for a file of another application or a newer version."""
+    """Raise BadInput for a file of another application or another version."""
     found, found_version = (
         query_number(connection, f"PRAGMA {name}") for name in ("application_id", "user_version")
     )
     if found != application:
         origin = "an SQLite file that something else made"
         raise BadInput(f"{path}: {origin}, so it was not touched; give another path")
-    if found_version > version:
-        origin = f"made by a newer version of this package (format {found_version}, known is {version})"
-        raise BadInput(f"{path}: {origin}, so it was not touched; update the package")
+    if found_version != version:
+        raise BadInput(f"{path}: {describe_version(found_version, version)}")
+
+
+def describe_version(found: int, known: int) -> str:
+    """Describe what another version of this package made, and what to do with it."""
+    age, advice = (
+        ("a newer", "update the package") if found > known else ("an older", "write what it held anew")
+    )
+    origin = f"made by {age} version of this package (format {found}, known is {known})"
+    return f"{origin}, so it was not touched; {advice}"
 
 
 def file_error(error: Exception, path: Path | None, advice: str = _RESTORE_ADVICE) -> StoreUnavailable | None:

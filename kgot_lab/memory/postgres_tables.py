@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
-from kgot_lab.io.sqlite_files import BUSY_TIMEOUT
-from kgot_lab.memory.tables import CLAIMS_LAYOUT, COUNT_UNSCRUBBED, MARK_SCRUBBED, STANDINGS, ClaimRow, Layout
+from kgot_lab.io.sqlite_files import BUSY_TIMEOUT, describe_version
+from kgot_lab.memory.tables import (
+    CLAIMS_LAYOUT,
+    COUNT_UNSCRUBBED,
+    MARK_SCRUBBED,
+    STANDINGS,
+    TEXT_BY_BYTES,
+    ClaimRow,
+    Layout,
+)
 from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink, import_driver
 from kgot_lab.stores.postgres.tables import (
     fill_names,
@@ -34,7 +42,6 @@ _SCRUBBED_TABLES = ("facts", "claims", "premises", "versions", "answers", "answe
 # the order in which they are named (join_collapse_limit), and standings are looked up claim by claim
 # (OFFSET).
 _STANDINGS_LATERAL_JOIN = "CROSS JOIN LATERAL (SELECT * FROM versions WHERE key = c.id OFFSET 0) s"
-_TEXT_TYPE = 'TEXT COLLATE "C"'  # ids and names in byte order, as in SQLite
 _SETTINGS = f"""SET search_path = {{namespace}}, pg_temp; SET lock_timeout = {round(BUSY_TIMEOUT * 1000)};
 SET client_min_messages = warning; SET standard_conforming_strings = on;
 SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
@@ -159,66 +166,36 @@ class PostgresTables:
             mark = schema_comment(connection, self.namespace)
             if mark is None:
                 self._create_schema(connection)
-            elif mark != self._version_mark(self.layout.version):
-                self._migrate(connection, mark)
+            elif mark != self._version_mark:
+                self._refuse_foreign_schema(mark)
             role = self.find_role(connection)
         connection.execute(fill_names(self.settings, namespace=self.namespace))
         if role is not None:
             connection.execute(fill_names("SET ROLE {role}", role=role))
 
-    def _version_mark(self, version: int) -> str:
-        return f"{self.layout.mark}{version}"
+    @property
+    def _version_mark(self) -> str:
+        return f"{self.layout.mark}{self.layout.version}"
 
     def _create_schema(self, connection: Connection) -> None:
-        connection.execute(fill_names("CREATE SCHEMA {namespace}", namespace=self.namespace))
-        self._create_tables(connection)
-
-    def _create_tables(self, connection: Connection) -> None:
-        self._set_search_path(connection)
-        for statement in (*self.layout.tables, *(table.postgres for table in self.layout.later)):
-            connection.execute(statement.replace("TEXT", _TEXT_TYPE))
+        for command in ("CREATE SCHEMA {namespace}", "SET LOCAL search_path = {namespace}, pg_temp"):
+            connection.execute(fill_names(command, namespace=self.namespace))
+        for statement in self.layout.tables:
+            connection.execute(statement.replace("TEXT", TEXT_BY_BYTES))
         for statement in (*self.layout.indexes, *self.layout.postgres):
             connection.execute(statement)
         self._mark_created(connection)
 
-    def _migrate(self, connection: Connection, mark: str) -> None:
-        """Add the missing tables to a schema of an earlier version.
-
-        Raises BadInput if it is no schema of an earlier version.
-        """
-        first_version = 0 if self.layout.repeatable else 1
-        versions = range(first_version, self.layout.version)
-        earlier = {self._version_mark(version): version for version in versions}
-        if mark not in earlier:
-            self._refuse_foreign_schema(mark)
-        connection.execute(f"SELECT pg_advisory_xact_lock({self._lock})")
-        if schema_comment(connection, self.namespace) != mark:  # another process was first
-            return
-        if earlier[mark] == 0:
-            self._create_tables(connection)
-            return
-        self._set_search_path(connection)
-        for table in self.layout.later[earlier[mark] - 1 :]:
-            connection.execute(table.postgres.replace("TEXT", _TEXT_TYPE))
-            rows = table.compute_rows(connection.execute(table.read).fetchall())
-            connection.cursor().executemany(table.insert_statement("%s"), rows)  # sent together
-        self._mark_created(connection)
-
-    def _set_search_path(self, connection: Connection) -> None:
-        path = "SET LOCAL search_path = {namespace}, pg_temp"
-        connection.execute(fill_names(path, namespace=self.namespace))
-
     def _mark_created(self, connection: Connection) -> None:
         """Write the version to the schema's comment, now that all its tables exist."""
-        mark = f"'{self._version_mark(self.layout.version)}'"
+        mark = f"'{self._version_mark}'"
         connection.execute(fill_names("COMMENT ON SCHEMA {namespace} IS ", namespace=self.namespace) + mark)
 
     def _refuse_foreign_schema(self, mark: str) -> None:
-        version, known_version = mark.removeprefix(self.layout.mark), self.layout.version
+        version, known = mark.removeprefix(self.layout.mark), self.layout.version
         problem = f"is there and holds no {self.layout.name}, so it was not touched; give another namespace"
-        if version != mark and version.isdecimal() and int(version) > known_version:
-            origin = f"made by a newer version of this package (format {version}, known is {known_version})"
-            problem = f"was {origin}, so it was not touched; update the package"
+        if version != mark and version.isdecimal():
+            problem = f"was {describe_version(int(version), known)}"
         raise BadInput(f"the schema {self.namespace!r} {problem}")
 
     @contextmanager

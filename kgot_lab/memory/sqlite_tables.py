@@ -19,8 +19,6 @@ from kgot_lab.errors import BadInput, StoreUnavailable, require
 from kgot_lab.io.sqlite_files import (
     BUSY_TIMEOUT,
     SQLiteFile,
-    immediate_transaction,
-    query_number,
     refuse_foreign_head,
 )
 from kgot_lab.memory.postgres_tables import PostgresTables
@@ -73,26 +71,11 @@ class SQLiteTables(SQLiteFile):
         refuse_foreign_head(connection, self._path, self.layout.application, self.layout.version)
 
     def _create_tables(self, connection: sqlite3.Connection) -> None:
-        layout, later = self.layout, [table.sqlite for table in self.layout.later]
-        for statement in (*layout.tables, *later, *layout.indexes, *layout.sqlite):
+        layout = self.layout
+        for statement in (*layout.tables, *layout.indexes, *layout.sqlite):
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {layout.application}")
         connection.execute(f"PRAGMA user_version = {layout.version}")
-
-    def _upgrade(self, connection: sqlite3.Connection) -> None:
-        """Add the missing tables to a file of an earlier version."""
-        if query_number(connection, "PRAGMA user_version") == self.layout.version:
-            return
-        with immediate_transaction(connection):
-            version = query_number(connection, "PRAGMA user_version")
-            if version == 0 and self.layout.repeatable:
-                self._create_tables(connection)
-                return
-            for table in self.layout.later[version - 1 :]:  # none where another process was first
-                connection.execute(table.sqlite)
-                rows = table.compute_rows(connection.execute(table.read).fetchall())
-                connection.executemany(table.insert_statement("?"), rows)
-            connection.execute(f"PRAGMA user_version = {self.layout.version}")
 
 
 class SQLiteClaims(SQLiteTables):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -51,6 +51,7 @@ def _signed_hash(kind: str, text: str) -> int:
 # cardinality of a relation, and what a name was merged into. Changes are numbered in the order of their
 # times, so what was known at a time is what was known after the last change until then.
 
+TEXT_BY_BYTES = 'TEXT COLLATE "C"'  # of PostgreSQL: ids and names in byte order, as in SQLite
 CLAIM_TABLES = (  # what has no primary key may be of any length, which no index of PostgreSQL takes but one of hashes
     "CREATE TABLE facts (id TEXT PRIMARY KEY, subject TEXT NOT NULL, relation TEXT NOT NULL, object TEXT NOT NULL)",
     """CREATE TABLE claims (id TEXT PRIMARY KEY, fact TEXT NOT NULL REFERENCES facts (id), source TEXT NOT NULL,
@@ -65,7 +66,7 @@ CLAIM_TABLES = (  # what has no primary key may be of any length, which no index
     "CREATE TABLE answer_facts (answer TEXT NOT NULL, fact TEXT NOT NULL)",
     "CREATE TABLE unscrubbed (change BIGINT NOT NULL)",  # erased, but its bytes may still be in a file
 )
-KEY_TABLE = """CREATE TABLE fact_keys (key BIGINT NOT NULL, learnt BIGINT NOT NULL, fact TEXT NOT NULL, PRIMARY KEY (key, learnt, fact))"""
+_KEY_TABLE = "CREATE TABLE fact_keys (key BIGINT NOT NULL, learnt BIGINT NOT NULL, fact {0} NOT NULL, PRIMARY KEY (key, learnt, fact))"
 CLAIM_INDEXES = (  # in both
     "CREATE INDEX claims_by_fact ON claims (fact)",
     "CREATE INDEX premises_by_fact ON premises (fact)",
@@ -75,6 +76,7 @@ CLAIM_INDEXES = (  # in both
     "CREATE INDEX answers_by_fact ON answer_facts (fact)",
 )
 SQLITE_INDEXES = (
+    f"{_KEY_TABLE.format('TEXT')} WITHOUT ROWID",  # there the index is the table
     "CREATE INDEX facts_by_subject ON facts (subject, relation)",
     "CREATE INDEX facts_by_relation ON facts (relation)",
     "CREATE INDEX facts_by_object ON facts (object)",
@@ -84,6 +86,7 @@ SQLITE_INDEXES = (
     "CREATE UNIQUE INDEX facts_by_answer ON answer_facts (answer, fact)",
 )
 POSTGRES_INDEXES = (
+    _KEY_TABLE.format(TEXT_BY_BYTES),
     "CREATE INDEX facts_by_subject ON facts USING hash (subject)",
     "CREATE INDEX facts_by_relation ON facts USING hash (relation)",
     "CREATE INDEX facts_by_object ON facts USING hash (object)",
@@ -153,9 +156,6 @@ def select_facts_by_key(count: int) -> str:
     queries = enumerate(map(query.format, range(count)))
     return " UNION ALL ".join(f"SELECT * FROM ({each}) AS of{number}" for number, each in queries)
 
-
-FIRST_LEARNT = """SELECT f.id, f.subject, f.relation, f.object, coalesce(min(v.opened), 0) FROM facts f LEFT JOIN claims c ON c.fact = f.id
-  LEFT JOIN versions v ON v.kind = 'standing' AND v.key = c.id GROUP BY f.id"""
 
 # --- changes ---
 
@@ -244,29 +244,6 @@ COUNT_UNSCRUBBED = "SELECT count(*) FROM unscrubbed"
 
 
 @dataclass(frozen=True)
-class AddedTable:
-    """A table that earlier versions did not have.
-
-    `rows` computes its content from each row that `read` finds in an earlier version.
-    """
-
-    name: str
-    sqlite: str
-    postgres: str
-    read: str
-    rows: Callable[..., Iterable[tuple[Any, ...]]]
-    columns: int
-
-    def insert_statement(self, mark: str) -> str:
-        """Return the statement that adds a row, with the engine's placeholder for a value."""
-        return f"INSERT INTO {self.name} VALUES ({', '.join([mark] * self.columns)})"
-
-    def compute_rows(self, source_rows: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
-        """Return its rows, computed from the rows that `read` found."""
-        return (computed for row in source_rows for computed in self.rows(*row))
-
-
-@dataclass(frozen=True)
 class Layout:
     """The tables of one kind of storage: common statements, and then those of SQLite and PostgreSQL."""
 
@@ -276,16 +253,7 @@ class Layout:
     indexes: tuple[str, ...] = ()
     sqlite: tuple[str, ...] = ()
     postgres: tuple[str, ...] = ()
-    later: tuple[AddedTable, ...] = ()  # one version each, in order
-    repeatable: bool = False  # run again, its statements change nothing: so they are where a place says that it is of version 0
-
-    @property
-    def version(self) -> int:
-        """The number of this version.
-
-        An older storage gets what it lacks when it is opened.
-        """
-        return 1 + len(self.later)
+    version: int = 1
 
     @property
     def mark(self) -> str:
@@ -293,17 +261,9 @@ class Layout:
         return f"{self.name} of kgot_lab, version "
 
 
-def _fact_key_rows(
-    id: str, subject: str, relation: str, object: str, learnt: int
-) -> Iterable[tuple[Any, ...]]:
-    return [(key, learnt, id) for key in fact_keys(subject, relation, object)]
-
-
-# in SQLite the index is the table
-FACT_KEYS = AddedTable("fact_keys", f"{KEY_TABLE} WITHOUT ROWID", KEY_TABLE, FIRST_LEARNT, _fact_key_rows, 3)
 # "kglc"
 CLAIMS_LAYOUT = Layout(
-    "claims", 0x6B676C63, CLAIM_TABLES, CLAIM_INDEXES, SQLITE_INDEXES, POSTGRES_INDEXES, (FACT_KEYS,)
+    "claims", 0x6B676C63, CLAIM_TABLES, CLAIM_INDEXES, SQLITE_INDEXES, POSTGRES_INDEXES, version=2
 )
 
 

@@ -6,28 +6,14 @@ If the contest asks for it, the reader also guesses the margin.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from kgot_lab.evaluation.reports import Contest
 from kgot_lab.types import Json
-from kgot_lab.viz.live import Live, LiveOutput
-from kgot_lab.viz.static.drawing import (
-    Drawing,
-    draw_circle,
-    draw_lines,
-    draw_rect,
-    draw_text,
-    drawing,
-    wrap_lines,
-)
-from kgot_lab.viz.static.markup import Markup, element
+from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, static_output
+from kgot_lab.viz.static.markup import bullet_list, element
 from kgot_lab.viz.static.table import Table, sheet
-
-_WIDTH, _MARGIN, _LINE_HEIGHT, _ROW_HEIGHT = 760, 14, 19, 30
-_SIZE, _INK, _MUTED, _EDGE = 13, "#222", "#555", "#999"
-_FIRST_WIDTH, _MARGIN_WIDTH = 150, 120  # widths of the first and of the last column
-_QUESTION_WIDTH = 380  # width of the first column if a round is a question
 
 
 class GuessFirst(LiveOutput):
@@ -85,49 +71,14 @@ def guess_first(contest: Contest) -> GuessFirst:
     return GuessFirst(contest)
 
 
-def _paper_form(contest: Contest) -> Drawing:
-    """Draw the questions with boxes to tick, for readers without a live view."""
+def _paper_form(contest: Contest) -> StaticOutput:
+    """Build a table of the rounds with boxes to tick, for readers without a live view."""
     best = f"which system has the best {contest.measure} on each set, and by how much before the next?"
     instruction = f"Guess before you read on: {contest.asks[:1].lower() + contest.asks[1:] or best}"
-    lines = list(wrap_lines(instruction, _WIDTH - 2 * _MARGIN, _SIZE * 1.1))
-    for name, description in contest.systems.items():
-        lines += wrap_lines(f"{name}: {description}", _WIDTH - 2 * _MARGIN, _SIZE * 1.05)
-    top = len(lines) * _LINE_HEIGHT + 26
-    width = (_QUESTION_WIDTH if contest.asks else _FIRST_WIDTH) - 2 * _MARGIN
-    sets = [list(wrap_lines(name, width, _SIZE)) for name in _round_names(contest)]
-    height = top + 22 + sum(map(_row_height, sets)) + 10
-    rounds = f"{'Questions' if contest.asks else 'Sets'}: {', '.join(_round_names(contest))}."
-    systems = (f"{name}: {description}." for name, description in contest.systems.items())
-    alt = " ".join([instruction, *systems, rounds])
-    frame = draw_rect(0.5, 0.5, _WIDTH - 1, height - 1, "#fff", stroke=_EDGE)
-    top_line = draw_text(lines[0], _MARGIN, 24, _SIZE, _INK, bold=True)
-    words = draw_lines(lines[1:], _MARGIN, 24 + _LINE_HEIGHT, _SIZE, _INK, leading=_LINE_HEIGHT)
-    return drawing(alt, _WIDTH, height, frame, top_line, words, *_draw_boxes(contest, top, sets))
-
-
-def _draw_boxes(contest: Contest, top: float, sets: Sequence[Sequence[str]]) -> Iterator[Markup]:
-    first, last = (_QUESTION_WIDTH, 0) if contest.asks else (_FIRST_WIDTH, _MARGIN_WIDTH)
-    step = (_WIDTH - first - last - 2 * _MARGIN) / len(contest.systems)
-    columns = {name: first + step * (number + 0.5) for number, name in enumerate(contest.systems)}
-    for name, x in columns.items():
-        yield draw_text(name, x, top + 12, _SIZE, _MUTED, text_anchor="middle")
-    if last:
-        x = _WIDTH - last / 2 - _MARGIN
-        yield draw_text("by how much?", x, top + 12, _SIZE, _MUTED, text_anchor="middle")
-    y = top + 22
-    for lines in sets:
-        yield element("line", x1=_MARGIN, x2=_WIDTH - _MARGIN, y1=y, y2=y, stroke="#ddd")
-        yield draw_lines(lines, _MARGIN, y + 20, _SIZE, _INK, leading=_LINE_HEIGHT)
-        yield from (draw_circle(x, y + 15, 7, "#fff", stroke=_INK) for x in columns.values())
-        if last:
-            x = _WIDTH - last
-            yield element("line", x1=x, x2=_WIDTH - 2 * _MARGIN, y1=y + 20, y2=y + 20, stroke=_INK)
-        y += _row_height(lines)
-
-
-def _row_height(lines: Sequence[str]) -> int:
-    return _ROW_HEIGHT + _LINE_HEIGHT * (len(lines) - 1)
-
-
-def _round_names(contest: Contest) -> list[str]:
-    return [each.on for each in contest.rounds]
+    margin = [] if contest.asks else [("by how much?", "")]
+    boxes = [*((name, "○") for name in contest.systems), *margin]
+    columns = "question" if contest.asks else "set", *(name for name, _ in boxes)
+    rows = ((entry.on, *(box for _, box in boxes)) for entry in contest.rounds)
+    form = Table((sheet(columns, rows, "Your guesses"),))
+    systems = bullet_list(f"{name}: {description}" for name, description in contest.systems.items())
+    return static_output(form, element("p", element("b", instruction)), systems, form.html)

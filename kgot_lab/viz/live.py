@@ -52,6 +52,10 @@ class StaticOutput:
     html: Markup = field(repr=False)
     tables: Table
 
+    def table(self) -> Table:
+        """Return the content as tables."""
+        return self.tables
+
     def _repr_html_(self) -> str:
         return self.html
 

@@ -65,6 +65,7 @@ def scroll_to(place, attempts=24):
 def look_at(page, seen):
     """Scroll to every picture and table of a cell: each is there, has a size and more than one colour."""
     shown = output_of(page, seen.cell).locator(".jp-OutputArea-output")
+    shown.locator("details").evaluate_all("sections => sections.forEach((each) => { each.open = true; })")
     pictures, tables = shown.locator("img:visible"), shown.locator("table:visible")
     expect(pictures, f"pictures of cell {seen.cell}").to_have_count(seen.pictures)
     expect(tables, f"tables of cell {seen.cell}").to_have_count(seen.tables)

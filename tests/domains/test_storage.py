@@ -151,14 +151,16 @@ def test_what_something_else_made_and_what_is_newer_is_refused_untouched(kind, p
         name = place.asked(
             f"SELECT obj_description(oid) FROM pg_namespace WHERE nspname = '{place.how['namespace']}'"
         )
-        newer = str(name[0][0]).rpartition(" ")[0]  # type: ignore[index]
-        place.asked(f"""COMMENT ON SCHEMA "{place.how["namespace"]}" IS '{newer} 99'""")
+        mark = str(name[0][0]).rpartition(" ")[0]  # type: ignore[index]
+        change = f"""COMMENT ON SCHEMA "{place.how["namespace"]}" IS '{mark} %s'"""
     else:
         place.how["place"].unlink()
         opened(kind, place).close()
-        place.asked("PRAGMA user_version = 99")
-    with pytest.raises(BadInput, match="newer version of this package"):
-        opened(kind, place)
+        change = "PRAGMA user_version = %s"
+    for version, age in ((99, "newer"), (0, "older")):
+        place.asked(change % version)
+        with pytest.raises(BadInput, match=f"{age} version of this package .format {version},"):
+            opened(kind, place)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

@@ -20,12 +20,12 @@ from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Diff, Document, Edge, Node
 from kgot_lab.viz.graph.marks import find_support
 from kgot_lab.viz.static.drawing import line_width
-from kgot_lab.viz.static.fact_pictures import FactSelection, fact_graph
 from kgot_lab.viz.static.markup import element
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "draw_answer.py"))
 answer_picture, told_answer = SCRIPT["answer_picture"], SCRIPT["told_answer"]
+FactSelection, fact_graph = SCRIPT["FactSelection"], SCRIPT["fact_graph"]
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '</title></text></svg><script>alert("1")</script>]]>&amp;\x00\ud800\u202e<img src=//e.example> '
 LONG = "a very long name that a model wrote without thinking of a reader " * 20

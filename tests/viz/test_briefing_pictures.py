@@ -5,6 +5,7 @@ they are simulated.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from base64 import b64decode
 from dataclasses import replace
 from datetime import timedelta
 
@@ -18,7 +19,7 @@ from kgot_lab.domains.investment.reach import PathHop
 from kgot_lab.evaluation.significance import proportion
 from kgot_lab.types import Edge
 from kgot_lab.viz.plots.memory import lifelines
-from kgot_lab.viz.static.fact_pictures import briefing_picture
+from kgot_lab.viz.static.fact_pictures import show_briefing
 from notebooks.invented_month.curves import BriefingCurve, briefing_curves
 from notebooks.invented_month.scoring import BriefingPoint
 
@@ -40,31 +41,32 @@ def told(market, *about, summary="Lantern is cheap", held=("LNTN",), watched=("O
     return briefing
 
 
-def texts(svg):
-    return ["".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{SVG}text")]
+def parts(shown):
+    """The texts of a view, and those of its graph."""
+    page = ET.fromstring(shown.html)
+    graph = b64decode(page.find("img").get("src").partition(",")[2]).decode()
+    return [*page.itertext(), *("".join(text.itertext()) for text in ET.fromstring(graph).iter(f"{SVG}text"))]
 
 
 def test_a_briefing_shows_its_signal_its_paths_its_evidence_and_that_it_is_no_advice(market):
-    drawn = briefing_picture(told(market, LANTERN))
-    shown = texts(drawn.svg)
+    drawn = show_briefing(told(market, LANTERN))
+    shown = parts(drawn)
     card = ("Buy signal, strength 0.80", "Lantern is cheap", "this signal", "Lantern Devices")
-    for said in (*card, "LNTN (held), 0.90", "about", "issued_by"):
+    for said in (*card, "LNTN (held), 0.90", "about", "issued_by", "held"):
         assert said in shown
     assert "From: Lantern beats its forecast (2026-02-05)" in shown and DISCLAIMER in shown
     assert any("fresh until 2026-02-20" in line for line in shown)
-    assert drawn.alt.endswith("this signal -about-> Lantern Devices <-issued_by- LNTN.")
-    assert len(drawn.table().sheets[0].rows) == 2
+    assert "this signal -about-> Lantern Devices <-issued_by- LNTN" in shown
+    assert len(drawn.tables.sheets[0].rows) == 2
 
 
-def test_paths_that_share_hops_share_boxes_and_all_hops_are_drawn(market):
-    briefing = told(market, EQUITIES)
-    shown = texts(briefing_picture(briefing).svg)
+def test_paths_that_share_hops_share_nodes(market):
+    shown = parts(show_briefing(told(market, EQUITIES)))
     assert {"LNTN (held), 0.44", "ORCH (watched), 0.44"} <= set(shown)
     assert shown.count("Equities") == shown.count("Technology") == 1
-    assert not any("Not drawn" in line for line in shown)
 
 
-def test_a_hop_that_has_no_place_between_columns_is_counted_and_stands_in_the_table(market):
+def test_all_hops_of_a_detour_are_drawn(market):
     briefing = told(market, LANTERN, held=("LNTN", "LNTN-31"))
     share_path = next(each for each in briefing.reached if each.symbol == "LNTN").path
     bond = next(each for each in briefing.reached if each.symbol == "LNTN-31")
@@ -73,20 +75,22 @@ def test_a_hop_that_has_no_place_between_columns_is_counted_and_stands_in_the_ta
         PathHop(TECHNOLOGY, "in_sector", LANTERN, False, None),
     )
     detour = replace(briefing, reached=(briefing.reached[0], replace(bond, path=(*through, bond.path[-1]))))
-    drawn = briefing_picture(detour)
-    assert "Not drawn: 1 hop; the table lists all." in texts(drawn.svg)
-    assert len(drawn.table().sheets[0].rows) == 5
+    drawn = show_briefing(detour)
+    shown = parts(drawn)
+    assert (shown.count("about"), shown.count("issued_by"), shown.count("in_sector")) == (2, 2, 1)
+    assert len(drawn.tables.sheets[0].rows) == 5
 
 
 def test_a_briefing_hides_whose_it_is_and_takes_no_orders_from_its_words(market):
-    drawn = briefing_picture(told(market, LANTERN, summary=EVIL))
-    assert "canary" not in drawn.svg + drawn.alt + repr(drawn.table())
-    assert "<script" not in drawn.svg and len(list(ET.fromstring(drawn.svg).iter(f"{SVG}svg"))) == 1
+    drawn = show_briefing(told(market, LANTERN, summary=EVIL))
+    assert "canary" not in drawn.html + repr(drawn)
+    tags = {element.tag for element in ET.fromstring(drawn.html).iter()}
+    assert tags == {"div", "h4", "p", "img", "ul", "li"}
 
 
 def test_the_front_door_shows_a_briefing_and_plots_what_expires_when(market):
     briefing = told(market, LANTERN)
-    assert lab.show(briefing).svg == briefing_picture(briefing).svg
+    assert lab.show(briefing).html == show_briefing(briefing).html
     nodes = market.view().nodes()
     assert lab.plot("lifelines", nodes, at=NOW).alt == lifelines(nodes, at=NOW).alt
     curve = BriefingCurve("missed", (BriefingPoint(0.0, *[proportion(8, 8)] * 2, {}),))

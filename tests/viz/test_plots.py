@@ -34,7 +34,7 @@ TESTED_ELSEWHERE = {
     "spans",
     "review_reliability",
     "lifelines",
-}  # in test_spans, _review_plot, _briefing_pictures
+}  # in test_spans, _review_plot, _show_briefings
 TRACES = {
     name: load_run(bundled_path("traces") / f"{name}.jsonl")
     for name in ("hotpotqa_demo", "hotpotqa_two_hops", "winter_storm")

@@ -76,7 +76,7 @@ def to_sqlite(statement: str) -> str:
 
 _DEFINITIONS = (*_TABLES, *_INDEXES)
 _IN_FILES = tuple(map(to_sqlite, _DEFINITIONS))
-WORLD_LAYOUT = Layout("world", 0x6B676C77, (), sqlite=_IN_FILES, postgres=_DEFINITIONS, repeatable=True)
+WORLD_LAYOUT = Layout("world", 0x6B676C77, (), sqlite=_IN_FILES, postgres=_DEFINITIONS)
 
 
 _ENTITY_COLUMNS = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"

@@ -98,9 +98,28 @@ SAME_AS = EdgeType(
 )
 
 
+# properties with rules of their own, by the name that a table has for them
+_RULES = {
+    "kind_of_insight": PropertyRule("type", required=True, values=("signal", "observation", "pattern")),
+    "action": PropertyRule("action", values=("buy", "sell", "hold"), goes_with=("type", "signal")),
+    "strength": PropertyRule("strength", "number", bounds=(0, 1)),
+    "sentiment": PropertyRule("sentiment", values=("positive", "negative", "neutral")),
+    "direction": PropertyRule("direction", values=("positive", "negative")),
+    "role": PropertyRule("role", values=("issuer", "regulates")),
+    "coefficient": PropertyRule("coefficient", "number", bounds=(-1, 1)),
+    **{name: PropertyRule(name, "time") for name in ("date", "published_at", "generated_at")},
+}
+
+
 def _node_types(table: str) -> tuple[NodeType, ...]:
     rows = (line.strip().split(" | ") for line in table.strip().splitlines())
-    return tuple(NodeType(name, meaning) for name, meaning in rows)
+    return tuple(NodeType(name, meaning, _property_rules(*own)) for name, meaning, *own in rows)
+
+
+def _property_rules(names: str = "") -> tuple[PropertyRule, ...]:
+    """Return the rules of some properties. A ! marks a property that a node must have."""
+    plain = (PropertyRule(name.rstrip("!"), required=name.endswith("!")) for name in names.split())
+    return tuple(_RULES.get(rule.name, rule) for rule in plain)
 
 
 def _edge_types(table: str) -> tuple[EdgeType, ...]:
@@ -194,109 +213,56 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(_BY_NAME)
 # issuer, since there are eight edge types; a regulator `affects` what it regulates with the role regulates;
 # an asset may belong to an asset class itself.
 
-_NAME = PropertyRule("name", required=True)
-_SENTIMENT = PropertyRule("sentiment", values=("positive", "negative", "neutral"))
+_INVESTMENT_NODES = """
+    Asset | a financial instrument | symbol! type
+    Company | a legal entity that issues securities | name! ticker country
+    Sector | a group of industry | name! trend
+    AssetClass | a category of the highest level | name! risk_sentiment
+    Institution | a central bank, a regulator, an international body | name! type country
+    MarketEvent | something significant that happened | type! summary! date
+    News | an item of information | headline! source sentiment published_at
+    Insight | an analysis that was derived | kind_of_insight summary! action strength generated_at"""
+_INVESTMENT_EDGES = """
+    issued_by | an asset is issued by a company | Asset | Company |
+    in_sector | a company works in a sector | Company | Sector |
+    belongs_to | membership in an asset class | Sector Asset | AssetClass |
+    affects | an event or an institution bears upon something | MarketEvent | _affected |
+    mentions | news names something | News | * |
+    about | an insight concerns something | Insight | * |
+    derived_from | an insight has its source in | Insight | MarketEvent News |
+    correlated | two assets move together | Asset | Asset | ="""
+_COMPANY_EDGES = """
+    supplier | a company has another as its supplier | Company | Company |
+    competes_with | two companies compete | Company | Company | =
+    owns | a company owns another, or a part of it | Company | Company |"""
+_AFFECTED_TYPES = "Asset Company Sector AssetClass"  # what an event or an institution may affect
 
-_NODE_TYPES = (
-    NodeType(
-        "Asset", "a financial instrument", (PropertyRule("symbol", required=True), PropertyRule("type"))
-    ),
-    NodeType(
-        "Company",
-        "a legal entity that issues securities",
-        (_NAME, PropertyRule("ticker"), PropertyRule("country")),
-    ),
-    NodeType("Sector", "a group of industry", (_NAME, PropertyRule("trend"))),
-    NodeType("AssetClass", "a category of the highest level", (_NAME, PropertyRule("risk_sentiment"))),
-    NodeType(
-        "Institution",
-        "a central bank, a regulator, an international body",
-        (_NAME, PropertyRule("type"), PropertyRule("country")),
-    ),
-    NodeType(
-        "MarketEvent",
-        "something significant that happened",
-        (
-            PropertyRule("type", required=True),
-            PropertyRule("summary", required=True),
-            PropertyRule("date", "time"),
-        ),
-    ),
-    NodeType(
-        "News",
-        "an item of information",
-        (
-            PropertyRule("headline", required=True),
-            PropertyRule("source"),
-            _SENTIMENT,
-            PropertyRule("published_at", "time"),
-        ),
-    ),
-    NodeType(
-        "Insight",
-        "an analysis that was derived",
-        (
-            PropertyRule("type", required=True, values=("signal", "observation", "pattern")),
-            PropertyRule("summary", required=True),
-            PropertyRule("action", values=("buy", "sell", "hold"), goes_with=("type", "signal")),
-            PropertyRule("strength", "number", bounds=(0, 1)),
-            PropertyRule("generated_at", "time"),
-        ),
-    ),
-)
 
-_AFFECTED_TYPES = ("Asset", "Company", "Sector", "AssetClass")  # what an event or an institution may affect
-_NO_ROLE: dict[str, tuple[str, ...]] = {"role": ()}
-_DIRECTION = PropertyRule("direction", values=("positive", "negative"))
-_EDGE_TYPES = (
-    EdgeType("issued_by", "an asset is issued by a company", (Ends("Asset", "Company"),), single=True),
-    EdgeType("in_sector", "a company works in a sector", (Ends("Company", "Sector"),)),
-    EdgeType(
-        "belongs_to",
-        "membership in an asset class",
-        (Ends("Sector", "AssetClass"), Ends("Asset", "AssetClass")),
-    ),
-    EdgeType(
-        "affects",
-        "an event or an institution bears upon something",
-        (
-            *(Ends("MarketEvent", each, _NO_ROLE) for each in _AFFECTED_TYPES),
-            Ends("MarketEvent", "Institution", {"role": ("issuer",)}),
-            *(Ends("Institution", each, {"role": ("regulates",)}) for each in _AFFECTED_TYPES),
-        ),
-        (PropertyRule("role", values=("issuer", "regulates")), _DIRECTION),
-    ),
-    EdgeType("mentions", "news names something", (Ends("News", ANY_TYPE),)),
-    EdgeType("about", "an insight concerns something", (Ends("Insight", ANY_TYPE),)),
-    EdgeType(
-        "derived_from",
-        "an insight has its source in",
-        (Ends("Insight", "MarketEvent"), Ends("Insight", "News")),
-    ),
-    EdgeType(
-        "correlated",
-        "two assets move together",
-        (Ends("Asset", "Asset"),),
-        (PropertyRule("coefficient", "number", bounds=(-1, 1)),),
-        symmetric=True,
-    ),
-)
+def _investment_edges() -> tuple[EdgeType, ...]:
+    """Parse the edge types, and add what is special to three of them."""
+    found = {each.name: each for each in _edge_types(_INVESTMENT_EDGES.replace("_affected", _AFFECTED_TYPES))}
+    ends = (
+        *(Ends("MarketEvent", each, {"role": ()}) for each in _AFFECTED_TYPES.split()),
+        Ends("MarketEvent", "Institution", {"role": ("issuer",)}),
+        *(Ends("Institution", each, {"role": ("regulates",)}) for each in _AFFECTED_TYPES.split()),
+    )
+    found["affects"] = replace(found["affects"], ends=ends, properties=_property_rules("role direction"))
+    found["correlated"] = replace(found["correlated"], properties=_property_rules("coefficient"))
+    found["issued_by"] = replace(found["issued_by"], single=True)
+    return tuple(found.values())
+
 
 INVESTMENT = Vocabulary(
     "the investment vocabulary",
-    _NODE_TYPES,
-    _EDGE_TYPES,
+    _node_types(_INVESTMENT_NODES),
+    _investment_edges(),
     {
         "by": "write MarketEvent -affects-> Institution with the property role 'issuer'",
         "regulates": "write Institution -affects-> with the property role 'regulates'",
     },
 )
 
-BETWEEN_COMPANIES = (
-    EdgeType("supplier", "a company has another as its supplier", (Ends("Company", "Company"),)),
-    EdgeType("competes_with", "two companies compete", (Ends("Company", "Company"),), symmetric=True),
-    EdgeType("owns", "a company owns another, or a part of it", (Ends("Company", "Company"),)),
-)
+BETWEEN_COMPANIES = _edge_types(_COMPANY_EDGES)
 INVESTMENT_WITH_COMPANIES = INVESTMENT.with_types(*BETWEEN_COMPANIES)
 
 

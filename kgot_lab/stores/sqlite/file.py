@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 from weakref import WeakSet
 
-from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable
+from kgot_lab.errors import LabError, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.validation import MAX_ELEMENT_BYTES
 from kgot_lab.io.files import is_nonempty_file, require_valid_path
 from kgot_lab.io.processes import prevent_collection
@@ -224,9 +224,6 @@ def require_own_format(connection: sqlite3.Connection, path: Path | None) -> Non
     Raises sqlite3.Error if that cannot be read.
     """
     refuse_foreign_head(connection, path, APPLICATION, _VERSION)
-    if (version := query_number(connection, "PRAGMA user_version")) < _VERSION:
-        origin = f"made by an older version of this package (format {version}, known is {_VERSION})"
-        raise BadInput(f"{path}: {origin}, so it was not touched; write the graph anew")
 
 
 def _connect(uri: str, max_bytes: int = MAX_WRITTEN_BYTES) -> Connection:

@@ -4,7 +4,6 @@ when a server is.
 
 from __future__ import annotations
 
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -69,7 +68,7 @@ def test_a_login_that_may_make_no_roles_keeps_worlds_apart_by_their_schemas(post
 # --- versions and whose it is ---
 
 
-def test_migrations_run_twice_change_nothing(postgres_url, tmp_path):
+def test_statements_that_make_the_tables_run_twice_change_nothing(postgres_url, tmp_path):
     with open_world(tmp_path / "town.db") as world, at_postgres(postgres_url, "twice") as there:
         for each in (world, there):
             each.add([GRIM, ELARA], [KNOWS])
@@ -77,26 +76,6 @@ def test_migrations_run_twice_change_nothing(postgres_url, tmp_path):
             world.storage.rows(statement)
         asked(postgres_url, "SET search_path = twice", *WORLD_LAYOUT.postgres)
         assert world.find_entities() == there.find_entities() == (ELARA, GRIM)
-    # as one that was stopped in between
-    asked(postgres_url, "COMMENT ON SCHEMA twice IS 'world of kgot_lab, version 0'")
-    with sqlite3.connect(tmp_path / "town.db") as file:
-        file.execute("PRAGMA user_version = 0")
-    with open_world(tmp_path / "town.db") as world, at_postgres(postgres_url, "twice") as there:
-        for each in (world, there):
-            assert each.find_entities() == (ELARA, GRIM)
-            assert each.get_relationships(GRIM.id)[0].standing == "queued"
-
-
-def test_a_world_that_was_stopped_while_it_was_made_is_made_whole(postgres_url, tmp_path):
-    with open_world(tmp_path / "half.db") as world, at_postgres(postgres_url, "half"):
-        world.storage.rows("DROP TABLE support")
-        world.storage.rows("PRAGMA user_version = 0")
-    asked(postgres_url, "DROP TABLE half.support", "COMMENT ON SCHEMA half IS 'world of kgot_lab, version 0'")
-    for opened in (lambda: open_world(tmp_path / "half.db"), lambda: at_postgres(postgres_url, "half")):
-        for _ in range(2):
-            with opened() as world:
-                world.add([GRIM, ELARA], [KNOWS])
-                assert [said.session_id for said, _ in world.support(*KNOWS.key)] == ["s1"]
 
 
 # --- several at once ---

@@ -5,9 +5,6 @@ there is much.
 from __future__ import annotations
 
 import random
-import sqlite3
-from contextlib import closing
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
@@ -155,21 +152,3 @@ def test_a_fact_that_was_first_a_premise_or_under_an_answer_is_found_once_it_hol
     assert BeliefTriples(memory).search(["born"]) == []
     memory.learn([Claim(premise, "book"), Claim(noted, "book")])
     assert [each.subject for each in BeliefTriples(memory).search(["born"])] == ["Ada", "Bob"]
-
-
-def test_claims_that_an_earlier_version_kept_get_their_keys_when_they_are_opened(place):
-    with place.opened(now=lambda: datetime(2026, 1, 1, tzinfo=UTC)) as memory:
-        fill(memory, 7)
-        whole = read_whole(memory)
-    if hasattr(place, "path"):
-        with closing(sqlite3.connect(place.path)) as connection:
-            connection.executescript("DROP TABLE fact_keys; PRAGMA user_version = 1")
-    else:
-        place.asked(f"""COMMENT ON SCHEMA "{place.namespace}" IS 'claims of kgot_lab, version 1'""")
-        place.asked(f"""DROP TABLE "{place.namespace}".fact_keys""")
-    for _ in range(2):  # and are found there the next time
-        with place.opened() as memory:
-            assert all(BeliefTriples(memory).search([word], 99) == whole.search([word], 99) for word in ASKED)
-    with place.opened() as memory:
-        memory.erase_source("s1")
-        assert BeliefTriples(memory).search(["ada"], 99) == read_whole(memory).search(["ada"], 99)
