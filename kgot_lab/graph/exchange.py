@@ -247,8 +247,8 @@ def require_distinct_columns(names: Iterable[object], what: str) -> None:
 # --- igraph and pyvis ---
 
 
-def to_igraph(graph: PropertyGraph) -> igraph.Graph:
-    """Convert a graph to a directed igraph graph with the attributes of `to_networkx`.
+def to_igraph(graph: PropertyGraph, *, directed: bool = True) -> igraph.Graph:
+    """Convert a graph to an igraph graph with the attributes of `to_networkx`, and all of its edges.
 
     The attribute id of a vertex is its id (a property id becomes id_), and so is name where no node has a property
     of that name. Raises NotInstalled if igraph is missing.
@@ -262,11 +262,15 @@ def to_igraph(graph: PropertyGraph) -> igraph.Graph:
     converted = igraph.Graph.from_networkx(multigraph, vertex_attr_hashable="id")
     if "name" not in converted.vs.attributes():
         converted.vs["name"] = converted.vs["id"]
+    if not directed:
+        converted.to_undirected(mode="each")
     return converted
 
 
-def to_pyvis(graph: PropertyGraph, *, color: str = "", size: str = "", width: str = "") -> Network:
-    """Convert a graph to a pyvis Network with the colours, sizes and texts of `show_graph`.
+def to_pyvis(
+    graph: PropertyGraph, *, color: str = "", size: str = "", width: str = "", directed: bool = True
+) -> Network:
+    """Convert a graph to a pyvis Network with the colours, sizes and texts of `show_graph`, and arrows if `directed`.
 
     Its page holds all its scripts and asks for nothing from outside. `color`, `size` and `width` are as for
     `encoding.encode`. Raises NotInstalled if pyvis is missing, and BadInput for more nodes than it can draw.
@@ -284,7 +288,7 @@ def to_pyvis(graph: PropertyGraph, *, color: str = "", size: str = "", width: st
             self.html = _BOOTSTRAP.sub("", super().generate_html(*args, **options))
             return self.html
 
-    network = OfflineNetwork("600px", directed=True, cdn_resources="in_line")
+    network = OfflineNetwork("600px", directed=directed, cdn_resources="in_line")
     encoding, has_words = encode(graph, color=color, size=size, width=width), len(graph.types()) > 1
     degrees = np.diff(graph.out_csr.indptr) + np.diff(graph.in_csr.indptr)
     for row, node in enumerate(graph.nodes):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph import PropertyGraph
@@ -30,15 +30,7 @@ SqlRow = tuple[Any, ...]
 SqlTable = Literal["nodes", "edges"]
 
 
-class Change(NamedTuple):
-    """A row before and after a change, None for no row.
-
-    The row of a node is (id, labels, properties), that of an edge (source, type, target, key, properties).
-    """
-
-    table: SqlTable
-    before: SqlRow | None
-    after: SqlRow | None
+Change = tuple[Node | Edge | None, Node | Edge | None]  # an element before and after a change, None for none
 
 
 def journal_diff(journal: Iterable[Change]) -> Diff:
@@ -47,31 +39,23 @@ def journal_diff(journal: Iterable[Change]) -> Diff:
     Changes of one row become one, and a change and its undo none. A row whose identity changed is one removed
     and one added.
     """
-    first: dict[tuple[SqlTable, SqlRow], SqlRow | None] = {}
-    last: dict[tuple[SqlTable, SqlRow], SqlRow | None] = {}
-    for table, before, after in journal:
-        if before is not None:
-            first.setdefault((table, _row_identity(table, before)), before)
-            last[table, _row_identity(table, before)] = None
-        if after is not None:
-            first.setdefault((table, _row_identity(table, after)), None)
-            last[table, _row_identity(table, after)] = after
+    first, last = dict[Any, Node | Edge | None](), dict[Any, Node | Edge | None]()
+    for change in journal:
+        for element, after in ((change[0], None), (change[1], change[1])):
+            if element is not None:
+                identity = element.id if isinstance(element, Node) else element.identity
+                first.setdefault(identity, element if after is None else None)
+                last[identity] = after
     changes: list[Any] = []
-    for table in ("nodes", "edges"):
-        touched = [key for key in first if key[0] == table]
+    for kind in (Node, Edge):
         old, new = (
-            {key: _row_element(table, row) for key in touched if (row := states[key]) is not None}
-            for states in (first, last)
+            {key: each for key, each in states.items() if isinstance(each, kind)} for states in (first, last)
         )
         changes += compare_tables(old, new, same_element)
     return Diff(*changes)
 
 
-def _row_identity(table: SqlTable, row: SqlRow) -> SqlRow:
-    return row[:1] if table == "nodes" else row[:4]
-
-
-def _row_element(table: str, row: SqlRow) -> Node | Edge:
+def _row_element(table: str, row: Any) -> Node | Edge:
     if table == "nodes":
         id, labels, properties = row
         return Node(id, tuple(labels), properties)
@@ -143,13 +127,12 @@ def parse_change(
     Raises BadInput if the new row is no valid node or edge: an id may be blank, a label no text, a number too large.
     """
     old, new = (
-        None if text is None else tuple(parse(text, f"a row of {table}, {text[:60]}…,"))
+        None if text is None else _row_element(table, parse(text, f"a row of {table}, {text[:60]}…,"))
         for text in (before, after)
     )
     if new is not None:
-        element = _row_element(table, new)
-        validate_node(element) if isinstance(element, Node) else validate_edge(element)
-    return Change(table, old, new)
+        validate_node(new) if isinstance(new, Node) else validate_edge(new)
+    return old, new
 
 
 def refuse_null(text: str, owner: str) -> str:

@@ -132,6 +132,10 @@ def _parse_object(text: Json) -> dict[str, Json]:
 _GENERIC_TABLES = ("edge", "link", "relation", "relationship", "connection", "arc")
 
 
+def _table_relation(table: str) -> str:
+    return UNTYPED if table.casefold().removesuffix("s") in _GENERIC_TABLES else table
+
+
 def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGraph, tuple[UnreadRow, ...]]:
     """Build the graph of two tables, and list the rows that were not taken as they are, nodes first.
 
@@ -168,8 +172,7 @@ def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGra
         known = properties(nodes, row, (id,), profile.properties, besides)
         labels = (type,) if type and type.strip() else ()
         read_nodes.append(Node(id, labels, known if name is None else {**known, "name": name}))
-    is_generic = profile.edges.casefold().removesuffix("s") in _GENERIC_TABLES
-    default = UNTYPED if is_generic else profile.edges
+    default = _table_relation(profile.edges)
     structure = (profile.source, profile.target, profile.relation, edges.number)
     for row, record in enumerate(edges.records, start=1):
         source, target = (_text(record[column]) for column in (profile.source, profile.target))
@@ -265,7 +268,7 @@ def read_references(path: Path | str, columns: Mapping[str, str]) -> Elements:
                 continue
             called = [columns["called"]] if columns.get("called") in names else name_columns(names) or [key]
             is_edge = len(refers) > 1 and table not in used and (not key or {*names} == {key, *refers})
-            kind = None if first_match(EDGE_TYPE_COLUMNS, names) else table
+            kind = None if first_match(EDGE_TYPE_COLUMNS, names) else _table_relation(table)
             besides = {*refers, key} if is_edge else {*refers, *called} - {key}
             for row in read_table(connection, table).records:
                 fields = {

@@ -113,10 +113,7 @@ _SAMPLED_EDGES = 500  # edges whose ends are looked up
 _MAX_TABLES_IN_ERROR = 30  # tables in an error
 _ID_COLUMNS = ("id", "node_id", "entity_id", "uid", "uuid", "guid", "key", "code")
 _NAME_COLUMNS = ("name", "title", "label", "full_name", "fullname", "display_name")
-_PART_COLUMNS = (
-    ("first_name", "firstname", "given_name"),
-    ("last_name", "lastname", "surname", "family_name"),
-)
+_PARTS = ("first_name firstname given_name", "last_name lastname surname family_name")
 _OTHER_NAME_COLUMNS = tuple("login handle nickname nick entity term email text value".split())
 # columns that refer to rows of their own table
 _OWN = "parent manager boss supervisor superior leader mentor reportsto replyto inreplyto repliesto predecessor previous".split()
@@ -200,8 +197,7 @@ def _possible_pairs(
                 relation = first_match(_RELATION_COLUMNS, rest)
                 profile = Profile(HEURISTIC, nodes, id, called, edges, source, target, relation)
                 profile = profile.with_usual(of_nodes, rest)
-                optional = (called, relation, profile.type, profile.properties, profile.edge_properties)
-                fit = sum(map(bool, (*optional, id != called)))
+                fit = sum(map(bool, (*vars(profile).values(), id != called)))
                 found.append(TablePair(1.0 if share is None else share, fit, profile))
     return sorted(found, key=lambda pair: (*pair[:2], pair.profile.nodes, pair.profile.id))
 
@@ -219,7 +215,7 @@ def end_columns(columns: Sequence[str], given: Mapping[str, str]) -> tuple[str, 
 
 def name_columns(columns: Sequence[str]) -> list[str]:
     """Return the columns that make the name of a row, such as name, first_name and last_name, or username."""
-    parts = [first_match(names, columns) for names in _PART_COLUMNS]
+    parts = [first_match(names.split(), columns) for names in _PARTS]
     endings = [column for column in columns if column.casefold().endswith("name")][:1]
     known, others = ([first_match(names, columns)] for names in (_NAME_COLUMNS, _OTHER_NAME_COLUMNS))
     return next((found for found in (known, parts, endings, others) if found and all(found)), [])

@@ -7,10 +7,11 @@ import gzip
 import json
 import lzma
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from kgot_lab.documents.archives import unpacked
 from kgot_lab.documents.encodings import guess_encoding
@@ -113,8 +114,8 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
     read, errors = list[Elements](), list[BadInput]()
     for each in files:
         try:
-            part = options._replace(is_part=len(files) > 1, head=heads.get(each, ""))
-            read.append(_read_elements(each, part))
+            known = options._replace(is_part=len(files) > 1, head=heads.get(each, ""))
+            read.append(_read_elements(each, known))
         except BadInput as error:
             errors.append(BadInput(str(error).replace(str(folder), str(path))))
     if errors and (is_list or not any(part.edges for part in read)):
@@ -141,13 +142,11 @@ def _find_heads(files: Sequence[Path]) -> dict[Path, str]:
     for each in sorted(names, key=lambda each: len(names[each])):  # so that the longest name is the last
         if HEADER.fullmatch(starts[each]) and "header" in names[each]:
             name = names[each].replace("header", "")
-            tables = [
-                other for other in names if names[other].startswith(name) and not HEADER.match(starts[other])
-            ]
-            if not tables:
+            found = [o for o in names if names[o].startswith(name) and not HEADER.match(starts[o])]
+            if not found:
                 problem = f"{each} is the head of a table of neo4j-admin, and no file is called as its rows"
                 raise BadInput(f"{problem}: {name or 'data'}.csv")
-            heads |= {each: "", **dict.fromkeys(tables, starts[each].strip())}
+            heads |= {each: "", **dict.fromkeys(found, starts[each].strip())}
     return heads
 
 
@@ -248,7 +247,7 @@ def _write_checked(graph: PropertyGraph, path: Path, form: str) -> None:
         "csv": lambda: graph.to_pandas()[1].to_csv(index=False),
         "node_link": lambda: json.dumps(nx.node_link_data(graph.to_networkx(), edges="links")),
         "adjacency": lambda: json.dumps(nx.adjacency_data(graph.to_networkx())),
-        **{each: partial(format_for_programs, graph, each) for each in ("gexf", "gml", "pajek")},
+        **{each: partial(format_for_programs, graph, each) for each in ("gexf", "gml")},
     }
     try:
         text = converters[form]()
@@ -257,31 +256,25 @@ def _write_checked(graph: PropertyGraph, path: Path, form: str) -> None:
     except (TypeError, ValueError, nx.NetworkXError, BadInput) as error:
         raise BadInput(f"{form} cannot hold the graph: {error}; write .jsonl, .graphml or .ttl") from None
     if lost:
-        changed = [*lost.changed_nodes, *lost.changed_edges]
+        changed: Iterable[tuple[Any, Any]] = (*lost.changed_nodes, *lost.changed_edges)
         pairs = [(one.properties, other.properties) for one, other in changed]
-        fields = {
-            name for one, other in pairs for name in {**one, **other} if one.get(name) != other.get(name)
-        }
+        fields = {n for one, other in pairs for n in {**one, **other} if one.get(n) != other.get(n)}
         problem = f"read back from {form} the graph would differ ({lost}) {'in ' * bool(fields)}{', '.join(sorted(fields))}"
         raise BadInput(f"{problem}; write .jsonl, .graphml or .ttl")
     write_atomically(path, text, "the graph")
 
 
 GraphWriter = Callable[[PropertyGraph, Path], None]
-_OF_PROGRAMS = {".gexf": "gexf", ".gml": "gml", ".net": "pajek"}
 _RDF_FORMS = {".ttl": "turtle", ".nt": "n_triples", ".nq": "n_quads", ".trig": "trig", ".jsonld": "json_ld"}
 WRITERS: dict[str, GraphWriter] = {  # writers by format
     "apoc": partial(write_snapshot, variant="apoc"),
     "networkx": partial(write_snapshot, variant="networkx"),
     "graphml": write_graphml,
     **{form: partial(_write_rdf, form=form.upper()) for form in (*_RDF_FORMS.values(), "rdf_xml")},
-    **{
-        form: partial(_write_checked, form=form)
-        for form in ("csv", "node_link", "adjacency", *_OF_PROGRAMS.values())
-    },
+    **{form: partial(_write_checked, form=form) for form in ("csv", "gexf", "gml", "node_link", "adjacency")},
 }
 _FORMAT_BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", **_RDF_FORMS}
-_FORMAT_OF_SOME = {".csv": "csv", ".rdf": "rdf_xml", **_OF_PROGRAMS}  # not of every graph
+_FORMAT_OF_SOME = {".csv": "csv", ".rdf": "rdf_xml", ".gexf": "gexf", ".gml": "gml"}  # not of every graph
 
 
 def check_graph_file(path: Path | str, *, of_any: bool = True) -> None:

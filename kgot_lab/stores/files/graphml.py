@@ -1,7 +1,7 @@
-"""Write GraphML, GEXF, GML and Pajek with NetworkX, with the attributes of `exchange.to_networkx`.
+"""Write GraphML, GEXF and GML with NetworkX, with the attributes of `exchange.to_networkx`.
 
 Most graph programs read them. They have no lists, maps or nulls, and XML forbids some characters: such a value is
-stored as the text `json:` and its JSON, and so is a text that begins with `json:`. In GEXF, GML and Pajek the label
+stored as the text `json:` and its JSON, and so is a text that begins with `json:`. In GEXF and GML the label
 of a node is its id, and `type` its first label; a property with a name that such a file uses gets an underscore.
 """
 
@@ -51,21 +51,18 @@ def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
 
 
 def format_for_programs(graph: PropertyGraph, form: str) -> str:
-    """Return the text of a graph as GEXF, GML or Pajek."""
+    """Return the text of a graph as GEXF or GML."""
     import networkx as nx
 
     converted = graph.to_networkx() if form == "gexf" else _with_keys(graph)  # GEXF has the keys of NetworkX
     for attributes in _attribute_dicts(converted):
         values = escape_reserved(attributes, PROGRAM_FIELDS)
-        weight = values.pop("weight", None) if form == "pajek" else None
         attributes.clear()
         attributes.update({name: _encode_value(value, form) for name, value in values.items()})
-        if weight is not None:  # NetworkX writes 1.0 for an edge without one
-            attributes["weight"] = "1.00" if repr(weight) == "1.0" else weight
     for _, attributes in converted.nodes(data=True):
         attributes.update({"type": attributes.pop("label")} if "label" in attributes else {})
-    writers: dict[str, Any] = {"gexf": nx.generate_gexf, "gml": nx.generate_gml, "pajek": nx.generate_pajek}
-    return "\n".join([OURS[form], *writers[form](converted)])
+    lines = nx.generate_gexf(converted) if form == "gexf" else nx.generate_gml(converted)
+    return "\n".join([OURS[form], *lines])
 
 
 def _with_keys(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
@@ -90,15 +87,12 @@ def _attribute_dicts(graph: nx.Graph[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _encode_value(value: Json, form: str = "") -> Any:
-    """Return a value as a form can hold it: Pajek has texts alone, and GML no booleans and large numbers."""
+    """Return a value as a form can hold it: GML has no booleans and large numbers."""
     limit = 2**31 if form == "gml" else 2**63
     is_number = isinstance(value, float) or (isinstance(value, int) and -limit <= value < limit)
-    is_plain_number = is_number and form != "pajek" and not (form == "gml" and isinstance(value, bool))
+    is_plain_number = is_number and not (form == "gml" and isinstance(value, bool))
     is_plain_text = (
-        isinstance(value, str)
-        and not value.startswith(JSON_PREFIX)
-        and not _NOT_XML.search(value)
-        and bool(value.strip() or form != "pajek")
+        isinstance(value, str) and not value.startswith(JSON_PREFIX) and not _NOT_XML.search(value)
     )
     try:
         return value if is_plain_number or is_plain_text else JSON_PREFIX + json.dumps(value)

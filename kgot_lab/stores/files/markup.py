@@ -27,7 +27,7 @@ _HREF = "{http://www.w3.org/1999/xlink}href"  # of a node of XGMML that is descr
 _PORTS = {"sourceport", "targetport"}
 _TIMES = {"start", "end", "startopen", "endopen", "timestamp"}
 OUR_GRAPHML = b"<!-- written by kgot_lab -->"  # below the first line
-OURS = {"gexf": OUR_GRAPHML.decode(), "gml": 'Creator "kgot_lab"', "pajek": "% written by kgot_lab"}
+OURS = {"gexf": OUR_GRAPHML.decode(), "gml": 'Creator "kgot_lab"'}
 PROGRAM_FIELDS = frozenset("id type pid start end viz parents slices spells source target key for".split())
 # parameters of Pajek that say how something is drawn; longer names than these are attributes
 _PAJEK_DRAWING = ("x_fact", "y_fact", "s_size", "size", "phi", "fos", "font", "lphi", "lps")
@@ -257,7 +257,7 @@ def read_pajek(text: str, source: str) -> Elements:
     Raises BadInput, with the line, for a matrix and for lines that cannot be split.
     """
     found, section, relation = Elements("Pajek", label_names=True), "", None
-    vertices, ids, is_ours = 0, dict[str, str](), text.startswith(OURS["pajek"])
+    vertices = 0
     for number, line in enumerate(text.splitlines(), start=1):
         if line.count('"') % 2:
             raise BadInput(f"{source}, line {number}: a quotation mark is not closed")
@@ -272,24 +272,21 @@ def read_pajek(text: str, source: str) -> Elements:
         elif words and section == "*vertices":
             fields = {"label": words[1]} if words[1:] else {}
             rest = [word for at, word in enumerate(words[2:]) if at > 2 or not _is_number(word)]
-            ids[words[0]] = words[1] if is_ours else words[0]
-            found.put_node(ids[words[0]], None, fields | _pajek_fields(rest, found, "drawing of a vertex"))
+            found.put_node(words[0], None, fields | _pajek_fields(rest, found, "drawing of a vertex"))
         elif words and section.rstrip("list") in ("*arc", "*edge") and words[1:]:
             is_list = section.endswith("list")
             is_weighted = not is_list and _is_number(words[2] if words[2:] else None)
-            has_weight = is_weighted and not (is_ours and words[2] == "1.0")
-            fields = {"weight": _number(words[2])} if has_weight else {}
+            fields = {"weight": _number(words[2])} if is_weighted else {}
             rest = [] if is_list else words[2 + is_weighted :]
             fields |= _pajek_fields(rest, found, "other value of an edge")
             ends = words[1:] if is_list else words[1:2]
-            start = ids.get(words[0], words[0])
-            found.edges += [RawEdge(start, ids.get(end, end), relation, fields) for end in ends]
+            found.edges += [RawEdge(words[0], end, relation, fields) for end in ends]
             found.undirected += len(ends) * section.startswith("*edge")
         elif words:
             found.left_out[f"line of {section or 'no section'}"] += 1
     for number in range(1, vertices + 1):
-        found.nodes.setdefault(ids.get(str(number), str(number)), (None, {}))
-    return _unwrap_labels(found) if is_ours else found
+        found.nodes.setdefault(str(number), (None, {}))
+    return found
 
 
 def _pajek_fields(words: list[str], found: Elements, drawn: str) -> Fields:
