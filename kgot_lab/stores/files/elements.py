@@ -310,7 +310,7 @@ def build_graph(
         )
         notes.append(f"left out: {', '.join(counts)}")
     if rename and names != "id":
-        given = names or name_field if [name_field] != name_fields[:1] else ""
+        given = names or (name_field if [name_field] != name_fields[:1] else "")
         named = use_names_as_ids(graph, given, found.words)
         graph, notes = named.graph, [*filter(None, [named.note]), *notes]
     parts = [f"{found.form}: {format_count(len(graph), 'node')}, {format_count(len(edges), 'edge')}"]
