@@ -291,10 +291,10 @@ def read_pajek(text: str, source: str) -> Elements:
 
 def _pajek_fields(words: list[str], found: Elements, drawn: str) -> Fields:
     """Return the attributes of a vertex or an edge, and count what says how it is drawn."""
-    words = words[len(words) % 2 :]
+    first = len(words) % 2
     fields: Fields = {
         "label" if name == "l" else name: value
-        for name, value in zip(words[::2], words[1::2], strict=True)
+        for name, value in zip(words[first::2], words[first + 1 :: 2], strict=True)
         if name == "l" or (len(name) > 2 and name not in _PAJEK_DRAWING)
     }
     found.left_out[drawn] += 2 * len(fields) < len(words)
