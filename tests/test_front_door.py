@@ -274,6 +274,20 @@ def test_passages_are_found_in_a_folder_and_in_documents_and_shown(folder):
             lab.find(question, folder, **options)
 
 
+def test_passages_that_share_no_word_with_the_question_are_said_to(folder):
+    for question, shares in (
+        ("Where was Ada born?", True),
+        ("Which gluons interact?", False),
+        ("Where does the tzatziki come from?", False),
+        ("Was ist Quantenchromodynamik?", False),
+        ("物理学", False),
+        ("why", True),
+    ):
+        found = lab.find(question, folder)
+        assert found.shares_words == shares, question
+        assert ("no passage has a word of it" in repr(found)) != shares
+
+
 @pytest.mark.extended
 def test_in_a_notebook_one_output_of_the_cell_grows_with_the_run():
     from jupyter_client.manager import start_new_kernel

@@ -18,7 +18,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import Expert, ExpertConfig, slugify
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked, TableStorage
+from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked
 from kgot_lab.types import Json
 
 # All SQL of experts and their conversations, common to SQLite and PostgreSQL.
@@ -177,10 +177,7 @@ class StoredTrial:
 
 
 class ExpertTables(TableBacked):
-    """Experts, their conversations and the ratings of answers. `now` is its clock."""
-
-    def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
-        self.storage, self.now = storage, now
+    """Experts, their conversations and the ratings of answers."""
 
     def _now(self) -> int:
         return to_micros(self.now(), "now")
@@ -502,8 +499,7 @@ def _conversation_from_row(row: ClaimRow) -> ChatConversation:
 
 def _trial_from_row(row: ClaimRow) -> StoredTrial:
     id, body, begun, ended = row
-    end = None if ended is None else from_micros(ended)
-    return StoredTrial(id, json.loads(body), from_micros(begun), end)
+    return StoredTrial(id, json.loads(body), from_micros(begun), from_micros_or_none(ended))
 
 
 def _message_from_row(row: ClaimRow) -> ChatMessage:

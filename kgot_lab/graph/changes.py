@@ -54,9 +54,8 @@ def _refuse_duplicates(names: Iterable[Hashable]) -> None:
     seen: set[Hashable] = set()
     for name in names:
         if name in seen:
-            raise BadInput(
-                f"the diff names {name!r} twice; each node and each edge is added, removed or changed at most once in a diff"
-            )
+            rule = "each node and each edge is added, removed or changed at most once in a diff"
+            raise BadInput(f"the diff names {name!r} twice; {rule}")
         seen.add(name)
 
 

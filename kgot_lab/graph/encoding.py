@@ -144,12 +144,9 @@ def _node_values(graph: PropertyGraph, name: str) -> dict[str, Json]:
 
 def _without_missing(values: Mapping[_Key, Json]) -> dict[_Key, Json]:
     """Leave out None, empty texts and numbers that are none."""
-    return {
-        key: value
-        for key, value in values.items()
-        if value is not None
-        and not (isinstance(value, str | Real | Decimal) and (value == "" or value != value))
-    }
+    known = {key: value for key, value in values.items() if value is not None}
+    scalars = (str, Real, Decimal)
+    return {key: v for key, v in known.items() if not isinstance(v, scalars) or (v != "" and v == v)}
 
 
 def _as_number(value: Json) -> float | None:
@@ -211,9 +208,8 @@ def _scale(what: str, name: str, values: Mapping[_Key, Json], count: int) -> tup
     numbers: dict[_Key, float] = {}
     for key, value in values.items():
         if (number := _as_number(value)) is None:
-            raise BadInput(
-                f"{what}={name!r} needs numbers, and {short_repr(key)} has {short_repr(value)}; color= takes texts"
-            )
+            problem = f"{what}={name!r} needs numbers, and {short_repr(key)} has {short_repr(value)}"
+            raise BadInput(f"{problem}; color= takes texts")
         numbers[key] = number
     low, high = min(numbers.values(), default=0.0), max(numbers.values(), default=0.0)
     shares = {key: (number - low) / (high - low) if high > low else 0.5 for key, number in numbers.items()}

@@ -33,9 +33,8 @@ TYPE_ATTRIBUTES = ("relation", "relationship", "label", "type")
 UNTYPED = "related_to"
 MAX_PYVIS_NODES = 2_000
 _PYVIS_SHAPES = {0: "dot", 4: "square", 3: "triangle", 6: "hexagon", 5: "star"}  # by corners
-_BOOTSTRAP = re.compile(
-    r"<(link|script)\s[^>]*/bootstrap@[^>]*>(\s*</script>)?"
-)  # which pyvis fetches even so
+# which pyvis fetches even so
+_BOOTSTRAP = re.compile(r"<(link|script)\s[^>]*/bootstrap@[^>]*>(\s*</script>)?")
 
 
 # --- NetworkX ---
@@ -53,18 +52,16 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
     multigraph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
     for node in graph.nodes:
         multigraph.add_node(node.id)
-        multigraph.nodes[node.id].update(
-            escape_reserved(node.properties, NODE_FIELDS) | _label_attributes(node.labels)
-        )
+        attributes = escape_reserved(node.properties, NODE_FIELDS) | _label_attributes(node.labels)
+        multigraph.nodes[node.id].update(attributes)
     for edge in graph.edges:
         key = f"{edge.type}#{edge.key}" if edge.key else edge.type
         if multigraph.has_edge(edge.source, edge.target, key):
             problem = f"two edges from {edge.source!r} to {edge.target!r} would have the NetworkX key {key!r}"
             raise BadInput(f"{problem}; rename one type or key")
         multigraph.add_edge(edge.source, edge.target, key)
-        multigraph.edges[edge.source, edge.target, key].update(
-            escape_reserved(edge.properties, EDGE_FIELDS) | {"relation": edge.type}
-        )
+        attributes = escape_reserved(edge.properties, EDGE_FIELDS) | {"relation": edge.type}
+        multigraph.edges[edge.source, edge.target, key].update(attributes)
     return multigraph
 
 
@@ -131,17 +128,12 @@ def _edges_with_keys(edges: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) -
         type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else UNTYPED
         others = {name: value for name, value in data.items() if name != attribute}
         properties = unescape_reserved(others, EDGE_FIELDS, drop=False)
-        keys = chain((_edge_key(nx_key, type), str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
+        own = nx_key.removeprefix(f"{type}#") if isinstance(nx_key, str) and nx_key != type else ""
+        keys = chain((own, str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
         candidates = (Edge(str(source), type, str(target), properties, key) for key in keys)
         edge = next(candidate for candidate in candidates if candidate.identity not in taken)
         taken.add(edge.identity)
         yield edge
-
-
-def _edge_key(nx_key: Any, type: str) -> str:
-    if not isinstance(nx_key, str) or nx_key == type:
-        return ""
-    return nx_key.removeprefix(f"{type}#")
 
 
 # --- pandas ---
@@ -157,14 +149,11 @@ def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
     import pandas as pd
 
     parts = ["source", "type", "target", "key"]
-    nodes = [
-        {"id": node.id, "labels": node.labels, **escape_reserved(node.properties, NODE_COLUMNS)}
-        for node in graph.nodes
-    ]
-    edges = [
-        {**dict(zip(parts, edge.identity, strict=True)), **escape_reserved(edge.properties, EDGE_COLUMNS)}
-        for edge in graph.edges
-    ]
+    rows = ((node.id, node.labels, escape_reserved(node.properties, NODE_COLUMNS)) for node in graph.nodes)
+    nodes = [{"id": id, "labels": labels, **properties} for id, labels, properties in rows]
+    ends = (dict(zip(parts, edge.identity, strict=True)) for edge in graph.edges)
+    properties = (escape_reserved(edge.properties, EDGE_COLUMNS) for edge in graph.edges)
+    edges = [{**own, **others} for own, others in zip(ends, properties, strict=True)]
     node_frame = pd.DataFrame(nodes, columns=_columns(nodes, ["id", "labels"]), dtype=object)
     return node_frame, pd.DataFrame(edges, columns=_columns(edges, parts), dtype=object)
 
@@ -181,21 +170,19 @@ def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
     _require_columns(edges, {"source", "target"}, "edges")
     label = "labels" if "labels" in nodes else "label"
     type = "type" if "type" in edges else "relation"
-    read_nodes = (
-        Node(_cell_text(row, "id"), _text_tuple(row.pop(label, None)), unescape_reserved(row, NODE_COLUMNS))
-        for row in _row_dicts(nodes)
-    )
-    read_edges = (
-        Edge(
+    graph_nodes, graph_edges = list[Node](), list[Edge]()
+    for row in _row_dicts(nodes):
+        labels, properties = _text_tuple(row.pop(label, None)), unescape_reserved(row, NODE_COLUMNS)
+        graph_nodes.append(Node(_cell_text(row, "id"), labels, properties))
+    for row in _row_dicts(edges):
+        source, kind, target = (
             _cell_text(row, "source"),
             _cell_text(row, type, UNTYPED),
             _cell_text(row, "target"),
-            unescape_reserved({name: value for name, value in row.items() if name != type}, EDGE_COLUMNS),
-            _cell_text(row, "key", ""),
         )
-        for row in _row_dicts(edges)
-    )
-    return PropertyGraph.of(read_nodes, read_edges)
+        others, key = {name: each for name, each in row.items() if name != type}, _cell_text(row, "key", "")
+        graph_edges.append(Edge(source, kind, target, unescape_reserved(others, EDGE_COLUMNS), key))
+    return PropertyGraph.of(graph_nodes, graph_edges)
 
 
 def _columns(rows: list[dict[str, Json]], first: list[str]) -> list[str]:
@@ -262,9 +249,7 @@ def to_igraph(graph: PropertyGraph, *, directed: bool = True) -> igraph.Graph:
     converted = igraph.Graph.from_networkx(multigraph, vertex_attr_hashable="id")
     if "name" not in converted.vs.attributes():
         converted.vs["name"] = converted.vs["id"]
-    if not directed:
-        converted.to_undirected(mode="each")
-    return converted
+    return converted if directed else converted.as_undirected(mode="each")
 
 
 def to_pyvis(
@@ -278,9 +263,7 @@ def to_pyvis(
     with needs_extra("lab", "pyvis"):
         from pyvis.network import Network
     if len(graph) > MAX_PYVIS_NODES:
-        problem = (
-            f"pyvis draws each of {len(graph):,} nodes by itself, and a browser at most {MAX_PYVIS_NODES:,}"
-        )
+        problem = f"pyvis draws each of {len(graph):,} nodes by itself, a browser at most {MAX_PYVIS_NODES:,}"
         raise BadInput(f"{problem}: take a part, graph.subgraph(ids), or lab.show(graph), which draws groups")
 
     class OfflineNetwork(Network):  # type: ignore[misc]

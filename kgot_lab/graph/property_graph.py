@@ -319,11 +319,8 @@ class PropertyGraph:
         A loop is returned once. Raises UnknownName for an unknown node.
         """
         row = self.row(id)
-        edge_rows = [
-            e
-            for csr in self._adjacencies(direction)
-            for e in csr.edges[csr.indptr[row] : csr.indptr[row + 1]].tolist()
-        ]
+        slices = (csr.edges[csr.indptr[row] : csr.indptr[row + 1]] for csr in self._adjacencies(direction))
+        edge_rows = [e for rows in slices for e in rows.tolist()]
         edges = map(self._edge, dict.fromkeys(edge_rows))
         return tuple(edge for edge in edges if types is None or edge.type in types)
 

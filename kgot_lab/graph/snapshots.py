@@ -22,6 +22,7 @@ from kgot_lab.errors import BadInput, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count
+from kgot_lab.text.words import folded_name
 from kgot_lab.types import Edge, Json, Node
 
 Variant = Literal["apoc", "networkx"]
@@ -99,8 +100,9 @@ def _format_record(record: Record, is_apoc: bool) -> str:
 SOURCE_ID = "source_id"  # the property with a node's old id
 # common properties for names, such as rdfs:label and foaf:name
 NAME_PROPERTIES = (
-    "name label title preflabel fullname sharedname entityname entityid displayname caption".split()
-)
+    "name label title preflabel fullname sharedname entityname entityid displayname caption bezeichnung nombre nom nome "
+    "isim имя название 名称 名字 姓名 名前 이름 id"  # the last of LangChain, beside ids of Neo4j
+).split()
 # 17, n17 in GraphML of Neo4j and yEd (n0::n1), GO:0008150, Q42, 4:5e0c…:17 as Neo4j's element ids, a UUID, a quoted text
 _NUMERIC_ID = re.compile(
     r'n?-?\d+(::n\d+)*|[A-Za-z]\w*:\d+|[QP]\d+|\d+\.\d+|\d+:[\w-]+:\d+|[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|".*"',
@@ -123,8 +125,8 @@ class NamedGraph:
 
 @lru_cache(1 << 12)
 def plain_name(name: str) -> str:
-    """Return the name of a field without capitals, spaces and signs."""
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+    """Return the name of a field without capitals, accents, spaces and signs."""
+    return re.sub(r"[\W_]", "", folded_name(name))
 
 
 def is_opaque_id(id: str) -> bool:

@@ -216,9 +216,8 @@ def _results_path(name: str) -> Path:
     if ".." in path.parts:
         raise BadInput(f"results lie inside the folder {_RESULTS}, and {short_repr(name)} does not")
     if not (_CHECKOUT / _RESULTS).is_dir():
-        raise BadInput(
-            f"{name} comes with a checkout of the project and not with the installed package: clone it and pip install -e it"
-        )
+        problem = f"{name} comes with a checkout of the project and not with the installed package"
+        raise BadInput(f"{problem}: clone it and pip install -e it")
     if not path.exists():
         raise BadInput(f"this checkout has no {short_repr(name)}; look into {_RESULTS}/results")
     return path

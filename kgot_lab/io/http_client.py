@@ -309,13 +309,11 @@ def proxy_options(address: str) -> Mapping[str, Any]:
     for scheme, proxy in _proxies().items():
         kind = urlsplit(proxy).scheme.lower() if "://" in proxy else "http"
         if kind not in _SCHEMES:
-            raise BadInput(
-                f"the environment variable {_variable_name(scheme)} names a proxy of the kind {kind}://: use {', '.join(_SCHEMES)}"
-            )
+            problem = f"the environment variable {_variable_name(scheme)} names a proxy of the kind {kind}://"
+            raise BadInput(f"{problem}: use {', '.join(_SCHEMES)}")
         if kind.startswith("socks") and find_spec("socksio") is None:
-            raise BadInput(
-                f"the environment variable {_variable_name(scheme)} names a SOCKS proxy: pip install 'httpx[socks]', or unset it"
-            )
+            problem = f"the environment variable {_variable_name(scheme)} names a SOCKS proxy"
+            raise BadInput(f"{problem}: pip install 'httpx[socks]', or unset it")
     return {}
 
 

@@ -4,30 +4,21 @@ written.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import Vocabulary, validate_diff
-from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 from kgot_lab.memory.claims.claim import utc_now
-from kgot_lab.retrieval.lexical import quote_fts5
-from kgot_lab.text.cleaning import format_count, replace_surrogates
-from kgot_lab.text.words import searched_words
-from kgot_lab.types import Diff, Edge, Hit, Json, Node, full_text
+from kgot_lab.text.cleaning import format_count
+from kgot_lab.types import Diff, Edge, Json, Node
 
 # Check the rules only where a change touches the graph.
 
@@ -81,87 +72,6 @@ def _format_edge(source: str, type: str, target: str) -> str:
     return f"edge {short_repr(source)} -{type}-> {short_repr(target)}"
 
 
-# Search the nodes of a graph while it is edited. After a change, only the texts that changed are indexed and
-# embedded again.
-
-
-class EditorIndex:
-    """A full-text index (FTS5) and, with an embedder, vectors of the nodes.
-
-    `indexed` and `embedded` count the texts processed.
-    """
-
-    def __init__(self, graph: PropertyGraph, embedder: Embedder | None = None):
-        self._embedder = embedder
-        self._texts: dict[str, str] = {}
-        self._vectors: dict[str, NDArray[np.float32]] = {}
-        self.indexed = self.embedded = 0
-        self._rows: dict[str, int | None] = {}  # of each node in the table
-        self._table = sqlite3.connect(":memory:", check_same_thread=False)
-        columns = "id UNINDEXED, text, tokenize = 'porter unicode61'"
-        self._table.execute(f"CREATE VIRTUAL TABLE words USING fts5({columns})")
-        self.update(graph, graph.ids)
-
-    def update(self, graph: PropertyGraph, touched: Iterable[str]) -> None:
-        """Index and embed again the nodes whose text changed, and drop those that were removed.
-
-        Nodes that are new are added. Nothing is done for nodes whose text is the same.
-        """
-        changed: dict[str, str] = {}
-        for id in touched:
-            text = full_text(graph_index(graph.subgraph([id])).documents[0]) if id in graph else None
-            if text is None:
-                self._drop(id)
-            elif self._texts.get(id) != text:
-                changed[id] = text
-        for id, text in changed.items():
-            self._drop(id)
-            row = str(replace_surrogates(id)), str(replace_surrogates(text))
-            self._rows[id] = self._table.execute("INSERT INTO words VALUES (?, ?)", row).lastrowid
-            self._texts[id] = text
-        self.indexed += len(changed)
-        if self._embedder is not None and changed:
-            vectors = np.asarray(self._embedder.embed(list(changed.values())), np.float32)
-            self._vectors.update(zip(changed, vectors, strict=True))
-            self.embedded += len(changed)
-
-    def _drop(self, id: str) -> None:
-        if self._texts.pop(id, None) is not None:
-            self._table.execute("DELETE FROM words WHERE rowid = ?", (self._rows.pop(id),))
-        self._vectors.pop(id, None)
-
-    def search(self, query: str, k: int = 10) -> list[Hit]:
-        """Rank the nodes that share stems with a query by SQLite's BM25, best first.
-
-        Raises BadInput if the query has no words.
-        """
-        words = searched_words(query)
-        if not words:
-            raise BadInput("the query has no word to look for")
-        terms = " OR ".join(map(quote_fts5, dict.fromkeys(words)))
-        query = (
-            "SELECT id, -bm25(words) AS score FROM words WHERE words MATCH ? ORDER BY score DESC, id LIMIT ?"
-        )
-        found = self._table.execute(query, (terms, k))
-        return [Hit(id, float(score)) for id, score in found]
-
-    def vectors(self) -> StoredVectors:
-        """Return the vectors of all nodes in the form that graph search takes.
-
-        Raises BadInput if the index has no embedder.
-        """
-        if self._embedder is None:
-            raise BadInput("this index has no vectors: give it an embedder")
-        ids = sorted(self._vectors)
-        nothing = np.empty((0, self._embedder.dimension), np.float32)
-        made = np.stack([self._vectors[id] for id in ids]) if ids else nothing
-        return StoredVectors.of(ids, made, model=self._embedder.name, digest=self._embedder.digest)
-
-    def close(self) -> None:
-        """Let go of the table."""
-        self._table.close()
-
-
 CURATED_PROPERTY = "curated"  # the property of what was edited by hand: who edited it, and when
 
 
@@ -191,7 +101,7 @@ class Editor:
 
     Each change is checked against the twelve rules and the vocabulary before it is written. A new error is
     refused with BadInput, which says what to do, and nothing changes. A new warning is reported with the
-    change. What a change does not touch is not checked, indexed or embedded again. With a store, each change
+    change. What a change does not touch is not checked again. With a store, each change
     is written there too, in one step, and `undo` reverts it in both. `now` is the clock of the marks.
     """
 
@@ -202,7 +112,6 @@ class Editor:
         by: str,
         vocabulary: Vocabulary = UNIFIED,
         store: DiffStore | None = None,
-        embedder: Embedder | None = None,
         now: Callable[[], datetime] = utc_now,
     ):
         require(graph, PropertyGraph, "what is edited is a PropertyGraph")
@@ -212,8 +121,6 @@ class Editor:
         self._store, self._now = store, now
         self._done: list[Edit] = []
         self._undone: list[Edit] = []
-        self._embedder = embedder
-        self._index: EditorIndex | None = None
 
     # --- nodes ---
 
@@ -314,13 +221,6 @@ class Editor:
         """Whether an undone change can be redone."""
         return bool(self._undone)
 
-    @property
-    def index(self) -> EditorIndex:
-        """The search index of the current graph, created on first use and updated since."""
-        if self._index is None:
-            self._index = EditorIndex(self.graph, self._embedder)
-        return self._index
-
     def find_faults_at(self, id: str) -> tuple[Fault, ...]:
         """Check the rules near a node and return the faults found.
 
@@ -352,8 +252,6 @@ class Editor:
         if self._store is not None:
             self._store.apply(diff)
         self.graph = after
-        if self._index is not None:
-            self._index.update(after, affected_nodes(diff))
 
     def _find_edge(self, source: str, type: str, target: str) -> Edge:
         found = [

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from kgot_lab.io.processes import Closing
@@ -198,7 +199,6 @@ NEW_PREMISE = "INSERT INTO premises (claim, fact) VALUES (:claim, :fact)"
 CLAIM_EXISTS = "SELECT 1 FROM claims WHERE id = :claim"
 CLAIMS_FROM_SOURCE = "SELECT c.id FROM claims c WHERE c.source = :source ORDER BY c.id"
 CLAIMS_OF_FACTS = "SELECT c.id FROM claims c WHERE c.fact = ANY(:facts) ORDER BY c.id"
-CLAIMS_BY_ID = "SELECT c.id FROM claims c WHERE c.id = ANY(:claims) ORDER BY c.id"
 CLAIMS_BY_ID_PREFIX = "SELECT c.id FROM claims c WHERE substr(c.id, 1, :length) = :beginning ORDER BY c.id"
 FACTS_BY_ID = f"SELECT {_FACT_COLUMNS} FROM facts f WHERE f.id = ANY(:facts)"
 FACTS_OF_CLAIMS = (
@@ -287,9 +287,13 @@ class TableStorage(Protocol):
 
 
 class TableBacked(Closing):
-    """An object stored in its own tables, which are closed with it and at the end of a `with` block."""
+    """An object stored in its own tables, which are closed with it and at the end of a `with` block.
 
-    storage: TableStorage
+    `now` is its clock.
+    """
+
+    def __init__(self, storage: TableStorage, *, now: Callable[[], datetime]) -> None:
+        self.storage, self.now = storage, now
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} in {self.storage!r}>"

@@ -111,9 +111,10 @@ def resolve_location(where: Location, at: Location | None = None) -> tuple[str, 
     name = str(where)
     for location in (name, str(at or "")):
         if "://" in location and "…" in location:
-            raise BadInput(
-                f"the address {location} has lost its password or key, which no trace and no message keeps: give the whole address"
+            problem = (
+                f"the address {location} has lost its password or key, which no trace and no message keeps"
             )
+            raise BadInput(f"{problem}: give the whole address")
     if name in STORES:
         return name, at
     own, separator, rest = name.partition(":")
@@ -351,9 +352,8 @@ def _server_class(where: Location, at: Location | None) -> tuple[Any, str, dict[
     if kind not in SERVERS:
         raise BadInput(f"only a server has namespaces ({', '.join(SERVERS)}), not the store {kind!r}")
     if location is None:
-        raise BadInput(
-            f"the store {kind!r} is a server's: say which with at=URL (--at URL on the command line)"
-        )
+        how = "say which with at=URL (--at URL on the command line)"
+        raise BadInput(f"the store {kind!r} is a server's: {how}")
     _location_option(kind, _STORE_KINDS[kind], location)
     return _STORE_KINDS[kind].load(), str(location), _login_options(kind)
 

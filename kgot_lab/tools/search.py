@@ -14,7 +14,8 @@ from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.multihop.retriever import convex_hybrid, hybrid_multihop
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.analysis import analyzer
-from kgot_lab.text.words import text_sentences
+from kgot_lab.text.function_words import languages_of_word
+from kgot_lab.text.words import content_words, stem, text_sentences
 from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.tool import Result, TextTool, Tool, digest_of
 from kgot_lab.types import Document, Ranking, checked_documents, main_text
@@ -50,6 +51,7 @@ def default_retriever(
 # What a search finds, as shown to people.
 
 _SHOWN_SENTENCE = 160  # characters
+_NO_SHARED_WORD = "no passage has a word of it, so these may have nothing to do with it"
 
 
 @dataclass(frozen=True)
@@ -84,16 +86,26 @@ class FoundPassages(Sequence[FoundPassage]):
     def __len__(self) -> int:
         return len(self.passages)
 
+    @property
+    def shares_words(self) -> bool:
+        """Whether a passage has a word of the question, function words aside."""
+        asked = {stem(word) for word in content_words(self.ranking.query.text) if not languages_of_word(word)}
+        texts = (f"{found.document.title} {found.document.text}" for found in self.passages)
+        return not asked or any(asked.intersection(map(stem, content_words(text))) for text in texts)
+
     def grid(self) -> Grid:
-        """Return the passages as a table: rank, score, title, file and sentence."""
+        """Return the passages as a table: rank, score, title, file and sentence.
+
+        Its title says where no passage has a word of the question.
+        """
         rows = (
             (f"{found.rank}", format_decimal(found.score), found.document.title, found.file, _shown(found))
             for found in self.passages
         )
         columns = ("rank", "score", "title", "file", "sentence")
-        return Grid(
-            self.ranking.query.text, columns, tuple(tuple(map(Cell, row)) for row in rows), words=True
-        )
+        note = "" if self.shares_words else f" ({_NO_SHARED_WORD})"
+        cells = tuple(tuple(map(Cell, row)) for row in rows)
+        return Grid(f"{self.ranking.query.text}{note}", columns, cells, words=True)
 
     def __repr__(self) -> str:
         return self.grid().text

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import require
-from kgot_lab.evaluation.tables import format_decimal
-from kgot_lab.experts.chat.chat_events import Thought, ThoughtEvent, ThoughtNode, TokenEvent
+from kgot_lab.experts.chat.chat_events import Thought, ThoughtEvent, TokenEvent
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.neighbourhood import lay_out_neighbourhood
@@ -22,79 +21,24 @@ from kgot_lab.types import Edge, Json
 from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error, static_output
-from kgot_lab.viz.methods import RETRIEVER_FILLS, score_bar
-from kgot_lab.viz.static.drawing import Drawing, StaticPicture, draw_rect, draw_text, drawing, fit_lines
-from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK
+from kgot_lab.viz.methods import score_plot
+from kgot_lab.viz.plots.figure import Plot
+from kgot_lab.viz.static.drawing import StaticPicture
 from kgot_lab.viz.static.markup import Markup, bullet_list, concat, element, shorten
-from kgot_lab.viz.static.table import Sheet, Table, sheet
+from kgot_lab.viz.static.table import Table, sheet
 
 # Pictures of an answer: retrieved nodes with the score of each retriever, followed edges, and a node among
 # its neighbours.
 
-_MARGIN, _TOP, _ROW, _NAMES_WIDTH, _BARS_WIDTH = 16.0, 34.0, 40.0, 320.0, 250.0
-_MAX_NODES = 10  # with score bars
 _MAX_NEIGHBOURS = 8  # of a node
 _MAX_EDGE_ENDS = 16
-_RETRIEVER_NAMES = {"embedding": "meaning", "text": "words", "graph": "edges", "intent": "intent"}
+# the name of a retriever and the field of a node with its score
+_SCORE_FIELDS = {"meaning": "embedding", "words": "text", "edges": "by_graph", "intent": "intent"}
 
 
-def score_bars(thought: Thought) -> Drawing:
-    """Draw the top nodes of a thought as rows with a stacked score bar, a part for each retriever.
-
-    Each row has rank, name and type. `table` of the drawing has all nodes.
-    """
-    shown = thought.nodes[:_MAX_NODES]
-    max_score = max((node.score for node in shown), default=1.0) or 1.0
-    width = 2 * _MARGIN + _NAMES_WIDTH + _BARS_WIDTH + 56
-    rows = [_draw_row(number, node, _TOP + _ROW * number, max_score) for number, node in enumerate(shown)]
-    descriptions = [
-        f"{number}. {shorten(node.name, 80)}, {format_decimal(node.score)} of which {_format_parts(node)}"
-        for number, node in enumerate(shown, 1)
-    ]
-    alt = f"Nodes by score: {'; '.join(descriptions) or 'none was found'}."
-    height = _TOP + _ROW * max(len(shown), 1) + 6
-    note = [] if shown else [draw_text("Nothing was found.", _MARGIN, _TOP + 24, 14.0, STRONG_INK)]
-    return drawing(alt, width, height, *_draw_legend(), *rows, *note, sheets=[_node_sheet(thought)])
-
-
-def _draw_legend() -> Iterator[Markup]:
-    for number, (retriever, label) in enumerate(_RETRIEVER_NAMES.items()):
-        left = _MARGIN + 110.0 * number
-        yield draw_rect(left, 10.0, 12, 12, RETRIEVER_FILLS[retriever])
-        yield draw_text(label, left + 18, 20.5, 12.0, "#222222")
-
-
-def _draw_row(number: int, node: ThoughtNode, y: float, max_score: float) -> Markup:
-    (name,) = fit_lines(f"{number + 1}. {node.name}", _NAMES_WIDTH - 14, 14.0 * 1.08, 1)[0] or [""]
-    told_note = "" if node.told else "not told to the model"
-    type_line = " · ".join(filter(None, (shorten(node.type, 30), told_note)))
-    bars = score_bar(_scores_by_retriever(node), _MARGIN + _NAMES_WIDTH, y + 6, _BARS_WIDTH / max_score)
-    return element(
-        "g", element("title", f"{node.name} ({node.id}): {_format_parts(node)}{'; ' + node.path if node.path else ''}"),
-        draw_text(name, _MARGIN, y + 17, 14.0, STRONG_INK if node.told else FAINT_INK, bold=True),
-        draw_text(type_line, _MARGIN + 18, y + 32, 12.0, FAINT_INK),
-        *bars, draw_text(format_decimal(node.score), _MARGIN + _NAMES_WIDTH + _BARS_WIDTH + 8, y + 18, 13.0, "#111111"),
-        draw_text(_format_parts(node), _MARGIN + _NAMES_WIDTH, y + 32, 11.0, FAINT_INK),
-    )  # fmt: skip
-
-
-def _scores_by_retriever(node: ThoughtNode) -> dict[str, float]:
-    return {"embedding": node.embedding, "text": node.text, "graph": node.by_graph, "intent": node.intent}
-
-
-def _format_parts(node: ThoughtNode) -> str:
-    scores = _scores_by_retriever(node).items()
-    parts = (f"{_RETRIEVER_NAMES[name]} {format_decimal(score)}" for name, score in scores if score > 0)
-    return ", ".join(parts) or "nothing"
-
-
-def _node_sheet(thought: Thought) -> Sheet:
-    rows = []
-    for rank, node in enumerate(thought.nodes, 1):
-        scores = map(format_decimal, (node.score, *_scores_by_retriever(node).values()))
-        rows.append((str(rank), node.name, node.type, *scores, node.path, "yes" if node.told else "no"))
-    columns = ("rank", "node", "type", "score", *_RETRIEVER_NAMES.values(), "came by", "told")
-    return sheet(columns, rows, "Nodes")
+def score_bars(thought: Thought) -> Plot:
+    """Plot the scores of the top nodes of a thought. `table` of the plot has all nodes."""
+    return score_plot(thought.nodes, _SCORE_FIELDS, ["Nodes by score"], limit=10)
 
 
 def context_picture(graph: PropertyGraph, thought: Thought) -> Picture:
@@ -141,7 +85,7 @@ def _draw_subgraph(
 # An answer with its citations as chips, and a card for each cited node: description, edges and limitations.
 
 # converts a picture to markup: SVG in a live view, an img element in an untrusted notebook
-AsMarkup = Callable[[StaticPicture], Markup]
+AsMarkup = Callable[[StaticPicture | Plot], Markup]
 
 LINE = Markup("<br>")
 _CHIP = "border:1px solid currentColor;border-radius:9px;padding:0 6px;white-space:nowrap"
@@ -487,11 +431,11 @@ def show_thought(answered: TalkAnswer) -> ThoughtView:
     return ThoughtView(answered)
 
 
-def _svg_markup(picture: StaticPicture) -> Markup:
+def _svg_markup(picture: StaticPicture | Plot) -> Markup:
     return Markup(picture._repr_svg_())
 
 
-def _image_markup(picture: StaticPicture) -> Markup:
+def _image_markup(picture: StaticPicture | Plot) -> Markup:
     return Markup(picture._repr_html_())
 
 

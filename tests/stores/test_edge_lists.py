@@ -49,7 +49,7 @@ def test_cells_may_hold_the_delimiter_and_rows_may_say_one_thing_twice(tmp_path)
         tmp_path, "g.csv", 'source,target,said\na,b,"one, two\nlines"\na,b,again\na,c,007\na,d,0.5\n'
     )
     told = [(edge.target, edge.key, edge.properties["said"]) for edge in graph.edges]
-    assert told == [("b", "", "one, two\nlines"), ("b", "2", "again"), ("c", "", "007"), ("d", "", 0.5)]
+    assert told == [("b", "", "one, two\nlines"), ("b", "2", "again"), ("c", "", "007"), ("d", "", "0.5")]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,6 @@ def test_cells_may_hold_the_delimiter_and_rows_may_say_one_thing_twice(tmp_path)
             "who,whom\na,b\n",
             r"line 1: the first line names the columns.*source,type,target; this is 'who', 'whom'",
         ),
-        ("source,target\na,b\na,\n", r"line 3: it has no target"),
         ("source,target\na,b,c\n", r"line 2: 3 cells, and the head has 2"),
         ("source,source,target\na,b,c\n", r"two columns are called 'source'"),
         ('source,target\na,"b\n', r"line 2: not a row of a table"),

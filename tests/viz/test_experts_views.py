@@ -195,14 +195,16 @@ def test_a_card_names_type_description_edges_and_limitations_and_has_a_picture()
 def test_bars_have_a_part_for_each_lane_and_the_table_has_all(talk):
     thought = talk.ask(QUESTION).thought
     drawn = score_bars(thought)
-    parts = sum(
-        value > 0
-        for node in thought.nodes
-        for value in (node.embedding, node.text, node.by_graph, node.intent)
-    )
-    assert drawn.svg.count("<rect") == 1 + 4 + parts and drawn.table().sheets[0].total == len(thought.nodes)
+    given = [(node.embedding, node.text, node.by_graph, node.intent) for node in thought.nodes]
+    drawn_parts = sum(len(kind) for kind in drawn.figure.axes[0].containers)
+    assert drawn_parts == sum(value > 0 for values in given for value in values)
+    assert drawn.table().sheets[0].total == len(thought.nodes)
+    assert "meaning" in drawn.svg and "not told to the model" not in drawn.svg
+    nodes = [node.model_copy(update={"told": False}) for node in thought.nodes]
+    untold = score_bars(thought.model_copy(update={"nodes": nodes}))
+    assert untold.svg.count("not told to the model") == len(nodes)
     empty = score_bars(thought.model_copy(update={"nodes": []}))
-    assert "Nothing was found." in empty.svg and "none was found" in empty.alt
+    assert "nothing was found" in empty.svg and "nothing was found" in empty.alt
 
 
 def test_one_answer_shows_its_thought_alone(talk):

@@ -4,9 +4,10 @@ what any answer shows as.
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
+from itertools import combinations
 
+import numpy as np
 import pytest
 
 import kgot_lab as lab
@@ -20,6 +21,7 @@ from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Edge, Node
+from kgot_lab.viz.graph.marks import MARKS
 from kgot_lab.viz.methods import impact_picture, profile_picture, search_picture
 from kgot_lab.viz.static.table import Table
 
@@ -42,44 +44,75 @@ def tiny(*more):
 
 
 def parts(svg, name):
-    return list(ET.fromstring(svg).iter(f"{SVG}{name}"))
+    return [each for each in ET.fromstring(svg).iter() if each.tag.removeprefix(SVG) == name]
 
 
 def texts(svg):
     return ["".join(text.itertext()) for text in parts(svg, "text")]
 
 
+def places(svg):
+    """The middle of each node of a picture of a graph and the area of its shape, by id."""
+    found = {}
+    for group in parts(svg, "g"):
+        if len(group) > 1 and group[0].tag == f"{SVG}title" and "\nid: " in group[0].text:
+            id, shape = group[0].text.split("\nid: ")[1].split("\n")[0], group[1]
+            if shape.tag == f"{SVG}circle":
+                corners = np.array([(float(shape.get("cx")), float(shape.get("cy")))])
+            else:
+                corners = np.array(
+                    [list(map(float, pair.split(","))) for pair in shape.get("points").split()]
+                )
+            found[id] = corners.mean(axis=0), np.ptp(corners, axis=0).prod()
+    return found
+
+
+def bars(drawn):
+    """The lengths and colours of the parts of bars, by retriever and row by row."""
+    (axes,) = drawn.figure.axes
+    return {
+        kind.get_label(): [(round(bar.get_y() + 0.34), bar.get_width(), bar.get_facecolor()) for bar in kind]
+        for kind in axes.containers
+    }
+
+
 def rows(drawn):
-    (sheet,) = drawn.sheets
+    (sheet,) = drawn.table().sheets
     return [dict(zip(sheet.columns, row, strict=True)) for row in sheet.rows]
 
 
 # --- a search ---
 
 
-def test_a_search_shows_the_seed_the_edge_followed_and_what_each_lane_gave():
+def test_a_search_shows_the_path_from_the_seed_and_what_each_lane_gave():
     found = intent_search(tiny(), QUESTION)
     drawn = search_picture(found)
-    shown = texts(drawn.svg)
-    weight = f"graph × {format_decimal(found.weights.graph)}"
-    for said in (QUESTION, "cost of input", "2. prompt cache", "reduces", "1 seed.", weight):
-        assert said in shown
-    assert "Intent: cost_optimization, 0.3. Purpose: goal." in shown
+    shown = " | ".join(texts(drawn.svg))
+    for said in (
+        f"Answers to '{QUESTION}'",
+        "1. cost of input",
+        "2. prompt cache",
+        "cost of input <--[reduces]--",
+        ".263: graph .231, intent .032",
+        "Intent: cost_optimization, 0.3. Purpose: goal.",
+        f"graph {format_decimal(found.weights.graph)}, intent",
+        "Drawn: 3 of 3 nodes, the table has all. Seeds: 1, of which 1 led to a node that is drawn.",
+    ):
+        assert said in shown, said
     assert "prompt cache, .263 of which graph .231, intent .032" in drawn.alt
-    assert {row["node"]: row["came by"] for row in rows(drawn)}["prompt cache"] == "cost of input (reduces)"
+    assert {row["node"]: row["came by"] for row in rows(drawn)}["prompt cache"] == found.nodes[1].path
 
 
 def test_the_parts_of_a_bar_are_as_long_as_what_the_lanes_gave(graph):
     found = intent_search(graph, "stop the model from making stuff up")
-    drawn = search_picture(found, limit=5).svg
-    rects = [bar for bar in parts(drawn, "rect") if bar.get("height") == "14"]
-    bars = [(float(bar.get("width")), bar.get("fill")) for bar in rects]
-    scores = ((node.embedding, node.text, node.graph, node.intent) for node in found.nodes[:5])
-    given = [each for row in scores for each in row if each > 0]
-    assert len(bars) == len(given) and len({colour for _, colour in bars}) > 1
-    assert [wide / bars[0][0] for wide, _ in bars] == pytest.approx(
-        [each / given[0] for each in given], rel=5e-3
-    )
+    drawn = bars(search_picture(found, limit=5))
+    for lane in ("text", "graph"):
+        given = [
+            (row, getattr(node, lane)) for row, node in enumerate(found.nodes[:5]) if getattr(node, lane)
+        ]
+        assert [row for row, _, _ in drawn[lane]] == [row for row, _ in given]
+        assert [wide for _, wide, _ in drawn[lane]] == pytest.approx([wide for _, wide in given], abs=1e-4)
+    assert set(drawn) == {"text", "graph"} and len({part[0][2] for part in drawn.values()}) == 2
     for node in found.nodes:
         assert node.score == pytest.approx(node.embedding + node.text + node.graph + node.intent, abs=1e-3)
 
@@ -87,37 +120,48 @@ def test_the_parts_of_a_bar_are_as_long_as_what_the_lanes_gave(graph):
 def test_what_is_left_out_is_counted_and_nothing_found_is_said(graph):
     found = intent_search(graph, "stop the model from making stuff up")
     drawn = search_picture(found, limit=3)
-    assert f"{len(found.nodes) - 3} more nodes are in the table." in texts(drawn.svg)[-1]
+    assert f"Drawn: 3 of {len(found.nodes)} nodes, the table has all." in " ".join(texts(drawn.svg))
     assert len(rows(drawn)) == len(found.nodes)
     nothing = search_picture(intent_search(graph, "xyzzy"))
-    assert texts(nothing.svg)[-1] == "Nothing was found." and nothing.alt == "Answers to 'xyzzy': none."
+    assert "Answers to 'xyzzy': nothing was found. Intent: none found." in nothing.alt
+    assert "nothing was found" in " ".join(texts(nothing.svg))
 
 
 # --- an impact ---
 
 
-def test_an_impact_has_a_dot_for_each_node_on_the_ring_of_its_depth():
+def test_an_impact_has_a_node_on_the_ring_of_its_depth():
+    chains = [(f"first {n}", "requires", "hub") for n in range(7)]
+    chains += [(f"second {n}", "requires", f"first {n}") for n in range(7)]
+    impact = impact_analysis(PropertyGraph.from_triples(chains), "hub", direction="backward")
+    drawn = impact_picture(impact)
+    at = {id: place for id, (place, _) in places(drawn.svg).items()}
+    assert len(at) == 15 and len({tuple(place.round()) for place in at.values()}) == 15
+    for number in range(7):
+        step = at[f"first {number}"] - at["hub"]
+        assert at[f"second {number}"] - at["hub"] == pytest.approx(2 * step, abs=1.5)
+
+
+def test_an_impact_is_told_in_words_and_as_a_table():
     drawn = impact_picture(impact_analysis(tiny(), "prompt cache", direction="forward", follow="dependants"))
-    assert {"prompt cache", "cost of input", "chat", "stale answers", "short lifetime"} <= set(
-        texts(drawn.svg)
-    )
-    rings = sorted(
-        float(circle.get("r")) for circle in parts(drawn.svg, "circle") if circle.get("fill") == "none"
-    )
-    dots = [dot for dot in parts(drawn.svg, "circle") if dot.get("stroke-width")]
-    far = [round((float(dot.get("cx")) ** 2 + float(dot.get("cy")) ** 2) ** 0.5) for dot in dots]
-    assert len(rings) == 2 and sorted(far) == [round(rings[0])] * 3 + [round(rings[1])]
-    assert "Rings: edges away, 1 to 2, forward." in texts(drawn.svg)[-1]
-    assert "depth 2: short lifetime" in drawn.alt
-    assert {row["id"]: row["from"] for row in rows(drawn)}["short lifetime"] == "stale answers"
+    shown = set(texts(drawn.svg))
+    assert {"prompt cache", "cost of input", "chat", "stale answers", "short lifetime"} <= shown
+    assert {"reduces", "what changes", "1 edge away", "2 edges away"} - {"reduces"} <= shown
+    assert "direction: forward, 4 of 4 nodes drawn" in shown
+    assert "reaches 4 nodes. Depth 1: cost of input" in drawn.alt and "Depth 2: short lifetime." in drawn.alt
+    told = {row["id"]: row for row in rows(drawn)}["short lifetime"]
+    assert (told["depth"], told["from"], told["via"]) == ("2", "stale answers", "has_workaround")
 
 
 def test_the_riskiest_chain_is_marked_and_told_in_words():
     impact = impact_analysis(tiny(), "prompt cache", direction="forward", follow="dependants")
-    svg = impact_picture(impact).svg
-    thick = [line for line in parts(svg, "path") if line.get("stroke-width") == "3.2"]
+    drawn = impact_picture(impact)
+    thick = [
+        line for line in parts(drawn.svg, "path") if line.get("stroke-width") == str(MARKS["path"].width)
+    ]
     assert len(thick) == len(impact.critical_path) - 1 > 0
-    assert f"Riskiest chain: {' → '.join(impact.critical_path)}." in impact_picture(impact).alt
+    assert f"riskiest chain: product {impact.critical_risk:.2g}" in texts(drawn.svg)
+    assert f"Riskiest chain: {' → '.join(impact.critical_path)}." in drawn.alt
 
 
 def test_of_a_large_ring_the_riskiest_are_drawn_with_what_they_hang_on_and_the_rest_is_counted():
@@ -126,21 +170,31 @@ def test_of_a_large_ring_the_riskiest_are_drawn_with_what_they_hang_on_and_the_r
     )
     impact = impact_analysis(wide, "hub", direction="forward", follow="dependants")
     drawn = impact_picture(impact, per_ring=10)
-    assert f"Not drawn: {impact.total_impacted - 11} nodes." in texts(drawn.svg)[-1]
+    assert "direction: forward, 11 of 121 nodes drawn" in texts(drawn.svg)
     assert {"part 119", "end"} <= set(texts(drawn.svg))
     assert len(rows(drawn)) == impact.total_impacted == 121
+    (_, risky), (_, safe) = (places(drawn.svg)[id] for id in ("part 119", "part 0"))
+    assert risky > 1.5 * safe
 
 
-def test_every_node_lies_within_the_picture(graph):
-    for node, kind in (("tool:embedding_model", "dependants"), ("technique:prompt_caching", "arrows")):
-        svg = impact_picture(impact_analysis(graph, node, follow=kind)).svg
-        _, _, width, height = map(float, ET.fromstring(svg).get("viewBox").split())
-        groups = [group for group in parts(svg, "g") if len(group) > 3]
-        (moved,) = (group for group in groups if (group.get("transform") or "").startswith("translate"))
-        left, top = map(float, re.findall(r"-?[\d.]+", moved.get("transform")))
-        dots = [dot for dot in moved.iter(f"{SVG}circle") if dot.get("stroke-width")]
-        places = [(float(dot.get("cx")) + left, float(dot.get("cy")) + top) for dot in dots]
-        assert places and all(0 < x < width and 0 < y < height for x, y in places)
+@pytest.mark.parametrize("follow", ["dependants", "arrows"])
+@pytest.mark.parametrize("node", ["tool:embedding_model", "technique:prompt_caching", "tool:vector_database"])
+def test_every_node_lies_within_the_picture_and_no_lines_cross(graph, node, follow):
+    impact = impact_analysis(graph, node, follow=follow)
+    svg = impact_picture(impact, per_ring=12).svg
+    at = {id: place for id, (place, _) in places(svg).items()}
+    _, _, width, height = map(float, ET.fromstring(svg).get("viewBox").split())
+    assert len(at) > 12 and all(0 < x < width and 0 < y < height for x, y in at.values())
+    lines = [(each.parent, each.id) for each in impact.nodes if each.id in at]
+
+    def left_of(one, other, point):
+        (x, y), (a, b) = at[other] - at[one], at[point] - at[one]
+        return x * b - y * a > 0
+
+    for (a, b), (c, d) in combinations(lines, 2):
+        if len({a, b, c, d}) == 4:
+            crossed = left_of(a, b, c) != left_of(a, b, d) and left_of(c, d, a) != left_of(c, d, b)
+            assert not crossed, (a, b, c, d)
 
 
 # --- two nodes ---
@@ -151,18 +205,23 @@ def test_a_profile_shows_both_nodes_at_their_values_between_what_0_and_1_mean(gr
     drawn = profile_picture(profile)
     shown = set(texts(drawn.svg))
     assert {
-        "Prompt caching",
-        "Semantic caching",
+        "1. Prompt caching",
+        "2. Semantic caching",
         "debugging difficulty",
         "the message names the fault",
         "fails without a sign",
     } <= shown
-    dots = [float(dot.get("cx")) for dot in parts(drawn.svg, "circle")][1:]
-    squares = [float(mark.get("x")) + 8 for mark in parts(drawn.svg, "rect") if mark.get("width") == "16"][1:]
-    assert len(dots) == len(squares) == len(profile.dimensions)
-    for dot, square, row in zip(dots, squares, profile.dimensions, strict=True):
-        assert square - dot == pytest.approx(250 * row.gap, abs=0.2)
+    marks = {line.get_label(): line.get_xdata().tolist() for line in drawn.figure.axes[0].lines}
+    assert marks["1. Prompt caching"] == [row.first for row in profile.dimensions]
+    assert marks["2. Semantic caching"] == [row.second for row in profile.dimensions]
     assert rows(drawn)[3]["second less first"] == "0.35" and "debugging difficulty 0.4 and 0.75" in drawn.alt
+
+
+def test_two_nodes_of_one_name_have_a_column_each():
+    values = {"name": "Twin", "learning_curve": 0.25}
+    twins = PropertyGraph.of([Node("a", (), values), Node("b", (), {**values, "learning_curve": 0.5})])
+    (row,) = rows(profile_picture(dimension_profile(twins, "a", "b")))
+    assert (row["1. Twin"], row["2. Twin"]) == ("0.25", "0.5")
 
 
 def test_what_only_one_has_what_neither_has_and_what_is_no_number_from_0_to_1_is_told():
@@ -176,8 +235,8 @@ def test_what_only_one_has_what_neither_has_and_what_is_no_number_from_0_to_1_is
     assert "learning curve 0.2 and no value" in profile_picture(profile).alt and profile.why == (
         "0 dimensions are known of both",
     )
-    assert "Neither has a value on any dimension." in texts(
-        profile_picture(dimension_profile(given, "b", "c")).svg
+    assert "neither has a value on any dimension: b beside c" in " ".join(
+        texts(profile_picture(dimension_profile(given, "b", "c")).svg)
     )
     with pytest.raises(UnknownName, match="technique"):
         dimension_profile(PropertyGraph.of([Node("technique:x"), Node("y")]), "technique:z", "y")
@@ -221,7 +280,8 @@ def test_the_front_door_shows_each_answer_as_its_picture_and_others_as_a_table(g
 def test_a_node_that_reaches_nothing_and_one_with_an_edge_to_itself_are_drawn(direction):
     alone = PropertyGraph.of([Node("alone"), Node("b")], [Edge("alone", "requires", "alone")])
     drawn = impact_picture(impact_analysis(alone, "alone", direction=direction))
-    assert texts(drawn.svg) == ["alone", f"Nothing is reached, {direction}."]
+    assert f"direction: {direction}, nothing is reached" in texts(drawn.svg)
+    assert list(places(drawn.svg)) == ["alone"]
     assert "reaches 0 nodes" in drawn.alt
 
 
@@ -243,14 +303,10 @@ def test_an_answer_that_is_empty_says_what_was_asked_and_why(graph):
         lab.show(similar_to(graph, "tool:embedding_model"), limit=0)
 
 
-def test_an_edge_followed_against_its_arrow_points_back_at_the_seed():
-    forward = search_picture(
-        intent_search(PropertyGraph.from_triples([("cost of input", "leads_to", "worry")]), "cost of input")
-    ).svg
-    back = search_picture(
-        intent_search(PropertyGraph.from_triples([("worry", "leads_to", "cost of input")]), "cost of input")
-    ).svg
-    (ahead,), (behind,) = (
-        [float(tip.get("points").split(",")[0]) for tip in parts(svg, "polygon")] for svg in (forward, back)
+def test_a_path_says_the_direction_of_the_edge_that_was_followed():
+    graphs = [("cost of input", "leads_to", "worry"), ("worry", "leads_to", "cost of input")]
+    forward, back = (
+        texts(search_picture(intent_search(PropertyGraph.from_triples([each]), "cost of input")).svg)
+        for each in graphs
     )
-    assert ahead > behind
+    assert "cost of input --[leads_to]-->" in forward and "cost of input <--[leads_to]--" in back

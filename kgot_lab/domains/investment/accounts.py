@@ -20,7 +20,7 @@ from kgot_lab.domains.investment.view import MAX_ID_LENGTH, storable_text, symbo
 from kgot_lab.errors import BadInput, require, require_known
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import TableBacked, TableStorage
+from kgot_lab.memory.tables import TableBacked
 from kgot_lab.types import Json
 
 RiskTolerance = Literal["conservative", "moderate", "aggressive"]
@@ -67,19 +67,7 @@ class OutboxEntry:
 
 
 class Accounts(TableBacked):
-    """Accounts in tables.
-
-    `now` is the clock, and `new_owner` creates the keys by which the graph knows an owner.
-    """
-
-    def __init__(
-        self,
-        storage: TableStorage,
-        *,
-        now: Callable[[], datetime] = utc_now,
-        new_owner: Callable[[], str] = lambda: secrets.token_hex(8),
-    ) -> None:
-        self.storage, self.now, self._new_owner = storage, now, new_owner
+    """Accounts in tables."""
 
     # --- reads ---
 
@@ -135,7 +123,7 @@ class Accounts(TableBacked):
             if self.storage.rows(sql.PROFILE, {"user": user}):
                 self.storage.rows(sql.CHANGE_PROFILE, values)
             else:
-                self.storage.rows(sql.NEW_PROFILE, values | {"owner": self._new_owner()})
+                self.storage.rows(sql.NEW_PROFILE, values | {"owner": secrets.token_hex(8)})
             return self.account(user)
 
     def set_position(

@@ -53,7 +53,8 @@ class InvestmentGraph(TableBacked):
         lifetimes: Sequence[versions.Lifetime] = versions.LIFETIMES,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        self.storage, self.vocabulary, self.lifetimes, self.now = storage, vocabulary, tuple(lifetimes), now
+        super().__init__(storage, now=now)
+        self.vocabulary, self.lifetimes = vocabulary, tuple(lifetimes)
 
     # --- reading ---
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.errors import BadInput, describe_value, require, require_known, short_repr
+from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none
@@ -231,30 +231,6 @@ class InvestmentView:
 
     # --- resolution of names ---
 
-    def by_symbol(self, symbol: str, type: str = "Asset") -> DatedNode:
-        """Return the asset with a symbol, or, where the type is Company, the company with a ticker.
-
-        Raises BadInput if there is none, or several, which it names.
-        """
-        require_known("type with a symbol", SYMBOL_PROPERTIES, type)
-        if not symbol_key(symbol):
-            raise BadInput(f"to look for a node of type {type}, give its {SYMBOL_PROPERTIES[type]}")
-        what = f"the {SYMBOL_PROPERTIES[type]} {short_repr(symbol_key(symbol))}"
-        found = self._nodes_by_symbol(type, symbol)
-        return self._require_one(found, what, "give the id of the one that is meant")
-
-    def by_name(self, name: str, type: str = "") -> DatedNode:
-        """Return the node with a name, and with a type if that is given.
-
-        Raises BadInput if there is none, or several, which it names.
-        """
-        require(name, str, "a name is a text")
-        wanted = self.vocabulary.node_type(type).name if type else ""
-        named = self._nodes(sql.NODES_BY_NAME, name=name_key(name))
-        found = [each for each in named if wanted in ("", each.node.labels[0])]
-        advice = "give the type that is meant, or the id"
-        return self._require_one(found, f"the name {short_repr(name)}", advice)
-
     def symbols_meant(self, symbol: str) -> tuple[str, ...]:
         """Return the symbols of assets that a symbol may refer to.
 
@@ -278,27 +254,9 @@ class InvestmentView:
         ]
         return tuple({each.node.id: each for each in found}.values())
 
-    def resolve(self, text: str) -> DatedNode:
-        """Return the node that a text refers to: by symbol, or else ticker, or else name.
-
-        Raises BadInput if there is none, or several.
-        """
-        require(text, str, "what is looked for is a text")
-        type = next((type for type in SYMBOL_PROPERTIES if self._nodes_by_symbol(type, text)), "")
-        return self.by_symbol(text, type) if type else self.by_name(text)
-
     def _nodes_by_symbol(self, type: str, symbol: str) -> tuple[DatedNode, ...]:
         key = symbol_key(symbol)
         return self._nodes(sql.NODES_BY_SYMBOL, symbol=key, type=type) if key else ()
-
-    def _require_one(self, candidates: Sequence[DatedNode], what: str, advice: str) -> DatedNode:
-        if len(candidates) == 1:
-            return candidates[0]
-        if not candidates:
-            raise BadInput(f"nothing that is live has {what}; see how it is spelt, or write its node first")
-        nodes = (candidate.node for candidate in candidates)
-        names = " and ".join(f"{display_name(node)} ({short_repr(node.id)})" for node in nodes)
-        raise BadInput(f"{what} is shared by {names}: {advice}")
 
     def _nodes(self, statement: str, **values: Any) -> tuple[DatedNode, ...]:
         rows = self.storage.rows(f"{statement} ORDER BY n.id", {"owner": self.owner, "at": self.at} | values)

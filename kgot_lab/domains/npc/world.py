@@ -232,7 +232,7 @@ class NpcWorld(TableBacked, Traversals):
     def __init__(
         self, storage: WorldStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
     ) -> None:
-        self.storage, self.now = storage, now
+        super().__init__(storage, now=now)
         self.accept_from = check_probability(accept_from, "accept_from")
 
     # --- changes ---

@@ -20,7 +20,7 @@ from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.loop.events import diff_from_json, to_plain
 from kgot_lab.memory.claims.claim import check_text, from_micros, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked, TableStorage
+from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked
 from kgot_lab.types import Diff, Json
 
 # All SQL of proposals and decisions, common to SQLite and PostgreSQL.
@@ -263,10 +263,7 @@ class ProposalVerdict:
 
 
 class ProposalLedger(TableBacked):
-    """Proposals and decisions in tables. `now` is its clock."""
-
-    def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
-        self.storage, self.now = storage, now
+    """Proposals and decisions in tables."""
 
     # --- proposals ---
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from kgot_lab.graph import PropertyGraph
@@ -359,8 +359,8 @@ def _circular_import(view: CodeView) -> _Instances:
 TEMPLATES: tuple[Template, ...] = tuple(_TEMPLATES)
 
 
-def add_patterns(graph: PropertyGraph, templates: Iterable[Template] = TEMPLATES) -> PropertyGraph:
-    """Add a node for each pattern that templates find, and edges from its instances and to its alternatives.
+def add_patterns(graph: PropertyGraph) -> PropertyGraph:
+    """Add a node for each pattern that is found, and edges from its instances and to its alternatives.
 
     Each instance edge has the reason in `why`. Two alternatives are joined only if both patterns are found. A
     pattern that is not found gets no node.
@@ -368,8 +368,7 @@ def add_patterns(graph: PropertyGraph, templates: Iterable[Template] = TEMPLATES
     view = CodeView(graph)
     nodes: dict[str, Node] = {}
     edges: dict[tuple[str, str, str], Edge] = {}
-    known = tuple(templates)
-    for template in known:
+    for template in TEMPLATES:
         for id, why in template.find(view):
             if id not in graph:
                 continue
@@ -378,7 +377,7 @@ def add_patterns(graph: PropertyGraph, templates: Iterable[Template] = TEMPLATES
             nodes.setdefault(template.id, Node(template.id, (template.type,), properties))
             edge = Edge(id, "pattern_instance_of", template.id, {"why": why})
             edges.setdefault(edge.identity[:3], edge)
-    for template in known:
+    for template in TEMPLATES:
         for other in template.alternatives:
             if template.id in nodes and other in nodes:
                 one, two = sorted((template.id, other))  # the relation is symmetric

@@ -49,7 +49,7 @@ def pagerank(graph: PropertyGraph) -> Reals:
     return rank
 
 
-def betweenness(graph: PropertyGraph, samples: int | None = None, *, seed: int = 0) -> Reals:
+def betweenness(graph: PropertyGraph, samples: int | None = None) -> Reals:
     """Compute the betweenness centrality of each node (Freeman 1977), over directed shortest paths.
 
     It is the share of shortest paths between other nodes that pass through the node, by Brandes' algorithm
@@ -61,7 +61,7 @@ def betweenness(graph: PropertyGraph, samples: int | None = None, *, seed: int =
     out = build_csr(sources, targets, size)
     start = np.arange(size)
     if samples is not None and samples < size:
-        start = np.sort(np.random.default_rng(seed).choice(size, samples, replace=False))
+        start = np.sort(np.random.default_rng(0).choice(size, samples, replace=False))
     found = np.zeros(size)
     for node in start.tolist():
         found += _source_dependencies(out, node, size)
@@ -139,12 +139,11 @@ def critical_components(
     metric: Metric = "priority",
     top_k: int = 10,
     types: Collection[str] = (),
-    samples: int = _BETWEENNESS_SAMPLES,
 ) -> TableFound:
     """Rank the nodes by a measure of how much depends on them.
 
     degree: distinct neighbours over all other nodes. betweenness: the share of directed shortest paths
-    through the node, from `samples` nodes of a larger graph. pagerank: over the largest. dependants: the
+    through the node, from 256 nodes of a larger graph. pagerank: over the largest. dependants: the
     nodes that depend on it directly by the type of an edge. bottleneck: the nodes that would be separated
     without it. priority, for tests and reviews: the mean of these five, each over its largest. With `types`
     only nodes of these types are listed. Without it, all are, except packages that are not among the files of
@@ -152,7 +151,6 @@ def critical_components(
     """
     require_known("measure", METRICS, metric)
     require_count(top_k, 1, "top_k")
-    require_count(samples, 1, "samples")
     index = graph_index(graph)
     size = len(graph)
     require_known("node type", index.rows_by_label, *types)
@@ -162,7 +160,7 @@ def critical_components(
     cuts = articulation_points(graph)
     measures: dict[str, Reals] = {
         "degree": np.bincount(near // max(1, size), minlength=size) / max(1, size - 1),
-        "betweenness": betweenness(graph, samples),
+        "betweenness": betweenness(graph, _BETWEENNESS_SAMPLES),
         "pagerank": _divide_by_max(pagerank(graph)),
         "dependants": _count_dependants(graph),
         "bottleneck": np.array([cuts.get(row, 0) for row in range(size)], float),
@@ -185,8 +183,10 @@ def critical_components(
     )
     apart = f"{format_count(len(cuts), 'node')} would leave others apart if taken out"
     why = [apart, "priority: the mean of the five measures over their largest"]
-    if samples < size:
-        why.append(f"betweenness is estimated from paths that begin at {samples} of {size:,} nodes")
+    if size > _BETWEENNESS_SAMPLES:
+        why.append(
+            f"betweenness is estimated from paths that begin at {_BETWEENNESS_SAMPLES} of {size:,} nodes"
+        )
     title = f"critical by {metric}: {format_count(len(rows), 'node')}"
     return TableFound(title, _COLUMNS, shown, tuple(why), tuple(graph.ids[row] for row in rows))
 

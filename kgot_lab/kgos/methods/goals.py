@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from kgot_lab.errors import BadInput, require, require_amount, require_count
+from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
@@ -91,7 +91,7 @@ def _explain_ranking(
 # Whether something can be done, its limitations, and their workarounds (KG-OS, method 3).
 
 CapabilityStatus = Literal["yes", "yes_with_limitations", "no", "unknown"]
-MIN_COVERAGE = 0.5  # the least share of a question, by word weight, in a node that it is about
+_MIN_COVERAGE = 0.5  # the least share of a question, by word weight, in a node that it is about
 _MAX_CANDIDATES = 5
 
 
@@ -138,26 +138,25 @@ class Capability(MethodResult):
         return self.limitations
 
 
-def can_it(graph: PropertyGraph, capability: str, *, covered: float = MIN_COVERAGE) -> Capability:
+def can_it(graph: PropertyGraph, capability: str) -> Capability:
     """Decide whether something can be done, from the node that best matches the question.
 
     `others` are further nodes that match. yes: the node has no limitation. no: one of its limitations blocks,
     that is, it has no workaround and is not marked blocking: false. yes_with_limitations: otherwise. unknown:
-    no node has at least the share `covered` of the question's words by weight, where rare words weigh more. A
+    no node has at least half of the question's words by weight, where rare words weigh more. A
     node that limits another does nothing, so no verdict is about it. A workaround edge may leave the
     limitation or the limited node. Raises BadInput.
     """
     require(capability, str, "what is asked about is a text")
     if not capability.strip():
         raise BadInput("nothing is asked; say what it should be able to do, as in 'edit binary files'")
-    require_amount(covered, "covered")
     index = graph_index(graph)
     shares = dict(_best_matches(index, capability))
     limitation_rows = index.targets_by_row("has_limitation").items()
     limited = {limitation: row for row, limitations in limitation_rows for limitation in limitations}
-    rows = [row for row, share in shares.items() if share >= covered and row not in limited]
+    rows = [row for row, share in shares.items() if share >= _MIN_COVERAGE and row not in limited]
     if not rows:
-        why_unknown = _explain_unknown(graph.ids, shares, limited, covered)
+        why_unknown = _explain_unknown(graph.ids, shares, limited)
         return Capability(capability, "unknown", "", (), (), (), (why_unknown,))
     row, node = rows[0], graph.ids[rows[0]]
     limitations = limitations_by_row(index, [row]).get(row, ())
@@ -172,14 +171,12 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = MIN_COVERA
     return Capability(capability, status, node, limitations, prerequisites, others, tuple(why))
 
 
-def _explain_unknown(
-    ids: Sequence[str], shares: Mapping[int, float], limited: Mapping[int, int], covered: float
-) -> str:
+def _explain_unknown(ids: Sequence[str], shares: Mapping[int, float], limited: Mapping[int, int]) -> str:
     if not shares:
-        return f"no node holds {covered:g} of what is asked, and none holds a word"
+        return f"no node holds {_MIN_COVERAGE:g} of what is asked, and none holds a word"
     nearest, share = next(iter(shares.items()))
-    subject = "no node but a limitation" if share >= covered else "no node"
-    why = f"{subject} holds {covered:g} of what is asked; nearest is {ids[nearest]} with {share:.2f}"
+    subject = "no node but a limitation" if share >= _MIN_COVERAGE else "no node"
+    why = f"{subject} holds {_MIN_COVERAGE:g} of what is asked; nearest is {ids[nearest]} with {share:.2f}"
     return why + (f", which limits {ids[limited[nearest]]}" if nearest in limited else "")
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kgot_lab.errors import BadInput, require, require_amount, require_count
+from kgot_lab.errors import require, require_amount, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
 from kgot_lab.kgos.methods.index import GraphIndex, Reals, graph_index, rows_of_ids
@@ -53,34 +53,28 @@ def edge_type_boost(
     graph: PropertyGraph,
     seeds: Iterable[str],
     boost_types: Collection[str] | Mapping[str, float] | None = None,
-    *,
-    outgoing: float = OUTGOING_BOOST,
-    incoming: float = INCOMING_BOOST,
 ) -> NodesFound:
     """Rank the nodes that the seeds are linked to by the number of edges, weighted by direction.
 
-    boost(d) = outgoing * edges from a seed + incoming * edges to a seed, over the largest. With
+    boost(d) = .5 * edges from a seed + .3 * edges to a seed, over the largest. With
     `boost_types`, only edges of these types count, each equally or as a mapping says: {"enables": 1,
     "relates_to": 0.5}. A self-loop boosts nothing. A seed is found if another seed is linked to it.
-    As a stage of a pipeline it is `retrieval.neighbours.around`. Raises BadInput if outgoing and incoming are
-    both 0 or one is negative. Raises UnknownName for an unknown seed, or if no edge has such a type.
+    As a stage of a pipeline it is `retrieval.neighbours.around`. Raises UnknownName for an unknown seed, or
+    if no edge has such a type.
     """
-    for name, value in (("outgoing", outgoing), ("incoming", incoming)):
-        require_amount(value, name)
-    if not outgoing and not incoming:
-        raise BadInput("outgoing and incoming are both 0, so no edge boosts anything: one must be more")
     index = graph_index(graph)
     rows = rows_of_ids(index, seeds, "seeds")
     for name, value in boost_types.items() if isinstance(boost_types, Mapping) else ():
         require_amount(value, f"the weight of {name}", positive=True)
     absent = index.absent_types(boost_types)
-    weights = index.edge_type_weights(boost_types, along=outgoing, against=incoming)
+    weights = index.edge_type_weights(boost_types, along=OUTGOING_BOOST, against=INCOMING_BOOST)
     boosts, first = index.links.boosts(rows, weights)
     order = index.rows_by_score(boosts)
     paths = (index.links.path([step]) for step in first[order].tolist())
     nodes = index.hits(order.tolist(), boosts[order].tolist(), paths)
     along = "any type" if boost_types is None else ", ".join(sorted(boost_types))
-    why = [f"edges followed: {along}; outgoing +{outgoing:g}, incoming +{incoming:g}, divided by the largest"]
+    weighted = f"outgoing +{OUTGOING_BOOST:g}, incoming +{INCOMING_BOOST:g}, divided by the largest"
+    why = [f"edges followed: {along}; {weighted}"]
     if absent:
         why.append(f"no edge of the graph has the type {', '.join(absent)}")
     if not nodes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +93,6 @@ def list_related_nodes(
     graph: PropertyGraph,
     node: str,
     *,
-    direction: Literal["out", "in", "both"] = "both",
     edge_types: Collection[str] = (),
     limit: int | None = None,
 ) -> TableFound:
@@ -105,7 +104,7 @@ def list_related_nodes(
     row = index.row(node)
     _check_names("edge type", edge_types, graph.types())
     id = graph.ids[row]
-    edges = graph.neighbours(id, direction, edge_types or None)
+    edges = graph.neighbours(id, "both", edge_types or None)
     rows = []
     for edge in edges:
         other = edge.target if edge.source == id else edge.source

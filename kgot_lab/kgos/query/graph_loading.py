@@ -115,10 +115,9 @@ def _read_foreign_sqlite(path: Path, columns: Mapping[str, str]) -> NamedGraph:
     if read is None or (read.profile.name == HEURISTIC and read.others):
         found = read_references(path, own)
         if len(found.edges) > (len(read.graph.edges) if read else 0):
-            is_named = any("name" in fields for _, fields in found.nodes.values())
             given = {"types": columns.get("type", ""), "relation": columns.get("relation", "")}
-            names = "id" if called == "id" else "name" if is_named else ""
-            named = build_graph(found, names=names, **given, rename=True)
+            is_named = called != "id" and any("name" in fields for _, fields in found.nodes.values())
+            named = build_graph(found, names="name" if is_named else called, **given, rename=True)
             return NamedGraph(named.graph, named.summary)
     if read is None:
         raise problem
@@ -205,8 +204,8 @@ def read_graph(
     names: str = "",
     types: str = "",
     relation: str = "",
-    source: str = "",
-    target: str = "",
+    source: str | int = "",
+    target: str | int = "",
     encoding: str = "",
     say: NoteCallback | None = None,
 ) -> PropertyGraph:
@@ -218,6 +217,7 @@ def read_graph(
     receives a summary of what was understood and left out, which otherwise is a warning. `read_named_graph` of
     `kgot_lab.stores.files` lists the forms. Raises BadInput if the file holds no graph.
     """
+    source, target = str(source), str(target)
     file = Path(path).expanduser() if isinstance(path, str | Path) else Path()
     if file.is_file() and is_trace(file):
         events = load_run(file).events

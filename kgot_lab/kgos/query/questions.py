@@ -27,7 +27,7 @@ from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
 from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS
-from kgot_lab.kgos.schemas.extracted_dimensions import extract_dimensions
+from kgot_lab.kgos.schemas.extracted_dimensions import NOT_EXTRACTABLE, extract_dimensions
 
 AskGraph = Callable[..., MethodResult]
 _Node = Annotated[str, "a node, by its id, its name or the end of its id"]
@@ -461,7 +461,7 @@ def _dimension_range(
 def _auto_dimensions(graph: PropertyGraph, node: Annotated[str, "only of this node"] = "") -> MethodResult:
     """The dimensions that texts and edges tell, computed: of one node, or how many nodes have each."""
     found = extract_dimensions(graph)
-    silent = f"not extractable: {', '.join(found.not_extractable)}"
+    silent = f"not extractable: {', '.join(NOT_EXTRACTABLE)}"
     if node:
         id = resolve_node(graph, node)
         rows: tuple[tuple[Any, ...], ...] = tuple(found.of(id).items())

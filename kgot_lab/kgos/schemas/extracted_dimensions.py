@@ -101,13 +101,10 @@ NOT_EXTRACTABLE = tuple(dimension.name for dimension in DIMENSIONS if dimension.
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExtractedDimensions:
-    """Computed values by dimension, shape (nodes,), NaN if nothing indicates one, and the dimensions that
-    cannot be computed.
-    """
+    """Computed values by dimension, shape (nodes,), NaN if nothing indicates one."""
 
     graph: PropertyGraph
     values: Mapping[str, _Values]
-    not_extractable: tuple[str, ...] = NOT_EXTRACTABLE
 
     def of(self, id: str) -> dict[str, float]:
         """Return the computed dimensions of a node.
@@ -124,7 +121,7 @@ class ExtractedDimensions:
         silent = [name for name, count in filled.items() if not count]
         lines = [f"{format_count(len(self.graph), 'node')}; computed: {present or 'nothing'}"]
         lines += [f"nothing in this graph speaks for: {', '.join(silent)}"] if silent else []
-        return "\n".join([*lines, f"not extractable: {', '.join(self.not_extractable)}"])
+        return "\n".join([*lines, f"not extractable: {', '.join(NOT_EXTRACTABLE)}"])
 
 
 def extract_dimensions(graph: PropertyGraph) -> ExtractedDimensions:

@@ -12,7 +12,6 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from kgot_lab.errors import BadInput, UnknownName, require_known
 from kgot_lab.graph.exchange import COLUMNS
@@ -117,7 +116,6 @@ _PARTS = ("first_name firstname given_name", "last_name lastname surname family_
 _OTHER_NAME_COLUMNS = tuple("login handle nickname nick entity term email text value".split())
 # columns that refer to rows of their own table
 _OWN = "parent manager boss supervisor superior leader mentor reportsto replyto inreplyto repliesto predecessor previous".split()
-_PLURALS = {"people": "person", "children": "child"}
 _SOURCE_NAMES = "source_node_id source_id from_node from_id source_node start_id src_id head_id subject_id"
 _SOURCE_COLUMNS = (*_SOURCE_NAMES.split(), *COLUMNS["source"])
 _TARGET_NAMES = "target_node_id target_id to_node to_id target_node end_id dst_id tail_id object_id"
@@ -127,12 +125,8 @@ EDGE_TYPE_COLUMNS = (*_RELATION_NAMES, *COLUMNS["type"], "kind")
 _RELATION_COLUMNS = (*EDGE_TYPE_COLUMNS, "name")
 
 
-class TablePair(NamedTuple):
-    """A possible pair of tables, the share of the ends of sampled edges that are ids of nodes, and how well it fits."""
-
-    share: float
-    columns: int
-    profile: Profile
+# the share of the ends of sampled edges that are ids of nodes, how well the columns fit, and a profile of two tables
+TablePair = tuple[float, int, Profile]
 
 
 def quote_name(name: str) -> str:
@@ -169,8 +163,8 @@ def detect_profile(
             return _with(profile.complete(tables), given, tables)
     guess = wanted in ("", HEURISTIC)
     pairs = _possible_pairs(connection, tables, given) if guess else []
-    if pairs and pairs[-1].share >= 0.5:
-        return _with(pairs[-1].profile, given, tables)
+    if pairs and pairs[-1][0] >= 0.5:
+        return _with(pairs[-1][2], given, tables)
     problem = f"{path}: no tables that hold a graph in a way that is known"
     raise BadInput("\n".join([problem, *_describe_probing(tables, pairs, wanted)]))
 
@@ -198,8 +192,8 @@ def _possible_pairs(
                 profile = Profile(HEURISTIC, nodes, id, called, edges, source, target, relation)
                 profile = profile.with_usual(of_nodes, rest)
                 fit = sum(map(bool, (*vars(profile).values(), id != called)))
-                found.append(TablePair(1.0 if share is None else share, fit, profile))
-    return sorted(found, key=lambda pair: (*pair[:2], pair.profile.nodes, pair.profile.id))
+                found.append((1.0 if share is None else share, fit, profile))
+    return sorted(found, key=lambda pair: (*pair[:2], pair[2].nodes, pair[2].id))
 
 
 def end_columns(columns: Sequence[str], given: Mapping[str, str]) -> tuple[str, str]:
@@ -230,7 +224,7 @@ def list_references(
     there is a table person, persons or people, parent_id to its own table, or two ends, such as caller and callee.
     """
     keys, guesses = {table: key_column(connection, table) for table in tables}, list[str]()
-    pairs = [pair.profile for pair in _possible_pairs(connection, tables, given) if pair.share == 1]
+    pairs = [pair[2] for pair in _possible_pairs(connection, tables, given) if pair[0] == 1]
     by_ends = {pair.edges: pair for pair in pairs if pair.id == keys[pair.nodes]}
     references = {}
     for table, columns in tables.items():
@@ -246,12 +240,8 @@ def list_references(
         if not guessed and not declared and (pair := by_ends.get(table)):
             guessed = {pair.source: pair.nodes, pair.target: pair.nodes}
         guesses += [f"{table}.{column} refers to {other}" for column, other in guessed.items()]
-        found = guessed | declared
-        references[table] = {
-            column: found[column]
-            for column in columns
-            if column != keys[table] and keys.get(found.get(column, ""))
-        }
+        known = {name: other for name, other in declared.items() if name != keys[table] and keys.get(other)}
+        references[table] = {name: (guessed | known)[name] for name in columns if name in guessed | known}
     return references, keys, guesses
 
 
@@ -268,10 +258,8 @@ def _named_table(column: str, table: str, keys: Mapping[str, str]) -> str:
 def _stem(name: str) -> str:
     """Return the singular of a name in small letters, without what marks a key."""
     stem = re.sub("_?(id|key|fk|code)$", "", name.casefold())
-    last = stem.rpartition("_")[2]
-    if last in _PLURALS:
-        return stem.removesuffix(last) + _PLURALS[last]
-    return re.sub("(?<=[sxzh])es$|(?<!s)s$", "", re.sub("ies$", "y", stem))
+    singular = re.sub("people$", "person", re.sub("ies$", "y", stem))
+    return re.sub("(?<=[sxzh])es$|(?<!s)s$", "", singular)
 
 
 def _found_share(connection: sqlite3.Connection, ends: Sequence[str], key: tuple[str, str]) -> float | None:

@@ -140,14 +140,6 @@ class Claims(Beliefs, Closing):
         """
         return self._retract("fact", sql.CLAIMS_OF_FACTS, lambda: {"facts": self._fact_ids(fact)}, by)
 
-    def retract_claim(self, claim: str, *, by: str = "") -> ChangeEffect:
-        """Drop one claim, by its id.
-
-        Raises BadInput if there is no such claim.
-        """
-        self._require_claim(claim)
-        return self._retract("claim", sql.CLAIMS_BY_ID, lambda: {"claims": [claim]}, by)
-
     def _retract(
         self, what: str, statement: str, parameters: Callable[[], dict[str, str | list[str]]], by: str
     ) -> ChangeEffect:

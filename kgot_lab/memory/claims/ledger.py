@@ -42,19 +42,6 @@ from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Triple
 
 
-@dataclass(frozen=True)
-class AcceptanceCount:
-    """The number of claims of a relation that a person decided on, and how many were accepted."""
-
-    decided: int
-    accepted: int
-
-    @property
-    def share(self) -> float:
-        """The share that was accepted."""
-        return self.accepted / self.decided
-
-
 class JudgedClaim(NamedTuple):
     """The relation and confidence of a claim, and whether the person who decided on it accepted it."""
 
@@ -147,13 +134,6 @@ class ReviewLedger:
         """Return every claim that a person decided on, with the current decision."""
         rows = self.claims.storage.rows(sql.DECISIONS, {"known": NOW})
         return [JudgedClaim(relation, sure, standing == "accepted") for relation, sure, standing in rows]
-
-    def reliability(self) -> dict[str, AcceptanceCount]:
-        """Return how often claims of each relation were accepted, for relations with decisions."""
-        decisions: dict[str, list[bool]] = defaultdict(list)
-        for relation, _, accepted in self.judgements():
-            decisions[relation].append(accepted)
-        return {name: AcceptanceCount(len(some), sum(some)) for name, some in sorted(decisions.items())}
 
     def calibrated(self, confidence: float, relation: str, *, least: int = 30) -> float:
         """Return the acceptance rate of claims of this confidence, by isotonic regression.

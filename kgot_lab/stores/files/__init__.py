@@ -41,6 +41,8 @@ _RDF_XML = re.compile(r"(<[?!][^>]*>|[^<])*<(\w+:)?RDF\b")
 _RDF_TEXT = re.compile(
     r"(\s*#[^\n]*\n)*\s*(@prefix\b|@base\b|(prefix|base)\b[^,;\t]*<|(<[^>\s]*>|_:\S+)\s+(<|a\b|\w*:))", re.I
 )
+# letters of cp1250 as cp1252 shows them, where no western language has them together
+_CENTRAL_EUROPEAN = re.compile(r"[a-z][³¹¿]|[øæèìòï].*[áíýšž]|[áíýšž].*[øæèìòï]", re.I | re.S)
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
 _GML = re.compile(r"(?m)^\s*graph\s*\[")
 _PAJEK = re.compile(r"\A(\s*%[^\n]*\n)*\s*\*(network|arcs|edges)\b|^\s*\*vertices\s+\d", re.I | re.M)
@@ -59,8 +61,8 @@ def read_named_graph(
     names: str = "",
     types: str = "",
     relation: str = "",
-    source: str = "",
-    target: str = "",
+    source: str | int = "",
+    target: str | int = "",
     encoding: str = "",
     rename: bool = True,
 ) -> NamedGraph:
@@ -73,6 +75,7 @@ def read_named_graph(
     says how the fields were understood and what was left out. Raises BadInput for a file that cannot be read.
     """
     require(path, (str, Path, list, tuple), "a graph is read from the path of a file, or a list of paths")
+    source, target = str(source), str(target)
     if bool(source) != bool(target):
         raise BadInput("the ends of edges are two columns: give source= and target=, or neither")
     with TemporaryDirectory() as folder:
@@ -120,9 +123,8 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
             errors.append(BadInput(str(error).replace(str(folder), str(path))))
     if errors and (is_list or not any(part.edges for part in read)):
         raise errors[0]
-    found = Elements(
-        f"{format_count(len(read), 'file')} ({', '.join(dict.fromkeys(part.form for part in read))})"
-    )
+    forms = ", ".join(dict.fromkeys(part.form for part in read))
+    found = Elements(f"{format_count(len(read), 'file')} ({forms})")
     for part in read:
         found.merge(part)
     found.notes += [f"left out: {error}" for error in errors]
@@ -174,17 +176,13 @@ def _read_data(data: bytes, suffix: str, path: Path, options: Options) -> Elemen
     if _XML.match(head) or (suffix in (".graphml", ".gexf", ".xgmml") and not head.lstrip().startswith("{")):
         if encoding.startswith("utf-32"):  # every XML parser recognizes UTF-16
             refuse_wide_encoding(data, path)
-        return (
-            read_rdf(data, path, "RDF_XML")
-            if _RDF_XML.match(_COMMENT.sub("", head))
-            else read_xml(data, str(path))
-        )
+        is_rdf = _RDF_XML.match(_COMMENT.sub("", head))
+        return read_rdf(data, path, "RDF_XML") if is_rdf else read_xml(data, str(path))
     text, remark = _decode(data, encoding, path)
     found = _read_text(text, suffix, path, options)
     if options.ends[0] and found.form not in _TABLES:
-        raise BadInput(
-            f"{path} is {found.form}, which says what the ends are: source= and target= are for tables and JSON"
-        )
+        problem = f"{path} is {found.form}, which says what the ends are"
+        raise BadInput(f"{problem}: source= and target= are for tables and JSON")
     found.notes += [remark] if remark else []
     return found
 
@@ -212,14 +210,15 @@ def _decode(data: bytes, encoding: str, path: Path) -> tuple[str, str]:
         text, likely = guess_encoding(data)
         western = data.decode("cp1252", "replace")
         is_turkish = re.search("[ðþý]", western, re.I) and not re.search("[æáéíóú]", western, re.I)
-        name = "cp1254" if is_turkish else "cp1252"
+        name = "cp1254" if is_turkish else "cp1250" if _CENTRAL_EUROPEAN.search(western) else "cp1252"
         is_text = not likely and not re.search(rb"[\x00-\x08\x0e-\x1f\x7f]", data)
         if not text and (name in likely or is_text):  # a short one
-            text, likely = data.decode(name, "replace"), [name]
+            text, likely = data.decode(name, "replace"), [name, *(other for other in likely if other != name)]
         if encoding or not text:
             others = f"perhaps {' or '.join(likely) or 'no text'}: name it, as in encoding='cp1254'"
             raise BadInput(f"{path} is not {encoding or 'UTF-8'}; {others}, or save it as UTF-8") from None
-        return text, f"read as {likely[0]}, since it is not UTF-8"
+        guess = f"; a guess: encoding={likely[1]!r} may be right" if likely[1:] else ""
+        return text, f"read as {likely[0]}, since it is not UTF-8{guess}"
 
 
 def _write_rdf(graph: PropertyGraph, path: Path, form: str) -> None:

@@ -6,10 +6,10 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, count, product
 from typing import Any, NamedTuple
 
@@ -33,20 +33,37 @@ Labels = tuple[str, ...] | None
 Ends = tuple[str, str]
 EXAMPLE = '{"nodes": [{"id": "a", "type": "tool", "name": "A"}], "links": [{"source": "a", "type": "uses", "target": "b"}]}'
 _ENDS = ("source", "target")
-# columns of ends beside COLUMNS, and what a name of an end may end with: all columns of one file alike
-_PAIRS = [pair.split() for pair in (
-    "citing cited,person friend,follower followee,follower followed,sender receiver,sender recipient,origin destination,"
-    "origin dest,employee manager,supplier customer"
-).split(",")]  # fmt: skip
-_END_SUFFIXES = ("", "id", "nodeid", "node", "entityid", "entity", "key", "iri", "uri", "name", "ip", "user")
-_NEUTRAL_ENDS = {*COLUMNS["target"], "destination", "dest"} - {"callee", "child"}
+# names of the two ends, the sure ones first, with what they say of the relation, if anything
+_PAIRS: dict[tuple[str, str], str] = {(source, target): " ".join(verb) for source, target, *verb in map(str.split, (
+    "source target,subject object,from to,head tail,src dst,origin destination,origin dest,quelle ziel,von nach,"
+    "origen destino,origem destino,source cible,origine destinazione,источник цель,откуда куда,kaynak hedef,从 到,源 目标,"
+    "主语 宾语,caller callee calls,citing cited cites,follower followee follows,follower followed follows,"
+    "sender receiver sends to,sender recipient sends to,absender empfanger sends to,buyer seller buys from,"
+    "payer payee pays,lender borrower lends to,supplier customer supplies,employee manager reports to,person friend friend"
+).split(","))}  # fmt: skip
+_PAIRS |= {pair: "" for pair in sorted(product(COLUMNS["source"], COLUMNS["target"]), key=lambda pair: pair == ("start", "end"))
+           if pair not in _PAIRS and pair[1] != "child"}  # fmt: skip
+_PAIRS["parent", "child"] = "child"
+# what the names of both ends may end with
+_END_SUFFIXES = " id nodeid nodeelementid elementid node entityid entity key iri uri name ip user account"
+_END_NAMES = [
+    (f"{one}{suffix}", f"{other}{suffix}") for one, other in _PAIRS for suffix in _END_SUFFIXES.split(" ")
+]
+_BOUNDS = {"start", "end", "from", "to"}  # names of ends, and of what lasts
+_DAY = r"(\d{4}[-/.]\d\d?([-/.]\d\d?)?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?/\d\d?/\d\d)"
+_DATE = re.compile(rf"{_DAY}([T ].*)?|\d+(:\d\d)+([.,]\d+)?( ?[ap]m)?", re.I)
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I)  # as any program writes it
 _NESTED = ("data", "attributes", "properties", "metadata")  # objects with fields of the record around them
-_IDS = ("id", "key", "_id", "Id", "ID")  # what only identifies a node
+_IDS = ("id", "key", "_id", "Id", "ID", "element_id", "elementId", "identity")  # what only identifies a node
 _NAMES = ("name", "entity_name", "title", "label")  # what identifies one without an id, and stays a field
-_TYPE_FIELDS = "labels labelv type entitytype nodetype kind category class label".split()
+_TYPE_FIELDS = (
+    "labels labelv type entitytype nodetype kind category class typ tipo tur тип 类型 类别 kategorie categoria label"
+).split()
 _RELATION_FIELDS = (
     "relation relationship relationtype relationshiptype reltype edgetype edgelabel predicate rel interaction "
-    "sharedinteraction labele label type edge kind keywords"
+    "sharedinteraction labele label type edge kind keywords verb action beziehung beziehungstyp beziehungsart relationstyp "
+    "relacion tipoderelacion relazione relacao typederelation lien iliski iliskituru связь типсвязи отношение 关系 关系类型 谓语 "
+    "関係 관계 typ art tipo tur тип 类型"
 ).split()
 _ALIASES = (
     "aliases alias alsoknownas altlabel altlabels altname altnames alternatename alternatenames othernames synonym synonyms"
@@ -57,13 +74,14 @@ _MANY = 10  # nodes, most of which have no type of their own
 
 
 class RawEdge(NamedTuple):
-    """An edge of a file; `type` is None if only its fields may say it."""
+    """An edge of a file; `type` is None if only its fields may say it, or else the names of the fields of its ends."""
 
     source: str
     target: str
     type: str | None
     fields: Fields
     key: str = ""
+    by: Ends = ("", "")
 
 
 @dataclass
@@ -128,9 +146,8 @@ class Elements:
         """
         record = _as_object(record) if isinstance(record, list) else record
         if not isinstance(record, dict):
-            raise BadInput(
-                f"{location}: a link is an object with two ends, not {describe_value(record)}; as in {EXAMPLE}"
-            )
+            given = describe_value(record)
+            raise BadInput(f"{location}: a link is an object with two ends, not {given}; as in {EXAMPLE}")
         outer, nested = _split(record, is_edge=True)
         ends = []
         names = names or find_ends(tuple(outer)) or _ENDS
@@ -150,18 +167,45 @@ class Elements:
             key = None
         elif is_keyed and "attributes" not in record and not _has_relation((*outer, *nested)):
             kind, key = key, None
-        if kind is None and not _is_neutral(*names) and not _has_relation((*outer, *nested)):
-            kind, note = names[1], f"relations are named by the column {names[1]}"
-            self.notes += [note] if note not in self.notes else []
-        self.edges.append(
-            RawEdge(ends[0], ends[1], kind, _merged(outer, nested), "" if key is None else str(key))
-        )
+        key = "" if key is None else str(key)
+        self.edges.append(RawEdge(ends[0], ends[1], kind, _merged(outer, nested), key, names))
+
+    def refuse_ranges(self, source: str, *, is_part: bool) -> None:
+        """Raise BadInput if the ends of edges are dates, times or ranges of numbers, by their names and values."""
+        by = {name.lower() for edge in self.edges for name in edge.by}
+        if not self.edges or self.nodes or self.ends or by - _BOUNDS:
+            return
+        pairs = [edge[:2] for edge in self.edges]
+        are_years = "start" in by and all(re.fullmatch(r"(1\d|20)\d\d", end) for end in chain(*pairs))
+        if are_years or all(map(_DATE.fullmatch, chain(*pairs))) or (not is_part and _are_ranges(pairs)):
+            names, first = (" and ".join(each[:2]) for each in (self.edges[0].by, pairs[0]))
+            problem = f"{source}: {names} are times or ranges of numbers, as in {first}, and no nodes"
+            raise BadInput(f"{problem}; name the columns of the ends, or these: source='start', target='end'")
 
 
-def _is_neutral(source: str, target: str) -> bool:
-    """Return whether the field of a target says no more than that, as in to, target_id, v, or person2."""
-    is_end = any(plain_name(target).removesuffix(suffix) in _NEUTRAL_ENDS for suffix in _END_SUFFIXES)
-    return is_end or len(target) < 2 or source[:-1] == target[:-1]
+def _are_ranges(pairs: Sequence[Ends]) -> bool:
+    """Return whether pairs are numbers that begin and end ranges, each once, and not a path of numbered nodes."""
+    if not all(map(NUMBER.fullmatch, chain(*pairs))):
+        return False
+    starts, stops = zip(*((float(one), float(other)) for one, other in pairs), strict=True)
+    widths = {stop - start for start, stop in zip(starts, stops, strict=True)}
+    return len({*starts}) == len({*stops}) == len(pairs) > 1 and min(widths) >= 0 and widths != {1}
+
+
+@lru_cache(1 << 12)
+def _relation_by_ends(source: str, target: str) -> str:
+    """Return what the names of two ends say of a relation: its verb, or else the role of the target.
+
+    It is "" where a target says no more than that, as in to, target_id, v, or person2.
+    """
+    one, other = plain_name(source), plain_name(target)
+    for suffix in _END_SUFFIXES.split(" "):
+        pair = one.removesuffix(suffix), other.removesuffix(suffix)
+        if pair in _PAIRS and one.endswith(suffix) and other.endswith(suffix):
+            return _PAIRS[pair]
+    first_word = re.split(r"[\W_]|(?<=[a-z])(?=[A-Z])", target)[0].lower()
+    is_end = len(target) < 2 or target.isdecimal() or source[:-1] == target[:-1]
+    return "" if is_end or first_word in COLUMNS["target"] else target
 
 
 def _has_relation(names: Iterable[str]) -> bool:
@@ -176,18 +220,14 @@ def parse_node(record: object, location: str) -> tuple[str, Labels, Fields]:
     outer, nested = _split(record if isinstance(record, dict) else {"id": record}, is_edge=False)
     name = next((name for name in (*_IDS, *_NAMES) if scalar_id(outer.get(name))), None)
     if name is None:
-        raise BadInput(
-            f"{location}: a node without id, which is a text or a number: {short_repr(record)}; as in {EXAMPLE}"
-        )
+        problem = f"{location}: a node without id, which is a text or a number"
+        raise BadInput(f"{problem}: {short_repr(record)}; as in {EXAMPLE}")
     id, labels = str(scalar_id(outer[name])), None
     if outer.get("type") == "node" and "labels" in outer:  # of APOC
         stated, _ = outer.pop("labels") or (), outer.pop("type")
         labels = (stated,) if isinstance(stated, str) else tuple(map(str, stated))
-    return (
-        id,
-        labels,
-        _merged({key: value for key, value in outer.items() if key != name or key in _NAMES}, nested),
-    )
+    fields = {key: value for key, value in outer.items() if key != name or key in _NAMES}
+    return id, labels, _merged(fields, nested)
 
 
 def is_edge(record: object) -> bool:
@@ -218,9 +258,7 @@ def _split(record: Mapping[str, Any], *, is_edge: bool) -> tuple[Fields, Fields]
         return dict(record), {}
     outer = {name: value for name, value in record.items() if name not in inner}
     nested = {name: value for values in inner.values() for name, value in values.items()}
-    known = (
-        find_ends(tuple(outer)) if is_edge else any(scalar_id(outer.get(name)) for name in (*_IDS, *_NAMES))
-    )
+    known = find_ends(tuple(outer)) if is_edge else any(map(scalar_id, map(outer.get, (*_IDS, *_NAMES))))
     return (outer, nested) if known else ({**outer, **nested}, {})
 
 
@@ -233,12 +271,8 @@ def _merged(outer: Fields, nested: Fields) -> Fields:
 def find_ends(names: tuple[str, ...]) -> Ends | None:
     """Return which of the names of a record's fields are those of its source and its target, if both are."""
     plain = {plain_name(name): name for name in reversed(names)}
-    for suffix in _END_SUFFIXES:
-        stems = {name.removesuffix(suffix): full for name, full in plain.items() if name.endswith(suffix)}
-        for one, other in (*product(COLUMNS["source"], COLUMNS["target"]), *_PAIRS):
-            if one in stems and other in stems:
-                return stems[one], stems[other]
-    return None
+    pairs = ((one, other) for one, other in _END_NAMES if one in plain and other in plain)
+    return next(((plain[one], plain[other]) for one, other in pairs), None)
 
 
 def scalar_id(value: object) -> str | None:
@@ -260,40 +294,43 @@ def build_graph(
         _use_one_name_each(found)
     _use_ends_as_ids(found)
     notes = list(found.notes)
-    made = {
-        id: found.ends.get(id, (None, {})) for edge in found.edges for id in edge[:2] if id not in found.nodes
-    }
-    if found.nodes and (orphans := len(made.keys() - found.ends.keys())):
-        notes.append(
-            f"{format_count(orphans, 'node')} made of what edges name, though it holds none of that id"
-        )
-    nodes = {**found.nodes, **made}
-    rows = chain((row for _, row in nodes.values()), (edge.fields for edge in found.edges))
-    for row in () if found.has_labels else rows:  # what this package wrote is kept as it is
+    known = found.nodes.keys() | found.ends.keys()
+    made: dict[str, tuple[Labels, Fields]] = {}
+    made |= {id: (None, {}) for edge in found.edges for id in edge[:2] if id not in known}
+    if found.nodes and made:
+        number = format_count(len(made), "node")
+        notes.append(f"{number} made of what edges name, though it holds none of that id")
+    nodes = {**found.nodes, **found.ends, **found.nodes, **made}
+    rows = [row for _, row in nodes.values()]
+    # what this package wrote is kept as it is
+    for row in () if found.has_labels else chain(rows, (edge.fields for edge in found.edges)):
         _keep_json(row, found.left_out)
-    fields = _text_fields(values for _, values in nodes.values())
-    edge_fields = _text_fields(edge.fields for edge in found.edges)
-    known = {name for _, row in nodes.values() for name in row}
+    fields, edge_fields = _text_fields(rows), _text_fields(edge.fields for edge in found.edges)
+    known = {name for row in rows for name in row}
     names, types = _known_field("names", names, {"id", *known}), _known_field("types", types, known)
     known = {name for edge in found.edges for name in edge.fields}
     relation = _known_field("relations", relation, known)
-    type_fields = (types,) if types else _type_fields(found, nodes, fields, edge_fields)
+    type_fields = (types,) if types else _type_fields(found, nodes, fields)
     name_fields = _ordered(NAME_PROPERTIES, fields.keys() - {*type_fields})
-    own = (
-        name
-        for name in name_fields
-        if 2 * len({str(row[name]) for _, row in nodes.values() if row.get(name)}) > fields[name]
-    )
+    copies = {name for name in name_fields if all(row.get(name, id) == id for id, (_, row) in nodes.items())}
+    name_fields = [name for name in name_fields if name not in copies] or name_fields
+    values = {name: {str(row[name]) for row in rows if row.get(name)} for name in name_fields}
+    own = (name for name in name_fields if 2 * len(values[name]) > fields[name])
     spoken = [f"name@{code}" for code in reader_languages() if fields[f"name@{code}"]]
     first = spoken[:1] if reader_languages()[0] != "en" and all(map(is_opaque_id, nodes)) else []
     name_field = names or next(chain(first, own, name_fields, spoken), "")
-    ways = {name for name in edge_fields.keys() - {relation} if _is_direction(name, found.edges)}
+    ways = {name for name in edge_fields.keys() - {relation} if plain_name(name) == "type"}
+    ways = {
+        name for name in ways if {str(each.fields.get(name, "")).lower() for each in found.edges} <= _WAYS
+    }
     order = [relation] if relation else _ordered(_RELATION_FIELDS, edge_fields.keys() - ways)
     used: Counter[str] = Counter()
     edges = [_typed_edge(edge, order, ways, used, relation) for edge in found.edges]
-    undirected = found.undirected or sum(
-        str(edge.fields.get(name)).lower() == "undirected" for edge in found.edges for name in ways
-    )
+    former = _ordered(_RELATION_FIELDS, edge_fields.keys() - {*ways, relation}) if relation else []
+    former += ["relation"] if relation and any(edge.type for edge in found.edges) else []
+    notes += [f"the former relation is kept as the property {former[0]}"] if former else []
+    ways_of = (str(edge.fields.get(name)).lower() for edge in found.edges for name in ways)
+    undirected = found.undirected or sum(way == "undirected" for way in ways_of)
     if undirected:
         some = f"{undirected:,} of its edges" if undirected < len(edges) else "its edges"
         notes.append(f"{some} have no direction, and point here as they are listed")
@@ -302,24 +339,21 @@ def build_graph(
     typed = [_typed_node(id, *element, type_fields) for id, element in nodes.items()]
     if found.is_escaped:
         typed = [replace(node, properties=unescape_reserved(node.properties, NODE_FIELDS)) for node in typed]
-        edges = [replace(edge, properties=unescape_reserved(edge.properties, EDGE_FIELDS)) for edge in edges]
+        unescape = partial(unescape_reserved, reserved=EDGE_FIELDS, drop=False)
+        edges = [replace(edge, properties=unescape(edge.properties)) for edge in edges]
     graph = PropertyGraph.of(typed, distinct_edges(edges))
     if left_out := (+found.left_out).items():  # as in 2 borders of a group
-        counts = (
-            format_count(n, what, what.replace(" ", "s ", 1) if " " in what else "") for what, n in left_out
-        )
+        counts = (format_count(n, what, f"{what} ".replace(" ", "s ", 1)[:-1]) for what, n in left_out)
         notes.append(f"left out: {', '.join(counts)}")
     if rename and names != "id":
-        given = names or (name_field if [name_field] != name_fields[:1] else "")
+        is_other = [name_field] != name_fields[:1] or bool(copies)
+        given = names or (name_field if is_other and any(map(is_opaque_id, nodes)) else "")
         named = use_names_as_ids(graph, given, found.words)
         graph, notes = named.graph, [*filter(None, [named.note]), *notes]
     parts = [f"{found.form}: {format_count(len(graph), 'node')}, {format_count(len(edges), 'edge')}"]
     stated = any(labels for labels, _ in nodes.values())
-    parts.append(
-        f"types from {'its form' if stated else ' and '.join(type_fields)}"
-        if stated or type_fields
-        else "no types"
-    )
+    stated_by = "its form" if stated else " and ".join(type_fields)
+    parts.append(f"types from {stated_by}" if stated_by else "no types")
     parts += [f"names from {name_field}"] if name_field else []
     parts += [f"relations from {', '.join(used) or 'no field'}"] if edges else []
     note = "; ".join(notes)
@@ -371,12 +405,10 @@ def _use_ends_as_ids(found: Elements) -> None:
 
 def _keep_json(fields: Fields, left_out: Counter[str]) -> None:
     """Write dates as texts, and remove and count the values that JSON cannot hold."""
-    for name, value in [
-        (name, value) for name, value in fields.items() if type(value) not in (str, int, bool)
-    ]:
+    for name, value in list(fields.items()):
         try:
             fields[name] = value.isoformat() if isinstance(value, date) else value
-            json.dumps(fields[name], allow_nan=False)
+            json.dumps(None if type(value) in (str, int, bool) else fields[name], allow_nan=False)
         except (TypeError, ValueError):
             left_out["value outside JSON"] += 1
             del fields[name]
@@ -392,54 +424,45 @@ def _text_fields(rows: Iterable[Fields]) -> Counter[str]:
 def _ordered(known: list[str], names: Iterable[str]) -> list[str]:
     """Return the names that are known, in that order; a name that ends with _ is escaped, and so is none."""
     plain = ((plain_name(name), name) for name in names if not name.endswith("_"))
-    return [
-        name
-        for _, _, name in sorted((known.index(p), not n.startswith("_"), n) for p, n in plain if p in known)
-    ]
+    found = sorted((known.index(p), not n.startswith("_"), n) for p, n in plain if p in known)
+    return [name for _, _, name in found]
 
 
 def _type_fields(
-    found: Elements,
-    nodes: Mapping[str, tuple[Labels, Fields]],
-    fields: Counter[str],
-    of_edges: Collection[str],
+    found: Elements, nodes: Mapping[str, tuple[Labels, Fields]], fields: Counter[str]
 ) -> tuple[str, ...]:
     """Return the fields that hold the types of nodes, the first that a node has.
 
-    A `label` is a name, not a type, if most nodes have one of their own, and their ids are numbers or they are
-    many.
+    A `label` is a name, not a type, if each node has one of its own, or most have where they are many or their ids
+    are numbers, unless they are few and have another name.
     """
     if found.has_labels:
         return ("labels", "label")
     names = [] if any(labels is not None for labels, _ in nodes.values()) else _ordered(_TYPE_FIELDS, fields)
-    others, rows = (
-        tuple(name for name in names if plain_name(name) != "label"),
-        [row for _, row in nodes.values()],
-    )
-    if others == ("labels",) and all(
-        row.get("label") in (None, *row.get("labels", rows)) for row in rows if "labels" in row
-    ):
+    others = tuple(name for name in names if plain_name(name) != "label")
+    rows = [row for _, row in nodes.values()]
+    several = [row for row in rows if "labels" in row]
+    if others == ("labels",) and all(row.get("label") in (None, *row["labels"]) for row in several):
         return ("labels", "label")  # as to_networkx writes them
     if others or not names:
         return others[:1] + tuple(name for name in others[1:] if name == "type")
     values = Counter(str(row[names[0]]) for row in rows if row.get(names[0]))
-    is_own = 2 * len(values) > values.total() > 1 and "relation" not in of_edges
-    is_name = found.label_names or (is_own and (values.total() >= _MANY or all(map(is_opaque_id, nodes))))
+    is_many = values.total() >= _MANY
+    is_most = 2 * len(values) > values.total() and (is_many or all(map(is_opaque_id, nodes)))
+    is_own = is_most or len(values) == values.total()
+    is_named = any(str(row.get("name", id)) not in (id, row.get(names[0])) for id, (_, row) in nodes.items())
+    # as to_networkx writes edges
+    is_ours = all(edge.key.partition("#")[0] == edge.fields.get("relation", "\n") for edge in found.edges)
+    is_name = is_own and (is_many or not is_named) and not (is_ours and found.edges)
+    is_name |= found.label_names
     return () if is_name else (names[0],)
-
-
-def _is_direction(name: str, edges: list[RawEdge]) -> bool:
-    return plain_name(name) == "type" and {str(edge.fields.get(name, "")).lower() for edge in edges} <= _WAYS
 
 
 def _typed_node(id: str, labels: Labels, fields: Fields, type_fields: tuple[str, ...]) -> Node:
     used = next((name for name in type_fields if fields.get(name) not in (None, "", [])), "")
     dropped = {used, "label"} if used == "labels" and "label" in type_fields else {used} if used else ()
-    properties = {name: value for name, value in fields.items() if name not in dropped}
-    if labels is None and "name" not in fields:
-        properties = {
-            "name" if name in ("label", "Label") else name: value for name, value in properties.items()
-        }
+    new = {"label": "name", "Label": "name"} if labels is None and "name" not in fields else {}
+    properties = {new.get(name, name): value for name, value in fields.items() if name not in dropped}
     if used:
         value = fields[used]
         parts = value.split(":") if isinstance(value, str) and value.startswith(":") else value  # of Neo4j
@@ -448,18 +471,19 @@ def _typed_node(id: str, labels: Labels, fields: Fields, type_fields: tuple[str,
 
 
 def _typed_edge(edge: RawEdge, order: list[str], ways: set[str], used: Counter[str], relation: str) -> Edge:
-    if edge.type is not None and not (relation and relation in edge.fields):
-        used["its form"] += 1
-        return Edge(edge.source, edge.type, edge.target, edge.fields, edge.key)
     kind_types = str | int if relation else str
     texts = {name: str(edge.fields[name]) for name in order if isinstance(edge.fields.get(name), kind_types)}
     name = next((name for name, text in texts.items() if text.strip()), "")
-    used.update([name] if name else [])
-    kind = texts[name] if name else UNTYPED
+    if edge.type is not None and not (relation and name):
+        used["its form"] += 1
+        return Edge(edge.source, edge.type, edge.target, edge.fields, edge.key)
+    said = "" if _has_relation(edge.fields) else _relation_by_ends(*edge.by)
+    kind = texts[name] if name else said or UNTYPED
+    used.update([name or f"{' and '.join(edge.by)} ({kind})"] if name or said else [])
     fields = {each: value for each, value in edge.fields.items() if each != name and each not in ways}
-    return Edge(
-        edge.source, kind, edge.target, fields, "" if edge.key == kind else edge.key.removeprefix(f"{kind}#")
-    )
+    fields = fields if edge.type is None else {"relation": edge.type, **fields}
+    key = "" if edge.key == kind else edge.key.removeprefix(f"{kind}#")
+    return Edge(edge.source, kind, edge.target, fields, key)
 
 
 def distinct_edges(edges: Iterable[Edge]) -> Iterator[Edge]:

@@ -51,31 +51,36 @@ def read_json(text: str, source: str, options: Options) -> Elements:
         return read_wikidata(rows)
     if names and (options.ends[0] or any(f"{name}Label" in names for name in names)):
         cells = [[*names], *([row.get(name, "") for name in names] for row in rows)]
-        return read_rows([(f"{source}, record {n}", row) for n, row in enumerate(cells)], found, options)
+        rows = [(f"{source}, record {n}", row) for n, row in enumerate(cells)]
+        return read_rows(rows, found, options._replace(is_typed=True))
     if isinstance(value, list) and value and all(isinstance(each, dict) and "data" in each for each in value):
         value = {"elements": value}  # of Cytoscape
     if objects := list(_graph_objects(value, found, source)):
         found.notes += [f"its {len(objects)} graphs are read as one"] if len(objects) > 1 else []
+        known = set[str]()
         for part in objects:
+            at = len(found.edges)
             _read_object({**value, **part} if isinstance(value, dict) else part, part, found, source)
+            new = [edge for edge in found.edges[at:] if str(edge) not in known]
+            found.left_out["edge that an earlier graph has too"] += len(found.edges) - at - len(new)
+            found.edges[at:] = new
+            known.update(map(str, new))
     else:
         records = value if isinstance(value, list) else [value]
         for number, record in enumerate(records, start=1):
             if record is not None:
                 _add_record(record, found, f"{source}, line {number}")
-        kinds = {
-            record.get("type") if isinstance(record, dict) else "" for record in records if record is not None
-        }
+        records = [record for record in records if record is not None]
+        kinds = {record.get("type") if isinstance(record, dict) else "" for record in records}
         found.is_ours = kinds <= {"node", "relationship"}
-        if found.is_ours and all(record is None or record.keys() <= _SNAPSHOT_KEYS for record in records):
+        if found.is_ours and all(record.keys() <= _SNAPSHOT_KEYS for record in records):
             return found  # a list in its properties is one
+    found.refuse_ranges(source, is_part=options.is_part)
     for id, (_, fields) in found.nodes.items() if not found.edges else ():
-        if name := next(
-            (name for name, each in fields.items() if _names_nodes(each, found.nodes.keys() - {id})), ""
-        ):
-            raise BadInput(
-                f"{source}: {short_repr(name)} of the node {short_repr(id)} would be no edges; {_ADVICE}"
-            )
+        for name, each in fields.items():
+            if _names_nodes(each, found.nodes.keys() - {id}):
+                problem = f"{source}: {short_repr(name)} of the node {short_repr(id)} would be no edges"
+                raise BadInput(f"{problem}; {_ADVICE}")
     return found
 
 
@@ -117,9 +122,7 @@ def _leave_out(values: Mapping[str, Any], ids: set[str], found: Elements, source
 
 
 def _keys(data: Mapping[str, Any], *names: str) -> list[str]:
-    return [
-        name for name, value in data.items() if plain_name(name) in names and isinstance(value, list | dict)
-    ]
+    return [name for name in data if plain_name(name) in names and isinstance(data[name], list | dict)]
 
 
 def _add_record(record: Any, found: Elements, location: str) -> None:
@@ -150,35 +153,24 @@ def _of_apoc(value: Any) -> Iterator[Mapping[str, Any]]:
 
 def _read_object(whole: Mapping[str, Any], data: Mapping[str, Any], found: Elements, source: str) -> None:
     """Read an object with lists of nodes and edges. `whole` has the fields of those around it too."""
-    node_lists, edge_lists, adjacency = (
-        _keys(data, *names) for names in (_NODE_LISTS, _EDGE_LISTS, _ADJACENCY)
-    )
-    pairs = (pair for name in node_lists for pair in _listed(data[name]))
-    records = (
-        value if id is None else {"id": id, **(value if isinstance(value, dict) else {"name": value})}
-        for id, value in pairs
-    )
-    ids = [
-        found.add_node(record, f"{source}, node {number}") for number, record in enumerate(records, start=1)
-    ]
+    kinds = (_NODE_LISTS, _EDGE_LISTS, _ADJACENCY)
+    node_lists, edge_lists, adjacency = (_keys(data, *names) for names in kinds)
+    ids = list[str]()
+    for id, record in (pair for name in node_lists for pair in _listed(data[name])):
+        if id is not None:
+            record = {"id": id, **(record if isinstance(record, dict) else {"name": record})}
+        ids.append(found.add_node(record, f"{source}, node {len(ids) + 1}"))
     links = [value for name in edge_lists for _, value in _listed(data[name])]
     neighbours = [link for name in adjacency for link in _adjacent(data[name], ids, source)]
     links += _once(neighbours) if whole.get("directed") is False else neighbours
     ends = [link.get(name) for link in links if isinstance(link, dict) for name in ("source", "target")]
-    if (
-        ends
-        and set(map(str, ends)).isdisjoint(ids)
-        and all(type(end) is int and -1 < end < len(ids) for end in ends)
-    ):
-        links = [
-            {**link, "source": ids[link["source"]], "target": ids[link["target"]]} for link in links
-        ]  # of D3
+    are_places = all(type(end) is int and -1 < end < len(ids) for end in ends)
+    if ends and are_places and set(map(str, ends)).isdisjoint(ids):  # of D3
+        links = [link | {name: ids[link[name]] for name in ("source", "target")} for link in links]
     for number, link in enumerate(links, start=1):
         found.add_edge(link, f"{source}, link {number}", is_keyed="multigraph" in whole)
-    options = data.get("options")  # of graphology
-    found.label_names |= (
-        isinstance(data.get("nodes"), dict) or options is not None
-    )  # of the JSON Graph Format
+    options = data.get("options")  # of graphology; nodes by id are of the JSON Graph Format
+    found.label_names |= isinstance(data.get("nodes"), dict) or options is not None
     if whole.get("directed") is False or (isinstance(options, dict) and options.get("type") == "undirected"):
         found.undirected += len(links)
     others = {name: each for name, each in data.items() if name not in {*node_lists, *edge_lists, *adjacency}}
@@ -201,11 +193,8 @@ def _adjacent(value: Any, ids: Sequence[str], source: str) -> Iterator[Mapping[s
         for id, item in _listed(neighbours):
             fields = item if isinstance(item, dict) else {"id": item} if id is None else {"weight": item}
             end = fields.get("id") if id is None else id
-            yield {
-                **{name: each for name, each in fields.items() if name != "id"},
-                "source": start,
-                "target": end,
-            }
+            others = {name: each for name, each in fields.items() if name != "id"}
+            yield {**others, "source": start, "target": end}
 
 
 def _once(links: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -225,14 +214,13 @@ def _holds_edges(value: Any, ids: set[str]) -> bool:
         return bool(find_ends(tuple(value))) or any(_holds_edges(each, ids) for each in value.values())
     if not isinstance(value, list):
         return False
-    is_pair = len(value) in (2, 3) and all(
-        isinstance(each, str) and each in ids for each in (value[0], value[-1])
+    ends = (value[0], value[-1]) if len(value) in (2, 3) else (None,)
+    return all(isinstance(each, str) and each in ids for each in ends) or any(
+        _holds_edges(each, ids) for each in value
     )
-    return is_pair or any(_holds_edges(each, ids) for each in value)
 
 
 def _names_nodes(value: Any, ids: Collection[str]) -> bool:
     """Return whether a value is a list that names nodes, by their ids or as objects."""
-    return isinstance(value, list) and any(
-        isinstance(each, dict) or each in ids for each in value if isinstance(each, dict | str)
-    )
+    named = [each for each in value if isinstance(each, dict | str)] if isinstance(value, list) else []
+    return any(isinstance(each, dict) or each in ids for each in named)

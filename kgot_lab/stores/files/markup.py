@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.exchange import unescape_reserved
-from kgot_lab.stores.files.elements import Elements, Fields, RawEdge
+from kgot_lab.stores.files.elements import NUMBER, Elements, Fields, RawEdge
 from kgot_lab.types import Json
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
@@ -49,8 +49,7 @@ def read_xml(data: bytes, source: str) -> Elements:
         has = f"{len(graphs)} graphs in <{_tag(root)}>, and one is read: one file each"
         raise BadInput(f"{source}: cannot be read as GraphML or GEXF: it has {has}")
     found = _XmlReader(source, root, graphs[0]).found
-    is_ours = OUR_GRAPHML in data[:200]
-    found.has_labels = is_ours
+    found.has_labels = found.is_ours = is_ours = OUR_GRAPHML in data[:200]
     return _unwrap_labels(found) if is_ours and found.form == "GEXF" else found
 
 
@@ -65,10 +64,9 @@ def _unwrap_labels(found: Elements) -> Elements:
         fields.pop("label", None)
         fields |= {"label": fields.pop("type")} if "type" in fields else {}
         found.nodes[id] = (None, read(fields))
-    keys = [str(edge.fields.pop(EDGE_KEY, edge.key)) for edge in found.edges]
-    found.edges = [
-        e._replace(key=key, fields=read(e.fields)) for e, key in zip(found.edges, keys, strict=True)
-    ]
+    for n, edge in enumerate(found.edges):
+        key = str(edge.fields.pop(EDGE_KEY, edge.key))
+        found.edges[n] = edge._replace(key=key, fields=read(edge.fields))
     found.has_labels = found.is_escaped = found.is_ours = True
     return found
 
@@ -83,7 +81,7 @@ class _XmlReader:
     def __init__(self, source: str, root: ElementTree.Element, graph: ElementTree.Element):
         form = {"gexf": "GEXF", "graph": "XGMML"}.get(_tag(root), "GraphML")
         ours = form == "GraphML"
-        self.found = Elements(form, label_names=not ours, is_escaped=ours, is_ours=ours)
+        self.found = Elements(form, label_names=not ours, is_escaped=ours)
         self._source, self._has_labels = source, not ours
         self._declared: dict[tuple[str, str], tuple[str, str]] = {}
         self._defaults: dict[str, Fields] = {"node": {}, "edge": {}}
@@ -123,9 +121,8 @@ class _XmlReader:
                 case "attributes" | "key":
                     pass
                 case tag:
-                    self.found.left_out[
-                        "value of the graph" if tag in ("data", "att") else tag.removesuffix("s")
-                    ] += 1
+                    what = "value of the graph" if tag in ("data", "att") else tag.removesuffix("s")
+                    self.found.left_out[what] += 1
 
     def _read_edge(self, element: ElementTree.Element) -> None:
         source, target = element.get("source"), element.get("target")
@@ -135,7 +132,6 @@ class _XmlReader:
         if ports := len(_PORTS & set(element.keys())):
             self.found.left_out["port of an edge"] += ports
         fields = self._fields(element, "edge")
-        self.found.is_ours &= "relation" in fields
         way = element.get("directed", element.get("type", self._default_way))
         self.found.undirected += way in ("false", "0", "undirected", "mutual") or (
             way not in ("true", "1", "directed") and self._default_way == "undirected"
@@ -148,7 +144,7 @@ class _XmlReader:
         known = _STRUCTURE - ({"label"} if self._has_labels or owner == "edge" else set())
         own = {name.rpartition("}")[2]: value for name, value in element.items()}
         fields = self._defaults[owner] | {name: value for name, value in own.items() if name not in known}
-        if self._has_labels and _is_number(fields.get("weight")):  # GEXF declares no type of it
+        if self._has_labels and NUMBER.fullmatch(str(fields.get("weight"))):  # GEXF declares no type of it
             fields["weight"] = _number(fields["weight"])
         for part in element:
             match _tag(part):
@@ -204,13 +200,8 @@ class _XmlReader:
             try:
                 fields[name] = _PARSERS[kind](text)
             except (KeyError, ValueError):
-                self.found.left_out[
-                    f"value that is no {kind}" if kind in _PARSERS else f"value of the type {kind}"
-                ] += 1
-
-
-def _is_number(text: Json) -> bool:
-    return isinstance(text, str) and bool(re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text))
+                problem = f"that is no {kind}" if kind in _PARSERS else f"of the type {kind}"
+                self.found.left_out[f"value {problem}"] += 1
 
 
 def _number(text: str) -> float:
@@ -271,11 +262,11 @@ def read_pajek(text: str, source: str) -> Elements:
                 raise BadInput(f"{source}, line {number}: a matrix is not read: list its edges under *Arcs")
         elif words and section == "*vertices":
             fields = {"label": words[1]} if words[1:] else {}
-            rest = [word for at, word in enumerate(words[2:]) if at > 2 or not _is_number(word)]
+            rest = [word for at, word in enumerate(words[2:]) if at > 2 or not NUMBER.fullmatch(word)]
             found.put_node(words[0], None, fields | _pajek_fields(rest, found, "drawing of a vertex"))
         elif words and section.rstrip("list") in ("*arc", "*edge") and words[1:]:
             is_list = section.endswith("list")
-            is_weighted = not is_list and _is_number(words[2] if words[2:] else None)
+            is_weighted = not is_list and bool(NUMBER.fullmatch("".join(words[2:3])))
             fields = {"weight": _number(words[2])} if is_weighted else {}
             rest = [] if is_list else words[2 + is_weighted :]
             fields |= _pajek_fields(rest, found, "other value of an edge")

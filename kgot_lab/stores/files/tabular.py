@@ -6,51 +6,62 @@ import ast
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput, require_known, short_repr
 from kgot_lab.graph.exchange import COLUMNS
 from kgot_lab.graph.snapshots import is_iri, plain_name
-from kgot_lab.stores.files.elements import Elements, Ends, RawEdge, find_ends
+from kgot_lab.stores.files.elements import NUMBER, Elements, Ends, RawEdge, find_ends, scalar_id
 from kgot_lab.stores.files.triples import read_bindings
 from kgot_lab.types import Json
 
 _DELIMITERS = (",", ";", "\t", "|")
-_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
-_AMOUNT = re.compile(r"[-+]?(\d*\.\d+|\d+\.?)(e[-+]?\d+)?", re.I)  # a weight, as any program writes it
-_TYPED = re.compile(
-    r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|IGNORE|[a-z]\w*)(\(.*\))?(\[\])?"
-)  # a column of neo4j-admin
+_PLAIN_NUMBER = re.compile(r"-?((0|[1-9]\d{0,17})(\.\d{1,20})?|\.\d{1,20})(e[-+]?[0-2]?\d\d?)?", re.I)
+_WITH_COMMA = re.compile(r"-?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")  # a number as in 1.234,5
+_MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}  # in a column of numbers
+_COUNTERPARTS = [
+    ("from", "to"),
+    ("source", "target"),
+    ("src", "dst"),
+    ("home", "away"),
+    ("1", "2"),
+    ("a", "b"),
+]
+# a column of neo4j-admin
+_TYPED = re.compile(r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|IGNORE|[a-z]\w*)(\(.*\))?(\[\])?")
 HEADER = re.compile(r"[^\n]*:(ID|START_ID|END_ID)\b[^\n]*\s*")  # all of a file with the head of others
 _ROLES = {"ID": "_id", "START_ID": "_start", "END_ID": "_end", "TYPE": "_type", "LABEL": "_labels"}
 _OF_NODES = ("type", "label", "labels", "name", "title")
 _SHORT_ENDS = ("uv", "ht", "so", "ij")  # of tables of up to four columns
 _NO_TEXT = re.compile(r"[\d\s:./,+-]*")  # numbers and dates, which columns share by chance
 _WITH_DICT = re.compile(r"(.*?)[\s,;]*(\{.*\})\s*")  # an edge as NetworkX writes it
-_TEXTS = ("string", "char", "date", "datetime", "localdatetime", "time", "localtime", "duration")
+_TEXTS = ("", "string", "char", "date", "datetime", "localdatetime", "time", "localtime", "duration")
 _MAX_NAMED_COLUMNS = 8  # columns in an error
+_REMARK, _OTHER_LISTS = r"\s|/\*[\s\S]*?\*/|//.*\n|#.*\n", ".sif .nnf .lgl .metis .tgf"
 _ELSEWHERE = (  # forms that are not read: their beginning or the ending of the file, their name, and what reads them
-    (r"(\s|/\*[\s\S]*?\*/|//.*\n|#.*\n)*(strict\s+)?(di)?graph\b[^\[{;,]*\{", ".dot .gv", "DOT", "gv2gml writes GML of it"),
+    (rf"({_REMARK})*(strict\s+)?(di)?graph\b[^\[{{;,]*\{{", ".dot .gv", "DOT", "gv2gml writes GML of it"),
     (r"nodedef\s*>", ".gdf", "GDF", "Gephi exports it as GEXF"),
     (r">>\w+6<<", ".g6 .s6 .d6", "graph6", "networkx.read_graph6 reads it and write_graphml writes GraphML"),
     (r"dl\s", ".dl", "UCINET DL", "igraph.Graph.Read_DL reads it and write_graphml writes GraphML"),
     (r"---|\w+:\s*\n\s*- ", ".yaml .yml", "YAML", "json.dump(yaml.safe_load(file), other) makes JSON of it"),
-    (r"\b\B", ".sif .nnf .lgl .metis .tgf", "a list of another program", "Cytoscape, igraph or yEd write GraphML of it"),
-)  # fmt: skip
+    (r"\b\B", _OTHER_LISTS, "a list of another program", "Cytoscape, igraph or yEd write GraphML of it"),
+)
 
 Row = tuple[str, Sequence[Any]]  # where it is, and its cells
 
 
 class Options(NamedTuple):
-    """What is known of a file: the columns of ends and the encoding, if given, whether it is part of a graph, and
-    its first line, if another file has that.
+    """What is known of a file: the columns of ends and the encoding, if given, and whether it is part of a graph.
+
+    `head` is its first line, if another file has that. `is_typed` if its texts are no numbers.
     """
 
     ends: Ends = ("", "")
     encoding: str = ""
     is_part: bool = False
     head: str = ""
+    is_typed: bool = False
 
 
 _SIZE_REMARK = re.compile(r"^%\s*\d+\s+\d+\s+\d+\s*$", re.M)  # NetworKit's, before a plain list of edges
@@ -75,6 +86,8 @@ def read_table(text: str, source: str, suffix: str = "", options: Options = Opti
     above = (body[0].count("\n") if body else 0) + bool(named)
     head = lines[above] if above < len(lines) else ""
     is_adjacency = suffix == ".adjlist" or "\n# GMT " in text[: len(body[0]) if body else 0]
+    if multiline := _read_multiline(lines[above:]):
+        return multiline
     if is_adjacency or _WITH_DICT.fullmatch(head):
         return _read_lines(lines, above, source, is_adjacency=is_adjacency)
     usual = "\t" if suffix == ".tsv" and "\t" in head else max(_DELIMITERS, key=head.count)
@@ -121,23 +134,41 @@ def _read_lines(lines: Sequence[str], above: int, source: str, *, is_adjacency: 
             expected = "a node and its neighbours, in one line," if is_adjacency else "two ends and a dict"
             problem = f"{source}, line {number}: {expected} are expected here, not {short_repr(line)}"
             raise BadInput(f"{problem}; write_graphml of NetworkX writes what any name needs")
-        fields: dict[str, Json] = {}
-        try:
-            fields = {
-                str(name): value for name, value in ast.literal_eval(match[2] if match else "{}").items()
-            }
-        except (ValueError, SyntaxError, AttributeError):
-            found.left_out["dict that is none of Python's literals"] += 1
+        fields = _read_dict(match[2] if match else "{}", found)
         if is_adjacency:
             found.put_node(ends[0], None, {})
         found.edges += [RawEdge(ends[0], end, None, fields) for end in ends[1:]]
-    if is_adjacency and (
-        other := next((each.target for each in found.edges if each.target not in found.nodes), "")
-    ):
-        raise BadInput(
-            f"{source}: {other!r} has no line of its own, so names may hold spaces: write it as GraphML"
-        )
+    others = [edge.target for edge in found.edges if is_adjacency and edge.target not in found.nodes]
+    if others:
+        problem = f"{source}: {others[0]!r} has no line of its own, so names may hold spaces"
+        raise BadInput(f"{problem}: write it as GraphML")
     return found
+
+
+def _read_multiline(lines: Sequence[str]) -> Elements | None:
+    """Read lines of NetworkX with a node and its number of neighbours, and then each of these with a dict.
+
+    Return None if they are none.
+    """
+    found, node, left = Elements("a list of NetworkX"), "", 0
+    for line in filter(str.strip, lines):
+        if left and (match := _WITH_DICT.fullmatch(line)):
+            found.edges.append(RawEdge(node, match[1], None, _read_dict(match[2], found)))
+            left -= 1
+        elif not left and (head := re.fullmatch(r"(.+) (\d+)", line.strip())):
+            node, left = found.put_node(head[1], None, {}), int(head[2])
+        else:
+            return None
+    return found if found.edges and not left else None
+
+
+def _read_dict(text: str, found: Elements) -> dict[str, Json]:
+    """Return the fields of a dict in Python, or count it as left out if it has other values than literals."""
+    try:
+        return {str(name): value for name, value in ast.literal_eval(text).items()}
+    except (ValueError, SyntaxError, AttributeError):
+        found.left_out["dict that is none of Python's literals"] += 1
+        return {}
 
 
 def _read_matrix(rows: Sequence[Row], source: str, *, is_symmetric: bool) -> Elements:
@@ -145,9 +176,8 @@ def _read_matrix(rows: Sequence[Row], source: str, *, is_symmetric: bool) -> Ele
     found = Elements("a sparse matrix")
     size = [int(cell) for _, cells in rows[:1] for cell in cells if cell.isdecimal()]
     if len(size) != 3 or size[2] != len(rows) - 1 or any(len(cells) < 2 for _, cells in rows):
-        raise BadInput(
-            f"{source}: a sparse matrix is its numbers of rows, columns and entries, and so many lines"
-        )
+        form = "its numbers of rows, columns and entries, and so many lines"
+        raise BadInput(f"{source}: a sparse matrix is {form}")
     kinds = ("", "") if size[0] == size[1] else ("row ", "column ")
     for kind, count in zip(kinds, size, strict=False):
         for number in range(1, count + 1):
@@ -167,16 +197,15 @@ def read_parquet(data: bytes, source: str, options: Options) -> Elements:
 
         frame = pd.read_parquet(io.BytesIO(data))
     except ImportError:  # in no extra, since pandas keeps all texts in another way where it is
-        raise BadInput(
-            f"{source} is Parquet, which needs pandas and pyarrow: pip install pandas pyarrow"
-        ) from None
+        needed = "needs pandas and pyarrow: pip install pandas pyarrow"
+        raise BadInput(f"{source} is Parquet, which {needed}") from None
     except (ValueError, OSError) as error:
         raise BadInput(f"{source}: cannot be read as Parquet: {error}") from None
     cells = frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
+    cells = [[cell.tolist() if hasattr(cell, "tolist") else cell for cell in row] for row in cells]
     rows = enumerate([list(map(str, frame.columns)), *cells])
-    return read_rows(
-        [(f"{source}, row {number}", row) for number, row in rows], Elements("a Parquet table"), options
-    )
+    located = [(f"{source}, row {number}", row) for number, row in rows]
+    return read_rows(located, Elements("a Parquet table"), options._replace(is_typed=True))
 
 
 def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text: bool = False) -> Elements:
@@ -187,15 +216,21 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
     if not rows:
         return found
     location, head = rows[0]
+    are_places = all(end.isdecimal() and int(end) < len(head) for end in options.ends)
+    if are_places and not {*options.ends} <= {*head}:
+        cut = zip(*(cells for _, cells in rows), strict=False)
+        is_head = any(not _are_numbers(each[:1]) and _are_numbers(each[1:]) for each in cut)
+        found.notes.append(f"its columns are numbered from 0, and the first line is {'not ' * is_head}data")
+        head = list(map(str, range(len(head))))
+        rows = [(location, head), *rows[is_head:]]
     require_known("column of ends", head, *filter(None, options.ends))
     kinds = [_TYPED.fullmatch(name) for name in head]
     columns = [_ROLES.get(kind[2], kind[1]) if kind else name for name, kind in zip(head, kinds, strict=True)]
     below = [cells for _, cells in rows[1:]]
     iris = sum(is_iri(str(cell)) for cells in below for cell in cells)
     ends = options.ends if options.ends[0] else find_ends(tuple(columns))
-    if any(f"{name}Label" in columns for name in columns) or (
-        len(columns) == 2 and not ends and iris > len(below)
-    ):
+    are_pairs = len(columns) == 2 and not ends and iris > len(below)
+    if are_pairs or any(f"{name}Label" in columns for name in columns):
         values = [dict(zip(columns, map(_parse_cell, cells), strict=False)) for cells in below]
         return read_bindings(columns, values, location)
     id = next((name for name in ("_id", "Id", "id", "ID") if name in columns), "")
@@ -209,47 +244,77 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
             found.notes.append(f"it has no header, and its columns are read as {', '.join(given)}")
             columns, ends, rows = given, ("source", "target"), [("", given), *rows]
         elif ends := None if is_text else _guess_ends(columns, below):
+            found.notes.append(f"edges are from {ends[0]} to {ends[1]}")
             columns = ["relation" if name.lower() in ("r", "p") else name for name in columns]
         elif is_nodes := options.is_part and _are_nodes(columns, below):
-            columns[0] = id = columns[0] if plain_name(columns[0]) in _OF_NODES else "name"
+            columns[0] = id = columns[0] if plain_name(columns[0]) in ("id", *_OF_NODES) else "name"
+            found.notes += [f"names from {head[0]}"] if id != head[0] else []
         else:
             present = ", ".join(map(short_repr, head[:_MAX_NAMED_COLUMNS]))
             what = "the first line names the columns, a source, a target and perhaps a type, as in source,type,target"
-            other = (
-                "name those of the ends, as in source='who', target='whom', or save another form as GraphML"
-            )
-            raise BadInput(f"{location}: {what}; this is {present}; {other}")
+            other = "name those of the ends, as in source='who', target='whom'"
+            raise BadInput(f"{location}: {what}; this is {present}; {other}, or save another form as GraphML")
     if duplicates := [name for name in columns if name and columns.count(name) > 1]:
         raise BadInput(f"{location}: two columns are called {short_repr(duplicates[0])}: rename one")
     typed = {name: kind for name, kind in zip(columns, kinds, strict=False) if kind}
-    ignored = [name for name, kind in typed.items() if kind[2] == "IGNORE"]
-    declared = {
-        name: "string[]" if kind[2] == "LABEL" else f"{kind[2]}{kind[4] or ''}"
-        for name, kind in typed.items()
-    }
-    found.notes += [f"left out, as it says: {', '.join(name.partition(':')[0] for name in ignored)}"] * bool(
-        ignored
-    )
+    declared = {name: kind[0].rpartition(":")[2] for name, kind in typed.items()}
+    ignored = ", ".join(kind[1] for kind in typed.values() if kind[2] == "IGNORE")
+    found.notes += [f"left out, as it says: {ignored}"] if ignored else []
     spaces = {name: kind[3] for name in (id, *(ends or ())) if (kind := typed.get(name)) and kind[3]}
     if not options.is_part and len(set(spaces.values())) < 2:
         spaces = {}  # of neo4j-admin: 1 of Person is not 1 of Movie
     texts = {name for name in columns if name in (id, *(ends or ())) or plain_name(name) in COLUMNS["type"]}
-    for location, cells in rows[1:]:
+    others = {name: at for at, name in enumerate(columns) if name not in texts | declared.keys()}
+    parsed = {} if options.is_typed else _parse_columns(others, [cells for _, cells in rows[1:]], found)
+    for n, (location, cells) in enumerate(rows[1:]):
         if any(cell != "" for cell in cells[len(columns) :]):
             problem = f"{location}: {len(cells)} cells, and the head has {len(columns)}"
             raise BadInput(f"{problem}: put a cell that holds the delimiter in quotes")
-        row = {
-            name: cell if name in texts else _parse_cell(cell, declared.get(name, ""))
-            for name, cell in zip(columns, cells, strict=False)
-            if name not in ignored
-        }
+        row = dict(zip(columns, cells, strict=False)) | {name: each[n] for name, each in parsed.items()}
+        for name in declared.keys() & row.keys() - texts:
+            row[name] = _declared_value(row[name], declared[name])
         row.update({name: f"{space[1:-1]}:{row[name]}" for name, space in spaces.items() if row.get(name)})
         row = {name: value for name, value in row.items() if name and value not in ("", [])}
-        if ends and (not is_nodes or not row.keys().isdisjoint(ends)):
+        if not ends or (is_nodes and row.keys().isdisjoint(ends)):
+            found.add_node(row, location)
+        elif row.keys() >= {*ends}:
             found.add_edge(row, location, names=ends)
         else:
-            found.add_node(row, location)
+            found.left_out["edge without a source or a target"] += 1
+            found.ends |= {id: (None, {}) for id in map(scalar_id, map(row.get, ends)) if id}
+    if not options.ends[0]:
+        found.refuse_ranges(location.rpartition(",")[0], is_part=options.is_part)
     return found
+
+
+def _are_numbers(cells: Iterable[Any]) -> bool:
+    """Return whether all cells of a column are numbers or missing, and some are numbers."""
+    texts = {str(cell).lower() for cell in cells} - _MISSING
+    return bool(texts) and all(map(_PLAIN_NUMBER.fullmatch, texts))
+
+
+def _parse_columns(
+    columns: Mapping[str, int], rows: Sequence[Sequence[str]], found: Elements
+) -> dict[str, list[Json]]:
+    """Return the values of columns, by their indices, that are numbers, truth values or texts throughout."""
+    parsed: dict[str, list[Json]] = {}
+    for name, at in columns.items():
+        cells = [row[at] if at < len(row) else "" for row in rows]
+        texts = {cell.lower() for cell in cells} - _MISSING
+        with_comma = {text for text in texts if "," in text}
+        is_decimal = any(len(text.rpartition(",")[2]) != 3 for text in with_comma)
+        if is_decimal and all(map(_WITH_COMMA.fullmatch, texts)):
+            cells = [cell.replace(".", "").replace(",", ".") for cell in cells]
+            found.notes.append(f"the numbers of {name} have decimal commas")
+        if _are_numbers(cells):
+            missing = [cell for cell in cells if cell.lower() in _MISSING]
+            found.left_out["cell without a number, such as NaN"] += len(missing) - missing.count("")
+            parsed[name] = ["" if cell.lower() in _MISSING else _parse_cell(cell) for cell in cells]
+        elif texts and texts <= {"true", "false"}:
+            parsed[name] = [cell.lower() == "true" if cell else "" for cell in cells]
+        elif 2 * (others := sum(not _PLAIN_NUMBER.fullmatch(text) for text in texts)) < len(texts):
+            found.notes.append(f"{name} is text, since {others:,} of its values are no plain numbers")
+    return parsed
 
 
 def _are_nodes(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bool:
@@ -271,10 +336,10 @@ def _guess_ends(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Ends |
     for i, j in ((0, 1), (0, 2), (1, 2)) if len(low) > 2 else ((0, 1),):
         one, other = ({str(row[at]) for row in rows if at < len(row)} - {""} for at in (i, j))
         shared = [text for text in one & other if not _NO_TEXT.fullmatch(text)]
-        is_shared = (
-            i == 0 and shared and len(one | other) > 2 and min(len(one), len(other)) <= 10 * len(shared)
-        )
-        is_numbered = low[i][:-1] == low[j][:-1] != "" and low[i][-1:] + low[j][-1:] in ("12", "ab")
+        is_shared = i == 0 and shared and len(one | other) > 2
+        is_shared = is_shared and min(len(one), len(other)) <= 10 * len(shared)
+        names = [(low[i].replace(a, b, 1), low[j]) for a, b in _COUNTERPARTS if a in low[i] != a]
+        is_numbered = any(expected == name for expected, name in names)
         if is_shared or (is_numbered and not any(map(_NO_TEXT.fullmatch, one | other))):
             return columns[i], columns[j]
     return None
@@ -290,7 +355,7 @@ def _columns_by_content(rows: Sequence[Sequence[Any]], *, is_text: bool) -> list
     if min(widths) < 2 or len(widths) > 1:  # lists of neighbours, as METIS writes them
         return []
     columns = [{str(cell) for cell in column} for column in zip(*rows, strict=True)]
-    are_numbers = [all(map(_AMOUNT.fullmatch, column)) for column in columns]
+    are_numbers = [all(map(NUMBER.fullmatch, column)) for column in columns]
     if are_numbers[:3] == [True, False, True]:  # ends and a relation, an end and a weight, or a person's age
         return []
     # a third text is a target, unless the second ones and not the third are sources too
@@ -301,20 +366,22 @@ def _columns_by_content(rows: Sequence[Sequence[Any]], *, is_text: bool) -> list
     is_edge |= not ends[0].isdisjoint(set().union(*ends[1:])) and (
         not is_text or (min(widths) < 4 and (bool(columns[0] & columns[at]) or are_numbers[2:3] == [True]))
     )
-    is_edge &= not any("." in end and _AMOUNT.fullmatch(end) for pair in ends for end in pair)
+    is_edge &= not any("." in end and NUMBER.fullmatch(end) for pair in ends for end in pair)
     third = "weight" if are_numbers[2:3] == [True] else "type"
     names = ["source", "type", "target"] if is_last else ["source", "target", third][: max(widths)]
     return [*names, *(f"column {n}" for n in range(4, max(widths) + 1))] if is_edge else []
 
 
-def _parse_cell(cell: Any, kind: str = "") -> Json:
-    """Return the value of a cell, of the kind that neo4j-admin declares if it does, as in int[]."""
-    if not isinstance(cell, str):
-        return cell.tolist() if hasattr(cell, "tolist") else cell
-    if kind.endswith("[]"):
-        return [_parse_cell(part, kind[:-2]) for part in cell.split(";") if part]
+def _declared_value(cell: Any, kind: str) -> Json:
+    """Return the value of a cell of a kind that neo4j-admin declares, as in int[], or "" if it is to be ignored."""
+    if kind == "LABEL" or kind.endswith("[]"):
+        return [_declared_value(part, kind[:-2] * (kind[-1] == "]")) for part in str(cell).split(";") if part]
     if kind == "boolean" and cell:
-        return cell == "true"
-    if kind in _TEXTS or not _NUMBER.fullmatch(cell):
+        return str(cell) == "true"
+    return "" if kind == "IGNORE" else cell if kind in _TEXTS else _parse_cell(cell)
+
+
+def _parse_cell(cell: Any) -> Json:
+    if not isinstance(cell, str) or not _PLAIN_NUMBER.fullmatch(cell):
         return cell
-    return float(cell) if "." in cell else int(cell)
+    return int(cell) if cell.removeprefix("-").isdecimal() else float(cell)

@@ -61,19 +61,17 @@ def elements_of_quads(quads: Sequence[pyoxigraph.Quad | pyoxigraph.Triple], form
     """Return the elements that quads of RDF describe, and the labels of properties as names of relations."""
     found = Elements(form, is_ours=form == "RDF")
     labels: dict[str, dict[str, str]] = {}  # texts by language of what has a label
-    claims: dict[str, tuple[str, str]] = {}  # properties of Wikidata by the IRI of each use, and the use
+    claims: dict[str, str] = {}  # properties of Wikidata by the IRI of their direct claims
     quads = list(_without_triples_in_triples(quads, found.left_out))
     for quad in quads:
         subject, object = getattr(quad.subject, "value", ""), getattr(quad.object, "value", "")
         if quad.predicate.value == RDFS_LABEL:
             labels.setdefault(subject, {})[getattr(quad.object, "language", None) or ""] = object
-        elif quad.predicate.value.startswith(_WIKIBASE):
-            use = quad.predicate.value.removeprefix(_WIKIBASE)
-            claims[object] = subject, "" if use == "directClaim" else f" ({use})"
+        elif quad.predicate.value == f"{_WIKIBASE}directClaim":
+            claims[object] = subject
     for predicate in {quad.predicate.value for quad in quads}:
-        property, use = claims.get(predicate, (predicate, ""))
-        if texts := labels.get(predicate) or labels.get(property):
-            found.words[predicate_name(predicate)] = texts[_shown_language(texts)] + use
+        if texts := labels.get(predicate) or labels.get(claims.get(predicate, "")):
+            found.words[predicate_name(predicate)] = texts[_shown_language(texts)]
     found.words |= dict.fromkeys(_ALIASES, "aliases")
     graph = graph_from_triples(_in_one_language(quads))
     found.nodes = {node.id: (node.labels, dict(node.properties)) for node in graph.nodes}

@@ -159,8 +159,8 @@ def empty_plot(reason: str) -> Plot:
     """Return a plot without numbers that says why there are none."""
     with new_figure(6.4, 1.2) as (figure, [axes]):
         axes.set_axis_off()
-        style = {"ha": "center", "va": "center", "fontsize": 11, "color": MUTED}
-        axes.text(0.5, 0.5, short_label(reason, 90), transform=axes.transAxes, **style)
+        style = {"ha": "center", "va": "center", "fontsize": 11, "color": MUTED, "wrap": True}
+        axes.text(0.5, 0.5, short_label(reason, 200), transform=axes.transAxes, **style)
         return plot(figure, f"Nothing to draw: {reason}", ())
 
 
@@ -297,7 +297,8 @@ def bar_plot(
     """Plot horizontal stacked bars, each with a name and a label after it.
 
     `size` is the width, the height of everything but the bars, and the height of a bar, in inches. `labels`
-    are the axis label and optionally a title. `axis_scale` is a factor that widens the axis.
+    are the axis label and the lines above the bars, if any. A name may have two lines. `axis_scale` is a
+    factor that widens the axis.
     """
     with new_figure(size[0], size[1] + size[2] * len(bars)) as (figure, [axes]):
         ends = [0.0] * len(bars)
@@ -309,15 +310,18 @@ def bar_plot(
                 style = {"height": 0.68, "label": short_label(name), **pens[name].fill}
                 axes.barh(rows_with_part, widths, left=starts, **style)
             ends = [end + length for end, length in zip(ends, lengths, strict=True)]
-        axes.set_yticks(range(len(bars)), [short_label(name) for name, _ in bars])
+        names = ("\n".join(short_label(line, 60) for line in name.split("\n")) for name, _ in bars)
+        axes.set_yticks(range(len(bars)), list(names))
         axes.set_ylim(len(bars) - 0.4, -0.6)
         axes.grid(axis="y", visible=False)
         label_bars(axes, ends, [label for _, label in bars])
         axes.set_xlim(0, axis_scale * max(ends) or 1)
         axes.set_xlabel(labels[0])
-        use_integer_ticks(axes.xaxis)
+        if all(float(end).is_integer() for end in ends):
+            use_integer_ticks(axes.xaxis)
         if labels[1:]:
-            axes.set_title(short_label(labels[1], 110), fontsize=9, loc="left")
+            lines = "\n".join(short_label(line, 110) for line in labels[1:])
+            figure.suptitle(lines, x=0.01, ha="left", fontsize=9)
         place_legend_below(figure)
         return plot(figure, description, rows)
 

@@ -26,7 +26,7 @@ from kgot_lab.domains.investment import statements
 from kgot_lab.domains.investment.graph import InvestmentGraph
 from kgot_lab.domains.investment.versions import Lifetime
 from kgot_lab.domains.investment.view import investment_node
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput
 from kgot_lab.types import Edge, Node
 
 DAY = timedelta(days=1)
@@ -111,13 +111,12 @@ def test_what_is_one_owners_is_not_anothers(graph):
         assert view.nodes_by_id([said.id]) == ()
         with pytest.raises(BadInput, match="no live node"):
             view.node(said.id)
-        with pytest.raises(BadInput, match="nothing that is live"):
-            view.by_name("Sell all of it")
+        assert view.named("Sell all of it") == ()
         with pytest.raises(BadInput, match="there is no node"):
             graph.expire(said.id, owner=other)
         with pytest.raises(BadInput, match="there is no node"):
             graph.write(edges=about, owner=other)
-    assert graph.view("a1").by_name("sell  ALL of it").node.id == said.id
+    assert [each.node.id for each in graph.view("a1").named("sell  ALL of it")] == [said.id]
 
 
 def test_an_id_says_whose_a_node_is(graph):
@@ -142,35 +141,16 @@ def test_every_question_to_the_graph_names_the_owner():
     assert len(of_graph) > 8 and [name for name, each in of_graph.items() if ":owner" not in each] == []
 
 
-def test_a_name_stands_for_one_thing_or_is_an_error_that_names_all(graph):
+def test_a_name_stands_for_all_that_it_may_mean(graph):
     with_market(graph)
     view = graph.view()
-    assert view.by_symbol(" lntn ").node == SHARE and view.by_symbol("orch", "Company").node == ORCHARD
-    assert view.by_name("fixed income").node == FIXED
-    assert view.resolve("LNTN").node == SHARE
-    assert view.resolve("technology")
+    for text, node in ((" lntn ", SHARE), ("orch", ORCHARD), ("fixed income", FIXED)):
+        assert node in [each.node for each in view.named(text)]
+    assert view.named("technology")
     twin = investment_node("Company", name="Lantern Foods", ticker="LNTN")
     graph.write([twin])
-    with pytest.raises(BadInput) as told:
-        graph.view().by_symbol("LNTN", "Company")
-    assert "Lantern Devices" in str(told.value)
-    assert "Lantern Foods" in str(told.value)
-    assert "shared by" in str(told.value)
-    assert view.resolve("LNTN").node == SHARE, "an asset's symbol comes first"
-    for question in (view.by_symbol, view.by_name, view.resolve):
-        with pytest.raises(BadInput):
-            question("nowhere")
-        with pytest.raises(BadInput):
-            question("")
-    with pytest.raises(UnknownName):
-        view.by_name("Technology", "Industry")
-
-
-def test_one_name_of_two_types_asks_for_the_type(graph):
-    graph.write([investment_node("Sector", name="Gold"), investment_node("AssetClass", name="Gold")])
-    with pytest.raises(BadInput, match="give the type that is meant"):
-        graph.view().by_name("gold")
-    assert graph.view().by_name("gold", "Sector").node.labels == ("Sector",)
+    assert [each.node for each in graph.view().named("LNTN")] == [SHARE, LANTERN, twin]
+    assert view.named("nowhere") == view.named("") == ()
 
 
 def test_an_indicator_is_revised_and_known_as_it_was(graph, clock):
@@ -202,12 +182,12 @@ def test_texts_that_no_database_takes_are_refused_or_not_found(graph):
         with pytest.raises(BadInput):
             graph.expire(id)
     graph.write([investment_node("News", headline="x" * 100_000, note="a\0b")])
-    assert graph.view().by_name("x" * 100_000).node.properties["note"] == "a\0b"
+    assert graph.view().named("x" * 100_000)[0].node.properties["note"] == "a\0b"
     view = graph.view()
     for text in ("a\0b", "half \ud800", "x" * 100_000 + "y"):
-        for question in (view.node, view.by_symbol, view.by_name, view.resolve):
-            with pytest.raises(BadInput):
-                question(text)
+        with pytest.raises(BadInput):
+            view.node(text)
+        assert view.named(text) == ()
         assert view.history(text) == view.indicator(text) == ()
 
 

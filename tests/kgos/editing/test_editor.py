@@ -4,7 +4,6 @@ back.
 
 import random
 
-import numpy as np
 import pytest
 from support.every import every
 
@@ -17,19 +16,6 @@ from kgot_lab.types import Document
 
 COOKBOOK = cookbook()
 A, B = "goal:reduce_api_costs", "technique:prompt_caching"
-
-
-class Counting:
-    """An embedder that counts the texts it is given: their lengths are the vectors."""
-
-    name, digest, dimension = "lengths", "0" * 64, 2
-
-    def __init__(self):
-        self.given = []
-
-    def embed(self, texts):
-        self.given += list(texts)
-        return np.array([[len(text), 1.0] for text in texts], np.float32)
 
 
 def anything(editor, rng, number):
@@ -113,23 +99,6 @@ def test_a_circle_of_requirements_is_refused_however_long():
     first, second = next((one, two) for one in chain for two in chain if two.source == one.target)
     with pytest.raises(BadInput, match="requires itself"):
         editor.add_edge(second.target, "requires", first.source)
-
-
-def test_only_what_changed_is_indexed_and_embedded_again():
-    embedder = Counting()
-    editor = Editor(COOKBOOK, by="Ada", embedder=embedder)
-    index = editor.index
-    assert (index.indexed, index.embedded) == (len(COOKBOOK), len(COOKBOOK))
-    editor.change_node(A, description="A zeppelin of savings.")
-    assert index.indexed == index.embedded == len(COOKBOOK) + 1 and "zeppelin" in embedder.given[-1]
-    assert index.search("zeppelin")[0].id == A
-    editor.add_edge(B, "optimizes", A)
-    assert index.embedded == len(COOKBOOK) + 1
-    editor.remove_node(A)
-    assert index.search("zeppelin") == [] and A not in index.vectors().ids
-    editor.undo()
-    assert index.search("zeppelin")[0].id == A
-    assert sorted(index.vectors().ids) == sorted(COOKBOOK.ids)
 
 
 def test_a_store_has_each_change_as_it_is_made():

@@ -255,7 +255,6 @@ def test_malformed_input_leaves_everything_as_it_was(memory):
         lambda: memory.learn("a is b"),
         lambda: memory.learn(None),
         lambda: memory.learn(said("a is b"), by=3),
-        lambda: memory.retract_claim("no such claim"),
         lambda: memory.retract_source(""),
         lambda: memory.retract_fact("Ada"),
         lambda: memory.undo(17),

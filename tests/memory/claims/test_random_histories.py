@@ -195,7 +195,7 @@ actions = st.one_of(
     st.tuples(st.just("learn again"), some),
     st.tuples(st.just("retract source"), st.sampled_from(SOURCES)),
     st.tuples(st.just("retract fact"), facts_drawn),
-    st.tuples(st.sampled_from(["retract claim", "accept", "reject"]), some),
+    st.tuples(st.sampled_from(["accept", "reject"]), some),
     st.tuples(st.just("override"), some, confidences),
     st.tuples(st.just("undo"), some),
     st.tuples(st.just("undo the last"), st.integers(0, 2)),
@@ -208,7 +208,7 @@ def act(memory, slow, action):
     """The same on both; whatever one refuses the other refuses."""
     name, *given = action
     ledger, pool = ReviewLedger(memory), sorted(slow.known.values(), key=lambda claim: claim.id)
-    if name in ("learn again", "retract claim", "accept", "reject", "override"):
+    if name in ("learn again", "accept", "reject", "override"):
         if not pool:
             return
         claim = pool[given[0] % len(pool)]
@@ -230,10 +230,6 @@ def act(memory, slow, action):
                     if slow.canonical_fact(each.fact) == slow.canonical_fact(fact(given[0]))
                 ],
             ),
-        ),
-        "retract claim": lambda: (
-            lambda: memory.retract_claim(claim.id),
-            lambda: slow.retract("claim", [claim.id]),
         ),
         "accept": lambda: (lambda: ledger.accept(claim.id), lambda: slow.decide(claim, "accepted")),
         "reject": lambda: (lambda: ledger.reject(claim.id), lambda: slow.decide(claim, "rejected")),

@@ -9,7 +9,7 @@ from support.saying import fact, inferred, make_claims, said
 
 from kgot_lab.errors import AlreadyDecided, BadInput
 from kgot_lab.memory.claims.claims import open_claims
-from kgot_lab.memory.claims.ledger import AcceptanceCount, Reviewer, ReviewLedger, isotonic
+from kgot_lab.memory.claims.ledger import Reviewer, ReviewLedger, isotonic
 
 UNSURE = said("Ada lives_in London", confidence=0.5)
 
@@ -52,7 +52,7 @@ def test_an_override_gives_another_confidence_or_another_object(memory):
     assert memory.facts() == (fact("Ada lives_in Paris"),)
     memory.undo(corrected.change)
     assert memory.graph_hash(claims=True) == before
-    assert ledger.reliability() == {"lives_in": AcceptanceCount(1, 1)}
+    assert [each.accepted for each in ledger.judgements()] == [True]
 
 
 def test_a_decision_that_was_overtaken_is_not_undone_before_the_later_one(memory):
@@ -125,7 +125,6 @@ def test_decisions_calibrate_a_relation_and_few_of_them_are_pooled(memory):
             claim = said(f"p{i} {relation} t{confidence}", confidence=confidence)
             memory.learn(claim)
             (ledger.accept if good else ledger.reject)(claim.id)
-    assert ledger.reliability() == {"born_in": AcceptanceCount(8, 8), "lives_in": AcceptanceCount(16, 8)}
     assert ledger.calibrated(0.4, "lives_in", least=10) == 0.25
     assert ledger.calibrated(0.6, "lives_in", least=10) == 0.75
     assert ledger.calibrated(0.5, "lives_in", least=10) == pytest.approx(0.5)

@@ -19,7 +19,7 @@ from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply, record_replayed
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import Layout, TableBacked, TableStorage
+from kgot_lab.memory.tables import Layout, TableBacked
 from kgot_lab.types import LLM, Prompt, Reply
 
 # All SQL of the journal, common to SQLite and PostgreSQL: items, replies of models, ticks. It has no user
@@ -78,10 +78,7 @@ class Tick:
 
 
 class NewsJournal(TableBacked):
-    """The journal in tables. `now` is its clock."""
-
-    def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
-        self.storage, self.now = storage, now
+    """The journal in tables."""
 
     # --- items ---
 

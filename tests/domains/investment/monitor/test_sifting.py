@@ -134,7 +134,7 @@ def test_an_event_that_affects_nothing_that_is_named_is_refused(market):
 def test_a_signal_about_what_the_graph_knows_and_the_item_does_not_name_is_refused(market):
     told = {"type": "signal", "summary": "Cheap", "action": "buy", "about": ["QCN"]}
     facts = facts_of(market, insights=[told])
-    assert market.view().by_symbol("QCN") and links(facts) == set()
+    assert market.view().named("QCN") and links(facts) == set()
     assert "nothing that it is about" in facts.refused[-1]
 
 
@@ -231,7 +231,7 @@ def test_a_name_with_a_slash_can_be_written(market):
     item = replace(SAYS, text="Brook River (BRK/B) rose.")
     facts = facts_of(market, item, things=[thing("Asset", "BRK/B")])
     assert market.write(facts.nodes, facts.edges).nodes[1] == "Asset:BRK|B"
-    assert market.view().by_symbol("brk/b").node.properties["symbol"] == "BRK/B"
+    assert market.view().named("brk/b")[0].node.properties["symbol"] == "BRK/B"
 
 
 # --- the vocabulary ---
