@@ -316,11 +316,6 @@ def extract_grounded(llm: LLM, text: str) -> Extraction:
     return Extraction(tuple(accepted), tuple(refused), left_out)
 
 
-def with_origin(triples: Iterable[Triple], **origin: Any) -> list[Triple]:
-    """Return triples with the turn and the time of their origin."""
-    return [replace(triple, **origin) for triple in triples]
-
-
 def _is_malformed(triple: Triple) -> bool:
     """Return whether a triple is obviously no fact.
 

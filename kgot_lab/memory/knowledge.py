@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, require_parts
 from kgot_lab.memory.agent import TurnOutcome, UserTurn
-from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor, with_origin
+from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor
 from kgot_lab.memory.triples import (
     ReadableTriples,
     TripleStore,
@@ -102,7 +102,8 @@ class KnowledgeGraphMemory:
 
     def store_statements(self, turn: UserTurn, extraction: Extraction) -> TurnOutcome:
         """Store what was extracted from a message of a conversation, with its turn and time."""
-        learnt = tuple(with_origin(extraction.triples, source_turn=turn.number, created_at=turn.at))
+        origin: dict[str, Any] = {"source_turn": turn.number, "created_at": turn.at}
+        learnt = tuple(replace(triple, **origin) for triple in extraction.triples)
         new = tuple(triple for triple in learnt if not self.store.query(*triple.identity))
         if learnt:
             self.update(learnt)

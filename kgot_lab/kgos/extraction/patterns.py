@@ -72,17 +72,10 @@ class CodeView:
         """Return the names of the external packages that a module imports."""
         return {each.removeprefix(PACKAGE) for each in self._out["imports"][id] if each.startswith(PACKAGE)}
 
-    def decorators(self, id: str) -> list[str]:
-        """List the decorators of a function or class, as written."""
-        return self._property_texts(id, "decorators")
-
-    def marks(self, id: str) -> list[str]:
-        """List the marks of a function."""
-        return self._property_texts(id, "marks")
-
-    def attributes(self, id: str) -> list[str]:
-        """List the names that a class binds, except its methods."""
-        return self._property_texts(id, "attributes")
+    def texts(self, id: str, name: str) -> list[str]:
+        """List the decorators, the marks or the attributes of an element, by the name of the property."""
+        values = self._property(id, name)
+        return [str(value) for value in values] if isinstance(values, list) else []
 
     def lines(self, id: str) -> int:
         """Return the number of lines of a function."""
@@ -99,7 +92,7 @@ class CodeView:
             by_name[str(self._property(id, "name"))].append(id)
         used: dict[str, str] = {}
         for id in (*self.functions(), *self._of_type["class"]):
-            for decorator in self.decorators(id):
+            for decorator in self.texts(id, "decorators"):
                 name = decorator.partition("(")[0].rpartition(".")[2]
                 if len(by_name[name]) == 1:
                     used.setdefault(by_name[name][0], f"@{decorator}")
@@ -111,10 +104,6 @@ class CodeView:
 
     def _property(self, id: str, name: str) -> object:
         return self.graph.node_properties[self.graph.row(id)].get(name) if id in self.graph else None
-
-    def _property_texts(self, id: str, name: str) -> list[str]:
-        values = self._property(id, name)
-        return [str(value) for value in values] if isinstance(values, list) else []
 
 
 def import_cycles(view: CodeView) -> list[list[str]]:
@@ -179,7 +168,7 @@ def _template(type: str, *alternatives: str) -> Callable[[_FindInstances], _Find
 def _singleton(view: CodeView) -> _Instances:
     """One instance of a class for the whole program."""
     for id, methods in view.classes():
-        if "__new__" in methods and any("instance" in name for name in view.attributes(id)):
+        if "__new__" in methods and any("instance" in name for name in view.texts(id, "attributes")):
             yield id, "__new__ and an attribute that keeps the one instance"
         elif methods & {"get_instance", "getInstance", "instance"}:
             name = min(methods & {"get_instance", "getInstance", "instance"})
@@ -191,7 +180,7 @@ def _factory_method(view: CodeView) -> _Instances:
     """A method that makes an instance from something else."""
     for id, methods in view.classes():
         named = [name for name in methods if name.startswith(("from_", "create_"))]
-        makers = sorted(name for name in named if "classmethod" in view.decorators(f"{id}.{name}"))
+        makers = sorted(name for name in named if "classmethod" in view.texts(f"{id}.{name}", "decorators"))
         if makers:
             yield id, f"class methods that make instances: {', '.join(makers[:5])}"
 
@@ -201,7 +190,9 @@ def _abstract_base(view: CodeView) -> _Instances:
     """A class that says what others have to do."""
     for id, _ in view.classes():
         bases = view.external_bases(id) & _ABSTRACT_BASES
-        abstract = sorted(name for name in view.methods(id) if "abstract" in view.marks(f"{id}.{name}"))
+        abstract = sorted(
+            name for name in view.methods(id) if "abstract" in view.texts(f"{id}.{name}", "marks")
+        )
         if bases or abstract:
             yield id, f"inherits {min(bases)}" if bases else f"leaves to others: {', '.join(abstract[:5])}"
 
@@ -212,7 +203,7 @@ def _strategy(view: CodeView) -> _Instances:
     for id, methods in view.classes():
         heirs = view.subclasses(id)
         public = {name for name in methods if not name.startswith("_")}
-        shared = sorted(name for name in public if "abstract" in view.marks(f"{id}.{name}"))
+        shared = sorted(name for name in public if "abstract" in view.texts(f"{id}.{name}", "marks"))
         if len(heirs) >= 2 and shared and sum(bool(set(shared) & view.methods(heir)) for heir in heirs) >= 2:
             yield id, f"{len(heirs)} classes do {', '.join(shared[:3])} each in its way"
 
@@ -223,8 +214,8 @@ def _template_method(view: CodeView) -> _Instances:
     for id, methods in view.classes():
         for name in sorted(methods):
             called = [other for other in methods if f"{id}.{other}" in view.calls(f"{id}.{name}")]
-            steps = sorted(other for other in called if "abstract" in view.marks(f"{id}.{other}"))
-            if steps and "abstract" not in view.marks(f"{id}.{name}"):
+            steps = sorted(other for other in called if "abstract" in view.texts(f"{id}.{other}", "marks"))
+            if steps and "abstract" not in view.texts(f"{id}.{name}", "marks"):
                 yield id, f"{name} runs steps that heirs fill in: {', '.join(steps[:3])}"
                 break
 
@@ -262,7 +253,7 @@ def _context_manager(view: CodeView) -> _Instances:
         if {"__enter__", "__exit__"} <= methods or {"__aenter__", "__aexit__"} <= methods:
             yield id, "__enter__ and __exit__"
     for id in view.functions():
-        names = (decorator.rpartition(".")[2] for decorator in view.decorators(id))
+        names = (decorator.rpartition(".")[2] for decorator in view.texts(id, "decorators"))
         if any(name in ("contextmanager", "asynccontextmanager") for name in names):
             yield id, "decorated as a context manager"
 
@@ -282,7 +273,7 @@ def _value_object(view: CodeView) -> _Instances:
     for id, _ in view.classes():
         frozen = [
             decorator
-            for decorator in view.decorators(id)
+            for decorator in view.texts(id, "decorators")
             if "dataclass" in decorator and "frozen=True" in decorator
         ]
         if frozen or view.external_bases(id) & {"typing.NamedTuple", "NamedTuple"}:
@@ -326,7 +317,7 @@ def _long_function(view: CodeView) -> _Instances:
 def _long_parameter_list(view: CodeView) -> _Instances:
     """A function that is given more than one keeps in mind."""
     for id in view.functions():
-        remarks = [mark for mark in view.marks(id) if mark.endswith(" parameters")]
+        remarks = [mark for mark in view.texts(id, "marks") if mark.endswith(" parameters")]
         if remarks:
             yield id, remarks[0]
 
@@ -335,7 +326,7 @@ def _long_parameter_list(view: CodeView) -> _Instances:
 def _mutable_default(view: CodeView) -> _Instances:
     """A default that one call changes for the next."""
     for id in view.functions():
-        if "mutable default" in view.marks(id):
+        if "mutable default" in view.texts(id, "marks"):
             yield id, "a default that all calls share"
 
 
@@ -343,7 +334,7 @@ def _mutable_default(view: CodeView) -> _Instances:
 def _bare_except(view: CodeView) -> _Instances:
     """Errors that nobody hears of."""
     for id in view.functions():
-        if "bare except" in view.marks(id):
+        if "bare except" in view.texts(id, "marks"):
             yield id, "an except that catches everything, also the end of the program"
 
 

@@ -35,13 +35,67 @@ def node_name(id: str, properties: Mapping[str, object]) -> str:
     return str(properties.get("name") or properties.get("title") or id)
 
 
-class NodeTexts:
-    """The texts of the nodes of a graph, by row, and the retrievers over them."""
+def group_rows(sets: Sequence[Iterable[str]]) -> dict[str, Ints]:
+    """Map each word to the rows of the sets that contain it."""
+    found: dict[str, list[int]] = {}
+    for row, each in enumerate(sets):
+        for word in dict.fromkeys(each):
+            found.setdefault(word, []).append(row)
+    return {word: np.array(rows, np.int32) for word, rows in found.items()}
+
+
+def _property_texts(value: Json, without: Collection[str] = ()) -> list[str]:
+    """Return every text in the properties of a node, without the names of its properties.
+
+    A name such as "description" says nothing about the node.
+    """
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for key, each in value.items() if key not in without for text in _property_texts(each)]
+    return [text for v in value for text in _property_texts(v)] if isinstance(value, list | tuple) else []
+
+
+def _underscores_to_spaces(text: str) -> str:
+    """Replace underscores with spaces, so that query_optimization is two words."""
+    return text.replace("_", " ")
+
+
+Reals = NDArray[np.float64]
+BoolColumn = NDArray[np.bool_]
+_INDEX_ATTRIBUTE = "_index_of_methods"  # under this name a graph keeps its index
+
+
+class LevelEdges(NamedTuple):
+    """Edges from one level of a search to the next: rows of the parents and children, types with directions
+    (see `Links.ways`), and positions in the links.
+    """
+
+    parents: Ints
+    children: Ints
+    ways: Ints
+    places: StepIndices
+
+
+class GraphIndex:
+    """The texts, neighbours, types and dimensions of a graph by row, and the retrievers over its texts.
+
+    A copy in another process computes them again.
+    """
 
     def __init__(self, graph: PropertyGraph) -> None:
         self.graph = graph
         self._dense_retrievers: dict[str, Stage] = {}
         self._retrievers_of_vectors: dict[tuple[StoredVectors, str], Stage] = {}
+        self._columns: dict[str, DimensionColumn] = {}
+        self.of_intent: dict[str, Reals] = {}  # scores of each node by intent, from `intent_scores`
+        self._weights: dict[str, Reals | None] = {}
+        self._leads_to: dict[str, dict[int, list[int]]] = {}
+
+    def __reduce__(self) -> tuple[type[GraphIndex], tuple[PropertyGraph]]:
+        return GraphIndex, (self.graph,)
+
+    # --- texts, and the retrievers over them ---
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -143,65 +197,6 @@ class NodeTexts:
             )
             self._retrievers_of_vectors[key] = dense_from_vectors(of_nodes, embedder)
         return self._retrievers_of_vectors[key]
-
-
-def group_rows(sets: Sequence[Iterable[str]]) -> dict[str, Ints]:
-    """Map each word to the rows of the sets that contain it."""
-    found: dict[str, list[int]] = {}
-    for row, each in enumerate(sets):
-        for word in dict.fromkeys(each):
-            found.setdefault(word, []).append(row)
-    return {word: np.array(rows, np.int32) for word, rows in found.items()}
-
-
-def _property_texts(value: Json, without: Collection[str] = ()) -> list[str]:
-    """Return every text in the properties of a node, without the names of its properties.
-
-    A name such as "description" says nothing about the node.
-    """
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, Mapping):
-        return [text for key, each in value.items() if key not in without for text in _property_texts(each)]
-    return [text for v in value for text in _property_texts(v)] if isinstance(value, list | tuple) else []
-
-
-def _underscores_to_spaces(text: str) -> str:
-    """Replace underscores with spaces, so that query_optimization is two words."""
-    return text.replace("_", " ")
-
-
-Reals = NDArray[np.float64]
-BoolColumn = NDArray[np.bool_]
-_INDEX_ATTRIBUTE = "_index_of_methods"  # under this name a graph keeps its index
-
-
-class LevelEdges(NamedTuple):
-    """Edges from one level of a search to the next: rows of the parents and children, types with directions
-    (see `Links.ways`), and positions in the links.
-    """
-
-    parents: Ints
-    children: Ints
-    ways: Ints
-    places: StepIndices
-
-
-class GraphIndex(NodeTexts):
-    """The neighbours, types, words and dimensions of a graph, as arrays.
-
-    A copy in another process computes them again.
-    """
-
-    def __init__(self, graph: PropertyGraph) -> None:
-        super().__init__(graph)
-        self._columns: dict[str, DimensionColumn] = {}
-        self.of_intent: dict[str, Reals] = {}  # scores of each node by intent, from `intent_scores`
-        self._weights: dict[str, Reals | None] = {}
-        self._leads_to: dict[str, dict[int, list[int]]] = {}
-
-    def __reduce__(self) -> tuple[type[GraphIndex], tuple[PropertyGraph]]:
-        return GraphIndex, (self.graph,)
 
     # --- nodes ---
 

@@ -225,22 +225,20 @@ class ForeignGraph:
         return "\n".join(lines)
 
 
-def read_foreign(
-    path: Path | str, *, profile: str = "", columns: Mapping[str, str] | None = None
-) -> ForeignGraph:
-    """Read the graph in an SQLite file with the profile that fits its tables, or the given one.
+def read_foreign(path: Path | str, *, columns: Mapping[str, str] | None = None) -> ForeignGraph:
+    """Read the graph in an SQLite file with the profile that fits its tables.
 
     `columns` are by fields of a Profile (called, type, relation, source, target) where its names mislead.
 
     The file is copied and the copy is read. Nothing is written to the file or beside it, and the contents of
     a log beside it are read too. Raises BadInput if it is not an SQLite file or, listing what was probed, has
-    no graph. Raises UnknownName if there is no such profile and StoreUnavailable if the file cannot be
+    no graph. Raises UnknownName if there is no such column and StoreUnavailable if the file cannot be
     copied.
     """
     require(path, (str, Path), "what is read is the path of an SQLite file")
     path = Path(path)
     with _open_copy(path) as connection:
-        found = detect_profile(connection, path, profile, columns)
+        found = detect_profile(connection, path, columns)
         with without_garbage_collection():
             nodes, edges = read_table(connection, found.nodes), read_table(connection, found.edges)
             graph, unread = build_graph(found, nodes, edges)

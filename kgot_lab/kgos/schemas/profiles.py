@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, UnknownName, require_known
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.graph.exchange import COLUMNS
 from kgot_lab.stores.files.elements import find_ends
 from kgot_lab.text.cleaning import format_count
@@ -146,27 +146,23 @@ def list_tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
 
 
 def detect_profile(
-    connection: sqlite3.Connection, path: Path, wanted: str = "", columns: Mapping[str, str] | None = None
+    connection: sqlite3.Connection, path: Path, columns: Mapping[str, str] | None = None
 ) -> Profile:
-    """Return the most specific profile that fits an open file, or the wanted one, with the given columns.
+    """Return the most specific profile that fits an open file, with the given columns.
 
-    `columns` are by fields of a profile. Raises UnknownName if there is no such profile or column. Raises
-    BadInput, listing what was probed, if no profile fits the file.
+    `columns` are by fields of a profile. Raises UnknownName if there is no such column. Raises BadInput,
+    listing what was probed, if no profile fits the file.
     """
-    names = [*(profile.name for profile in PROFILES), HEURISTIC]
-    if wanted and wanted not in names:
-        raise UnknownName("schema profile", wanted, names)
     tables, given = list_tables(connection), dict(columns or {})
 
     for profile in PROFILES if "source" not in given else ():
-        if wanted in ("", profile.name) and not profile.missing_columns(tables):
+        if not profile.missing_columns(tables):
             return _with(profile.complete(tables), given, tables)
-    guess = wanted in ("", HEURISTIC)
-    pairs = _possible_pairs(connection, tables, given) if guess else []
+    pairs = _possible_pairs(connection, tables, given)
     if pairs and pairs[-1][0] >= 0.5:
         return _with(pairs[-1][2], given, tables)
     problem = f"{path}: no tables that hold a graph in a way that is known"
-    raise BadInput("\n".join([problem, *_describe_probing(tables, pairs, wanted)]))
+    raise BadInput("\n".join([problem, *_describe_probing(tables, pairs)]))
 
 
 def _with(profile: Profile, given: Mapping[str, str], tables: Tables) -> Profile:
@@ -251,8 +247,7 @@ def _named_table(column: str, table: str, keys: Mapping[str, str]) -> str:
     if keys[table] and stem.replace("_", "") in _OWN:
         return table
     stems = {_stem(other): other for other, key in keys.items() if key}
-    ends = [each for each in stems if each and (stem.endswith(f"_{each}") or each.endswith(f"_{stem}"))]
-    return stems.get(stem) or stems.get(max(ends, key=len, default=""), "")
+    return stems.get(stem) or next((stems[each] for each in stems if stem.endswith(f"_{each}")), "")
 
 
 def _stem(name: str) -> str:
@@ -289,16 +284,16 @@ def key_column(connection: sqlite3.Connection, table: str) -> str:
     return keys[0] if len(keys) == 1 else ""
 
 
-def _describe_probing(tables: Tables, pairs: list[TablePair], wanted: str) -> Iterator[str]:
+def _describe_probing(tables: Tables, pairs: list[TablePair]) -> Iterator[str]:
     """Yield lines that say what was looked for and what the file has."""
     for profile in PROFILES:
-        if wanted in ("", profile.name):
-            yield f"  {profile.name}: lacks {', '.join(profile.missing_columns(tables))}"
-    if wanted in ("", HEURISTIC):
-        share, _, best = pairs[-1] if pairs else (0.0, 0, PROFILES[-1])
-        found = f"{share:.0%} of the ends in {best.edges} are in {best.nodes}.{best.id}, and half of them should be"
-        none = "no table with two ends (such as source and target) beside a table with an id (such as id or name)"
-        yield f"  {HEURISTIC}: {found if pairs else none}"
+        yield f"  {profile.name}: lacks {', '.join(profile.missing_columns(tables))}"
+    share, _, best = pairs[-1] if pairs else (0.0, 0, PROFILES[-1])
+    found = (
+        f"{share:.0%} of the ends in {best.edges} are in {best.nodes}.{best.id}, and half of them should be"
+    )
+    none = "no table with two ends (such as source and target) beside a table with an id (such as id or name)"
+    yield f"  {HEURISTIC}: {found if pairs else none}"
     listed = [f"{name}({', '.join(columns)})" for name, columns in tables.items()]
     more = " …" if len(listed) > _MAX_TABLES_IN_ERROR else ""
     shown = f": {'; '.join(listed[:_MAX_TABLES_IN_ERROR])}{more}" if listed else ""

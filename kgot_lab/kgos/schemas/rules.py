@@ -154,15 +154,15 @@ def edge_rows_of_types(graph: PropertyGraph, *types: str) -> Ints:
 def nodes_on_cycles(graph: PropertyGraph, type: str) -> Ints:
     """Return the rows of the nodes on a cycle of edges of one type, including self-loops.
 
-    A graph of dependencies has none. These are strongly connected components, since a node between two cycles lies
-    on neither.
+    A graph of dependencies has none. These are the nodes of strongly connected components, since a node
+    between two cycles lies on neither.
     """
     rows = edge_rows_of_types(graph, type)
     sources, targets = graph.sources[rows], graph.targets[rows]
-    is_inner = np.isin(sources, targets) & np.isin(targets, sources)  # mostly few
-    inner = nx.DiGraph([*zip(sources[is_inner].tolist(), targets[is_inner].tolist(), strict=True)])
-    found = [row for part in nx.strongly_connected_components(inner) if len(part) > 1 for row in part]
-    return np.unique(np.concatenate((np.array(found, dtype=np.int32), sources[sources == targets])))
+    linked: nx.DiGraph[int] = nx.DiGraph()
+    linked.add_edges_from(zip(sources.tolist(), targets.tolist(), strict=True))
+    found = [row for part in nx.strongly_connected_components(linked) if len(part) > 1 for row in part]
+    return np.union1d(np.array(found, dtype=np.int32), sources[sources == targets])
 
 
 def cycle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]:

@@ -444,18 +444,15 @@ def name_blank_nodes(
             if isinstance(object, Literal) or (predicate == TYPE and not object.startswith("_:")):
                 node.take(predicate, object)
         labels, values = node.node()
-        local = {_local_name(name): value for name, value in values.items()}
-        name = unused_id([*map(_local_name, labels)], local, lambda name: name in names or taken(name))
+        local = {re.split("[#/]", name)[-1]: value for name, value in values.items()}
+        labels = [re.split("[#/]", label)[-1] or label for label in labels]
+        name = unused_id(labels, local, lambda name: name in names or taken(name))
         names.add(name)
         names_by_blank[blank] = iri_of(name)
     return [
         (names_by_blank.get(s, s), p, names_by_blank.get(o, o) if isinstance(o, str) else o)
         for s, p, o in triples
     ]
-
-
-def _local_name(name: str) -> str:
-    return name.rstrip("#/").replace("#", "/").rpartition("/")[2] or name
 
 
 def _blank_node_signatures(triples: Sequence[RdfTriple], blanks: Iterable[str]) -> dict[str, str]:

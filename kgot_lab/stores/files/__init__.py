@@ -137,12 +137,14 @@ def _find_heads(files: Sequence[Path]) -> dict[Path, str]:
     The tables for persons-header.csv are called persons.csv or persons-part1.csv. Raises BadInput if there are none.
     """
     names = {each: plain_name(each.name.partition(".")[0]) for each in files if each.is_file()}
-    starts, heads = dict[Path, str](), dict[Path, str]()
-    for each in names:
-        with each.open("rb") as file:
-            starts[each] = file.read(_HEAD).decode("utf-8-sig", "replace")
+    is_due = any("header" in name for name in names.values())
+    read = {each: read_file_as("a graph", each)[:_HEAD] for each in names if is_due}
+    starts, heads = (
+        {each: data.decode("utf-8-sig", "replace") for each, data in read.items()},
+        dict[Path, str](),
+    )
     for each in sorted(names, key=lambda each: len(names[each])):  # so that the longest name is the last
-        if HEADER.fullmatch(starts[each]) and "header" in names[each]:
+        if "header" in names[each] and HEADER.fullmatch(starts[each]):
             name = names[each].replace("header", "")
             found = [o for o in names if names[o].startswith(name) and not HEADER.match(starts[o])]
             if not found:

@@ -17,9 +17,7 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _PARSERS: dict[str, Callable[[str], Json]] = {
     **dict.fromkeys(("int", "integer", "long", "short"), int),
     **dict.fromkeys(("float", "double", "real"), float),
-    **dict.fromkeys(
-        ("string", "anyuri", "liststring", "date", "datetime", ""), lambda text: decode_text(text)
-    ),
+    **dict.fromkeys(("string", "anyuri", "liststring", "date", "datetime", ""), lambda it: decode_text(it)),
     "boolean": lambda text: _BOOLEANS[text.strip().lower()],
 }
 _STRUCTURE = set("id source target directed for pid label sourceport targetport yfiles.foldertype".split())
@@ -61,9 +59,8 @@ def _unwrap_labels(found: Elements) -> Elements:
         return unescape_reserved(values, PROGRAM_FIELDS, drop=False)
 
     for id, (_, fields) in found.nodes.items():
-        fields.pop("label", None)
-        fields |= {"label": fields.pop("type")} if "type" in fields else {}
-        found.nodes[id] = (None, read(fields))
+        known = {"label" if name == "type" else name: fields[name] for name in fields if name != "label"}
+        found.nodes[id] = (None, read(known))
     for n, edge in enumerate(found.edges):
         key = str(edge.fields.pop(EDGE_KEY, edge.key))
         found.edges[n] = edge._replace(key=key, fields=read(edge.fields))

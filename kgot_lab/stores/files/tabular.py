@@ -20,14 +20,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 _PLAIN_NUMBER = re.compile(r"-?((0|[1-9]\d{0,17})(\.\d{1,20})?|\.\d{1,20})(e[-+]?[0-2]?\d\d?)?", re.I)
 _WITH_COMMA = re.compile(r"-?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")  # a number as in 1.234,5
 _MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}  # in a column of numbers
-_COUNTERPARTS = [
-    ("from", "to"),
-    ("source", "target"),
-    ("src", "dst"),
-    ("home", "away"),
-    ("1", "2"),
-    ("a", "b"),
-]
+_COUNTERPARTS = [each.split() for each in ("from to", "source target", "src dst", "home away", "1 2", "a b")]
 # a column of neo4j-admin
 _TYPED = re.compile(r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|IGNORE|[a-z]\w*)(\(.*\))?(\[\])?")
 HEADER = re.compile(r"[^\n]*:(ID|START_ID|END_ID)\b[^\n]*\s*")  # all of a file with the head of others
@@ -257,7 +250,9 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
     if duplicates := [name for name in columns if name and columns.count(name) > 1]:
         raise BadInput(f"{location}: two columns are called {short_repr(duplicates[0])}: rename one")
     typed = {name: kind for name, kind in zip(columns, kinds, strict=False) if kind}
-    declared = {name: kind[0].rpartition(":")[2] for name, kind in typed.items()}
+    declared = {
+        name: kind[0].rpartition(":")[2] for name, kind in typed.items() if kind[0][-8:] != ":boolean"
+    }
     ignored = ", ".join(kind[1] for kind in typed.values() if kind[2] == "IGNORE")
     found.notes += [f"left out, as it says: {ignored}"] if ignored else []
     spaces = {name: kind[3] for name in (id, *(ends or ())) if (kind := typed.get(name)) and kind[3]}
@@ -376,8 +371,6 @@ def _declared_value(cell: Any, kind: str) -> Json:
     """Return the value of a cell of a kind that neo4j-admin declares, as in int[], or "" if it is to be ignored."""
     if kind == "LABEL" or kind.endswith("[]"):
         return [_declared_value(part, kind[:-2] * (kind[-1] == "]")) for part in str(cell).split(";") if part]
-    if kind == "boolean" and cell:
-        return str(cell) == "true"
     return "" if kind == "IGNORE" else cell if kind in _TEXTS else _parse_cell(cell)
 
 

@@ -92,15 +92,15 @@ def _without_triples_in_triples(
     ox, described = import_oxigraph(), set[Any]()
     for quad in quads:
         subject, inner = quad.subject, quad.object
+        is_new = quad.predicate.value == f"{rdf.RDF}reifies" and subject not in described
         if not isinstance(inner, ox.Triple):
             yield quad
-            continue
-        is_fact = quad.predicate.value == f"{rdf.RDF}reifies" and subject not in described
-        is_fact &= not isinstance(inner.object, ox.Literal | ox.Triple)
-        parts = zip(rdf.DESCRIBING, inner, strict=True) if is_fact else ()
-        yield from (ox.Triple(subject, ox.NamedNode(part), end) for part, end in parts)
-        left_out["triple within a triple"] += not is_fact
-        described.add(subject)
+        elif is_new and not isinstance(inner.object, ox.Literal | ox.Triple):
+            described.add(subject)
+            parts = zip(rdf.DESCRIBING, inner, strict=True)
+            yield from (ox.Triple(subject, ox.NamedNode(part), end) for part, end in parts)
+        else:
+            left_out["triple within a triple"] += 1
 
 
 def _shown_language(languages: Iterable[str]) -> str:
