@@ -63,7 +63,10 @@ def partition_rows(links: Ints, labels: _Numbers, *, most: int = MAX_COMMUNITIES
     try:
         groups, method = _louvain_communities(links, is_isolated, most), "by the Louvain method"
     except NotInstalled as missing:
-        groups, method = _label_or_component(labels, links, is_isolated)
+        groups, method = labels, "by first label"
+        if len(np.unique(labels)) <= 1:  # nodes without edges form one group
+            groups = np.where(is_isolated, -1, connected_components(links, len(labels)))
+            method = "by connected part"
         method = f"{method}, not by the Louvain method: {missing}"
     groups, divided = _split_giant(_split_components(groups, links), labels, links, most)
     method += ", and the largest by first label" * divided
@@ -164,18 +167,6 @@ def _aggregate_network(network: Any, numbers: _Numbers) -> Any:
     return (member.T @ network @ member).tocsr()
 
 
-def _label_or_component(
-    labels: _Numbers, links: Ints, is_isolated: NDArray[np.bool_]
-) -> tuple[_Numbers, str]:
-    """Divide nodes by label, or by connected component if all have the same label.
-
-    In the second case, nodes without edges form one group.
-    """
-    if len(np.unique(labels)) > 1:
-        return labels, "by first label"
-    return np.where(is_isolated, -1, connected_components(links, len(labels))), "by connected part"
-
-
 def _split_components(groups: _Numbers, links: Ints) -> _Numbers:
     """Split each group into its connected components.
 
@@ -230,14 +221,10 @@ def _merge_smallest(groups: _Numbers, links: Ints, most: int) -> _Numbers:
         if not shared[target]:
             del shared[target]  # it is now a whole component
             component_count += 1
-    roots = [_find_root(into, group) for group in range(len(values))]
-    return values[np.array(roots, dtype=np.int64)][numbers]
-
-
-def _find_root(into: Sequence[int], group: int) -> int:
-    while into[group] != group:
-        group = into[group]
-    return group
+    for group in range(len(into)):
+        while into[into[group]] != into[group]:
+            into[group] = into[into[group]]
+    return values[np.array(into, dtype=np.int64)][numbers]
 
 
 def _renumber_by_size(

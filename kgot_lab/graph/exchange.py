@@ -78,10 +78,9 @@ def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
     for id in graph:
         if id != ids_by_text.setdefault(str(id), id):
             raise BadInput(f"the ids {id!r} and {ids_by_text[str(id)]!r} have the same text; rename one")
-    nodes = (
-        Node(str(id), _read_labels(data), unescape_reserved(data, NODE_FIELDS))
-        for id, data in graph.nodes(data=True)
-    )
+    nodes = list[Node]()
+    for id, data in graph.nodes(data=True):
+        nodes.append(Node(str(id), _read_labels(data), unescape_reserved(data, NODE_FIELDS)))
     return PropertyGraph.of(nodes, _edges_with_keys(_keyed_edges(graph)))
 
 

@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, count
 from pathlib import Path
@@ -157,24 +157,14 @@ def use_names_as_ids(
     def rename(properties: Mapping[str, Json]) -> dict[str, Json]:
         return {property_names.get(word, word): value for word, value in properties.items()}
 
-    nodes = (
-        Node(
-            ids.get(node.id, node.id),
-            tuple(labels.get(label, label) for label in node.labels),
-            ({old_id: node.id} if node.id in ids else {}) | rename(node.properties),
-        )
-        for node in graph.nodes
-    )
-    edges = (
-        replace(
-            edge,
-            source=ids.get(edge.source, edge.source),
-            type=types.get(edge.type, edge.type),
-            target=ids.get(edge.target, edge.target),
-            properties=rename(edge.properties),
-        )
-        for edge in graph.edges
-    )
+    nodes, edges = list[Node](), list[Edge]()
+    for node in graph.nodes:
+        new_labels = tuple(labels.get(label, label) for label in node.labels)
+        own: Record = {old_id: node.id} if node.id in ids else {}
+        nodes.append(Node(ids.get(node.id, node.id), new_labels, own | rename(node.properties)))
+    for edge in graph.edges:
+        source, target = (ids.get(end, end) for end in (edge.source, edge.target))
+        edges.append(Edge(source, types.get(edge.type, edge.type), target, rename(edge.properties), edge.key))
     return NamedGraph(PropertyGraph.of(nodes, edges), _rename_note(len(ids), len(graph), len(types), old_id))
 
 

@@ -253,3 +253,58 @@ def test_the_multiline_lists_of_networkx_are_read(tmp_path, names):
 def test_an_unknown_ending_is_refused_with_all_that_are_written():
     with pytest.raises(UnknownName, match=r"\.csv.*\.rdf"):
         write_graph(PropertyGraph.of(), "g.xyz")
+
+
+KUMU = {
+    "elements": [{"label": "Ada", "type": "Person"}, {"label": "Works", "type": "Firm"}],
+    "connections": [{"from": "Ada", "to": "Works", "type": "founded"}],
+}
+STIX = {
+    "type": "bundle",
+    "objects": [
+        {"type": "person", "id": "Ada"},
+        {"type": "firm", "id": "Works"},
+        {"type": "relationship", "relationship_type": "founded", "source_ref": "Ada", "target_ref": "Works"},
+    ],
+}
+BIOGRID = "#Id\tSymbol Interactor A\tSymbol Interactor B\tSystem\n117\tMAP2K4\tFLNC\tTwo-hybrid\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fact", "told"),
+    [
+        ("kumu.json", json.dumps(KUMU), ("Ada", "founded", "Works"), "types from type"),
+        ("stix.json", json.dumps(STIX), ("Ada", "founded", "Works"), "types from type"),
+        ("g.tsv", BIOGRID, ("MAP2K4", "related_to", "FLNC"), "edges are from Symbol Interactor A to"),
+        ("g.txt", "protein1 protein2 score\nx.P1 x.P2 173\n", ("x.P1", "related_to", "x.P2"), "from protein1 to protein2"),
+        ("g.csv", "airline,src_airport,dst_airport\n2B,AER,KZN\n", ("AER", "related_to", "KZN"), "from src_airport"),
+        ("g.csv", "id,name,manager_id\n1,Ada,\n2,Bob,1\n", ("Bob", "manager", "Ada"), "edges from the field manager_id"),
+        ("g.json", '{"nodes": [{"id": "b", "parent": "a"}, {"id": "a"}]}', ("b", "parent", "a"), "edges from the field parent"),
+    ],
+)  # fmt: skip
+def test_ends_are_found_where_a_program_puts_them(tmp_path, name, text, fact, told):
+    (path := tmp_path / name).write_text(text)
+    read = read_named_graph(path)
+    assert facts(read.graph) == [fact] and told in read.summary, read.summary
+
+
+def test_a_field_that_names_no_node_makes_no_edges(tmp_path):
+    (path := tmp_path / "g.csv").write_text("id,name,manager_id,cluster_id\n1,Ada,9,1\n2,Bob,1,2\n")
+    assert not read_named_graph(path).graph.edges
+
+
+@pytest.mark.parametrize(
+    ("text", "edges", "nodes"),
+    [
+        ("id,label,start,end\n1,Ada,1815,1852\n2,Charles,1791,1871\n", [], {"Ada", "Charles"}),
+        (
+            "Task,Needs,Start,End\nB,A,2020-01-01,2020-02-01\nC,B,2020-02-01,2020-03-01\nD,C,2020-03-01,\n",
+            [("B", "Needs", "A"), ("C", "Needs", "B"), ("D", "Needs", "C")],
+            {"A", "B", "C", "D"},
+        ),
+    ],
+)
+def test_periods_beside_nodes_or_edges_are_their_properties(tmp_path, text, edges, nodes):
+    (path := tmp_path / "gantt.csv").write_text(text)
+    read = read_named_graph(path).graph
+    assert facts(read) == edges and set(read.ids) == nodes

@@ -31,7 +31,7 @@ _DRIVER_OPTIONS |= {"liveness_check_timeout": 1.0, "keep_alive": True}
 _UNAVAILABLE_CODES = (
     *(
         f"Neo.ClientError.Security.{each}"
-        for each in ("Auth", "CredentialsExpired", "TokenExpired", "Unauthorized")
+        for each in "Auth CredentialsExpired TokenExpired Unauthorized".split()
     ),
     "Neo.ClientError.Database.",
     "Neo.TransientError.Database.",

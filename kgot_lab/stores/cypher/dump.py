@@ -253,9 +253,8 @@ def read_dump(run_query: RunQuery) -> Dump:
     ids = {row.element_id: row.properties["id"] for row in rows} if not foreign else {}
     if foreign or len(set(ids.values())) < len(rows):
         problem = f"{foreign} nodes of others" if foreign else "several nodes of one id"
-        raise StoreUnavailable(
-            f"the namespace now holds {problem}: somebody else writes to it, and this store needs one for itself"
-        )
+        reason = "somebody else writes to it, and this store needs one for itself"
+        raise StoreUnavailable(f"the namespace now holds {problem}: {reason}")
     edges = (
         (StoredEdge((ids[row.element_id], type, ids[end], own_key(properties)), element_id, properties))
         for row, element_id, type, end, properties in _outgoing_edges(rows)
@@ -376,9 +375,8 @@ def node_ids(rows: Iterable[BoltRow], old_nodes: Mapping[str, StoredNode]) -> di
     one.
     """
     rows = list(rows)
-    ids = {
-        row.element_id: stored_id for row in rows if (stored_id := own_id(temporal_as_text(row.properties)))
-    }
+    stored = ((row.element_id, own_id(temporal_as_text(row.properties))) for row in rows)
+    ids = {element_id: stored_id for element_id, stored_id in stored if stored_id}
     taken = set(ids.values())
     for id, times in Counter(id for element_id, id in ids.items() if element_id in old_nodes).items():
         if times > 1:

@@ -99,9 +99,8 @@ class PatternParser:
     def close_frame(self) -> None:
         frame = self.frames.pop()
         if frame.outer_variables is not None:
-            self.bound_variables = frame.outer_variables | (
-                frame.returned if frame.exports_variables else frozenset()
-            )
+            returned = frame.returned if frame.exports_variables else frozenset()
+            self.bound_variables = frame.outer_variables | returned
         self.position += 1
 
     def parse_until(self, end: int) -> None:
@@ -251,9 +250,8 @@ class PatternParser:
             if self.token_name(self.peek()) and self.peek().text not in ("WHERE", "IS"):
                 self.bound_variables |= {self.token_name(self.peek())}
                 self.position += 1
-            self.has_variable_length_path = self.has_variable_length_path or any(
-                token.text == "*" for token in self.tokens[self.position : closing]
-            )
+            inside = self.tokens[self.position : closing]
+            self.has_variable_length_path |= any(token.text == "*" for token in inside)
             self.parse_until(closing)
             self.close_frame()
             self.position = end

@@ -269,9 +269,8 @@ class CypherServer(NodeLookup, UndoableStore):
         ):
             if count := self._count(query):
                 problem = f"the namespace {self.namespace!r} of {self._link.name} has {count} {content}"
-                raise BadInput(
-                    f"{problem}; nothing was changed. Name another namespace, or remove them with the server's own tools"
-                )
+                how = "Name another namespace, or remove them with the server's own tools"
+                raise BadInput(f"{problem}; nothing was changed. {how}")
         if wipe:
             delete_bolt_namespace(self._link, self.namespace)
         if self._count(f"{_MATCH_UNKNOWN} RETURN count(n)"):

@@ -46,11 +46,8 @@ _CENTRAL_EUROPEAN = re.compile(r"[a-z][³¹¿]|[øæèìòï].*[áíýšž]|[á�
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
 _GML = re.compile(r"(?m)^\s*graph\s*\[")
 _PAJEK = re.compile(r"\A(\s*%[^\n]*\n)*\s*\*(network|arcs|edges)\b|^\s*\*vertices\s+\d", re.I | re.M)
-_UNPACKERS: dict[bytes, Callable[[bytes], bytes]] = {
-    b"\x1f\x8b": gzip.decompress,
-    b"BZh": bz2.decompress,
-    b"\xfd7zXZ": lzma.decompress,
-}
+_PACKERS = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
+_HIDDEN = re.compile(r"/(\.|__MACOSX)")
 _TABLES = ("JSON", "a table", "a Parquet table", "rows of a SPARQL query")
 _HEAD = 4000  # characters that show the form of a file
 
@@ -107,11 +104,10 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
         return _read_elements(files[0], options)
     if (folder / "xl" / "workbook.xml").exists():
         raise BadInput(f"{path} is a workbook of Excel: save its sheets as CSV")
-    files = [
-        each
-        for each in files
-        if is_list or (each.is_file() and not re.search(r"/(\.|__MACOSX)", str(each)[len(str(folder)) :]))
-    ]
+    if not is_list:
+        files = [
+            each for each in files if each.is_file() and not _HIDDEN.search(str(each)[len(str(folder)) :])
+        ]
     heads = _find_heads(files)
     files = [each for each in files if heads.get(each) != ""]
     read, errors = list[Elements](), list[BadInput]()
@@ -156,11 +152,11 @@ def _find_heads(files: Sequence[Path]) -> dict[Path, str]:
 
 def _read_elements(path: Path, options: Options) -> Elements:
     data, suffix = read_file_as("a graph", path), path.suffix.lower()
-    for magic, unpack in _UNPACKERS.items():
+    for magic, packer in _PACKERS.items():
         if data.startswith(magic):
             suffix = Path(path.stem).suffix.lower()
             try:
-                data = unpack(data)
+                data = packer.decompress(data)
             except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
                 raise BadInput(f"{path}: cannot be unpacked: {error}") from None
             break

@@ -45,10 +45,8 @@ _PAIRS |= {pair: "" for pair in sorted(product(COLUMNS["source"], COLUMNS["targe
            if pair not in _PAIRS and pair[1] != "child"}  # fmt: skip
 _PAIRS["parent", "child"] = "child"
 # what the names of both ends may end with
-_END_SUFFIXES = " id nodeid nodeelementid elementid node entityid entity key iri uri name ip user account"
-_END_NAMES = [
-    (f"{one}{suffix}", f"{other}{suffix}") for one, other in _PAIRS for suffix in _END_SUFFIXES.split(" ")
-]
+_SUFFIXES = " id nodeid nodeelementid elementid node entityid entity key iri uri name ip user account ref"
+_END_NAMES = {(a + end, b + end): verb for (a, b), verb in _PAIRS.items() for end in _SUFFIXES.split(" ")}
 _BOUNDS = {"start", "end", "from", "to"}  # names of ends, and of what lasts
 _DAY = r"(\d{4}[-/.]\d\d?([-/.]\d\d?)?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?/\d\d?/\d\d)"
 _DATE = re.compile(rf"{_DAY}([T ].*)?|\d+(:\d\d)+([.,]\d+)?( ?[ap]m)?", re.I)
@@ -62,7 +60,7 @@ _TYPE_FIELDS = (
 _RELATION_FIELDS = (
     "relation relationship relationtype relationshiptype reltype edgetype edgelabel predicate rel interaction "
     "sharedinteraction labele label type edge kind keywords verb action beziehung beziehungstyp beziehungsart relationstyp "
-    "relacion tipoderelacion relazione relacao typederelation lien iliski iliskituru связь типсвязи отношение 关系 关系类型 谓语 "
+    "relacion tipoderelacion relazione relacao typederelation typedelien lien iliski iliskituru связь типсвязи отношение 关系 关系类型 谓语 "
     "関係 관계 typ art tipo tur тип 类型"
 ).split()
 _ALIASES = (
@@ -70,6 +68,9 @@ _ALIASES = (
 ).split()
 _NAME_IN_LANGUAGE = re.compile(r"(?:name|label|title)[_:. -]?\(?(?<![a-z])([a-z]{2})\)?", re.I)
 _WAYS = {"", "directed", "undirected", "mutual", "arrow", "line", "curve"}  # how an edge is drawn
+_REFERENCES = (
+    "parent manager supervisor reportsto predecessor successor mother father spouse next previous".split()
+)
 _MANY = 10  # nodes, most of which have no type of their own
 
 
@@ -170,17 +171,23 @@ class Elements:
         key = "" if key is None else str(key)
         self.edges.append(RawEdge(ends[0], ends[1], kind, _merged(outer, nested), key, names))
 
-    def refuse_ranges(self, source: str, *, is_part: bool) -> None:
-        """Raise BadInput if the ends of edges are dates, times or ranges of numbers, by their names and values."""
-        by = {name.lower() for edge in self.edges for name in edge.by}
-        if not self.edges or self.nodes or self.ends or by - _BOUNDS:
-            return
-        pairs = [edge[:2] for edge in self.edges]
-        are_years = "start" in by and all(re.fullmatch(r"(1\d|20)\d\d", end) for end in chain(*pairs))
-        if are_years or all(map(_DATE.fullmatch, chain(*pairs))) or (not is_part and _are_ranges(pairs)):
-            names, first = (" and ".join(each[:2]) for each in (self.edges[0].by, pairs[0]))
-            problem = f"{source}: {names} are times or ranges of numbers, as in {first}, and no nodes"
-            raise BadInput(f"{problem}; name the columns of the ends, or these: source='start', target='end'")
+
+def are_bounds(names: Iterable[str], pairs: Sequence[Ends], *, is_part: bool) -> bool:
+    """Return whether two fields hold dates, times or ranges of numbers, by their names and values, and so no nodes."""
+    lower = {name.lower() for name in names}
+    if not pairs or lower - _BOUNDS:
+        return False
+    are_years = "start" in lower and all(re.fullmatch(r"(1\d|20)\d\d", end) for end in chain(*pairs))
+    return are_years or all(map(_DATE.fullmatch, chain(*pairs))) or (not is_part and _are_ranges(pairs))
+
+
+def bounds_error(location: str, names: Iterable[str], pair: Iterable[str]) -> BadInput:
+    """Return the error for a file whose only ends of edges are `are_bounds`."""
+    problem = (
+        f"{' and '.join(names)} are times or ranges of numbers, as in {' and '.join(pair)}, and no nodes"
+    )
+    how = "name the columns of the ends, or these: source='start', target='end'"
+    return BadInput(f"{location}: {problem}; {how}")
 
 
 def _are_ranges(pairs: Sequence[Ends]) -> bool:
@@ -198,11 +205,8 @@ def _relation_by_ends(source: str, target: str) -> str:
 
     It is "" where a target says no more than that, as in to, target_id, v, or person2.
     """
-    one, other = plain_name(source), plain_name(target)
-    for suffix in _END_SUFFIXES.split(" "):
-        pair = one.removesuffix(suffix), other.removesuffix(suffix)
-        if pair in _PAIRS and one.endswith(suffix) and other.endswith(suffix):
-            return _PAIRS[pair]
+    if (verb := _END_NAMES.get((plain_name(source), plain_name(target)))) is not None:
+        return verb
     first_word = re.split(r"[\W_]|(?<=[a-z])(?=[A-Z])", target)[0].lower()
     is_end = len(target) < 2 or target.isdecimal() or source[:-1] == target[:-1]
     return "" if is_end or first_word in COLUMNS["target"] else target
@@ -293,6 +297,8 @@ def build_graph(
     if rename:
         _use_one_name_each(found)
     _use_ends_as_ids(found)
+    if not found.edges and not found.is_ours:
+        _read_references(found)
     notes = list(found.notes)
     known = found.nodes.keys() | found.ends.keys()
     made: dict[str, tuple[Labels, Fields]] = {}
@@ -403,6 +409,17 @@ def _use_ends_as_ids(found: Elements) -> None:
             return
 
 
+def _read_references(found: Elements) -> None:
+    """Add an edge for each value of a field such as manager_id or parent, if all are ids of nodes."""
+    names = {name for _, row in found.nodes.values() for name in row}
+    for name in sorted(name for name in names if plain_name(name).removesuffix("id") in _REFERENCES):
+        ends = [(id, end) for id, (_, row) in found.nodes.items() if (end := scalar_id(row.get(name)))]
+        if all(end in found.nodes for _, end in ends):
+            kind = re.sub(r"_?id$", "", name, flags=re.I)
+            found.edges += [RawEdge(id, end, kind, {}) for id, end in ends]
+            found.notes.append(f"edges from the field {name}, which names nodes")
+
+
 def _keep_json(fields: Fields, left_out: Counter[str]) -> None:
     """Write dates as texts, and remove and count the values that JSON cannot hold."""
     for name, value in list(fields.items()):
@@ -453,8 +470,7 @@ def _type_fields(
     is_named = any(str(row.get("name", id)) not in (id, row.get(names[0])) for id, (_, row) in nodes.items())
     # as to_networkx writes edges
     is_ours = all(edge.key.partition("#")[0] == edge.fields.get("relation", "\n") for edge in found.edges)
-    is_name = is_own and (is_many or not is_named) and not (is_ours and found.edges)
-    is_name |= found.label_names
+    is_name = found.label_names or (is_own and (is_many or not is_named) and not (is_ours and found.edges))
     return () if is_name else (names[0],)
 
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.snapshots import plain_name
-from kgot_lab.stores.files.elements import EXAMPLE, Elements, find_ends, is_edge
+from kgot_lab.stores.files.elements import EXAMPLE, Elements, are_bounds, bounds_error, find_ends, is_edge
 from kgot_lab.stores.files.tabular import Options, read_rows
 from kgot_lab.stores.files.triples import read_query_results, read_wikidata
 
 _NODE_LISTS = ("nodes", "vertices", "entities")
 _EDGE_LISTS = tuple("links edges relationships relations rels triples triplets arcs connections".split())
+_FLAT = ("elements", "objects")  # lists of nodes and edges, of Cytoscape, Kumu and STIX
 _ADJACENCY = ("adjacency", "adj")
 _NODE_ROLES, _EDGE_ROLES = ("node", "entity"), ("relationship", "relation", "edge")
 _ROLES = (*_NODE_ROLES, *_EDGE_ROLES)
@@ -75,7 +76,9 @@ def read_json(text: str, source: str, options: Options) -> Elements:
         found.is_ours = kinds <= {"node", "relationship"}
         if found.is_ours and all(record.keys() <= _SNAPSHOT_KEYS for record in records):
             return found  # a list in its properties is one
-    found.refuse_ranges(source, is_part=options.is_part)
+    pairs = [] if found.nodes or found.ends else [edge[:2] for edge in found.edges]
+    if are_bounds(chain(*(edge.by for edge in found.edges)), pairs, is_part=options.is_part):
+        raise bounds_error(source, found.edges[0].by, pairs[0])
     for id, (_, fields) in found.nodes.items() if not found.edges else ():
         for name, each in fields.items():
             if _names_nodes(each, found.nodes.keys() - {id}):
@@ -99,10 +102,16 @@ def _graph_objects(value: Any, found: Elements, source: str) -> Iterator[Mapping
     if isinstance(value, list):
         for item in value:
             yield from _graph_objects(item, found, source) if isinstance(item, dict) else ()
-    elif isinstance(value, dict) and isinstance(flat := value.get("elements"), list):  # of Cytoscape
-        yield {"nodes": [item for item in flat if not is_edge(item)], "edges": list(filter(is_edge, flat))}
     elif isinstance(value, dict):
-        if _keys(value, *_NODE_LISTS, *_EDGE_LISTS, *_ADJACENCY) and value.get("type") not in _ROLES:
+        lists = (
+            []
+            if _keys(value, *_NODE_LISTS)
+            else [each for each in _FLAT if isinstance(value.get(each), list)]
+        )
+        if lists:
+            nodes, edges = ([each for each in value[lists[0]] if is_edge(each) == of] for of in (False, True))
+            yield {"nodes": nodes, "arcs": edges} | {name: value[name] for name in _keys(value, *_EDGE_LISTS)}
+        elif _keys(value, *_NODE_LISTS, *_EDGE_LISTS, *_ADJACENCY) and value.get("type") not in _ROLES:
             yield value
         else:
             inner = {name: list(_graph_objects(each, found, source)) for name, each in value.items()}

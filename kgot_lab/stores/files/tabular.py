@@ -7,12 +7,22 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput, require_known, short_repr
 from kgot_lab.graph.exchange import COLUMNS
 from kgot_lab.graph.snapshots import is_iri, plain_name
-from kgot_lab.stores.files.elements import NUMBER, Elements, Ends, RawEdge, find_ends, scalar_id
+from kgot_lab.stores.files.elements import (
+    NUMBER,
+    Elements,
+    Ends,
+    RawEdge,
+    are_bounds,
+    bounds_error,
+    find_ends,
+    scalar_id,
+)
 from kgot_lab.stores.files.triples import read_bindings
 from kgot_lab.types import Json
 
@@ -20,7 +30,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 _PLAIN_NUMBER = re.compile(r"-?((0|[1-9]\d{0,17})(\.\d{1,20})?|\.\d{1,20})(e[-+]?[0-2]?\d\d?)?", re.I)
 _WITH_COMMA = re.compile(r"-?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")  # a number as in 1.234,5
 _MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}  # in a column of numbers
-_COUNTERPARTS = [each.split() for each in ("from to", "source target", "src dst", "home away", "1 2", "a b")]
+_COUNTERPARTS = "from to,source target,src dst,origin destination,home away,von an,1 2,a b".split(",")
 # a column of neo4j-admin
 _TYPED = re.compile(r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|IGNORE|[a-z]\w*)(\(.*\))?(\[\])?")
 HEADER = re.compile(r"[^\n]*:(ID|START_ID|END_ID)\b[^\n]*\s*")  # all of a file with the head of others
@@ -97,6 +107,10 @@ def read_table(text: str, source: str, suffix: str = "", options: Options = Opti
         return _read_matrix(filled, source, is_symmetric=(matrix[2] or "general").lower() != "general")
     if re.match(r"%\s*bip\b", text, re.I) and all(len(cells) > 1 for _, cells in filled):
         return _read_bipartite(filled)
+    remarks = [] if is_text or not body else re.findall(r"(?m)^[#%]+(.*)$", body[0])
+    names = [name.strip() for name in "".join(remarks[-1:]).split(delimiter)]
+    if 2 < len(names) == len(filled[0][1]) and not find_ends(tuple(filled[0][1])):  # as BioGRID has them
+        filled = [(f"{source}, line {above}", names), *filled]
     found = read_rows(filled, Elements("a table"), options, is_text=is_text)
     if re.match(r"%\s*sym\b|#\s*undirected\b", text, re.I):  # KONECT, SNAP
         found.undirected = len(found.edges)
@@ -222,6 +236,11 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
     below = [cells for _, cells in rows[1:]]
     iris = sum(is_iri(str(cell)) for cells in below for cell in cells)
     ends = options.ends if options.ends[0] else find_ends(tuple(columns))
+    at = [columns.index(end) for end in ends or ()]
+    pairs = [(str(cells[at[0]]), str(cells[at[1]])) for cells in below if at and len(cells) > max(at)]
+    pairs = [pair for pair in pairs if all(pair) and not options.ends[0]]
+    if are_ranges := are_bounds(ends or (), pairs, is_part=options.is_part):
+        ends = find_ends(tuple(name for name in columns if name not in (ends or ())))
     are_pairs = len(columns) == 2 and not ends and iris > len(below)
     if are_pairs or any(f"{name}Label" in columns for name in columns):
         values = [dict(zip(columns, map(_parse_cell, cells), strict=False)) for cells in below]
@@ -236,12 +255,14 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
         if given := _columns_by_content([head, *below], is_text=is_text):
             found.notes.append(f"it has no header, and its columns are read as {', '.join(given)}")
             columns, ends, rows = given, ("source", "target"), [("", given), *rows]
-        elif ends := None if is_text else _guess_ends(columns, below):
+        elif ends := _guess_ends(columns, below, is_text=is_text):
             found.notes.append(f"edges are from {ends[0]} to {ends[1]}")
             columns = ["relation" if name.lower() in ("r", "p") else name for name in columns]
         elif is_nodes := options.is_part and _are_nodes(columns, below):
             columns[0] = id = columns[0] if plain_name(columns[0]) in ("id", *_OF_NODES) else "name"
             found.notes += [f"names from {head[0]}"] if id != head[0] else []
+        elif are_ranges:
+            raise bounds_error(location, (columns[each] for each in at), pairs[0])
         else:
             present = ", ".join(map(short_repr, head[:_MAX_NAMED_COLUMNS]))
             what = "the first line names the columns, a source, a target and perhaps a type, as in source,type,target"
@@ -277,8 +298,6 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
         else:
             found.left_out["edge without a source or a target"] += 1
             found.ends |= {id: (None, {}) for id in map(scalar_id, map(row.get, ends)) if id}
-    if not options.ends[0]:
-        found.refuse_ranges(location.rpartition(",")[0], is_part=options.is_part)
     return found
 
 
@@ -318,23 +337,24 @@ def _are_nodes(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bool:
     return is_table and len({str(cells[0]) for cells in rows}) == len(rows)
 
 
-def _guess_ends(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Ends | None:
+def _guess_ends(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, is_text: bool) -> Ends | None:
     """Return two columns of ends without a usual name, if there are any.
 
-    They are letters such as u and v, or two of the first three: numbered texts, as Person 1 and Person 2, or the
-    first and another that have texts in common.
+    They are letters such as u and v, texts whose names differ by a word, as Person 1 and Person 2, or the first and
+    one of the next two that have texts in common, unless only spaces are between them.
     """
     low = [name.lower() for name in columns]
     for pair in _SHORT_ENDS if len(low) < 5 else ():
         if {*pair} <= {*low}:
             return columns[low.index(pair[0])], columns[low.index(pair[1])]
-    for i, j in ((0, 1), (0, 2), (1, 2)) if len(low) > 2 else ((0, 1),):
+    words = [re.findall(r"\d+|[^\W\d_A-Z]+|[A-Z][^\W\d_A-Z]*", name) for name in columns]
+    for i, j in combinations(range(len(low)), 2) if {len(low)} == {*map(len, rows)} else ():
         one, other = ({str(row[at]) for row in rows if at < len(row)} - {""} for at in (i, j))
         shared = [text for text in one & other if not _NO_TEXT.fullmatch(text)]
-        is_shared = i == 0 and shared and len(one | other) > 2
+        is_shared = not is_text and i == 0 and j < 3 and shared and len(one | other) > 2
         is_shared = is_shared and min(len(one), len(other)) <= 10 * len(shared)
-        names = [(low[i].replace(a, b, 1), low[j]) for a, b in _COUNTERPARTS if a in low[i] != a]
-        is_numbered = any(expected == name for expected, name in names)
+        differ = [f"{a} {b}".lower() for a, b in zip(words[i], words[j], strict=False) if a != b]
+        is_numbered = len(differ) == 1 and differ[0] in _COUNTERPARTS and len(words[i]) == len(words[j]) > 1
         if is_shared or (is_numbered and not any(map(_NO_TEXT.fullmatch, one | other))):
             return columns[i], columns[j]
     return None

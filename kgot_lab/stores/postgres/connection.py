@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 # error classes: the connection is lost; the server is being stopped, or is not yet up
-_LOST_ERROR_CLASSES = (
-    "08",
-    "57P",
-)
+_LOST_ERROR_CLASSES = ("08", "57P")
 # seconds, tries
 _CONNECT_OPTIONS = {"connect_timeout": 10}
 _CONNECT_OPTIONS |= {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
@@ -126,8 +123,9 @@ class PostgresLink:
                 for link in self._group.links:
                     link.close()
             if is_broken and isinstance(error, psycopg.Error):
+                problem = f"PostgreSQL went away{outcome}"
                 raise StoreUnavailable(
-                    f"PostgreSQL went away{outcome}; try again once it is back ({_first_line(error)})"
+                    f"{problem}; try again once it is back ({_first_line(error)})"
                 ) from None
             raise
 

@@ -179,9 +179,8 @@ class Postgres(SqlGraph):
         Ties go to the shorter id.
         """
         require_search_text(words)
-        found = self._link.fetch_rows(
-            rows.SEARCH_QUERY, {"words": rows.storable_text(words), "limit": max(0, limit)}
-        )
+        values = {"words": rows.storable_text(words), "limit": max(0, limit)}
+        found = self._link.fetch_rows(rows.SEARCH_QUERY, values)
         return tuple(map(rows.node_from_row, found))
 
     def holds(self, value: Scalar) -> bool:

@@ -154,9 +154,8 @@ class GraphFile(SQLiteFile):
         enable_checksums(connection)
         if self._path is not None:
             _complete_checksums(self._connection, self._path)
-        checksum_triggers = (
-            (*CHECKSUM_TRIGGERS.values(), *VERIFICATION_TRIGGERS.values()) if self._path else ()
-        )
+        all_triggers = (*CHECKSUM_TRIGGERS.values(), *VERIFICATION_TRIGGERS.values())
+        checksum_triggers = all_triggers if self._path else ()
         for statement in (*JOURNAL_STATEMENTS, *checksum_triggers):
             connection.execute(statement)
 
@@ -184,9 +183,8 @@ def bulk_insert(writer: sqlite3.Connection) -> Iterator[None]:
     meanwhile, since a new row could reuse its number.
     """
     last_numbers, triggers = last_row_numbers(writer), JOURNAL_TRIGGERS | INSERT_CHECKSUM_TRIGGERS
-    active_triggers = {
-        name for (name,) in writer.execute("SELECT name FROM temp.sqlite_master WHERE type = 'trigger'")
-    } & triggers.keys()
+    active = writer.execute("SELECT name FROM temp.sqlite_master WHERE type = 'trigger'")
+    active_triggers = {name for (name,) in active} & triggers.keys()
     for name in active_triggers:
         writer.execute(f"DROP TRIGGER temp.{name}")
     writer.execute("INSERT INTO waiting VALUES (1)")
