@@ -151,6 +151,9 @@ def edge_rows_of_types(graph: PropertyGraph, *types: str) -> Ints:
     return np.flatnonzero(np.isin(graph.type_codes, codes)).astype(np.int32)
 
 
+_TRIMMING_ROUNDS = 20  # in which edges from sources and to sinks are removed, before cycles are searched
+
+
 def nodes_on_cycles(graph: PropertyGraph, type: str) -> Ints:
     """Return the rows of the nodes on a cycle of edges of one type, including self-loops.
 
@@ -159,10 +162,15 @@ def nodes_on_cycles(graph: PropertyGraph, type: str) -> Ints:
     """
     rows = edge_rows_of_types(graph, type)
     sources, targets = graph.sources[rows], graph.targets[rows]
+    loops = sources[sources == targets]
+    for _ in range(_TRIMMING_ROUNDS):  # leaves little of a graph of dependencies, so the search is short
+        entered, left = (np.bincount(ends, minlength=len(graph)) > 0 for ends in (targets, sources))
+        inside = entered[sources] & left[targets]
+        sources, targets = sources[inside], targets[inside]
     linked: nx.DiGraph[int] = nx.DiGraph()
     linked.add_edges_from(zip(sources.tolist(), targets.tolist(), strict=True))
     found = [row for part in nx.strongly_connected_components(linked) if len(part) > 1 for row in part]
-    return np.union1d(np.array(found, dtype=np.int32), sources[sources == targets])
+    return np.union1d(np.array(found, dtype=np.int32), loops)
 
 
 def cycle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]:
