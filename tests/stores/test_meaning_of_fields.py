@@ -10,7 +10,7 @@ import pytest
 import kgot_lab as lab
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.stores.files import read_named_graph, write_graph
+from kgot_lab.stores.files import check_graph_file, read_named_graph, write_graph
 
 
 def links(edges):
@@ -253,6 +253,9 @@ def test_the_multiline_lists_of_networkx_are_read(tmp_path, names):
 def test_an_unknown_ending_is_refused_with_all_that_are_written():
     with pytest.raises(UnknownName, match=r"\.csv.*\.rdf"):
         write_graph(PropertyGraph.of(), "g.xyz")
+    with pytest.raises(UnknownName) as refused:
+        check_graph_file("g.csv")  # which holds not every graph, so no run is saved in one
+    assert ".csv" not in str(refused.value).partition("Known")[2]
 
 
 KUMU = {
