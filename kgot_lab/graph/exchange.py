@@ -52,7 +52,7 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
     multigraph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
     for node in graph.nodes:
         multigraph.add_node(node.id)
-        attributes = _escape_reserved(node.properties, NODE_FIELDS) | _label_attributes(node.labels)
+        attributes = escape_reserved(node.properties, NODE_FIELDS) | _label_attributes(node.labels)
         multigraph.nodes[node.id].update(attributes)
     for edge in graph.edges:
         key = f"{edge.type}#{edge.key}" if edge.key else edge.type
@@ -60,7 +60,7 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
             problem = f"two edges from {edge.source!r} to {edge.target!r} would have the NetworkX key {key!r}"
             raise BadInput(f"{problem}; rename one type or key")
         multigraph.add_edge(edge.source, edge.target, key)
-        attributes = _escape_reserved(edge.properties, EDGE_FIELDS) | {"relation": edge.type}
+        attributes = escape_reserved(edge.properties, EDGE_FIELDS) | {"relation": edge.type}
         multigraph.edges[edge.source, edge.target, key].update(attributes)
     return multigraph
 
@@ -142,20 +142,19 @@ def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Convert a graph to a data frame of nodes and one of edges.
 
     Nodes have the columns id and labels, edges have source, type, target and key. Both have a column for each
-    property. A missing property is NaN. A property named like one of these columns gets a trailing
-    underscore.
+    property. A missing property is NaN: one that is NaN, which is not JSON, does not come back. A property named
+    like one of these columns gets a trailing underscore.
     """
     import pandas as pd
 
-    rows = ((node.id, node.labels, _escape_reserved(node.properties, NODE_COLUMNS)) for node in graph.nodes)
-    nodes = [{"id": id, "labels": labels, **properties} for id, labels, properties in rows]
     parts = ["source", "type", "target", "key"]
+    rows = ((node.id, node.labels, escape_reserved(node.properties, NODE_COLUMNS)) for node in graph.nodes)
+    nodes = [{"id": id, "labels": labels, **properties} for id, labels, properties in rows]
     ends = (dict(zip(parts, edge.identity, strict=True)) for edge in graph.edges)
-    properties = (_escape_reserved(edge.properties, EDGE_COLUMNS) for edge in graph.edges)
+    properties = (escape_reserved(edge.properties, EDGE_COLUMNS) for edge in graph.edges)
     edges = [{**own, **others} for own, others in zip(ends, properties, strict=True)]
-    edge_columns = _columns(edges, parts)
     node_frame = pd.DataFrame(nodes, columns=_columns(nodes, ["id", "labels"]), dtype=object)
-    return node_frame, pd.DataFrame(edges, columns=edge_columns, dtype=object)
+    return node_frame, pd.DataFrame(edges, columns=_columns(edges, parts), dtype=object)
 
 
 def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
@@ -234,8 +233,8 @@ def require_distinct_columns(names: Iterable[object], what: str) -> None:
 # --- igraph and pyvis ---
 
 
-def to_igraph(graph: PropertyGraph) -> igraph.Graph:
-    """Convert a graph to a directed igraph graph with the attributes of `to_networkx`.
+def to_igraph(graph: PropertyGraph, *, directed: bool = True) -> igraph.Graph:
+    """Convert a graph to an igraph graph with the attributes of `to_networkx`, and all of its edges.
 
     The attribute id of a vertex is its id (a property id becomes id_), and so is name where no node has a property
     of that name. Raises NotInstalled if igraph is missing.
@@ -251,11 +250,13 @@ def to_igraph(graph: PropertyGraph) -> igraph.Graph:
         del converted.es["_nx_multiedge_key"]  # igraph's own note of the key
     if "name" not in converted.vs.attributes():
         converted.vs["name"] = converted.vs["id"]
-    return converted
+    return converted if directed else converted.as_undirected(mode="each")
 
 
-def to_pyvis(graph: PropertyGraph, *, color: str = "", size: str = "", width: str = "") -> Network:
-    """Convert a graph to a pyvis Network with the colours, sizes and texts of `show_graph`.
+def to_pyvis(
+    graph: PropertyGraph, *, color: str = "", size: str = "", width: str = "", directed: bool = True
+) -> Network:
+    """Convert a graph to a pyvis Network with the colours, sizes and texts of `show_graph`, and arrows if `directed`.
 
     Its page holds all its scripts and asks for nothing from outside. `color`, `size` and `width` are as for
     `encoding.encode`. Raises NotInstalled if pyvis is missing, and BadInput for more nodes than it can draw.
@@ -271,7 +272,7 @@ def to_pyvis(graph: PropertyGraph, *, color: str = "", size: str = "", width: st
             self.html = _BOOTSTRAP.sub("", super().generate_html(*args, **options))
             return self.html
 
-    network = OfflineNetwork("600px", directed=True, cdn_resources="in_line")
+    network = OfflineNetwork("600px", directed=directed, cdn_resources="in_line")
     encoding, has_words = encode(graph, color=color, size=size, width=width), len(graph.types()) > 1
     degrees = np.diff(graph.out_csr.indptr) + np.diff(graph.in_csr.indptr)
     for row, node in enumerate(graph.nodes):
@@ -302,7 +303,7 @@ def _pyvis_title(first: Iterable[str], properties: Mapping[str, Json]) -> str:
 # --- reserved names ---
 
 
-def _escape_reserved(properties: Mapping[str, Json], reserved: frozenset[str]) -> dict[str, Json]:
+def escape_reserved(properties: Mapping[str, Json], reserved: frozenset[str]) -> dict[str, Json]:
     """Append an underscore to properties whose name, without trailing underscores, is reserved."""
     return {f"{name}_" if name.rstrip("_") in reserved else name: value for name, value in properties.items()}
 
@@ -310,7 +311,7 @@ def _escape_reserved(properties: Mapping[str, Json], reserved: frozenset[str]) -
 def unescape_reserved(
     data: Mapping[Any, Json], reserved: frozenset[str], *, drop: bool = True
 ) -> dict[str, Json]:
-    """Undo `_escape_reserved`, and make values of other libraries JSON.
+    """Undo `escape_reserved`, and make values of other libraries JSON.
 
     Properties with a reserved name are removed if `drop`.
     """

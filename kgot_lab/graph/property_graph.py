@@ -223,11 +223,11 @@ class PropertyGraph:
 
         return exchange.to_pandas(self)
 
-    def to_igraph(self) -> igraph.Graph:
-        """Convert to a directed igraph graph. See `kgot_lab.graph.exchange.to_igraph`."""
+    def to_igraph(self, *, directed: bool = True) -> igraph.Graph:
+        """Convert to an igraph graph. See `kgot_lab.graph.exchange.to_igraph`."""
         from kgot_lab.graph import exchange
 
-        return exchange.to_igraph(self)
+        return exchange.to_igraph(self, directed=directed)
 
     def to_rdf(self) -> pyoxigraph.Store:
         """Convert to an RDF store in memory, to query with SPARQL or to dump in any form of RDF.
@@ -239,11 +239,11 @@ class PropertyGraph:
 
         return triples.to_rdf(self)
 
-    def to_pyvis(self, *, color: str = "", size: str = "", width: str = "") -> Network:
+    def to_pyvis(self, *, color: str = "", size: str = "", width: str = "", directed: bool = True) -> Network:
         """Convert to a pyvis Network to change and save. See `kgot_lab.graph.exchange.to_pyvis`."""
         from kgot_lab.graph import exchange
 
-        return exchange.to_pyvis(self, color=color, size=size, width=width)
+        return exchange.to_pyvis(self, color=color, size=size, width=width, directed=directed)
 
     # --- access ---
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, count
@@ -35,60 +35,40 @@ def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "a
     Raises BadInput for a value that is not JSON and for a file that cannot be written. An existing snapshot
     is then unchanged.
     """
-    require_known("snapshot variant", _WRITERS, variant)
+    require_known("snapshot variant", ("apoc", "networkx"), variant)
     # a lone surrogate becomes its JSON escape
-    write_atomically(path, _WRITERS[variant](graph), "the snapshot")
+    write_atomically(path, _format_snapshot(graph, is_apoc=variant == "apoc"), "the snapshot")
 
 
 # --- writing ---
 
 
-def _format_apoc(graph: PropertyGraph) -> str:
-    records = {
-        node.id: {"id": node.id, "labels": list(node.labels), **_properties_field(node.properties)}
+def _format_snapshot(graph: PropertyGraph, *, is_apoc: bool) -> str:
+    def properties_field(properties: Mapping[str, Json]) -> Record:
+        return {"properties": dict(properties)} if properties or not is_apoc else {}
+
+    def labels(node: Node) -> Json:
+        return list(node.labels) if is_apoc or len(node.labels) > 1 else next(iter(node.labels), None)
+
+    records: dict[str, Record] = {
+        node.id: {"type": "node", "id": node.id, "labels": labels(node), **properties_field(node.properties)}
         for node in graph.nodes
     }
-    nodes = ({"type": "node", **record} for record in records.values())
-    edges = (
-        {
+    lines = [_format_record(record, is_apoc) for record in records.values()]
+    for record in records.values() if is_apoc else ():
+        del record["type"]  # which the ends of relationships are without
+    for edge, id in _with_relationship_ids(graph.edges) if is_apoc else ((edge, "") for edge in graph.edges):
+        relationship = {
             "type": "relationship",
-            "id": id,
+            **({"id": id} if is_apoc else {}),
             "label": edge.type,
             **({} if id == edge.key else {"key": edge.key}),
-            **_properties_field(edge.properties),
+            **properties_field(edge.properties),
             "start": records[edge.source],
             "end": records[edge.target],
         }
-        for edge, id in _with_relationship_ids(graph.edges)
-    )
-    return "\n".join(_format_record(record, (",", ":")) for record in chain(nodes, edges))
-
-
-def _format_networkx(graph: PropertyGraph) -> str:
-    records = {
-        node.id: {
-            "type": "node",
-            "id": node.id,
-            "labels": _labels_value(node.labels),
-            "properties": {**node.properties},
-        }
-        for node in graph.nodes
-    }
-    edges = (
-        {
-            "type": "relationship",
-            "label": edge.type,
-            **({"key": edge.key} if edge.key else {}),
-            "properties": dict(edge.properties),
-            "start": records[edge.source],
-            "end": records[edge.target],
-        }
-        for edge in graph.edges
-    )
-    return "".join(_format_record(record, (", ", ": ")) + "\n" for record in chain(records.values(), edges))
-
-
-_WRITERS: dict[str, Callable[[PropertyGraph], str]] = {"apoc": _format_apoc, "networkx": _format_networkx}
+        lines.append(_format_record(relationship, is_apoc))
+    return "\n".join(lines) if is_apoc else "".join(f"{line}\n" for line in lines)
 
 
 def _with_relationship_ids(edges: Iterable[Edge]) -> Iterator[tuple[Edge, str]]:
@@ -106,15 +86,8 @@ def _with_relationship_ids(edges: Iterable[Edge]) -> Iterator[tuple[Edge, str]]:
         yield edge, id
 
 
-def _properties_field(properties: Mapping[str, Json]) -> Record:
-    return {"properties": dict(properties)} if properties else {}
-
-
-def _labels_value(labels: tuple[str, ...]) -> Json:
-    return None if not labels else labels[0] if len(labels) == 1 else list(labels)
-
-
-def _format_record(record: Record, separators: tuple[str, str]) -> str:
+def _format_record(record: Record, is_apoc: bool) -> str:
+    separators = (",", ":") if is_apoc else (", ", ": ")
     try:
         return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=separators)
     except (TypeError, ValueError) as error:
@@ -132,7 +105,7 @@ NAME_PROPERTIES = (
 ).split()
 # 17, n17 in GraphML of Neo4j and yEd (n0::n1), GO:0008150, Q42, 4:5e0c…:17 as Neo4j's element ids, a UUID, a quoted text
 _NUMERIC_ID = re.compile(
-    r'n?-?\d+(::n\d+)*|[A-Za-z]\w*:\d+|Q\d+|\d+\.\d+|\d+:[\w-]+:\d+|[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|".*"',
+    r'n?-?\d+(::n\d+)*|[A-Za-z]\w*:\d+|[QP]\d+|\d+\.\d+|\d+:[\w-]+:\d+|[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|".*"',
     re.I | re.S,
 )
 _IRI = re.compile(r"((https?|file|ftp)://|urn:)\S+", re.I)
@@ -208,7 +181,7 @@ def _new_ids(graph: PropertyGraph, names_from: str) -> dict[str, str]:
     for node in graph.nodes:
         named = str(node.properties.get(names_from, "")).strip()
         if named or is_opaque_id(node.id):
-            name = named or _find_name(node.properties) or _local_name(node.id)
+            name = named or _find_name(node.properties) or local_name(node.id)
             if name and name != node.id:
                 names[node.id] = name
     name_counts = Counter(names.values())
@@ -217,7 +190,7 @@ def _new_ids(graph: PropertyGraph, names_from: str) -> dict[str, str]:
     for id, name in names.items():
         first = [name] if name_counts[name] == 1 else []
         numbered = (f"{name} ({id}){'′' * primes}" for primes in count())
-        choices = chain(first, (f"{name} ({_local_name(id) or id})",), numbered)
+        choices = chain(first, (f"{name} ({local_name(id) or id})",), numbered)
         new[id] = next(c for c in choices if c not in taken and (c == name or c not in name_counts))
         taken.add(new[id])
     return new
@@ -226,7 +199,7 @@ def _new_ids(graph: PropertyGraph, names_from: str) -> dict[str, str]:
 def _find_name(properties: Mapping[str, Json]) -> str:
     """Return the name among properties of any vocabulary, or "" if there is none."""
     pairs = reversed(list(properties.items()))
-    by_local_name = {plain_name(_local_name(word) or word): value for word, value in pairs}
+    by_local_name = {plain_name(local_name(word) or word): value for word, value in pairs}
     for word in NAME_PROPERTIES:
         value = by_local_name.get(word)
         first = value[0] if isinstance(value, list | tuple) and value else value
@@ -240,7 +213,7 @@ def _local_names(iris: Iterable[str], names: Mapping[str, str] | None = None) ->
     words, names = set(iris), names or {}
     shared = Counter(names.get(word, "") for word in words)
     local = {
-        word: names[word] if shared[names.get(word, "")] == 1 and word in names else _local_name(word)
+        word: names[word] if shared[names.get(word, "")] == 1 and word in names else local_name(word)
         for word in words
         if is_iri(word) or word in names
     }
@@ -252,6 +225,6 @@ def is_iri(text: str) -> bool:
     return bool(_IRI.fullmatch(text))
 
 
-def _local_name(iri: str) -> str:
+def local_name(iri: str) -> str:
     """Return the part of an IRI after its last #, / or :, or "" if there is none or it is not an IRI."""
     return unquote(re.split("[#/:]", iri.rstrip("#/"))[-1]) if is_iri(iri) else ""

@@ -12,12 +12,11 @@ from typing import Protocol
 from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
-from kgot_lab.graph.validation import Vocabulary
+from kgot_lab.graph.validation import Vocabulary, validate_diff
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 from kgot_lab.memory.claims.claim import utc_now
-from kgot_lab.stores.sql import edge_row, node_row
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Json, Node
 
@@ -233,10 +232,7 @@ class Editor:
     # --- internals ---
 
     def _apply_change(self, summary: str, diff: Diff) -> Edit:
-        for node in diff.written_nodes:
-            node_row(node)  # raises for values that no file format can store
-        for edge in diff.written_edges:
-            edge_row(edge)
+        validate_diff(diff)  # raises for values that no file format can store
         after = self.graph.apply(diff)
         touched = affected_nodes(diff)
         # a removed node can no longer be checked, so its neighbours are checked instead

@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count
-from kgot_lab.text.cleaning import is_encodable
+from kgot_lab.graph.validation import validate_text
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
 
@@ -141,14 +141,10 @@ def check_triples(triples: Iterable[Triple]) -> list[Triple]:
 
 def require_triple_part(text: object, name: str) -> None:
     """Raise BadInput unless a value is a text that can be a part of a triple."""
-    require(text, str, f"the {name} of a triple is a text")
-    assert isinstance(text, str)
-    if len(text) > MAX_TEXT_LENGTH:
-        length = f"{len(text):,} characters; {MAX_TEXT_LENGTH:,} are the most"
+    size = len(validate_text(text, f"the {name} of a triple", allow_blank=True))
+    if size > MAX_TEXT_LENGTH:
+        length = f"{size:,} characters; {MAX_TEXT_LENGTH:,} are the most"
         raise BadInput(f"the {name} of a triple has {length}: keep long texts as documents")
-    if not is_encodable(text):
-        problem = f"holds half of a surrogate pair, which no file takes: {text[:60]!r}"
-        raise BadInput(f"the {name} of a triple {problem}")
 
 
 def require_triple_pattern(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:

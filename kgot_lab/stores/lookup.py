@@ -55,17 +55,9 @@ class WordIndex:
 
 
 def _word_weights(node: Node) -> dict[str, float]:
-    texts = (text for value in node.properties.values() for text in _nested_texts(value))
+    texts = map(str, nested_scalars(node.properties))
     weights = dict.fromkeys((word for text in texts for word in casefold_words(text)), 1.0)
     return weights | dict.fromkeys(casefold_words(node.id), _NAME_WEIGHT)
-
-
-def _nested_texts(value: Json) -> Iterator[str]:
-    if isinstance(value, str | int | float):
-        yield str(value)
-    elif isinstance(value, list | dict):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _nested_texts(item)
 
 
 # Whether a graph contains a value, and the edges between some nodes: the evidence for an answer is checked

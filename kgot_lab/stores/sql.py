@@ -14,32 +14,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_element
+from kgot_lab.graph.validation import validate_edge, validate_node, validate_value
 from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.lookup import nodes_within, shortest_path
 from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Fact, Schema, UndoableStore
 from kgot_lab.stores.statements import path_query, require_statement
-from kgot_lab.text.cleaning import is_encodable
 from kgot_lab.types import Diff, Edge, Json, Node
 
 SqlRow = tuple[Any, ...]
 SqlTable = Literal["nodes", "edges"]
-_MAX_NESTING = 500  # nested lists and dicts that Python and the engines can read
 
 
-class Change(NamedTuple):
-    """A row before and after a change, None for no row.
-
-    The row of a node is (id, labels, properties), that of an edge (source, type, target, key, properties).
-    """
-
-    table: SqlTable
-    before: SqlRow | None
-    after: SqlRow | None
+Change = tuple[Node | Edge | None, Node | Edge | None]  # an element before and after a change, None for none
 
 
 def journal_diff(journal: Iterable[Change]) -> Diff:
@@ -48,31 +39,23 @@ def journal_diff(journal: Iterable[Change]) -> Diff:
     Changes of one row become one, and a change and its undo none. A row whose identity changed is one removed
     and one added.
     """
-    first: dict[tuple[SqlTable, SqlRow], SqlRow | None] = {}
-    last: dict[tuple[SqlTable, SqlRow], SqlRow | None] = {}
-    for table, before, after in journal:
-        if before is not None:
-            first.setdefault((table, _row_identity(table, before)), before)
-            last[table, _row_identity(table, before)] = None
-        if after is not None:
-            first.setdefault((table, _row_identity(table, after)), None)
-            last[table, _row_identity(table, after)] = after
+    first, last = dict[Any, Node | Edge | None](), dict[Any, Node | Edge | None]()
+    for change in journal:
+        for element, after in ((change[0], None), (change[1], change[1])):
+            if element is not None:
+                identity = element.id if isinstance(element, Node) else element.identity
+                first.setdefault(identity, element if after is None else None)
+                last[identity] = after
     changes: list[Any] = []
-    for table in ("nodes", "edges"):
-        touched = [key for key in first if key[0] == table]
+    for kind in (Node, Edge):
         old, new = (
-            {key: _row_element(table, row) for key in touched if (row := states[key]) is not None}
-            for states in (first, last)
+            {key: each for key, each in states.items() if isinstance(each, kind)} for states in (first, last)
         )
         changes += compare_tables(old, new, same_element)
     return Diff(*changes)
 
 
-def _row_identity(table: SqlTable, row: SqlRow) -> SqlRow:
-    return row[:1] if table == "nodes" else row[:4]
-
-
-def _row_element(table: str, row: SqlRow) -> Node | Edge:
+def _row_element(table: str, row: Any) -> Node | Edge:
     if table == "nodes":
         id, labels, properties = row
         return Node(id, tuple(labels), properties)
@@ -88,15 +71,9 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 def json_text(value: Json, owner: str) -> str:
     """Serialize a value as JSON text that parses back to exactly that value.
 
-    Raises BadInput, naming `of`, if there is no such text.
+    Raises BadInput, which names what the value belongs to, if there is no such text.
     """
-    try:
-        _refuse_non_json(value, owner)
-        text = _encode(value)
-        text.encode()
-        return text
-    except (TypeError, ValueError, RecursionError) as error:  # half a surrogate pair is a ValueError too
-        raise BadInput(f"{owner} cannot be kept as JSON: {error}") from None
+    return _encode(validate_value(value, owner))
 
 
 def parse_json(text: str, owner: str) -> Json:
@@ -115,11 +92,8 @@ def node_row(node: Node) -> tuple[str, str, str]:
 
     Raises BadInput if a value cannot be stored exactly.
     """
-    _require_text(node.id, "a node's id")
-    for label in node.labels:
-        _require_text(label, f"a label of {node.id!r}")
-    labels = json_text(list(node.labels), f"the labels of {node.id!r}") if node.labels else "[]"
-    return node.id, labels, _properties_json(node.properties, f"node {node.id!r}")
+    valid = validate_node(node)
+    return valid.id, _encode(valid.labels), _encode(valid.properties)
 
 
 def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
@@ -127,14 +101,8 @@ def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
 
     Raises BadInput if a value cannot be stored exactly.
     """
-    parts = {"an edge's source": edge.source, "an edge's type": edge.type, "an edge's target": edge.target}
-    for part, text in parts.items():
-        _require_text(text, part)
-    if not isinstance(edge.key, str):
-        raise BadInput(f"an edge's key must be text, not {edge.key!r}")
-    _require_encodable(edge.key, "an edge's key")
-    properties = _properties_json(edge.properties, f"edge {edge.identity!r}")
-    return edge.source, edge.type, edge.target, edge.key, properties
+    valid = validate_edge(edge)
+    return valid.source, valid.type, valid.target, valid.key, _encode(valid.properties)
 
 
 def node_from_row(row: SqlRow, parse: Callable[[str], Any] = json.loads) -> Node:
@@ -159,55 +127,19 @@ def parse_change(
     Raises BadInput if the new row is no valid node or edge: an id may be blank, a label no text, a number too large.
     """
     old, new = (
-        None if text is None else tuple(parse(text, f"a row of {table}, {text[:60]}…,"))
+        None if text is None else _row_element(table, parse(text, f"a row of {table}, {text[:60]}…,"))
         for text in (before, after)
     )
     if new is not None:
-        element = _row_element(table, new)
-        node_row(element) if isinstance(element, Node) else edge_row(element)
-    return Change(table, old, new)
+        validate_node(new) if isinstance(new, Node) else validate_edge(new)
+    return old, new
 
 
-def texts_in(value: Json) -> Iterator[str]:
-    """Yield every text in a value, including the keys of objects."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield str(name)
-            yield from texts_in(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from texts_in(inner)
-
-
-def _properties_json(properties: Mapping[str, Json], owner: str) -> str:
-    return json_text(dict(properties), f"a property of {owner}") if properties else "{}"
-
-
-def _require_text(text: Json, description: str) -> None:
-    if not isinstance(text, str) or not text.strip():
-        raise BadInput(f"{description} must be text that is not blank, not {text!r}")
-    _require_encodable(text, description)
-
-
-def _require_encodable(text: str, description: str) -> None:
-    if not is_encodable(text):
-        raise BadInput(f"{description} holds half a surrogate pair, which is no text: {text!r}")
-
-
-def _refuse_non_json(value: Json, owner: str, depth: int = 0) -> None:
-    """Raise BadInput for values that json.dumps would silently change, such as keys that are not text."""
-    if depth > _MAX_NESTING:
-        raise BadInput(f"{owner} is nested more than {_MAX_NESTING} levels deep")
-    if isinstance(value, dict):
-        for name in value:
-            if not isinstance(name, str):
-                raise BadInput(f"{owner} has the name {name!r}, which is not text")
-    items = value.values() if isinstance(value, dict) else value
-    for inner in items if isinstance(value, dict | list | tuple) else ():
-        if isinstance(inner, dict | list | tuple):
-            _refuse_non_json(inner, owner, depth + 1)
+def refuse_null(text: str, owner: str) -> str:
+    """Return JSON text. Raises BadInput if it holds the character NUL, which PostgreSQL cannot keep."""
+    if "\\u0000" in text.replace("\\\\", ""):
+        raise BadInput(f"{owner} holds a null byte, which PostgreSQL cannot keep in a text: {text[:100]}")
+    return text
 
 
 # --- diffs ---

@@ -136,3 +136,9 @@ def test_igraph_and_rdf_hold_the_same_graph():
     assert PropertyGraph.of().to_igraph().vcount() == 0
     found = KARATE.to_rdf().query("PREFIX : <urn:kgot:> SELECT ?x { ?x :club 'Officer' }")
     assert len(list(found)) == 17
+
+
+def test_a_graph_without_directions_has_no_arrows_elsewhere():
+    assert KARATE.to_pyvis().directed and not KARATE.to_pyvis(directed=False).directed
+    plain = KARATE.to_igraph(directed=False)
+    assert not plain.is_directed() and plain.ecount() == 78 and "weight" in plain.es.attributes()

@@ -32,10 +32,9 @@ from kgot_lab.stores.sparql.triples import (
     convert_triple,
     format_term,
     graph_from_triples,
-    require_representable,
     to_triples,
 )
-from kgot_lab.types import Diff, Edge, Node
+from kgot_lab.types import Edge, Node
 
 ox = pytest.importorskip("pyoxigraph")
 
@@ -142,12 +141,10 @@ NOT_JSON = [{"p": float("nan")}, {"p": [float("inf")]}, {"p": {1, 2}}, {"p": "\u
 
 @pytest.mark.parametrize("properties", NOT_JSON, ids=ascii)
 def test_what_rdf_cannot_hold_is_refused_by_name(properties):
-    with pytest.raises(BadInput, match="node 'n' cannot be spelled in RDF"):
+    with pytest.raises(BadInput, match=r"node 'n'.* (is not JSON|half a surrogate)"):
         to_triples([Node("n", (), properties)], [])
-    edge = Edge("a", "r", "b")
-    with pytest.raises(BadInput, match=r"edge .* cannot be spelled in RDF"):
-        require_representable(Diff(changed_edges=((edge, Edge("a", "r", "b", properties)),)))
-    require_representable(Diff(removed_nodes=(Node("n", (), properties),)))
+    with pytest.raises(BadInput, match=r"edge .* (is not JSON|half a surrogate)"):
+        to_triples([], [Edge("a", "r", "b", properties)])
 
 
 # ------------------------------------------------------------------------------------------------
@@ -245,7 +242,6 @@ def test_turtle_of_any_origin_is_read_relative_names_included(tmp_path):
     ("text", "why"),
     [
         ("@prefix : <urn:x> .\n:a :b :c .\n:a :b oops .", r"graph\.ttl, line 3: not RDF: .*oops"),
-        ("<urn:a> <urn:b> << <urn:a> <urn:b> <urn:c> >> .", r"graph\.ttl.*triple"),
         (f"[] <{RDF}subject> <urn:a> .", r"graph\.ttl: .*rdf:subject"),
     ],
 )

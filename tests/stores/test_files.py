@@ -32,6 +32,8 @@ ENDINGS = {
 SOME = {
     "rdf_xml": ".rdf",
     "csv": ".csv",
+    "gexf": ".gexf",
+    "gml": ".gml",
     "node_link": ".json",
     "adjacency": ".json",
 }  # forms that refuse some graphs
@@ -179,7 +181,7 @@ def test_values_of_other_libraries_are_written_in_every_form(tmp_path):
         write_graph(graph, tmp_path / "g.csv")
     write_graph(PropertyGraph.from_triples([("a", "r", "b")]), tmp_path / "g.csv")
     assert (tmp_path / "g.csv").read_text().split() == ["source,type,target,key", "a,r,b,"]
-    with pytest.raises(BadInput, match="is not JSON, so GraphML"):
+    with pytest.raises(BadInput, match="is not JSON, so no graph file"):
         write_graph(
             PropertyGraph.of([Node("a", (), {"day": pd.Timestamp("2024-05-01")})]), tmp_path / "g.graphml"
         )
@@ -212,6 +214,75 @@ def test_a_file_that_cannot_be_read_is_named(form, content, tmp_path):
 def test_a_missing_file_is_named(form, tmp_path):
     with pytest.raises(BadInput, match="absent"):
         read_graph(tmp_path / f"absent{ENDINGS[form]}")
+
+
+@pytest.mark.parametrize("ending", [".gexf", ".gml", ".graphml", ".jsonl.gz", ".gexf.gz", ".ttl.gz"])
+def test_what_other_programs_read_comes_back_as_it_was(tmp_path, ending):
+    properties = {
+        "age": 36,
+        "ok": True,
+        "tags": ["a", 1],
+        "none": None,
+        "type": "x",
+        "id": 7,
+        "label": "L",
+        "start": 1999,
+    }
+    ada, bob = (
+        Node("Ada", ("Person", "Admin"), properties),
+        Node("Bob & <co> \n北", (), {"big": 2**70, "half": 0.5}),
+    )
+    edges = [
+        Edge(ada.id, ":knows", bob.id, {"weight": 1.0, "key": "q", "type": "t"}),
+        Edge(ada.id, ":knows", bob.id, {"weight": 3}, "k2"),
+    ]
+    graph = PropertyGraph.of([ada, bob], [*edges, Edge(bob.id, ":knows", bob.id, {}, "k2")])
+    write_graph(graph, tmp_path / f"g{ending}")
+    assert not graph.diff(read_graph(tmp_path / f"g{ending}"))
+    assert read_named_graph(tmp_path / f"g{ending}").graph.ids == graph.ids
+
+
+def test_the_label_of_a_node_in_gexf_and_gml_is_its_name(tmp_path):
+    graph = PropertyGraph.of([Node("Ada", ("Person",)), Node("Bob")], [Edge("Ada", "knows", "Bob")])
+    for ending, read in ((".gexf", nx.read_gexf), (".gml", nx.read_gml)):
+        write_graph(graph, tmp_path / f"g{ending}")
+        other = read(tmp_path / f"g{ending}")
+        assert other.nodes["Ada"]["type"] == "Person" and [*other.edges(data="relation")] == [
+            ("Ada", "Bob", "knows")
+        ]
+
+
+def test_no_two_edges_of_graphml_have_one_id(tmp_path):
+    edges = [
+        Edge("a", "r", "b"),
+        Edge("b", "r", "a"),
+        Edge("a", "r", "b", {}, "2"),
+        Edge("b", "r", "a", {}, "2"),
+    ]
+    write_graph(PropertyGraph.of([Node("a"), Node("b")], edges), tmp_path / "g.graphml")
+    assert (
+        'edge id="' not in (text := (tmp_path / "g.graphml").read_text())
+        and '" id="' not in text.partition("<edge")[2]
+    )
+
+
+def test_the_field_that_a_form_has_no_place_for_is_named(tmp_path):
+    graph = PropertyGraph.of([Node("a", (), {"id": 1, "größe": 2})], [Edge("a", "r", "a")])
+    for ending, form, field in (
+        (".csv", None, "größe"),
+        (".gml", None, "größe"),
+        (".json", "node_link", "in id"),
+    ):
+        with pytest.raises(BadInput, match=field):
+            write_graph(graph, tmp_path / f"g{ending}", form)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_folder_is_not_made(tmp_path):
+    for ending in (".jsonl", ".gexf", ".ttl.gz"):
+        with pytest.raises(BadInput, match=r"there is no folder .*new"):
+            write_graph(ODD, tmp_path / "new" / f"g{ending}")
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_unknown_ending_lists_the_known_ones(tmp_path):

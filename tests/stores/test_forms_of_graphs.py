@@ -402,10 +402,124 @@ def test_tables_of_sqlite_that_are_not_read_are_told_and_columns_are_given_by_ha
          "INSERT INTO authors VALUES (1, 'Ada'); INSERT INTO papers VALUES (1, 'On A'); INSERT INTO wrote VALUES (1, 1, 2)",
          [("Ada", "wrote", "On A")]),
         ("CREATE TABLE links (source, target); INSERT INTO links VALUES ('a', 'b')", [("a", "related_to", "b")]),
+        ("CREATE TABLE phones (caller, callee); INSERT INTO phones VALUES ('a', 'b')", [("a", "phones", "b")]),
+        ("CREATE TABLE users (id INTEGER PRIMARY KEY, username); CREATE TABLE follows (follower_id, followed_id);"
+         "INSERT INTO users VALUES (1, 'ada'), (2, 'bob'); INSERT INTO follows VALUES (1, 2)", [("ada", "follows", "bob")]),
+        ("CREATE TABLE users (id INTEGER PRIMARY KEY, login); CREATE TABLE follows (id INTEGER PRIMARY KEY, follower_id, followed_id);"
+         "CREATE TABLE posts (id INTEGER PRIMARY KEY, title, user_id); INSERT INTO users VALUES (1, 'ada'), (2, 'bob');"
+         "INSERT INTO follows VALUES (7, 1, 2); INSERT INTO posts VALUES (3, 'On A', 2), (4, 'On B', 2)",
+         [("On A", "user", "bob"), ("On B", "user", "bob"), ("ada", "follows", "bob")]),
+        ("CREATE TABLE folder (id INTEGER PRIMARY KEY, name, parent_id); INSERT INTO folder VALUES (1, 'root', NULL), (2, 'etc', 1)",
+         [("etc", "parent", "root")]),
+        ("CREATE TABLE people (id INT, first_name, last_name); CREATE TABLE companies (id INT, name);"
+         "CREATE TABLE employment (person_id, company_id);"
+         "INSERT INTO people VALUES (1, 'Ada', 'L'); INSERT INTO companies VALUES (1, 'Acme'); INSERT INTO employment VALUES (1, 1)",
+         [("Ada L", "employment", "Acme")]),
+        ("CREATE TABLE city (name TEXT PRIMARY KEY); CREATE TABLE visit (id INTEGER PRIMARY KEY, day, city REFERENCES city);"
+         "INSERT INTO city VALUES ('Rome'); INSERT INTO visit VALUES (1, 'Monday', 'Rome')", [("visit:1", "city", "Rome")]),
     ],
 )  # fmt: skip
 def test_tables_that_refer_to_each_other_are_a_graph(tmp_path, script, expected):
     assert facts(lab.read_graph(sqlite_file(tmp_path / "g.db", script), say=[].append)) == expected
+
+
+def test_a_reference_between_tables_is_guessed_if_each_value_is_found_and_that_is_told(tmp_path):
+    script = (
+        "CREATE TABLE person (id INTEGER PRIMARY KEY, name); CREATE TABLE work (person_id, company_id);"
+        "CREATE TABLE company (id INTEGER PRIMARY KEY, name); INSERT INTO person VALUES (1, 'Ada');"
+        "INSERT INTO company VALUES (1, 'Acme'); INSERT INTO work VALUES (1, {})"
+    )
+    with pytest.warns(UserWarning, match="work.company_id refers to company, as a guess"):
+        assert facts(lab.read_graph(sqlite_file(tmp_path / "g.db", script.format(1)))) == [
+            ("Ada", "work", "Acme")
+        ]
+    with pytest.raises(BadInput, match="no tables that hold a graph"):
+        lab.read_graph(sqlite_file(tmp_path / "gone.db", script.format(2)))
+
+
+def test_heads_of_neo4j_admin_in_files_of_their_own_are_those_of_the_tables_named_so(tmp_path):
+    (folder := tmp_path / "g").mkdir()
+    for name, text in {
+        "persons-header.csv": "personId:ID(P),name:string,secret:IGNORE,scores:int[],tags:string[],ok:boolean,:LABEL\n",
+        "persons-part1.csv": "1,7,x,1;2,a;3,true,A;B\n",
+        "persons-part2.csv": "2,Bob,y,,,false,A\n",
+        "persons_know_header.csv": ":START_ID(P),since:int,:END_ID(P),:TYPE\n",
+        "persons_know.csv": "1,1999,2,KNOWS\n",
+    }.items():
+        (folder / name).write_text(text)
+    for where in (folder, sorted(folder.iterdir())):
+        read = read_named_graph(where)
+        assert facts(read.graph) == [("7", "KNOWS", "Bob")] and read.graph.edges[0].properties == {
+            "since": 1999
+        }
+        assert read.graph.node("7").labels == ("A", "B")
+        assert dict(read.graph.node("7").properties) == {
+            "source_id": "P:1",
+            "name": "7",
+            "scores": [1, 2],
+            "tags": ["a", "3"],
+            "ok": True,
+        }
+        assert (
+            "left out, as it says: secret" in read.note and "secret" not in read.graph.node("Bob").properties
+        )
+    (folder / "persons-part2.csv").write_text("2,Bob,y,,,false,A,more\n")
+    with pytest.raises(BadInput, match=r"persons-part2\.csv, line 1: 8 cells"):
+        read_named_graph(sorted(folder.iterdir()))
+    (folder / "films-header.csv").write_text("id:ID(F),title\n")
+    with pytest.raises(
+        BadInput, match=r"films-header.csv is the head .* no file is called as its rows: films.csv"
+    ):
+        read_named_graph(folder)
+
+
+RDF_12 = """@prefix e: <http://e.org/> . @prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
+<< e:a e:knows e:b >> e:since 1999 . e:c e:knows e:a {| e:since 2000 |} .
+_:r rdf:reifies <<( e:x e:likes e:y )>> ; e:sure 0.5 . e:k e:says <<( e:x e:likes e:q )>> ."""
+
+
+def test_statements_about_triples_are_properties_of_edges_and_other_triples_within_triples_are_told(tmp_path):
+    (tmp_path / "g.ttl").write_text(RDF_12)
+    read = read_named_graph(tmp_path / "g.ttl")
+    assert [(*fact, dict(edge.properties)) for fact, edge in zip(facts(read.graph), sorted(read.graph.edges, key=str), strict=True)] == [
+        ("a", "knows", "b", {"since": 1999}), ("c", "knows", "a", {"since": 2000}), ("x", "likes", "y", {"sure": 0.5})
+    ]  # fmt: skip
+    assert "left out: 1 triple within a triple" in read.note
+
+
+def test_things_of_rdf_without_an_iri_are_called_by_their_names_and_fields_by_the_last_part_of_theirs(
+    tmp_path,
+):
+    text = '@prefix f: <http://xmlns.com/foaf/0.1/> . _:a a f:Person; f:name "Ada"; f:knows _:b, f:me . _:b a f:Person . f:me f:nick "I" .'
+    (tmp_path / "g.ttl").write_text(text)
+    assert facts(read_named_graph(tmp_path / "g.ttl").graph) == [
+        ("Ada", "knows", "Person 1"),
+        ("Ada", "knows", "me"),
+    ]
+    assert "I" in read_named_graph(tmp_path / "g.ttl", names="nick").graph
+    with pytest.raises(UnknownName, match="unknown field of names 'nic'"):
+        read_named_graph(tmp_path / "g.ttl", names="nic")
+
+
+def test_properties_of_wikidata_go_by_their_labels_and_one_entity_is_a_graph(tmp_path):
+    def entity(id, label, **claims):
+        return {"id": id, "labels": {"en": {"language": "en", "value": label}}, "claims": claims}
+
+    human = {"mainsnak": {"datavalue": {"value": {"entity-type": "item", "id": "Q5"}}}}
+    ada = entity("Q7259", "Ada", P31=[human])
+    (tmp_path / "one.json").write_text(json.dumps(ada))
+    assert facts(read_named_graph(tmp_path / "one.json").graph) == [("Ada", "P31", "Q5")]
+    (tmp_path / "all.json").write_text(json.dumps([ada, entity("Q5", "human"), entity("P31", "instance of")]))
+    assert facts(read_named_graph(tmp_path / "all.json").graph) == [("Ada", "instance of", "human")]
+
+
+def test_what_networkx_writes_for_pajek_keeps_relations_and_types(tmp_path):
+    graph = nx.MultiDiGraph()
+    graph.add_node("Ada", type="Person")
+    graph.add_edge("Ada", "Bob", relation="knows", weight=2)
+    nx.write_pajek(graph, tmp_path / "g.net")
+    read = read_named_graph(tmp_path / "g.net").graph
+    assert facts(read) == [("Ada", "knows", "Bob")] and read.node("Ada").labels == ("Person",)
 
 
 ENTITY = {

@@ -9,17 +9,16 @@ from support.every import every
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.stores.sql import (
-    Change,
     edge_row,
     journal_diff,
     json_text,
     node_row,
     parse_json,
+    refuse_null,
     refuse_unless_sql_read,
     refuse_unless_sql_write,
     sql_dialect,
     sql_literal,
-    texts_in,
     touched_keys,
 )
 from kgot_lab.types import Diff, Edge, Node, Triple
@@ -28,12 +27,24 @@ ADA, BOB = ("ada", ["Person"], {"born": 1815}), ("bob", [], {})
 KNOWS = ("ada", "knows", "bob", "", {})
 
 
+def change(table, *rows):
+    def element(first, *rest):
+        *names, properties = rest
+        return (
+            Node(first, tuple(names[0]), properties)
+            if table == "nodes"
+            else Edge(first, *names[:2], properties, names[2])
+        )
+
+    return tuple(row and element(*row) for row in rows)
+
+
 # ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_row_that_came_went_or_changed_is_in_the_diff():
     older = ("ada", ["Person"], {"born": 1816})
-    journal = [Change("nodes", None, BOB), Change("nodes", older, ADA), Change("edges", KNOWS, None)]
+    journal = [change("nodes", None, BOB), change("nodes", older, ADA), change("edges", KNOWS, None)]
     ada = (Node("ada", ("Person",), {"born": 1816}), Node("ada", ("Person",), {"born": 1815}))
     removed = (Edge("ada", "knows", "bob"),)
     assert journal_diff(journal) == Diff((Node("bob"),), changed_nodes=(ada,), removed_edges=removed)
@@ -41,14 +52,14 @@ def test_a_row_that_came_went_or_changed_is_in_the_diff():
 
 def test_several_changes_of_one_row_are_one_change():
     steps = [("ada", [], {"n": number}) for number in range(4)]
-    journal = [Change("nodes", before, after) for before, after in pairwise(steps)]
+    journal = [change("nodes", before, after) for before, after in pairwise(steps)]
     assert journal_diff(journal).changed_nodes == ((Node("ada", (), {"n": 0}), Node("ada", (), {"n": 3})),)
 
 
 def test_a_change_and_its_undo_vanish():
-    assert not journal_diff([Change("nodes", None, ADA), Change("nodes", ADA, None)])
-    assert not journal_diff([Change("edges", KNOWS, None), Change("edges", None, KNOWS)])
-    assert not journal_diff([Change("nodes", ADA, BOB), Change("nodes", BOB, ADA)])
+    assert not journal_diff([change("nodes", None, ADA), change("nodes", ADA, None)])
+    assert not journal_diff([change("edges", KNOWS, None), change("edges", None, KNOWS)])
+    assert not journal_diff([change("nodes", ADA, BOB), change("nodes", BOB, ADA)])
 
 
 def test_a_row_with_a_new_identity_is_one_removed_and_one_added():
@@ -56,20 +67,20 @@ def test_a_row_with_a_new_identity_is_one_removed_and_one_added():
         ("nodes", ADA, ("lovelace", ["Person"], {"born": 1815})),
         ("edges", KNOWS, ("lovelace", *KNOWS[1:])),
     )
-    diff = journal_diff(list(starmap(Change, changes)))
+    diff = journal_diff(list(starmap(change, changes)))
     assert [node.id for node in diff.removed_nodes + diff.added_nodes] == ["ada", "lovelace"]
     assert [edge.source for edge in diff.removed_edges + diff.added_edges] == ["ada", "lovelace"]
 
 
 @pytest.mark.parametrize("after", [1.0, True, "1", [1], None])
 def test_values_that_python_calls_equal_may_differ(after):
-    diff = journal_diff([Change("nodes", ("a", [], {"x": 1}), ("a", [], {"x": after}))])
+    diff = journal_diff([change("nodes", ("a", [], {"x": 1}), ("a", [], {"x": after}))])
     assert diff.changed_nodes == ((Node("a", (), {"x": 1}), Node("a", (), {"x": after})),)
 
 
 def test_the_order_of_labels_counts_and_that_of_properties_does_not():
-    assert journal_diff([Change("nodes", ("a", ["X", "Y"], {}), ("a", ["Y", "X"], {}))])
-    assert not journal_diff([Change("nodes", ("a", [], {"x": 1, "y": 2}), ("a", [], {"y": 2, "x": 1}))])
+    assert journal_diff([change("nodes", ("a", ["X", "Y"], {}), ("a", ["Y", "X"], {}))])
+    assert not journal_diff([change("nodes", ("a", [], {"x": 1, "y": 2}), ("a", [], {"y": 2, "x": 1}))])
 
 
 def test_the_touched_rows_are_those_a_diff_names_and_the_ends_of_what_it_adds():
@@ -115,8 +126,11 @@ def test_an_element_that_is_none_is_refused(row):
         row()
 
 
-def test_every_text_in_a_value_can_be_looked_at():
-    assert list(texts_in({"a": ["b", {"c": "d"}, 1, None], "e": "f"})) == ["a", "b", "c", "d", "e", "f"]
+@pytest.mark.parametrize("value", [{"a": ["b", {"c": "d\0"}]}, {"\0": 1}, ["\\\0"]])
+def test_a_null_byte_is_found_however_deep(value):
+    with pytest.raises(BadInput, match="it holds a null byte"):
+        refuse_null(json_text(value, "it"), "it")
+    assert refuse_null(json_text(["\\u0000"], "it"), "it") == r'["\\u0000"]'
 
 
 # -------------------------------------------------------------------------------------------------------

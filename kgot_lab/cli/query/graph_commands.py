@@ -170,7 +170,7 @@ def _import_graph(
     from kgot_lab.stores.files import write_graph
 
     queried: QueriedGraph = context.obj
-    check_new_graph_file(output)
+    check_new_graph_file(output, of_any=False)
     queried.stop_if_dry(f"write {queried.where} and {other} as one graph to {output}")
     first, second = queried.graph, QueriedGraph(other, queried.namespace).graph
     differing = [node.id for node in second.nodes if node.id in first and first.node(node.id) != node]
@@ -191,7 +191,7 @@ def _export_graph(context: typer.Context, output: Path = _OUTPUT_OPTION) -> None
     from kgot_lab.stores.files import write_graph
 
     queried: QueriedGraph = context.obj
-    check_new_graph_file(output)
+    check_new_graph_file(output, of_any=False)
     queried.stop_if_dry(f"write {queried.where} to {output}")
     write_graph(queried.graph, output)
     terminal.say(f"{output}: {queried.graph}")

@@ -272,11 +272,11 @@ def write_answer(text: str, output: Path | None, *, bold: int = 0, color: bool |
         write_atomically(output, text + "\n", "the answer")
 
 
-def check_new_graph_file(output: Path) -> None:
-    """Raise BadInput if a graph cannot be written to a file, or the file is there already."""
+def check_new_graph_file(output: Path, *, of_any: bool = True) -> None:
+    """Raise BadInput if a graph, or any graph, cannot be written to a file, or the file is there already."""
     from kgot_lab.stores.files import check_graph_file
 
-    check_graph_file(output)
+    check_graph_file(output, of_any=of_any)
     if output.exists():
         raise BadInput(f"{output} is there already, and would be lost: name another file")
 

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import CLAIM_KINDS, check_probability, check_text, to_micros
-from kgot_lab.stores.sql import json_text, texts_in
+from kgot_lab.stores.sql import json_text, refuse_null
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
 
@@ -87,9 +87,7 @@ def check_attributes(
     for name in attributes:
         check_text(name, f"the name of an attribute of {of}")
     checked: dict[str, Json] = replace_surrogates(dict(attributes))
-    json_text(checked, f"the attributes of {of}")
-    if any("\0" in text for text in texts_in(checked)):
-        raise BadInput(f"the attributes of {of} hold a NUL, which no database takes")
+    refuse_null(json_text(checked, f"the attributes of {of}"), f"one of the attributes of {of}")
     for mark in marks:
         require(checked.get(mark), (bool, type(None)), f"the attribute {mark!r} of {of} is true or false")
     for name in lists:

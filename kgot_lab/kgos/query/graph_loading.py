@@ -17,6 +17,7 @@ from kgot_lab.io.sqlite_files import connect, is_searched_at_opening, private_co
 from kgot_lab.kgos.extraction.folder import FileProgress, extract_folder
 from kgot_lab.kgos.extraction.patterns import add_patterns
 from kgot_lab.kgos.schemas.foreign_files import read_foreign, read_references
+from kgot_lab.kgos.schemas.profiles import HEURISTIC
 from kgot_lab.loop.evidence import add_supports
 from kgot_lab.loop.trace import graph_after, is_trace, load_run
 from kgot_lab.stores.files import read_named_graph
@@ -104,16 +105,22 @@ def _read_sqlite(path: Path, columns: Mapping[str, str]) -> NamedGraph:
 def _read_foreign_sqlite(path: Path, columns: Mapping[str, str]) -> NamedGraph:
     called = columns.get("called", "")
     own = {name: column for name, column in columns.items() if column != "id"}
+    read, problem = None, BadInput("")
     try:
         read = read_foreign(path, columns=own)
     except UnknownName:
         raise
-    except BadInput:
-        if not (found := read_references(path, own)).edges:
-            raise
-        given = {"types": columns.get("type", ""), "relation": columns.get("relation", "")}
-        named = build_graph(found, names=called, **given, rename=True)
-        return NamedGraph(named.graph, named.summary)
+    except BadInput as error:
+        problem = error
+    if read is None or (read.profile.name == HEURISTIC and read.others):
+        found = read_references(path, own)
+        if len(found.edges) > (len(read.graph.edges) if read else 0):
+            given = {"types": columns.get("type", ""), "relation": columns.get("relation", "")}
+            is_named = called != "id" and any("name" in fields for _, fields in found.nodes.values())
+            named = build_graph(found, names="name" if is_named else called, **given, rename=True)
+            return NamedGraph(named.graph, named.summary)
+    if read is None:
+        raise problem
     named = (
         NamedGraph(read.graph) if called == "id" else use_names_as_ids(read.graph, "name" if called else "")
     )

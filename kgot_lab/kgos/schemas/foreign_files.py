@@ -26,14 +26,15 @@ from kgot_lab.graph.validation import Vocabulary, validate_value
 from kgot_lab.io.processes import without_garbage_collection
 from kgot_lab.io.sqlite_files import open_copy
 from kgot_lab.kgos.schemas.profiles import (
+    EDGE_TYPE_COLUMNS,
     Profile,
     Tables,
     detect_profile,
     end_columns,
     first_match,
-    key_column,
     list_references,
     list_tables,
+    name_columns,
     quote_name,
 )
 from kgot_lab.kgos.schemas.rules import RuleReport, UnreadRow, check_rules
@@ -112,7 +113,7 @@ def _parse_object(text: Json) -> dict[str, Json]:
     """Parse a JSON object, or return an empty one for blanks. Raises BadInput, saying what is wrong."""
     try:
         text = text.decode() if isinstance(text, bytes) else str(text)
-        found = _DECODER.decode(text) if text.strip() else {}
+        found = json.loads(text) if text.strip() else {}
     except RecursionError:
         raise BadInput("are nested too deeply") from None
     except ValueError as error:  # malformed JSON, no UTF-8, a number of thousands of digits
@@ -125,16 +126,14 @@ def _parse_object(text: Json) -> dict[str, Json]:
         raise BadInput(f"cannot be kept ({error})") from None
 
 
-def _refuse_constant(constant: str) -> Json:
-    raise ValueError(f"{constant} is no number of JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-
 # Build a graph from two tables, and report the rows that cannot be taken as they are.
 
 # tables whose name says nothing of their edges; that of another is their type if it has no column for it
 _GENERIC_TABLES = ("edge", "link", "relation", "relationship", "connection", "arc")
+
+
+def _table_relation(table: str) -> str:
+    return UNTYPED if table.casefold().removesuffix("s") in _GENERIC_TABLES else table
 
 
 def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGraph, tuple[UnreadRow, ...]]:
@@ -173,8 +172,7 @@ def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGra
         known = properties(nodes, row, (id,), profile.properties, besides)
         labels = (type,) if type and type.strip() else ()
         read_nodes.append(Node(id, labels, known if name is None else {**known, "name": name}))
-    is_generic = profile.edges.casefold().removesuffix("s") in _GENERIC_TABLES
-    default = UNTYPED if is_generic else profile.edges
+    default = _table_relation(profile.edges)
     structure = (profile.source, profile.target, profile.relation, edges.number)
     for row, record in enumerate(edges.records, start=1):
         source, target = (_text(record[column]) for column in (profile.source, profile.target))
@@ -251,36 +249,46 @@ def read_foreign(path: Path | str, *, columns: Mapping[str, str] | None = None) 
 def read_references(path: Path | str, columns: Mapping[str, str]) -> Elements:
     """Read the tables of an SQLite file that refer to each other, which no profile fits.
 
-    A row is a node of the type of its table, and a column that refers to a row an edge of the name of the column. A
-    row without a key is an edge from the first row that it refers to, to the others, of the name of its table, or
-    between its source and target if it refers to none. Raises as `read_foreign` does.
+    A row is a node of the type of its table, with its name, and a column that refers to a row an edge of the name of
+    the column. A row of references alone, or without a key, is an edge from the first row that it refers to, to the
+    others, of the name of its table, or between its source and target if it refers to none. Raises as `read_foreign`.
     """
     with _open_copy(Path(path)) as connection:
         tables = list_tables(connection)
-        references, found = list_references(connection, tables), Elements("SQLite by its foreign keys")
+        references, keys, guesses = list_references(connection, tables, columns)
+        found = Elements("SQLite by references between its tables")
+        found.notes += [f"by names and values, {', '.join(guesses)}, as a guess"] if guesses else []
         used = {*chain(*(each.values() for each in references.values()))}
         for table, refers in references.items():
-            key, ends = key_column(connection, table), end_columns(tables[table], columns)
-            for row in read_table(connection, table).records if refers or table in used or all(ends) else ():
+            key, names, ends = keys[table], tables[table], end_columns(tables[table], columns)
+            if not (refers or table in used or all(ends)):
+                found.notes.append(f"left out: the table {table}")
+                continue
+            called = [columns["called"]] if columns.get("called") in names else name_columns(names) or [key]
+            is_edge = len(refers) > 1 and table not in used and (not key or {*names} == {key, *refers})
+            kind = None if first_match(EDGE_TYPE_COLUMNS, names) else _table_relation(table)
+            besides = {*refers, key} if is_edge else {*refers, *called} - {key}
+            for row in read_table(connection, table).records:
                 fields = {
-                    name: value for name, value in row.items() if name not in refers and value is not None
+                    name: value for name, value in row.items() if name not in besides and value is not None
                 }
                 targets = [
                     (name, f"{other}:{row[name]}") for name, other in refers.items() if row[name] is not None
                 ]
-                if refers and not key and len(targets) > 1:
-                    found.edges += [RawEdge(targets[0][1], end, table, fields) for _, end in targets[1:]]
-                elif key and (refers or table in used):
+                if is_edge and len(targets) > 1:
+                    found.edges += [RawEdge(targets[0][1], end, kind, fields) for _, end in targets[1:]]
+                elif key and not is_edge and (refers or table in used):
+                    name = " ".join(str(row[each]) for each in called if row[each] is not None)
+                    fields |= {"name": name} if name and not name.isdecimal() else {}
                     id = found.put_node(f"{table}:{row[key]}", (table,), fields)
                     found.edges += [
                         RawEdge(id, end, re.sub("(?i)_id$", "", name), {}) for name, end in targets
                     ]
                 elif all(ends) and None not in (row[ends[0]], row[ends[1]]):
                     found.add_edge(fields, f"{path}: {table}", names=ends)
+                    found.edges[-1] = found.edges[-1]._replace(type=kind)
                 else:
                     found.left_out[f"row of {table}"] += 1
-            if not (refers or table in used or all(ends)):
-                found.notes.append(f"left out: the table {table}")
     return found
 
 

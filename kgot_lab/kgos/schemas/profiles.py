@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.graph.exchange import COLUMNS
+from kgot_lab.stores.files.elements import find_ends
 from kgot_lab.text.cleaning import format_count
 
 Tables = Mapping[str, Sequence[str]]  # the columns of each table of a file
@@ -62,17 +63,18 @@ class Profile:
     def complete(self, tables: Tables) -> Profile:
         """Return this profile with the file's spelling of names and its type and property columns."""
         nodes, edges = match_case(self.nodes, tables) or "", match_case(self.edges, tables) or ""
-        of_nodes, of_edges = tables[nodes], tables[edges]
-        taken = {self.id.casefold(), self.called.casefold()}
-        required = {"id": of_nodes, "called": of_nodes}
-        required |= dict.fromkeys(("source", "target", "relation"), of_edges)
-        spelled = {name: match_case(getattr(self, name), names) or "" for name, names in required.items()}
+        of = dict.fromkeys(("id", "called"), tables[nodes])
+        of |= dict.fromkeys(("source", "target", "relation"), tables[edges])
+        spelled = {name: first_match([getattr(self, name)], columns) for name, columns in of.items()}
+        return replace(self, nodes=nodes, edges=edges, **spelled).with_usual(tables[nodes], tables[edges])
+
+    def with_usual(self, of_nodes: Sequence[str], of_edges: Sequence[str]) -> Profile:
+        """Return this profile with the columns of types and properties that have a usual name."""
         return replace(
             self,
-            **spelled,
-            nodes=nodes,
-            edges=edges,
-            type=first_match(NODE_TYPE_COLUMNS, [node for node in of_nodes if node.casefold() not in taken]),
+            type=first_match(
+                NODE_TYPE_COLUMNS, [each for each in of_nodes if each not in (self.id, self.called)]
+            ),
             properties=first_match(PROPERTY_COLUMNS, of_nodes),
             edge_properties=first_match(PROPERTY_COLUMNS, of_edges),
         )
@@ -109,21 +111,22 @@ HEURISTIC = "heuristic"
 _SAMPLED_EDGES = 500  # edges whose ends are looked up
 _MAX_TABLES_IN_ERROR = 30  # tables in an error
 _ID_COLUMNS = ("id", "node_id", "entity_id", "uid", "uuid", "guid", "key", "code")
-_NAME_COLUMNS = ("name", "title", "label", "entity", "term", "text", "value")
+_NAME_COLUMNS = ("name", "title", "label", "full_name", "fullname", "display_name")
+_PARTS = ("first_name firstname given_name", "last_name lastname surname family_name")
+_OTHER_NAME_COLUMNS = tuple("login handle nickname nick entity term email text value".split())
+# columns that refer to rows of their own table
+_OWN = "parent manager boss supervisor superior leader mentor reportsto replyto inreplyto repliesto predecessor previous".split()
 _SOURCE_NAMES = "source_node_id source_id from_node from_id source_node start_id src_id head_id subject_id"
 _SOURCE_COLUMNS = (*_SOURCE_NAMES.split(), *COLUMNS["source"])
 _TARGET_NAMES = "target_node_id target_id to_node to_id target_node end_id dst_id tail_id object_id"
 _TARGET_COLUMNS = (*_TARGET_NAMES.split(), *COLUMNS["target"])
 _RELATION_NAMES = "edge_type relation_type relationship_type rel_type".split()
-_RELATION_COLUMNS = (*_RELATION_NAMES, *COLUMNS["type"], "kind", "name")
+EDGE_TYPE_COLUMNS = (*_RELATION_NAMES, *COLUMNS["type"], "kind")
+_RELATION_COLUMNS = (*EDGE_TYPE_COLUMNS, "name")
 
 
-@dataclass(frozen=True)
-class TablePair:
-    """A possible pair of tables, and the share of the ends of sampled edges that are node ids."""
-
-    profile: Profile
-    share: float
+# the share of the ends of sampled edges that are ids of nodes, how well the columns fit, and a profile of two tables
+TablePair = tuple[float, int, Profile]
 
 
 def quote_name(name: str) -> str:
@@ -155,9 +158,9 @@ def detect_profile(
     for profile in PROFILES if "source" not in given else ():
         if not profile.missing_columns(tables):
             return _with(profile.complete(tables), given, tables)
-    pairs = sorted(_possible_pairs(connection, tables, given), key=_pair_sort_key)
-    if pairs and pairs[-1].share >= 0.5:
-        return _with(pairs[-1].profile, given, tables)
+    pairs = _possible_pairs(connection, tables, given)
+    if pairs and pairs[-1][0] >= 0.5:
+        return _with(pairs[-1][2], given, tables)
     problem = f"{path}: no tables that hold a graph in a way that is known"
     raise BadInput("\n".join([problem, *_describe_probing(tables, pairs)]))
 
@@ -169,26 +172,24 @@ def _with(profile: Profile, given: Mapping[str, str], tables: Tables) -> Profile
 
 def _possible_pairs(
     connection: sqlite3.Connection, tables: Tables, given: Mapping[str, str]
-) -> Iterator[TablePair]:
-    """Yield every pair of tables that could be nodes and edges, with each possible id column."""
+) -> list[TablePair]:
+    """Return every pair of tables that could be nodes and edges, with each possible id column, the best last."""
+    found = []
     for edges, of_edges in tables.items():
         source, target = end_columns(of_edges, given)
-        if not source or not target or source == target:
-            continue
         rest = [edge for edge in of_edges if edge not in (source, target)]
-        for nodes, of_nodes in tables.items():
-            called = first_match(_NAME_COLUMNS, of_nodes) or next(
-                (column for column in of_nodes if column.casefold().endswith("name")), ""
-            )
+        for nodes, of_nodes in tables.items() if source and target and source != target else ():
+            called = next(iter(name_columns(of_nodes)), "")
             usual = (first_match([column], of_nodes) for column in _ID_COLUMNS)
             ids = dict.fromkeys(filter(None, (*usual, key_column(connection, nodes), called)))
             for id in ids if nodes != edges else ():
-                profile = Profile(
-                    HEURISTIC, nodes, id, called, edges, source, target, first_match(_RELATION_COLUMNS, rest),
-                    type=first_match([column for column in NODE_TYPE_COLUMNS if column != called.casefold()], of_nodes),
-                    properties=first_match(PROPERTY_COLUMNS, of_nodes), edge_properties=first_match(PROPERTY_COLUMNS, rest),
-                )  # fmt: skip
-                yield TablePair(profile, _matching_share(connection, profile))
+                share = _found_share(connection, (edges, source, target), (nodes, id))
+                relation = first_match(_RELATION_COLUMNS, rest)
+                profile = Profile(HEURISTIC, nodes, id, called, edges, source, target, relation)
+                profile = profile.with_usual(of_nodes, rest)
+                fit = sum(map(bool, (*vars(profile).values(), id != called)))
+                found.append((1.0 if share is None else share, fit, profile))
+    return sorted(found, key=lambda pair: (*pair[:2], pair[2].nodes, pair[2].id))
 
 
 def end_columns(columns: Sequence[str], given: Mapping[str, str]) -> tuple[str, str]:
@@ -198,81 +199,102 @@ def end_columns(columns: Sequence[str], given: Mapping[str, str]) -> tuple[str, 
     starts = (column for column in columns if re.match("(start|from|source|src|origin)_", column, re.I))
     ends = (column for column in columns if re.match("(end|to|target|dst|dest|destination)_", column, re.I))
     source = first_match(_SOURCE_COLUMNS, columns) or next(starts, "")
-    return source, first_match(_TARGET_COLUMNS, columns) or next(ends, "")
+    target = first_match(_TARGET_COLUMNS, columns) or next(ends, "")
+    return (source, target) if source and target else find_ends(tuple(columns)) or (source, target)
 
 
-def list_references(connection: sqlite3.Connection, tables: Tables) -> dict[str, dict[str, str]]:
-    """Return the tables that columns of each table refer to, by column.
+def name_columns(columns: Sequence[str]) -> list[str]:
+    """Return the columns that make the name of a row, such as name, first_name and last_name, or username."""
+    parts = [first_match(names.split(), columns) for names in _PARTS]
+    endings = [column for column in columns if column.casefold().endswith("name")][:1]
+    known, others = ([first_match(names, columns)] for names in (_NAME_COLUMNS, _OTHER_NAME_COLUMNS))
+    return next((found for found in (known, parts, endings, others) if found and all(found)), [])
 
-    Such a column is declared as a foreign key, or called album_id where there is a table album or albums.
+
+def list_references(
+    connection: sqlite3.Connection, tables: Tables, given: Mapping[str, str]
+) -> tuple[dict[str, dict[str, str]], dict[str, str], list[str]]:
+    """Return the tables that columns of each table refer to, the keys of the tables, and which of it is guessed.
+
+    A reference is guessed where each value is found among the keys of a table and the names say it: person_id where
+    there is a table person, persons or people, parent_id to its own table, or two ends, such as caller and callee.
     """
-    keys = {table: key_column(connection, table) for table in tables}
-    stems = {_stem(table): table for table, key in keys.items() if key}
+    keys, guesses = {table: key_column(connection, table) for table in tables}, list[str]()
+    pairs = [pair[2] for pair in _possible_pairs(connection, tables, given) if pair[0] == 1]
+    by_ends = {pair.edges: pair for pair in pairs if pair.id == keys[pair.nodes]}
     references = {}
     for table, columns in tables.items():
         rows = connection.execute(f"PRAGMA foreign_key_list({quote_name(table)})")
-        found = {
-            column: stems.get(_stem(column), "") for column in columns if _stem(column) != column.casefold()
-        }
-        found |= {row[3]: match_case(row[2], tables) or "" for row in rows}
-        references[table] = {
-            column: found[column]
+        declared = {row[3]: match_case(row[2], tables) or "" for row in rows}
+        guessed = {
+            column: other
             for column in columns
-            if column != keys[table] and keys.get(found.get(column, ""))
+            if column not in (*declared, keys[table])
+            and (other := _named_table(column, table, keys))
+            and _found_share(connection, (table, column), (other, keys[other])) == 1
         }
-    return references
+        if not guessed and not declared and (pair := by_ends.get(table)):
+            guessed = {pair.source: pair.nodes, pair.target: pair.nodes}
+        guesses += [f"{table}.{column} refers to {other}" for column, other in guessed.items()]
+        known = {name: other for name, other in declared.items() if name != keys[table] and keys.get(other)}
+        references[table] = {name: (guessed | known)[name] for name in columns if name in guessed | known}
+    return references, keys, guesses
+
+
+def _named_table(column: str, table: str, keys: Mapping[str, str]) -> str:
+    """Return the table that a column refers to by its name, or "" if there is none."""
+    stem = _stem(column)
+    if keys[table] and stem.replace("_", "") in _OWN:
+        return table
+    stems = {_stem(other): other for other, key in keys.items() if key}
+    return stems.get(stem) or next((stems[each] for each in stems if stem.endswith(f"_{each}")), "")
 
 
 def _stem(name: str) -> str:
-    return re.sub("(_id|s)$", "", name.casefold())
+    """Return the singular of a name in small letters, without what marks a key."""
+    stem = re.sub("_?(id|key|fk|code)$", "", name.casefold())
+    singular = re.sub("people$", "person", re.sub("ies$", "y", stem))
+    return re.sub("(?<=[sxzh])es$|(?<!s)s$", "", singular)
+
+
+def _found_share(connection: sqlite3.Connection, ends: Sequence[str], key: tuple[str, str]) -> float | None:
+    """Return the share of the values of a table's columns that are in a column of another, None if there are none.
+
+    The columns come after the name of their table. A number equals its digits. Of two ends some rows are sampled.
+    """
+    (table, *columns), (other, id) = map(quote_name, ends), map(quote_name, key)
+    limit = f"LIMIT {_SAMPLED_EDGES}" if columns[1:] else ""
+    values = (
+        f"SELECT CAST({column} AS TEXT) AS it FROM (SELECT {column} FROM {table} WHERE {column} IS NOT NULL {limit})"
+        for column in columns
+    )
+    ids = f"SELECT CAST({id} AS TEXT) FROM {other} WHERE {id} IS NOT NULL"
+    query = f"SELECT total(it IN ({ids})) / count(*) FROM ({' UNION ALL '.join(values)})"
+    return connection.execute(query).fetchone()[0]  # type: ignore[no-any-return]
 
 
 def key_column(connection: sqlite3.Connection, table: str) -> str:
-    """Return the primary key column of a table, or "" if it has none or a composite one."""
-    keys = [row[1] for row in connection.execute(f"PRAGMA table_info({quote_name(table)})") if row[5]]
-    return str(keys[0]) if len(keys) == 1 else ""
-
-
-def _matching_share(connection: sqlite3.Connection, profile: Profile) -> float:
-    """Return the share of edge ends that are node ids.
-
-    A number equals its digits. The share is 1 if there are no edges.
-    """
-    ends = " UNION ALL ".join(
-        f"SELECT CAST({quote_name(end)} AS TEXT) AS it FROM (SELECT {quote_name(end)} FROM {quote_name(profile.edges)} LIMIT {_SAMPLED_EDGES})"
-        for end in (profile.source, profile.target)
-    )
-    ids = f"SELECT CAST({quote_name(profile.id)} AS TEXT) FROM {quote_name(profile.nodes)}"
-    count, found = connection.execute(f"SELECT count(*), total(it IN ({ids})) FROM ({ends})").fetchone()
-    return found / count if count else 1.0
-
-
-def _pair_sort_key(tried: TablePair) -> tuple[float, int, tuple[str, ...]]:
-    """Return the sort key of a pair of tables, larger for a better fit.
-
-    It compares the share of ends that are nodes, then the number of optional columns. Ties are broken by
-    name.
-    """
-    profile = tried.profile
-    optional = (profile.called, profile.relation, profile.type, profile.properties, profile.edge_properties)
-    present_count = sum(map(bool, optional))
-    names = (profile.nodes, profile.id, profile.edges)
-    return tried.share, present_count + (profile.id != profile.called), names
+    """Return the primary key column of a table, or one called id with a value of its own in each row, or ""."""
+    columns = connection.execute(f"PRAGMA table_info({quote_name(table)})").fetchall()
+    keys = [str(row[1]) for row in columns if row[5]]
+    id = first_match(("id", f"{_stem(table)}_id", f"{_stem(table)}id"), [row[1] for row in columns])
+    if not keys and id:
+        query = f"SELECT count(*) = count(DISTINCT {quote_name(id)}) FROM {quote_name(table)}"
+        return id if connection.execute(query).fetchone()[0] else ""
+    return keys[0] if len(keys) == 1 else ""
 
 
 def _describe_probing(tables: Tables, pairs: list[TablePair]) -> Iterator[str]:
     """Yield lines that say what was looked for and what the file has."""
     for profile in PROFILES:
         yield f"  {profile.name}: lacks {', '.join(profile.missing_columns(tables))}"
-    if pairs:
-        best, share = pairs[-1].profile, pairs[-1].share
-        yield f"  {HEURISTIC}: {share:.0%} of the ends in {best.edges} are in {best.nodes}.{best.id}, and half of them should be"
-    else:
-        yield f"  {HEURISTIC}: no table with two ends (such as source and target) beside a table with an id (such as id or name)"
-    listed = list(tables.items())[:_MAX_TABLES_IN_ERROR]
-    tables_text = [f"{name}({', '.join(columns)})" for name, columns in listed]
-    if not tables:
-        yield "It has no tables"
-    else:
-        more = " …" if len(tables) > _MAX_TABLES_IN_ERROR else ""
-        yield f"It has {format_count(len(tables), 'table')}: {'; '.join(tables_text)}{more}"
+    share, _, best = pairs[-1] if pairs else (0.0, 0, PROFILES[-1])
+    found = (
+        f"{share:.0%} of the ends in {best.edges} are in {best.nodes}.{best.id}, and half of them should be"
+    )
+    none = "no table with two ends (such as source and target) beside a table with an id (such as id or name)"
+    yield f"  {HEURISTIC}: {found if pairs else none}"
+    listed = [f"{name}({', '.join(columns)})" for name, columns in tables.items()]
+    more = " …" if len(listed) > _MAX_TABLES_IN_ERROR else ""
+    shown = f": {'; '.join(listed[:_MAX_TABLES_IN_ERROR])}{more}" if listed else ""
+    yield f"It has {format_count(len(tables), 'table') if tables else 'no tables'}{shown}"

@@ -8,7 +8,7 @@ cannot hold, so the reader of a file reports the rows that break them.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import UnknownName, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Ints, LazySequence, build_csr
+from kgot_lab.graph.property_graph import Ints, LazySequence
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
@@ -179,21 +179,12 @@ def cycle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]:
     Returns () if the node lies on no cycle.
     """
     rows = edge_rows_of_types(graph, type)
-    follow = build_csr(graph.sources[rows], graph.targets[rows], len(graph))
-    came_from: dict[int, int] = {}
-    queue = deque([row])
-    while queue:
-        at = queue.popleft()
-        for next_ in follow.indices[follow.indptr[at] : follow.indptr[at + 1]].tolist():
-            if next_ == row:
-                back = [row, at]
-                while back[-1] != row:
-                    back.append(came_from[back[-1]])
-                return tuple(graph.ids[each] for each in reversed(back))
-            if next_ not in came_from:
-                came_from[next_] = at
-                queue.append(next_)
-    return ()
+    # edges back to the node end in -1
+    ends = np.where(graph.targets[rows] == row, -1, graph.targets[rows])
+    edges: nx.DiGraph[int] = nx.DiGraph([*zip(graph.sources[rows].tolist(), ends.tolist(), strict=True)])
+    if not {row, -1} <= edges.nodes or not nx.has_path(edges, row, -1):
+        return ()
+    return (*(graph.ids[each] for each in nx.shortest_path(edges, row, -1)[:-1]), graph.ids[row])
 
 
 # Find the rows of a graph that break each rule.

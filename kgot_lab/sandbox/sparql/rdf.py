@@ -443,7 +443,10 @@ def name_blank_nodes(
         for _, predicate, object in sorted(about.get(blank, ()), key=repr):
             if isinstance(object, Literal) or (predicate == TYPE and not object.startswith("_:")):
                 node.take(predicate, object)
-        name = unused_id(*node.node(), lambda name: name in names or taken(name))
+        labels, values = node.node()
+        local = {re.split("[#/]", name)[-1]: value for name, value in values.items()}
+        labels = [re.split("[#/]", label)[-1] or label for label in labels]
+        name = unused_id(labels, local, lambda name: name in names or taken(name))
         names.add(name)
         names_by_blank[blank] = iri_of(name)
     return [

@@ -83,7 +83,6 @@ class DiffApplication:
 
         Raises BadInput if it does not fit.
         """
-        dump.require_valid_names(diff.written_nodes, diff.written_edges)
         self._check(diff)
         self._remove(diff)
         self._add_nodes(diff.added_nodes)

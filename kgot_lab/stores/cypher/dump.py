@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.errors import StoreUnavailable
 from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_element
 from kgot_lab.sandbox.cypher.mapping import (
     conflicting_property,
@@ -350,17 +350,6 @@ def dump_difference(before: Dump, after: Dump) -> Diff:
     edges = compare_tables(before.edges, after.edges, _same_stored)
     to_node, to_edge = StoredNode.to_node, StoredEdge.to_edge
     return Diff(*nodes.mapped(to_node, to_node), *edges.mapped(to_edge, to_edge))
-
-
-def require_valid_names(nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
-    """Raise BadInput unless every id, label and relation is a text that is not blank."""
-    for node in nodes:
-        if not all(map(_is_name, (node.id, *node.labels))):
-            raise BadInput(f"the id and the labels of a node must be texts that are not blank: {node}"[:300])
-    for edge in edges:
-        if not _is_name(edge.type) or not isinstance(edge.key, str):
-            rule = "the type of an edge must be a text that is not blank, and its key a text"
-            raise BadInput(f"{rule}: {edge}"[:300])
 
 
 def read_rows(run_query: RunQuery) -> list[BoltRow]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
@@ -336,12 +335,7 @@ def _finish_write(transaction: Transaction, statement: str, diff: Diff) -> None:
 
 def _require_storable(statement: str, diff: Diff) -> None:
     """Raise QueryFailed if a statement created an element that is not valid in a graph of this package."""
-    nodes, edges = diff.written_nodes, diff.written_edges
     try:
-        dump.require_valid_names(nodes, edges)
-        properties = [[dict(element.properties) for element in elements] for elements in (nodes, edges)]
-        json.dumps(properties, allow_nan=False)
+        validate_diff(diff)
     except BadInput as error:
         raise QueryFailed(statement, str(error)) from None
-    except ValueError:
-        raise QueryFailed(statement, "a property must be a finite number, not nan or infinity") from None

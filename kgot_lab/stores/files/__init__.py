@@ -7,16 +7,17 @@ import gzip
 import json
 import lzma
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from kgot_lab.documents.archives import unpacked
 from kgot_lab.documents.encodings import guess_encoding
 from kgot_lab.errors import BadInput, UnknownName, require, require_known
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import NamedGraph, write_snapshot
+from kgot_lab.graph.snapshots import NamedGraph, plain_name, write_snapshot
 from kgot_lab.io.files import (
     detect_wide_encoding,
     read_file_as,
@@ -26,10 +27,10 @@ from kgot_lab.io.files import (
 )
 from kgot_lab.sandbox.sparql.rdf import PREFIXES
 from kgot_lab.stores.files.elements import Elements, build_graph
-from kgot_lab.stores.files.graphml import write_graphml
+from kgot_lab.stores.files.graphml import format_for_programs, write_graphml
 from kgot_lab.stores.files.json_forms import read_json
 from kgot_lab.stores.files.markup import OUR_GRAPHML, read_gml, read_pajek, read_xml
-from kgot_lab.stores.files.tabular import Options, read_parquet, read_table
+from kgot_lab.stores.files.tabular import HEADER, Options, read_parquet, read_table
 from kgot_lab.stores.files.triples import read_rdf
 from kgot_lab.stores.sparql.triples import import_oxigraph, oxigraph_triples
 from kgot_lab.text.cleaning import format_count
@@ -107,11 +108,13 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
         files = [
             each for each in files if each.is_file() and not _HIDDEN.search(str(each)[len(str(folder)) :])
         ]
-    options = options._replace(is_part=len(files) > 1)
+    heads = _find_heads(files)
+    files = [each for each in files if heads.get(each) != ""]
     read, errors = list[Elements](), list[BadInput]()
     for each in files:
         try:
-            read.append(_read_elements(each, options))
+            known = options._replace(is_part=len(files) > 1, head=heads.get(each, ""))
+            read.append(_read_elements(each, known))
         except BadInput as error:
             errors.append(BadInput(str(error).replace(str(folder), str(path))))
     if errors and (is_list or not any(part.edges for part in read)):
@@ -124,6 +127,29 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
     return found
 
 
+def _find_heads(files: Sequence[Path]) -> dict[Path, str]:
+    """Return the first line of each table of neo4j-admin that has it in another file, and "" for that file.
+
+    The tables for persons-header.csv are called persons.csv or persons-part1.csv. Raises BadInput if there are none.
+    """
+    names = {each: plain_name(each.name.partition(".")[0]) for each in files if each.is_file()}
+    is_due = any("header" in name for name in names.values())
+    read = {each: read_file_as("a graph", each)[:_HEAD] for each in names if is_due}
+    starts, heads = (
+        {each: data.decode("utf-8-sig", "replace") for each, data in read.items()},
+        dict[Path, str](),
+    )
+    for each in sorted(names, key=lambda each: len(names[each])):  # so that the longest name is the last
+        if "header" in names[each] and HEADER.fullmatch(starts[each]):
+            name = names[each].replace("header", "")
+            found = [o for o in names if names[o].startswith(name) and not HEADER.match(starts[o])]
+            if not found:
+                problem = f"{each} is the head of a table of neo4j-admin, and no file is called as its rows"
+                raise BadInput(f"{problem}: {name or 'data'}.csv")
+            heads |= {each: "", **dict.fromkeys(found, starts[each].strip())}
+    return heads
+
+
 def _read_elements(path: Path, options: Options) -> Elements:
     data, suffix = read_file_as("a graph", path), path.suffix.lower()
     for magic, packer in _PACKERS.items():
@@ -134,6 +160,10 @@ def _read_elements(path: Path, options: Options) -> Elements:
             except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
                 raise BadInput(f"{path}: cannot be unpacked: {error}") from None
             break
+    return _read_data(data, suffix, path, options)
+
+
+def _read_data(data: bytes, suffix: str, path: Path, options: Options) -> Elements:
     if data.startswith(b"PAR1"):
         return read_parquet(data, str(path), options)
     encoding = options.encoding or detect_wide_encoding(data)
@@ -214,17 +244,19 @@ def _write_checked(graph: PropertyGraph, path: Path, form: str) -> None:
         "csv": lambda: graph.to_pandas()[1].to_csv(index=False),
         "node_link": lambda: json.dumps(nx.node_link_data(graph.to_networkx(), edges="links")),
         "adjacency": lambda: json.dumps(nx.adjacency_data(graph.to_networkx())),
+        **{each: partial(format_for_programs, graph, each) for each in ("gexf", "gml")},
     }
     try:
         text = converters[form]()
-        with TemporaryDirectory() as folder:
-            draft = Path(folder, f"graph.{'csv' if form == 'csv' else 'json'}")
-            write_atomically(draft, text, "the graph")
-            lost = graph.diff(read_graph(draft))
-    except (TypeError, ValueError) as error:
+        found = _read_data(text.encode("utf-8", "surrogatepass"), "", Path(form), Options())
+        lost = graph.diff(build_graph(found).graph)
+    except (TypeError, ValueError, nx.NetworkXError, BadInput) as error:
         raise BadInput(f"{form} cannot hold the graph: {error}; write .jsonl, .graphml or .ttl") from None
     if lost:
-        problem = f"read back from {form} the graph would differ ({lost})"
+        changed: Iterable[tuple[Any, Any]] = (*lost.changed_nodes, *lost.changed_edges)
+        pairs = [(one.properties, other.properties) for one, other in changed]
+        fields = {n for one, other in pairs for n in {**one, **other} if one.get(n) != other.get(n)}
+        problem = f"read back from {form} the graph would differ ({lost}) {'in ' * bool(fields)}{', '.join(sorted(fields))}"
         raise BadInput(f"{problem}; write .jsonl, .graphml or .ttl")
     write_atomically(path, text, "the graph")
 
@@ -236,32 +268,36 @@ WRITERS: dict[str, GraphWriter] = {  # writers by format
     "networkx": partial(write_snapshot, variant="networkx"),
     "graphml": write_graphml,
     **{form: partial(_write_rdf, form=form.upper()) for form in (*_RDF_FORMS.values(), "rdf_xml")},
-    **{form: partial(_write_checked, form=form) for form in ("csv", "node_link", "adjacency")},
+    **{form: partial(_write_checked, form=form) for form in ("csv", "gexf", "gml", "node_link", "adjacency")},
 }
 _FORMAT_BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", **_RDF_FORMS}
-# not of every graph, so that no command ends with a refusal
-_FORMAT_OF_SOME = {".csv": "csv", ".rdf": "rdf_xml"}
+_FORMAT_OF_SOME = {".csv": "csv", ".rdf": "rdf_xml", ".gexf": "gexf", ".gml": "gml"}  # not of every graph
 
 
-def check_graph_file(path: Path | str) -> None:
-    """Check that `write_graph` supports the format of a file's suffix and has what it needs.
+def check_graph_file(path: Path | str, *, of_any: bool = True) -> None:
+    """Check that `write_graph` can write to a file, by its suffix, and has what it needs.
 
-    Raises UnknownName or NotInstalled if not.
+    `of_any` if the format must be one of any graph, so that no command ends with a refusal. Raises UnknownName,
+    NotInstalled, or BadInput for a missing folder.
     """
-    if _find_format(Path(path), _FORMAT_BY_SUFFIX) in _RDF_FORMS.values():
+    if _find_form(Path(path), of_any=of_any) in (*_RDF_FORMS.values(), "rdf_xml"):
         import_oxigraph()
 
 
 def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None) -> None:
-    """Write a graph without loss, in the format of the file's suffix or in a named one.
+    """Write a graph without loss, in the format of the file's suffix or in a named one, compressed if it ends with .gz.
 
     `read_graph` then returns the same graph. WRITERS has the formats. Raises UnknownName if there is no such
-    format, and BadInput, before anything is written, if the format cannot represent the graph.
+    format, and BadInput, before anything is written, if there is no such folder or the format cannot represent the
+    graph.
     """
     path = Path(path)
-    form = form or _find_format(path, _FORMAT_BY_SUFFIX | _FORMAT_OF_SOME)
-    require_known("form of a graph file", WRITERS, form)
-    WRITERS[form](graph, path)
+    form = _find_form(path, form)
+    if path.suffix.lower() != ".gz":
+        return WRITERS[form](graph, path)
+    with TemporaryDirectory() as folder:
+        WRITERS[form](graph, draft := Path(folder, path.stem))
+        write_atomically(path, gzip.compress(draft.read_bytes(), mtime=0), "the graph")
 
 
 def lossless_format(path: Path | str) -> str:
@@ -290,8 +326,12 @@ def _sorted_lines(data: bytes) -> list[bytes]:
     return sorted(line.rstrip(b" ;.") for line in data.splitlines() if line != OUR_GRAPHML)
 
 
-def _find_format(path: Path, formats: Mapping[str, str]) -> str:
-    """Return the format of a file's suffix. Raises UnknownName, with those there are, if it has none."""
-    if path.suffix.lower() not in formats:
-        raise UnknownName("ending of a graph file", path.suffix or str(path), formats)
-    return formats[path.suffix.lower()]
+def _find_form(path: Path, form: str | None = None, *, of_any: bool = False) -> str:
+    if not path.parent.is_dir():
+        raise BadInput(f"there is no folder {path.parent}: make it first, or name another file")
+    suffix = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+    known = _FORMAT_BY_SUFFIX | ({} if of_any else _FORMAT_OF_SOME)
+    if form is None and suffix not in known:
+        raise UnknownName("ending of a graph file", path.suffix or str(path), known)
+    require_known("form of a graph file", WRITERS, form := form or known[suffix])
+    return form

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache, partial
@@ -21,6 +21,7 @@ from kgot_lab.graph.snapshots import (
     SOURCE_ID,
     NamedGraph,
     is_opaque_id,
+    local_name,
     plain_name,
     use_names_as_ids,
 )
@@ -312,10 +313,9 @@ def build_graph(
         _keep_json(row, found.left_out)
     fields, edge_fields = _text_fields(rows), _text_fields(edge.fields for edge in found.edges)
     known = {name for row in rows for name in row}
-    require_known("field of names", {"id", *known}, *filter(None, [names]))
-    require_known("field of types", known, *filter(None, [types]))
+    names, types = _known_field("names", names, {"id", *known}), _known_field("types", types, known)
     known = {name for edge in found.edges for name in edge.fields}
-    require_known("field of relations", known, *filter(None, [relation]))
+    relation = _known_field("relations", relation, known)
     type_fields = (types,) if types else _type_fields(found, nodes, fields)
     name_fields = _ordered(NAME_PROPERTIES, fields.keys() - {*type_fields})
     copies = {name for name in name_fields if all(row.get(name, id) == id for id, (_, row) in nodes.items())}
@@ -364,6 +364,14 @@ def build_graph(
     parts += [f"relations from {', '.join(used) or 'no field'}"] if edges else []
     note = "; ".join(notes)
     return NamedGraph(graph, note, "" if found.is_ours and not note else "; ".join(parts + notes))
+
+
+def _known_field(what: str, name: str, known: Collection[str]) -> str:
+    """Return a field by its name, or by the last part of its IRI. Raises UnknownName if there is none."""
+    iris = [each for each in known if local_name(each) == name != ""]
+    found = iris[0] if len(iris) == 1 and name not in known else name
+    require_known(f"field of {what}", known, *filter(None, [found]))
+    return found
 
 
 def reader_languages() -> list[str]:

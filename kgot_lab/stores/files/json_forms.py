@@ -45,6 +45,7 @@ def read_json(text: str, source: str, options: Options) -> Elements:
     if isinstance(value, dict) and isinstance(value.get("head"), dict) and "results" in value:
         return read_query_results(text, source)
     rows = value["entities"] if isinstance(value, dict) and "entities" in value else value
+    rows = [value] if isinstance(value, dict) and {"id", "labels", "claims"} <= value.keys() else rows
     rows = list(rows.values() if isinstance(rows, dict) else rows if isinstance(rows, list) else ())
     names = dict.fromkeys(chain(*rows)) if rows and all(isinstance(row, dict) for row in rows) else {}
     if {"id", "labels", "claims"} <= names.keys():

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from kgot_lab.errors import BadInput
+from kgot_lab.graph.exchange import unescape_reserved
 from kgot_lab.stores.files.elements import NUMBER, Elements, Fields, RawEdge
 from kgot_lab.types import Json
 
@@ -16,9 +17,7 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _PARSERS: dict[str, Callable[[str], Json]] = {
     **dict.fromkeys(("int", "integer", "long", "short"), int),
     **dict.fromkeys(("float", "double", "real"), float),
-    **dict.fromkeys(
-        ("string", "anyuri", "liststring", "date", "datetime", ""), lambda text: decode_text(text)
-    ),
+    **dict.fromkeys(("string", "anyuri", "liststring", "date", "datetime", ""), lambda it: decode_text(it)),
     "boolean": lambda text: _BOOLEANS[text.strip().lower()],
 }
 _STRUCTURE = set("id source target directed for pid label sourceport targetport yfiles.foldertype".split())
@@ -26,6 +25,11 @@ _HREF = "{http://www.w3.org/1999/xlink}href"  # of a node of XGMML that is descr
 _PORTS = {"sourceport", "targetport"}
 _TIMES = {"start", "end", "startopen", "endopen", "timestamp"}
 OUR_GRAPHML = b"<!-- written by kgot_lab -->"  # below the first line
+OURS = {"gexf": OUR_GRAPHML.decode(), "gml": 'Creator "kgot_lab"'}
+PROGRAM_FIELDS = frozenset("id type pid start end viz parents slices spells source target key for".split())
+# parameters of Pajek that say how something is drawn; longer names than these are attributes
+_PAJEK_DRAWING = ("x_fact", "y_fact", "s_size", "size", "phi", "fos", "font", "lphi", "lps")
+EDGE_KEY = "networkx_key"  # of an edge, as NetworkX calls it in GEXF
 JSON_PREFIX = "json:"  # of a text that is JSON, in files of this package
 
 
@@ -43,7 +47,24 @@ def read_xml(data: bytes, source: str) -> Elements:
         has = f"{len(graphs)} graphs in <{_tag(root)}>, and one is read: one file each"
         raise BadInput(f"{source}: cannot be read as GraphML or GEXF: it has {has}")
     found = _XmlReader(source, root, graphs[0]).found
-    found.has_labels = found.is_ours = OUR_GRAPHML in data[:200]
+    found.has_labels = found.is_ours = is_ours = OUR_GRAPHML in data[:200]
+    return _unwrap_labels(found) if is_ours and found.form == "GEXF" else found
+
+
+def _unwrap_labels(found: Elements) -> Elements:
+    """Rename the fields of a file of this package in which a label is an id, to those of `to_networkx`."""
+
+    def read(fields: Fields) -> Fields:
+        values = {name: decode_text(each) for name, each in fields.items()}
+        return unescape_reserved(values, PROGRAM_FIELDS, drop=False)
+
+    for id, (_, fields) in found.nodes.items():
+        known = {"label" if name == "type" else name: fields[name] for name in fields if name != "label"}
+        found.nodes[id] = (None, read(known))
+    for n, edge in enumerate(found.edges):
+        key = str(edge.fields.pop(EDGE_KEY, edge.key))
+        found.edges[n] = edge._replace(key=key, fields=read(edge.fields))
+    found.has_labels = found.is_escaped = found.is_ours = True
     return found
 
 
@@ -112,7 +133,8 @@ class _XmlReader:
         self.found.undirected += way in ("false", "0", "undirected", "mutual") or (
             way not in ("true", "1", "directed") and self._default_way == "undirected"
         )
-        self.found.edges.append(RawEdge(source, target, None, fields, element.get("id", "")))
+        key = str(fields.pop(EDGE_KEY, element.get("id", "")))
+        self.found.edges.append(RawEdge(source, target, None, fields, key))
 
     def _fields(self, element: ElementTree.Element, owner: str) -> Fields:
         """Return the fields of a node or an edge, and read the graph within it."""
@@ -120,7 +142,7 @@ class _XmlReader:
         own = {name.rpartition("}")[2]: value for name, value in element.items()}
         fields = self._defaults[owner] | {name: value for name, value in own.items() if name not in known}
         if self._has_labels and NUMBER.fullmatch(str(fields.get("weight"))):  # GEXF declares no type of it
-            fields["weight"] = float(fields["weight"])
+            fields["weight"] = _number(fields["weight"])
         for part in element:
             match _tag(part):
                 case "data":
@@ -179,10 +201,15 @@ class _XmlReader:
                 self.found.left_out[f"value {problem}"] += 1
 
 
-def decode_text(text: str) -> Json:
-    """Return a text, or the value of a text that is JSON as this package writes it."""
+def _number(text: str) -> float:
+    return int(text) if text.lstrip("+-").isdecimal() else float(text)
+
+
+def decode_text(text: Json) -> Json:
+    """Return a value, or that of a text that is JSON as this package writes it."""
+    is_json = isinstance(text, str) and text.startswith(JSON_PREFIX)
     try:
-        return json.loads(text.removeprefix(JSON_PREFIX)) if text.startswith(JSON_PREFIX) else text
+        return json.loads(text.removeprefix(JSON_PREFIX)) if is_json else text
     except ValueError:
         return text
 
@@ -191,7 +218,7 @@ def read_gml(text: str, source: str) -> Elements:
     """Read the elements of a graph in GML. Raises BadInput if NetworkX cannot read it."""
     import networkx as nx
 
-    found = Elements("GML", label_names=True)
+    found, is_ours = Elements("GML", label_names=True), text.startswith(OURS["gml"])
     # NetworkX takes the exponent of 1e-05 for a field
     parts = text.split('"')
     parts[::2] = [re.sub(r"(?<=\s)([-+]?\d+)(?=[eE][-+]?\d+(\s|$))", r"\1.0", part) for part in parts[::2]]
@@ -202,12 +229,14 @@ def read_gml(text: str, source: str) -> Elements:
         graph: nx.MultiGraph[Any] = nx.parse_gml(text, label=None)  # type: ignore[call-overload]
     except (nx.NetworkXError, ValueError, TypeError, KeyError) as error:
         raise BadInput(f"{source}: cannot be read as GML: {error}") from None
+    ids = {id: str(fields["label"] if is_ours else id) for id, fields in graph.nodes(data=True)}
     for id, fields in graph.nodes(data=True):
-        found.put_node(str(id), None, fields)
-    for start, end, fields in graph.edges(data=True):
-        found.edges.append(RawEdge(str(start), str(end), None, fields))
+        found.put_node(ids[id], None, fields)
+    found.edges = [
+        RawEdge(ids[start], ids[end], None, fields) for start, end, fields in graph.edges(data=True)
+    ]
     found.undirected = 0 if graph.is_directed() else len(found.edges)
-    return found
+    return _unwrap_labels(found) if is_ours else found
 
 
 def read_pajek(text: str, source: str) -> Elements:
@@ -229,18 +258,15 @@ def read_pajek(text: str, source: str) -> Elements:
             if section == "*matrix":
                 raise BadInput(f"{source}, line {number}: a matrix is not read: list its edges under *Arcs")
         elif words and section == "*vertices":
-            found.put_node(words[0], None, {"label": words[1]} if words[1:] else {})
-            found.left_out["drawing of a vertex"] += bool(words[2:])
+            fields = {"label": words[1]} if words[1:] else {}
+            rest = [word for at, word in enumerate(words[2:]) if at > 2 or not NUMBER.fullmatch(word)]
+            found.put_node(words[0], None, fields | _pajek_fields(rest, found, "drawing of a vertex"))
         elif words and section.rstrip("list") in ("*arc", "*edge") and words[1:]:
             is_list = section.endswith("list")
             is_weighted = not is_list and bool(NUMBER.fullmatch("".join(words[2:3])))
-            fields: Fields = {"weight": float(words[2])} if is_weighted else {}
+            fields = {"weight": _number(words[2])} if is_weighted else {}
             rest = [] if is_list else words[2 + is_weighted :]
-            if "l" in rest[:-1]:
-                at = rest.index("l")
-                fields["label"] = rest.pop(at + 1)
-                rest.pop(at)
-            found.left_out["other value of an edge"] += bool(rest)
+            fields |= _pajek_fields(rest, found, "other value of an edge")
             ends = words[1:] if is_list else words[1:2]
             found.edges += [RawEdge(words[0], end, relation, fields) for end in ends]
             found.undirected += len(ends) * section.startswith("*edge")
@@ -249,3 +275,15 @@ def read_pajek(text: str, source: str) -> Elements:
     for number in range(1, vertices + 1):
         found.nodes.setdefault(str(number), (None, {}))
     return found
+
+
+def _pajek_fields(words: list[str], found: Elements, drawn: str) -> Fields:
+    """Return the attributes of a vertex or an edge, and count what says how it is drawn."""
+    first = len(words) % 2
+    fields: Fields = {
+        "label" if name == "l" else name: value
+        for name, value in zip(words[first::2], words[first + 1 :: 2], strict=True)
+        if name == "l" or (len(name) > 2 and name not in _PAJEK_DRAWING)
+    }
+    found.left_out[drawn] += 2 * len(fields) < len(words)
+    return fields

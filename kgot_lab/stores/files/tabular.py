@@ -32,12 +32,14 @@ _WITH_COMMA = re.compile(r"-?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")  # a number as in 
 _MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}  # in a column of numbers
 _COUNTERPARTS = "from to,source target,src dst,origin destination,home away,von an,1 2,a b".split(",")
 # a column of neo4j-admin
-_TYPED = re.compile(r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|[a-z]\w*)(\(.*\))?(\[\])?")
+_TYPED = re.compile(r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|IGNORE|[a-z]\w*)(\(.*\))?(\[\])?")
+HEADER = re.compile(r"[^\n]*:(ID|START_ID|END_ID)\b[^\n]*\s*")  # all of a file with the head of others
 _ROLES = {"ID": "_id", "START_ID": "_start", "END_ID": "_end", "TYPE": "_type", "LABEL": "_labels"}
 _OF_NODES = ("type", "label", "labels", "name", "title")
 _SHORT_ENDS = ("uv", "ht", "so", "ij")  # of tables of up to four columns
 _NO_TEXT = re.compile(r"[\d\s:./,+-]*")  # numbers and dates, which columns share by chance
 _WITH_DICT = re.compile(r"(.*?)[\s,;]*(\{.*\})\s*")  # an edge as NetworkX writes it
+_TEXTS = ("", "string", "char", "date", "datetime", "localdatetime", "time", "localtime", "duration")
 _MAX_NAMED_COLUMNS = 8  # columns in an error
 _REMARK, _OTHER_LISTS = r"\s|/\*[\s\S]*?\*/|//.*\n|#.*\n", ".sif .nnf .lgl .metis .tgf"
 _ELSEWHERE = (  # forms that are not read: their beginning or the ending of the file, their name, and what reads them
@@ -55,12 +57,13 @@ Row = tuple[str, Sequence[Any]]  # where it is, and its cells
 class Options(NamedTuple):
     """What is known of a file: the columns of ends and the encoding, if given, and whether it is part of a graph.
 
-    `is_typed` if its texts are no numbers.
+    `head` is its first line, if another file has that. `is_typed` if its texts are no numbers.
     """
 
     ends: Ends = ("", "")
     encoding: str = ""
     is_part: bool = False
+    head: str = ""
     is_typed: bool = False
 
 
@@ -73,6 +76,7 @@ def read_table(text: str, source: str, suffix: str = "", options: Options = Opti
     Lines at its beginning that begin with # or % are remarks. An empty table is an empty graph. A table that is
     part of a graph may have nodes alone. Raises BadInput, with the line, if it cannot be read.
     """
+    text = f"{options.head}\n{text}" if options.head else text
     lines = text.split("\n")
     matrix = re.match(r"%%MatrixMarket\s+matrix\s+(\w+)(?:\s+\w+\s+(\w+))?", text, re.I)
     if matrix and matrix[1].lower() != "coordinate":
@@ -93,6 +97,7 @@ def read_table(text: str, source: str, suffix: str = "", options: Options = Opti
     delimiter = named[1] if named else usual if usual in head else " "
     rows = csv.reader(io.StringIO("\n".join(lines[above:]), newline=""), delimiter=delimiter, strict=True)
     try:
+        above -= bool(options.head)
         cut = [(f"{source}, line {rows.line_num + above}", list(map(str.strip, row))) for row in rows]
     except csv.Error as error:
         raise BadInput(f"{source}, line {rows.line_num + above}: not a row of a table: {error}") from None
@@ -265,22 +270,27 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
             raise BadInput(f"{location}: {what}; this is {present}; {other}, or save another form as GraphML")
     if duplicates := [name for name in columns if name and columns.count(name) > 1]:
         raise BadInput(f"{location}: two columns are called {short_repr(duplicates[0])}: rename one")
-    typed = dict(zip(columns, kinds, strict=False))
-    lists = {name for name, kind in typed.items() if kind and (kind[4] or kind[2] == "LABEL")}
+    typed = {name: kind for name, kind in zip(columns, kinds, strict=False) if kind}
+    declared = {
+        name: kind[0].rpartition(":")[2] for name, kind in typed.items() if kind[0][-8:] != ":boolean"
+    }
+    ignored = ", ".join(kind[1] for kind in typed.values() if kind[2] == "IGNORE")
+    found.notes += [f"left out, as it says: {ignored}"] if ignored else []
     spaces = {name: kind[3] for name in (id, *(ends or ())) if (kind := typed.get(name)) and kind[3]}
     if not options.is_part and len(set(spaces.values())) < 2:
         spaces = {}  # of neo4j-admin: 1 of Person is not 1 of Movie
     texts = {name for name in columns if name in (id, *(ends or ())) or plain_name(name) in COLUMNS["type"]}
-    others = {name: at for at, name in enumerate(columns) if name not in texts | lists}
+    others = {name: at for at, name in enumerate(columns) if name not in texts | declared.keys()}
     parsed = {} if options.is_typed else _parse_columns(others, [cells for _, cells in rows[1:]], found)
     for n, (location, cells) in enumerate(rows[1:]):
         if any(cell != "" for cell in cells[len(columns) :]):
             problem = f"{location}: {len(cells)} cells, and the head has {len(columns)}"
             raise BadInput(f"{problem}: put a cell that holds the delimiter in quotes")
         row = dict(zip(columns, cells, strict=False)) | {name: each[n] for name, each in parsed.items()}
-        row.update({name: str(row[name]).split(";") for name in lists & row.keys()})
+        for name in declared.keys() & row.keys() - texts:
+            row[name] = _declared_value(row[name], declared[name])
         row.update({name: f"{space[1:-1]}:{row[name]}" for name, space in spaces.items() if row.get(name)})
-        row = {name: value for name, value in row.items() if name and value not in ("", [""])}
+        row = {name: value for name, value in row.items() if name and value not in ("", [])}
         if not ends or (is_nodes and row.keys().isdisjoint(ends)):
             found.add_node(row, location)
         elif row.keys() >= {*ends}:
@@ -375,6 +385,13 @@ def _columns_by_content(rows: Sequence[Sequence[Any]], *, is_text: bool) -> list
     third = "weight" if are_numbers[2:3] == [True] else "type"
     names = ["source", "type", "target"] if is_last else ["source", "target", third][: max(widths)]
     return [*names, *(f"column {n}" for n in range(4, max(widths) + 1))] if is_edge else []
+
+
+def _declared_value(cell: Any, kind: str) -> Json:
+    """Return the value of a cell of a kind that neo4j-admin declares, as in int[], or "" if it is to be ignored."""
+    if kind == "LABEL" or kind.endswith("[]"):
+        return [_declared_value(part, kind[:-2] * (kind[-1] == "]")) for part in str(cell).split(";") if part]
+    return "" if kind == "IGNORE" else cell if kind in _TEXTS else _parse_cell(cell)
 
 
 def _parse_cell(cell: Any) -> Json:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.snapshots import is_iri, plain_name
+from kgot_lab.sandbox.sparql import rdf
 from kgot_lab.sandbox.sparql.rdf import NAMESPACE, RDFS_LABEL, RdfTriple, iri_of, predicate_name
 from kgot_lab.stores.files.elements import Elements, RawEdge, reader_languages
 from kgot_lab.stores.sparql.triples import convert_triple, graph_from_triples, import_oxigraph
@@ -61,11 +62,12 @@ def elements_of_quads(quads: Sequence[pyoxigraph.Quad | pyoxigraph.Triple], form
     found = Elements(form, is_ours=form == "RDF")
     labels: dict[str, dict[str, str]] = {}  # texts by language of what has a label
     claims: dict[str, str] = {}  # properties of Wikidata by the IRI of their direct claims
+    quads = list(_without_triples_in_triples(quads, found.left_out))
     for quad in quads:
         subject, object = getattr(quad.subject, "value", ""), getattr(quad.object, "value", "")
         if quad.predicate.value == RDFS_LABEL:
             labels.setdefault(subject, {})[getattr(quad.object, "language", None) or ""] = object
-        elif quad.predicate.value.startswith(_WIKIBASE):
+        elif quad.predicate.value == f"{_WIKIBASE}directClaim":
             claims[object] = subject
     for predicate in {quad.predicate.value for quad in quads}:
         if texts := labels.get(predicate) or labels.get(claims.get(predicate, "")):
@@ -78,6 +80,27 @@ def elements_of_quads(quads: Sequence[pyoxigraph.Quad | pyoxigraph.Triple], form
     graphs = {str(getattr(quad, "graph_name", "DEFAULT")) for quad in quads} - {"DEFAULT"}
     found.left_out["name of a graph"] = len(graphs)
     return found
+
+
+def _without_triples_in_triples(
+    quads: Iterable[pyoxigraph.Quad | pyoxigraph.Triple], left_out: Counter[str]
+) -> Iterator[pyoxigraph.Quad | pyoxigraph.Triple]:
+    """Yield triples in which a statement about a triple between two things is described as in RDF 1.1.
+
+    Other triples within triples are counted as left out.
+    """
+    ox, described = import_oxigraph(), set[Any]()
+    for quad in quads:
+        subject, inner = quad.subject, quad.object
+        is_new = quad.predicate.value == f"{rdf.RDF}reifies" and subject not in described
+        if not isinstance(inner, ox.Triple):
+            yield quad
+        elif is_new and not isinstance(inner.object, ox.Literal | ox.Triple):
+            described.add(subject)
+            parts = zip(rdf.DESCRIBING, inner, strict=True)
+            yield from (ox.Triple(subject, ox.NamedNode(part), end) for part, end in parts)
+        else:
+            left_out["triple within a triple"] += 1
 
 
 def _shown_language(languages: Iterable[str]) -> str:
@@ -156,7 +179,8 @@ def read_wikidata(entities: Iterable[Mapping[str, Any]]) -> Elements:
     ox, left_out, quads = import_oxigraph(), Counter[str](), list[Any]()
 
     def add(id: str, predicate: str, value: Any) -> None:
-        quads.append(ox.Triple(ox.NamedNode(iri_of(id)), ox.NamedNode(iri_of(predicate)), value))
+        iri = predicate if predicate == RDFS_LABEL else iri_of(predicate)
+        quads.append(ox.Triple(ox.NamedNode(iri_of(id)), ox.NamedNode(iri), value))
 
     for entity in entities:
         for field, predicate in _OF_ENTITIES.items():

@@ -43,7 +43,7 @@ def node_to_row(node: Node) -> tuple[str, str, str]:
     Raises BadInput if PostgreSQL cannot store it exactly.
     """
     id, labels, properties = sql.node_row(node)
-    _refuse_null_bytes((id, *node.labels), properties, node.properties, f"node {id!r}")
+    sql.refuse_null(sql.json_text([id, *node.labels], "its texts") + properties, f"node {id!r}")
     return id, labels, jsonb_text(properties)
 
 
@@ -53,16 +53,8 @@ def edge_to_row(edge: Edge) -> tuple[str, str, str, str, str]:
     Raises BadInput if PostgreSQL cannot store it exactly.
     """
     properties = sql.edge_row(edge)[-1]
-    _refuse_null_bytes(edge.identity, properties, edge.properties, f"edge {edge.identity!r}")
+    sql.refuse_null(sql.json_text(list(edge.identity), "its ends") + properties, f"edge {edge.identity!r}")
     return *edge.identity, jsonb_text(properties)
-
-
-def _refuse_null_bytes(texts: Iterable[str], properties: str, value: Json, owner: str) -> None:
-    found = next((text for text in texts if "\0" in text), None)
-    if found is None and "\\u0000" in properties:
-        found = next((text for text in sql.texts_in(value) if "\0" in text), None)
-    if found is not None:
-        raise BadInput(f"{owner} holds a null byte, which PostgreSQL cannot keep in a text: {found[:100]!r}")
 
 
 def jsonb_text(text: str) -> str:

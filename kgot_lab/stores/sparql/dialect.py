@@ -17,8 +17,8 @@ from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores import statements
 from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Fact, StatementConstants
-from kgot_lab.stores.sparql.triples import format_term, require_representable
-from kgot_lab.types import Diff, Edge, Node
+from kgot_lab.stores.sparql.triples import format_term
+from kgot_lab.types import Edge, Node
 
 # The SPARQL query that reads paths of sentences.
 #
@@ -376,7 +376,3 @@ class SparqlEmbedded(EmbeddedStore):
 
     def _check_statement(self, kind: str, statement: str) -> None:
         refuse_unless_sparql(kind, statement)
-
-    def _store_diff(self, diff: Diff) -> None:
-        require_representable(diff)
-        super()._store_diff(diff)

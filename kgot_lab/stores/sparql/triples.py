@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from kgot_lab.errors import BadInput, needs_extra
+from kgot_lab.errors import BadInput, needs_extra, short_repr
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.validation import validate_value
 from kgot_lab.sandbox.sparql import rdf
 from kgot_lab.sandbox.worker.values import RefusedValue
-from kgot_lab.types import Diff, Edge, Node
+from kgot_lab.types import Edge, Node
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -32,20 +34,14 @@ def to_triples(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[rdf.RdfTrip
     represent it: half a surrogate pair, or a value that is not JSON.
     """
     groups: dict[tuple[str, str, str], dict[str, rdf.Values]] = {}
-    for edge in edges:
-        groups.setdefault((edge.source, edge.type, edge.target), {})[edge.key] = edge.properties
     triples: list[rdf.RdfTriple] = []
-    element = ""
-    try:
-        for node in nodes:
-            element = f"node {node.id!r}"
-            triples += _require_encodable(rdf.node_triples(node.id, node.labels, node.properties))
-        for group, parallels in groups.items():
-            element = f"edge {group!r}"
-            triples += _require_encodable(rdf.edge_triples(*group, parallels))
-    except (RefusedValue, ValueError, TypeError) as error:
-        raise BadInput(f"{element} cannot be spelled in RDF: {error}") from None
-    return triples
+    for node in nodes:
+        validate_value([node.id, *node.labels, node.properties], f"node {short_repr(node.id)}")
+        triples += rdf.node_triples(node.id, node.labels, node.properties)
+    for edge in edges:
+        validate_value([*edge.identity, edge.properties], f"edge {short_repr(edge.identity)}")
+        groups.setdefault((edge.source, edge.type, edge.target), {})[edge.key] = edge.properties
+    return [*triples, *chain(*(rdf.edge_triples(*ends, keyed) for ends, keyed in groups.items()))]
 
 
 def to_rdf(graph: PropertyGraph) -> pyoxigraph.Store:
@@ -68,18 +64,6 @@ def oxigraph_triples(graph: PropertyGraph) -> Iterator[pyoxigraph.Triple]:
         literal = () if isinstance(object, str) else (object.text, ox.NamedNode(object.datatype))
         term = ox.Literal(literal[0], datatype=literal[1]) if literal else ox.NamedNode(object)
         yield ox.Triple(ox.NamedNode(subject), ox.NamedNode(predicate), term)
-
-
-def require_representable(diff: Diff) -> None:
-    """Raise BadInput, naming the element, if a diff adds something that RDF cannot represent."""
-    to_triples(diff.written_nodes, diff.written_edges)
-
-
-def _require_encodable(triples: list[rdf.RdfTriple]) -> list[rdf.RdfTriple]:
-    for _, _, object in triples:
-        if not isinstance(object, str):
-            object.text.encode()
-    return triples
 
 
 def graph_from_triples(triples: Iterable[rdf.RdfTriple]) -> PropertyGraph:

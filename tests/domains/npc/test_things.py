@@ -45,9 +45,9 @@ def test_a_type_may_be_any_text():
         (lambda: Entity("npc", "Grimjaw", id=None), "the id of an entity is a UUID in a text, not None"),
         (lambda: Entity("npc", "Grimjaw", "strong"), "the attributes of an entity are a dictionary"),
         (lambda: Entity("npc", "Grimjaw", {3: "three"}), "the name of an attribute of an entity is a text"),
-        (lambda: Entity("npc", "Grimjaw", {"age": float("nan")}), "cannot be kept as JSON"),
-        (lambda: Entity("npc", "Grimjaw", {"age": {1, 2}}), "cannot be kept as JSON"),
-        (lambda: Entity("npc", "Grimjaw", {"said": ["a\0b"]}), "hold a NUL"),
+        (lambda: Entity("npc", "Grimjaw", {"age": float("nan")}), "not JSON and cannot be kept"),
+        (lambda: Entity("npc", "Grimjaw", {"age": {1, 2}}), "not JSON and cannot be kept"),
+        (lambda: Entity("npc", "Grimjaw", {"said": ["a\0b"]}), "holds a null byte"),
         (
             lambda: Entity("npc", "Grimjaw", {"knowledge_scope": "location"}),
             "'knowledge_scope' of an entity is a list of texts",
