@@ -279,7 +279,7 @@ def read_references(path: Path | str, columns: Mapping[str, str]) -> Elements:
                     found.edges += [RawEdge(targets[0][1], end, kind, fields) for _, end in targets[1:]]
                 elif key and not is_edge and (refers or table in used):
                     name = " ".join(str(row[each]) for each in called if row[each] is not None)
-                    fields |= {"name": name} if name and not name.isdecimal() else {}
+                    fields |= {"name": name} if name and (called != [key] or not name.isdecimal()) else {}
                     id = found.put_node(f"{table}:{row[key]}", (table,), fields)
                     found.edges += [
                         RawEdge(id, end, re.sub("(?i)_id$", "", name), {}) for name, end in targets
