@@ -311,3 +311,34 @@ def test_periods_beside_nodes_or_edges_are_their_properties(tmp_path, text, edge
     (path := tmp_path / "gantt.csv").write_text(text)
     read = read_named_graph(path).graph
     assert facts(read) == edges and set(read.ids) == nodes
+
+
+def test_ends_named_by_hand_are_those_of_the_table_of_edges(tmp_path):
+    nodes, edges = tmp_path / "узлы.csv", tmp_path / "рёбра.csv"
+    nodes.write_text("id,имя,тип\n1,Толстой,писатель\n2,Москва,город\n", encoding="utf-8")
+    edges.write_text("откуда,куда,связь\n1,2,жил_в\n", encoding="utf-8")
+    for path in ([nodes, edges], tmp_path):
+        read = read_named_graph(path, source="откуда", target="куда")
+        assert facts(read.graph) == [("Толстой", "жил_в", "Москва")], read.summary
+        assert read.graph.node("Толстой").labels == ("писатель",)
+        assert "edges are from откуда to куда" in read.summary
+    with pytest.raises(BadInput, match=r"no table of .* has the columns 'кто' and 'кого'"):
+        read_named_graph([nodes, edges], source="кто", target="кого")
+    with pytest.raises(BadInput, match="column of ends 'кого'"):
+        read_named_graph([nodes, edges], source="откуда", target="кого")
+
+
+@pytest.mark.parametrize("delimiter", [" ", ",", "\t", ";"])
+def test_ends_in_lines_of_networkx_are_split_at_the_delimiter_before_the_dict(tmp_path, delimiter):
+    graph = nx.Graph([("Ada", "Bob"), ("Bob", "Carla")])
+    nx.write_edgelist(graph, path := tmp_path / "g.edgelist", delimiter=delimiter)
+    assert {frozenset(fact[::2]) for fact in facts(read_named_graph(path).graph)} == {
+        frozenset({"Ada", "Bob"}),
+        frozenset({"Bob", "Carla"}),
+    }
+    nx.write_edgelist(nx.Graph([("Bob, of York", "Carla")]), path, delimiter=delimiter)
+    if delimiter in "\t;":
+        assert facts(read_named_graph(path).graph)[0][::2] == ("Bob, of York", "Carla")
+    else:
+        with pytest.raises(BadInput, match="two ends and a dict are expected"):
+            read_named_graph(path)

@@ -119,6 +119,9 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
             errors.append(BadInput(str(error).replace(str(folder), str(path))))
     if errors and (is_list or not any(part.edges for part in read)):
         raise errors[0]
+    ends = "edges are from {} to {}".format(*options.ends)
+    if options.ends[0] and not any(ends in part.notes or part.form == "JSON" for part in read):
+        raise BadInput(f"no table of {path} has the columns {' and '.join(map(repr, options.ends))}")
     forms = ", ".join(dict.fromkeys(part.form for part in read))
     found = Elements(f"{format_count(len(read), 'file')} ({forms})")
     for part in read:

@@ -38,7 +38,7 @@ _ROLES = {"ID": "_id", "START_ID": "_start", "END_ID": "_end", "TYPE": "_type", 
 _OF_NODES = ("type", "label", "labels", "name", "title")
 _SHORT_ENDS = ("uv", "ht", "so", "ij")  # of tables of up to four columns
 _NO_TEXT = re.compile(r"[\d\s:./,+-]*")  # numbers and dates, which columns share by chance
-_WITH_DICT = re.compile(r"(.*?)[\s,;]*(\{.*\})\s*")  # an edge as NetworkX writes it
+_WITH_DICT = re.compile(r"(.*?) *([\t,;]?) *(\{.*\})\s*")  # an edge as NetworkX writes it, with its delimiter
 _TEXTS = ("", "string", "char", "date", "datetime", "localdatetime", "time", "localtime", "duration")
 _MAX_NAMED_COLUMNS = 8  # columns in an error
 _REMARK, _OTHER_LISTS = r"\s|/\*[\s\S]*?\*/|//.*\n|#.*\n", ".sif .nnf .lgl .metis .tgf"
@@ -135,13 +135,12 @@ def _read_lines(lines: Sequence[str], above: int, source: str, *, is_adjacency: 
         if not line.strip():
             continue
         match = _WITH_DICT.fullmatch(line)
-        ends = re.split(r"\s*[\t,;]\s*", match[1]) if match and not is_adjacency else line.split()
-        ends = ends[0].split() if match and len(ends) == 1 else ends
+        ends = match[1].split(match[2] or None) if match and not is_adjacency else line.split()
         if is_adjacency != (match is None) or (match and len(ends) != 2):
             expected = "a node and its neighbours, in one line," if is_adjacency else "two ends and a dict"
             problem = f"{source}, line {number}: {expected} are expected here, not {short_repr(line)}"
             raise BadInput(f"{problem}; write_graphml of NetworkX writes what any name needs")
-        fields = _read_dict(match[2] if match else "{}", found)
+        fields = _read_dict(match[3] if match else "{}", found)
         if is_adjacency:
             found.put_node(ends[0], None, {})
         found.edges += [RawEdge(ends[0], end, None, fields) for end in ends[1:]]
@@ -160,7 +159,7 @@ def _read_multiline(lines: Sequence[str]) -> Elements | None:
     found, node, left = Elements("a list of NetworkX"), "", 0
     for line in filter(str.strip, lines):
         if left and (match := _WITH_DICT.fullmatch(line)):
-            found.edges.append(RawEdge(node, match[1], None, _read_dict(match[2], found)))
+            found.edges.append(RawEdge(node, match[1], None, _read_dict(match[3], found)))
             left -= 1
         elif not left and (head := re.fullmatch(r"(.+) (\d+)", line.strip())):
             node, left = found.put_node(head[1], None, {}), int(head[2])
@@ -230,15 +229,19 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
         found.notes.append(f"its columns are numbered from 0, and the first line is {'not ' * is_head}data")
         head = list(map(str, range(len(head))))
         rows = [(location, head), *rows[is_head:]]
-    require_known("column of ends", head, *filter(None, options.ends))
+    named = options.ends
+    if options.is_part and {*named}.isdisjoint(head):  # as in a table of nodes
+        named = ("", "")
+    require_known("column of ends", head, *filter(None, named))
+    found.notes += ["edges are from {} to {}".format(*named)] if named[0] else []
     kinds = [_TYPED.fullmatch(name) for name in head]
     columns = [_ROLES.get(kind[2], kind[1]) if kind else name for name, kind in zip(head, kinds, strict=True)]
     below = [cells for _, cells in rows[1:]]
     iris = sum(is_iri(str(cell)) for cells in below for cell in cells)
-    ends = options.ends if options.ends[0] else find_ends(tuple(columns))
+    ends = named if named[0] else find_ends(tuple(columns))
     at = [columns.index(end) for end in ends or ()]
     pairs = [(str(cells[at[0]]), str(cells[at[1]])) for cells in below if at and len(cells) > max(at)]
-    pairs = [pair for pair in pairs if all(pair) and not options.ends[0]]
+    pairs = [pair for pair in pairs if all(pair) and not named[0]]
     if are_ranges := are_bounds(ends or (), pairs, is_part=options.is_part):
         ends = find_ends(tuple(name for name in columns if name not in (ends or ())))
     are_pairs = len(columns) == 2 and not ends and iris > len(below)
