@@ -749,6 +749,7 @@ def test_a_forged_run_is_found_out(kgot_lab, finished_run):
 
 def test_a_graph_is_extracted_and_an_extraction_that_stopped_goes_on(kgot_lab):
     babbage = {"statements": ['add("Charles Babbage", "designed", "Analytical Engine")']}
+    Path("out").mkdir()
     with openai_server(*replies(WRITE), refuses(401, "no"), *replies(babbage)) as server:
         ran = kgot_lab(
             "extract", "my papers", *f"--model {server.url}#m --out out/graph.jsonl --trace run.jsonl".split()

@@ -292,7 +292,7 @@ def test_ends_are_found_where_a_program_puts_them(tmp_path, name, text, fact, to
 
 
 def test_a_field_that_names_no_node_makes_no_edges(tmp_path):
-    (path := tmp_path / "g.csv").write_text("id,name,manager_id,cluster_id\n1,Ada,9,1\n2,Bob,1,2\n")
+    (path := tmp_path / "g.csv").write_text("id,name,manager_id,cluster_id\n1,Ada,9,1\n2,Bob,7,2\n")
     assert not read_named_graph(path).graph.edges
 
 
@@ -342,3 +342,63 @@ def test_ends_in_lines_of_networkx_are_split_at_the_delimiter_before_the_dict(tm
     else:
         with pytest.raises(BadInput, match="two ends and a dict are expected"):
             read_named_graph(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "edges", "told"),
+    [
+        (
+            "id,name,manager_id\n1,Ada,\n2,Bob,1\n3,Cy,9\n",
+            [("Bob", "manager", "Ada")],
+            "left out: 1 value of manager_id",
+        ),
+        (
+            "id,name,parent_id\n1,root,0\n2,a,1\n3,b,2\n",
+            [("a", "parent", "root"), ("b", "parent", "a")],
+            "1 value of parent_id",
+        ),
+        (
+            "employee_id,first_name,last_name,title,manager_id\n1,Ada,Lee,CEO,\n2,Bob,Bee,Dev,1\n3,Cy,Cee,Dev,1\n",
+            [("Bob Bee", "manager", "Ada Lee"), ("Cy Cee", "manager", "Ada Lee")],
+            "name is first_name and last_name",
+        ),
+        (
+            "id,name,cites\nA,A,\nB,B,A\nC,C,B\n",
+            [("B", "cites", "A"), ("C", "cites", "B")],
+            "the field cites",
+        ),
+        (
+            "employee,manager,since,until\nBob,Ada,2001,2002\nCy,Bob,2001,2003\n",
+            [("Bob", "reports to", "Ada"), ("Cy", "reports to", "Bob")],
+            "reports to",
+        ),
+        ("id,name,buddy_id\n1,Ada,2\n2,Bob,1\n", [], "buddy_id holds ids of nodes"),
+    ],
+)
+def test_a_field_that_names_another_row_is_an_edge_and_its_other_values_are_counted(
+    tmp_path, text, edges, told
+):
+    (path := tmp_path / "g.csv").write_text(text)
+    read = read_named_graph(path)
+    assert facts(read.graph) == edges and told in read.summary, read.summary
+
+
+def test_several_tables_of_different_things_with_the_same_ids_are_refused(tmp_path):
+    (tmp_path / "customers.csv").write_text("id,name,city\n1,Ann,Bern\n2,Bo,Rom\n")
+    (tmp_path / "products.csv").write_text("id,title\n1,Pen\n2,Ink\n")
+    with pytest.raises(BadInput, match=r"several tables have a node 1, .*SQLite"):
+        read_named_graph(tmp_path)
+    (tmp_path / "edges.csv").write_text("source,target\n1,2\n")
+    assert facts(read_named_graph([tmp_path / "customers.csv", tmp_path / "edges.csv"]).graph)
+
+
+def test_points_between_thousands_are_known_where_another_column_has_decimal_commas(tmp_path):
+    (path := tmp_path / "g.csv").write_text(
+        "source;target;sum;rate;n;code\nA;B;1.234;0,5;1;1E5\nB;C;12.000;1,5;2;2E7\n"
+    )
+    read = read_named_graph(path)
+    assert [edge.properties for edge in read.graph.edges] == [
+        {"sum": 1234, "rate": 0.5, "n": 1, "code": "1E5"},
+        {"sum": 12000, "rate": 1.5, "n": 2, "code": "2E7"},
+    ]
+    assert "the numbers of sum have points between thousands" in read.summary

@@ -26,7 +26,7 @@ from kgot_lab.io.files import (
     write_atomically,
 )
 from kgot_lab.sandbox.sparql.rdf import PREFIXES
-from kgot_lab.stores.files.elements import Elements, build_graph
+from kgot_lab.stores.files.elements import NUMBER, Elements, build_graph
 from kgot_lab.stores.files.graphml import format_for_programs, write_graphml
 from kgot_lab.stores.files.json_forms import read_json
 from kgot_lab.stores.files.markup import OUR_GRAPHML, read_gml, read_pajek, read_xml
@@ -124,7 +124,12 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
         raise BadInput(f"no table of {path} has the columns {' and '.join(map(repr, options.ends))}")
     forms = ", ".join(dict.fromkeys(part.form for part in read))
     found = Elements(f"{format_count(len(read), 'file')} ({forms})")
+    has_edges = any(part.edges for part in read)
     for part in read:
+        shared = sorted(filter(NUMBER.fullmatch, found.nodes.keys() & part.nodes.keys()))
+        if shared and not has_edges:
+            problem = f"{path}: several tables have a node {shared[0]}, and none has edges: are they different things?"
+            raise BadInput(f"{problem} Put the tables into SQLite, whose references are read")
         found.merge(part)
     found.notes += [f"left out: {error}" for error in errors]
     return found

@@ -410,14 +410,30 @@ def _use_ends_as_ids(found: Elements) -> None:
 
 
 def _read_references(found: Elements) -> None:
-    """Add an edge for each value of a field such as manager_id or parent, if all are ids of nodes."""
+    """Add an edge for each value of a field such as manager_id that is the id of a node, and count other values.
+
+    Without edges, a field of any name refers to nodes if all its values are ids of others that are no numbers.
+    """
     names = {name for _, row in found.nodes.values() for name in row}
-    for name in sorted(name for name in names if plain_name(name).removesuffix("id") in _REFERENCES):
+    has_edges = bool(found.edges)
+    for name in sorted(names):
         ends = [(id, end) for id, (_, row) in found.nodes.items() if (end := scalar_id(row.get(name)))]
-        if all(end in found.nodes for _, end in ends):
+        known = [(id, end) for id, end in ends if end in found.nodes]
+        has_words = not any(NUMBER.fullmatch(end) for _, end in ends)
+        are_others = known == ends and not has_edges and not any(id == end for id, end in ends)
+        if known and (2 * len(known) >= len(ends) if is_reference(name) else are_others and has_words):
             kind = re.sub(r"_?id$", "", name, flags=re.I)
-            found.edges += [RawEdge(id, end, kind, {}) for id, end in ends]
+            pairs = ends if has_words else known
+            found.edges += [RawEdge(id, end, kind, {}) for id, end in pairs]
+            found.left_out[f"value of {name} that names no node"] += len(ends) - len(pairs)
             found.notes.append(f"edges from the field {name}, which names nodes")
+        elif known and are_others and plain_name(name).endswith("id") and name != SOURCE_ID:
+            found.notes.append(f"{name} holds ids of nodes: source= and target= make edges of it")
+
+
+def is_reference(name: str) -> bool:
+    """Return whether a field is called as one that names another node of its kind, such as manager_id."""
+    return plain_name(name).removesuffix("id") in _REFERENCES
 
 
 def _keep_json(fields: Fields, left_out: Counter[str]) -> None:

@@ -21,14 +21,16 @@ from kgot_lab.stores.files.elements import (
     are_bounds,
     bounds_error,
     find_ends,
+    is_reference,
     scalar_id,
 )
 from kgot_lab.stores.files.triples import read_bindings
 from kgot_lab.types import Json
 
 _DELIMITERS = (",", ";", "\t", "|")
-_PLAIN_NUMBER = re.compile(r"-?((0|[1-9]\d{0,17})(\.\d{1,20})?|\.\d{1,20})(e[-+]?[0-2]?\d\d?)?", re.I)
+_PLAIN_NUMBER = re.compile(r"-?((0|[1-9]\d{0,17})(\.\d{1,20})?|\.\d{1,20})(e[-+][0-2]?\d\d?)?", re.I)
 _WITH_COMMA = re.compile(r"-?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")  # a number as in 1.234,5
+_WITH_POINTS = re.compile(r"-?\d{1,3}(\.\d{3})*")  # one without commas, as in 1.234
 _MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}  # in a column of numbers
 _COUNTERPARTS = "from to,source target,src dst,origin destination,home away,von an,1 2,a b".split(",")
 # a column of neo4j-admin
@@ -36,6 +38,7 @@ _TYPED = re.compile(r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|IGNORE|[a-z]\w*)(\(.*\
 HEADER = re.compile(r"[^\n]*:(ID|START_ID|END_ID)\b[^\n]*\s*")  # all of a file with the head of others
 _ROLES = {"ID": "_id", "START_ID": "_start", "END_ID": "_end", "TYPE": "_type", "LABEL": "_labels"}
 _OF_NODES = ("type", "label", "labels", "name", "title")
+_NAME_PARTS = (("firstname", "givenname", "vorname"), ("lastname", "surname", "familyname", "nachname"))
 _SHORT_ENDS = ("uv", "ht", "so", "ij")  # of tables of up to four columns
 _NO_TEXT = re.compile(r"[\d\s:./,+-]*")  # numbers and dates, which columns share by chance
 _WITH_DICT = re.compile(r"(.*?) *([\t,;]?) *(\{.*\})\s*")  # an edge as NetworkX writes it, with its delimiter
@@ -250,8 +253,12 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
         return read_bindings(columns, values, location)
     id = next((name for name in ("_id", "Id", "id", "ID") if name in columns), "")
     found.label_names = "Label" in columns  # of Gephi
+    is_staff = bool(ends) and not named[0] and len(columns) > 3 and _is_staff(ends or (), below, at)
+    if is_staff:
+        columns[at[0]], ends, id = "id", None, "id"
     marks = {*columns, *(() if ends else map(plain_name, columns))}
     is_nodes = bool(id) and not marks.isdisjoint(("_labels", "Label", "_id", *(() if ends else _OF_NODES)))
+    is_nodes |= is_staff
     if len(rows) > 2 and len(head) == len(rows) and [cells[0] for cells in below] == list(head[1:]):
         raise BadInput(f"{location}: a matrix is not read: list its edges, as in source,target,weight")
     if not ends and not is_nodes:
@@ -284,6 +291,9 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
         spaces = {}  # of neo4j-admin: 1 of Person is not 1 of Movie
     texts = {name for name in columns if name in (id, *(ends or ())) or plain_name(name) in COLUMNS["type"]}
     others = {name: at for at, name in enumerate(columns) if name not in texts | declared.keys()}
+    halves = [name for known in _NAME_PARTS for name in columns if plain_name(name) in known]
+    halves = halves if len(halves) == 2 and not ends and "name" not in map(plain_name, columns) else []
+    found.notes += [f"name is {' and '.join(halves)}"] if halves else []
     parsed = {} if options.is_typed else _parse_columns(others, [cells for _, cells in rows[1:]], found)
     for n, (location, cells) in enumerate(rows[1:]):
         if any(cell != "" for cell in cells[len(columns) :]):
@@ -294,6 +304,7 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
             row[name] = _declared_value(row[name], declared[name])
         row.update({name: f"{space[1:-1]}:{row[name]}" for name, space in spaces.items() if row.get(name)})
         row = {name: value for name, value in row.items() if name and value not in ("", [])}
+        row |= {"name": " ".join(str(row[half]) for half in halves if half in row)} if halves else {}
         if not ends or (is_nodes and row.keys().isdisjoint(ends)):
             found.add_node(row, location)
         elif row.keys() >= {*ends}:
@@ -302,6 +313,18 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
             found.left_out["edge without a source or a target"] += 1
             found.ends |= {id: (None, {}) for id in map(scalar_id, map(row.get, ends)) if id}
     return found
+
+
+def _is_staff(ends: Sequence[str], rows: Sequence[Sequence[Any]], at: Sequence[int]) -> bool:
+    """Return whether rows are nodes, most with another of them as manager, parent or the like, rather than edges."""
+    pairs = [(str(row[at[0]]), str(row[at[1]])) for row in rows if len(row) > max(at)]
+    sources = {source for source, _ in pairs}
+    targets = [target for _, target in pairs if target]
+    return (
+        is_reference(ends[1])
+        and len(sources) == len(rows)
+        and sum(map(sources.__contains__, targets)) * 2 > len(targets)
+    )
 
 
 def _are_numbers(cells: Iterable[Any]) -> bool:
@@ -315,14 +338,16 @@ def _parse_columns(
 ) -> dict[str, list[Json]]:
     """Return the values of columns, by their indices, that are numbers, truth values or texts throughout."""
     parsed: dict[str, list[Json]] = {}
-    for name, at in columns.items():
-        cells = [row[at] if at < len(row) else "" for row in rows]
-        texts = {cell.lower() for cell in cells} - _MISSING
-        with_comma = {text for text in texts if "," in text}
-        is_decimal = any(len(text.rpartition(",")[2]) != 3 for text in with_comma)
-        if is_decimal and all(map(_WITH_COMMA.fullmatch, texts)):
+    cells_of = {name: [row[at] if at < len(row) else "" for row in rows] for name, at in columns.items()}
+    texts_of = {name: {cell.lower() for cell in cells} - _MISSING for name, cells in cells_of.items()}
+    with_comma = [name for name, texts in texts_of.items() if _have_commas(texts)]
+    for name, cells in cells_of.items():
+        texts = texts_of[name]
+        has_points = with_comma and any("." in text for text in texts)
+        if name in with_comma or (has_points and all(map(_WITH_POINTS.fullmatch, texts))):
             cells = [cell.replace(".", "").replace(",", ".") for cell in cells]
-            found.notes.append(f"the numbers of {name} have decimal commas")
+            points = "decimal commas" if name in with_comma else "points between thousands"
+            found.notes.append(f"the numbers of {name} have {points}")
         if _are_numbers(cells):
             missing = [cell for cell in cells if cell.lower() in _MISSING]
             found.left_out["cell without a number, such as NaN"] += len(missing) - missing.count("")
@@ -332,6 +357,13 @@ def _parse_columns(
         elif 2 * (others := sum(not _PLAIN_NUMBER.fullmatch(text) for text in texts)) < len(texts):
             found.notes.append(f"{name} is text, since {others:,} of its values are no plain numbers")
     return parsed
+
+
+def _have_commas(texts: Iterable[str]) -> bool:
+    """Return whether texts are numbers, some of them with a decimal comma, as in 1.234,5."""
+    with_comma = [text for text in texts if "," in text]
+    is_decimal = any(len(text.rpartition(",")[2]) != 3 for text in with_comma)
+    return is_decimal and all(map(_WITH_COMMA.fullmatch, texts))
 
 
 def _are_nodes(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bool:
