@@ -144,6 +144,7 @@ def test_an_extracted_graph_that_could_not_be_written_is_made_again_without_aski
         Path("graphs").write_text("in the way")
         return replies(WRITE)[0]
 
+    Path("graphs").mkdir()
     with openai_server(*replies(WRITE), last_reply) as server:
         words = ["extract", "my papers", "--model", f"{server.url}#m", "--out", "graphs/g.jsonl"]
         ran = kgot_lab(*words, "--trace", "x.jsonl")
@@ -152,6 +153,7 @@ def test_an_extracted_graph_that_could_not_be_written_is_made_again_without_aski
         assert "The whole run is in x.jsonl" in ran.err, ran.err
         assert told == ["kgot-lab", *words[:-2], *told[5:]], ran.err
         Path("graphs").unlink()
+        Path("graphs").mkdir()
         assert kgot_lab(*told[1:]).code == 0 and Path("graphs/g.jsonl").exists() and len(server.bodies) == 2
 
 
