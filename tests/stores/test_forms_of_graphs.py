@@ -656,3 +656,39 @@ def test_an_encoding_that_python_does_not_know_is_refused(tmp_path):
     (tmp_path / "g.csv").write_text("source,target\na,b\n")
     with pytest.raises(BadInput, match="knows no encoding 'nonsense'"):
         read_named_graph(tmp_path / "g.csv", encoding="nonsense")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected", "note"),
+    [
+        ("g.gml", 'graph [ node [ id 1 ] node [ id 2 ] edge [ source 2 target 1 label "directed 1" ] ]', ["2>1"], "no direction"),
+        ("g.gml", "graph [ multigraph 1 directed 0 node [ id 1 ] node [ id 2 ] edge [ source 2 target 1 ] ]", ["2>1"], "no direction"),
+        ("g.json", '{"nodes": [{"id": 1}, {"id": 2}], "edges": [{"from": 1, "to": 2, "arrows": "from"}]}', ["2>1"], "turned as arrows say"),
+        ("g.json", '{"nodes": [{"id": 1}, {"id": 2}], "edges": [{"from": 1, "to": 2, "arrows": {"to": true, "from": {}}}]}',
+         ["1>2", "2>1"], "two edges"),
+        ("g.gexf", '<gexf><graph defaultedgetype="mutual"><nodes><node id="1"/><node id="2"/></nodes><edges><edge source="1" target="2"/>'
+         "</edges></graph></gexf>", ["1>2", "2>1"], "each edge in both directions is read as two"),
+        ("g.json", '{"graph": {"directed": false, "nodes": {"1": {}, "2": {}}, "edges": [{"source": "2", "target": "1"},'
+         '{"source": "1", "target": "2", "directed": true}]}}', ["1>2", "2>1"], "1 of its edges have no direction"),
+    ],
+)  # fmt: skip
+def test_edges_point_as_their_file_lists_or_draws_them(tmp_path, name, text, expected, note):
+    (path := tmp_path / name).write_text(text)
+    read = read_named_graph(path, rename=False)
+    assert sorted(f"{edge.source}>{edge.target}" for edge in read.graph.edges) == expected
+    assert note in read.summary
+
+
+def test_a_guessed_reference_survives_a_value_without_a_row_and_both_are_told(tmp_path):
+    rows = ", ".join(f"({n}, {99 if n == 7 else n % 3})" for n in range(1, 20))
+    script = (
+        "CREATE TABLE Customer (CustomerId INTEGER PRIMARY KEY, Name); CREATE TABLE settings (k, v);"
+        "CREATE TABLE Orders (OrderId INTEGER PRIMARY KEY, CustomerId, Item);"
+        "INSERT INTO Customer VALUES (0, 'A'), (1, 'B'), (2, 'C');"
+        f"INSERT INTO Orders (OrderId, CustomerId) VALUES {rows}"
+    )
+    said = []
+    graph = lab.read_graph(sqlite_file(tmp_path / "g.db", script), say=said.append)
+    assert len(graph.edges) == 18 and graph.node("Orders:7").properties["CustomerId"] == 99
+    assert "left out: 1 edge of Orders.CustomerId to no row of Customer" in said[0]
+    assert "left out: the table settings, as no column such as city_id, with nine of ten values" in said[0]

@@ -16,7 +16,7 @@ from kgot_lab.graph.snapshots import NamedGraph, use_names_as_ids
 from kgot_lab.io.sqlite_files import connect, is_searched_at_opening, private_copy, query_number
 from kgot_lab.kgos.extraction.folder import FileProgress, extract_folder
 from kgot_lab.kgos.extraction.patterns import add_patterns
-from kgot_lab.kgos.schemas.foreign_files import read_foreign, read_references
+from kgot_lab.kgos.schemas.foreign_files import NO_REFERENCE, read_foreign, read_references
 from kgot_lab.kgos.schemas.profiles import HEURISTIC
 from kgot_lab.loop.evidence import add_supports
 from kgot_lab.loop.trace import graph_after, is_trace, load_run
@@ -120,12 +120,12 @@ def _read_foreign_sqlite(path: Path, columns: Mapping[str, str]) -> NamedGraph:
             named = build_graph(found, names="name" if is_named else called, **given, rename=True)
             return NamedGraph(named.graph, named.summary)
     if read is None:
-        raise problem
+        raise BadInput(f"{problem}\n  references between tables: {NO_REFERENCE}")
     named = (
         NamedGraph(read.graph) if called == "id" else use_names_as_ids(read.graph, "name" if called else "")
     )
     notes = [f"tables of the profile {read.profile}", named.note]
-    notes += [f"left out: the tables {', '.join(read.others)}"] if read.others else []
+    notes += [f"left out: the tables {', '.join(read.others)}, as the profile has two"] if read.others else []
     if read.unread:
         more = f" and {len(read.unread) - 1:,} more" if len(read.unread) > 1 else ""
         notes.append(f"{format_count(len(read.unread), 'row')} not read as written: {read.unread[0]}{more}")

@@ -246,12 +246,16 @@ def read_foreign(path: Path | str, *, columns: Mapping[str, str] | None = None) 
     return ForeignGraph(graph, found, unread, others)
 
 
+NO_REFERENCE = "no column such as city_id, with nine of ten values found, joins it to another table"
+
+
 def read_references(path: Path | str, columns: Mapping[str, str]) -> Elements:
     """Read the tables of an SQLite file that refer to each other, which no profile fits.
 
     A row is a node of the type of its table, with its name, and a column that refers to a row an edge of the name of
     the column. A row of references alone, or without a key, is an edge from the first row that it refers to, to the
-    others, of the name of its table, or between its source and target if it refers to none. Raises as `read_foreign`.
+    others, of the name of its table, or between its source and target if it refers to none. A guessed reference to a row
+    that is missing is no edge, but a property, and counted. Raises as `read_foreign`.
     """
     with _open_copy(Path(path)) as connection:
         tables = list_tables(connection)
@@ -259,22 +263,28 @@ def read_references(path: Path | str, columns: Mapping[str, str]) -> Elements:
         found = Elements("SQLite by references between its tables")
         found.notes += [f"by names and values, {', '.join(guesses)}, as a guess"] if guesses else []
         used = {*chain(*(each.values() for each in references.values()))}
+        records = {table: read_table(connection, table).records for table in references}
+        known = {f"{table}:{row[keys[table]]}" for table in used for row in records[table]}
         for table, refers in references.items():
             key, names, ends = keys[table], tables[table], end_columns(tables[table], columns)
             if not (refers or table in used or all(ends)):
-                found.notes.append(f"left out: the table {table}")
+                found.notes.append(f"left out: the table {table}, as {NO_REFERENCE}")
                 continue
             called = [columns["called"]] if columns.get("called") in names else name_columns(names) or [key]
             is_edge = len(refers) > 1 and table not in used and (not key or {*names} == {key, *refers})
             kind = None if first_match(EDGE_TYPE_COLUMNS, names) else _table_relation(table)
             besides = {*refers, key} if is_edge else {*refers, *called} - {key}
-            for row in read_table(connection, table).records:
+            guessed = {name for name in refers if f"{table}.{name} refers to {refers[name]}" in guesses}
+            for row in records[table]:
                 fields = {
                     name: value for name, value in row.items() if name not in besides and value is not None
                 }
-                targets = [
-                    (name, f"{other}:{row[name]}") for name, other in refers.items() if row[name] is not None
-                ]
+                named = {name: f"{refers[name]}:{row[name]}" for name in refers if row[name] is not None}
+                gone = {name: row[name] for name in named if name in guessed and named[name] not in known}
+                targets = [(name, end) for name, end in named.items() if name not in gone]
+                fields |= gone
+                lost = () if is_edge and len(targets) < 2 else gone
+                found.left_out.update(f"edge of {table}.{name} to no row of {refers[name]}" for name in lost)
                 if is_edge and len(targets) > 1:
                     found.edges += [RawEdge(targets[0][1], end, kind, fields) for _, end in targets[1:]]
                 elif key and not is_edge and (refers or table in used):
@@ -288,7 +298,7 @@ def read_references(path: Path | str, columns: Mapping[str, str]) -> Elements:
                     found.add_edge(fields, f"{path}: {table}", names=ends)
                     found.edges[-1] = found.edges[-1]._replace(type=kind)
                 else:
-                    found.left_out[f"row of {table}"] += 1
+                    found.left_out[f"row of {table} without two ends"] += 1
     return found
 
 

@@ -109,6 +109,7 @@ HEURISTIC = "heuristic"
 # Detect the profile of an SQLite file: one of the six by its columns, or else the best pair of tables.
 
 _SAMPLED_EDGES = 500  # edges whose ends are looked up
+_ENOUGH = 0.9  # share of the values of a column that are keys of a table to which it refers, as a guess
 _MAX_TABLES_IN_ERROR = 30  # tables in an error
 _ID_COLUMNS = ("id", "node_id", "entity_id", "uid", "uuid", "guid", "key", "code")
 _NAME_COLUMNS = ("name", "title", "label", "full_name", "fullname", "display_name")
@@ -216,11 +217,11 @@ def list_references(
 ) -> tuple[dict[str, dict[str, str]], dict[str, str], list[str]]:
     """Return the tables that columns of each table refer to, the keys of the tables, and which of it is guessed.
 
-    A reference is guessed where each value is found among the keys of a table and the names say it: person_id where
-    there is a table person, persons or people, parent_id to its own table, or two ends, such as caller and callee.
+    A reference is guessed where nine of ten values are found among the keys of a table and the names say it: person_id
+    where there is a table person, persons or people, parent_id to its own table, or two ends, such as caller and callee.
     """
     keys, guesses = {table: key_column(connection, table) for table in tables}, list[str]()
-    pairs = [pair[2] for pair in _possible_pairs(connection, tables, given) if pair[0] == 1]
+    pairs = [pair[2] for pair in _possible_pairs(connection, tables, given) if pair[0] >= _ENOUGH]
     by_ends = {pair.edges: pair for pair in pairs if pair.id == keys[pair.nodes]}
     references = {}
     for table, columns in tables.items():
@@ -231,7 +232,7 @@ def list_references(
             for column in columns
             if column not in (*declared, keys[table])
             and (other := _named_table(column, table, keys))
-            and _found_share(connection, (table, column), (other, keys[other])) == 1
+            and (_found_share(connection, (table, column), (other, keys[other])) or 0) >= _ENOUGH
         }
         if not guessed and not declared and (pair := by_ends.get(table)):
             guessed = {pair.source: pair.nodes, pair.target: pair.nodes}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -76,6 +77,10 @@ def read_json(text: str, source: str, options: Options) -> Elements:
         found.is_ours = kinds <= {"node", "relationship"}
         if found.is_ours and all(record.keys() <= _SNAPSHOT_KEYS for record in records):
             return found  # a list in its properties is one
+    if turned := [edge for edge in found.edges if "from" in _arrows(edge)]:
+        found.edges = [edge for edge in found.edges if _arrows(edge) != {"from"}]
+        found.edges += [edge._replace(source=edge.target, target=edge.source) for edge in turned]
+        found.notes.append(f"turned as arrows say, or two edges where both ends have one: {len(turned):,}")
     pairs = [] if found.nodes or found.ends else [edge[:2] for edge in found.edges]
     if are_bounds(chain(*(edge.by for edge in found.edges)), pairs, is_part=options.is_part):
         raise bounds_error(source, found.edges[0].by, pairs[0])
@@ -85,6 +90,14 @@ def read_json(text: str, source: str, options: Options) -> Elements:
                 problem = f"{source}: {short_repr(name)} of the node {short_repr(id)} would be no edges"
                 raise BadInput(f"{problem}; {_ADVICE}")
     return found
+
+
+def _arrows(edge: Any) -> set[str]:
+    """Return the ends at which an edge of vis.js has arrows, as a text or an object says; a loop has no ends."""
+    arrows = edge.fields.get("arrows") if edge.by == ("from", "to") and edge.source != edge.target else ""
+    if isinstance(arrows, dict):
+        arrows = [end for end, at in arrows.items() if (at.get("enabled", 1) if isinstance(at, dict) else at)]
+    return {"from", "to"} & {*re.findall("[a-z]+", str(arrows))}
 
 
 def _parse_line(line: str, location: str) -> Any:
@@ -180,8 +193,10 @@ def _read_object(whole: Mapping[str, Any], data: Mapping[str, Any], found: Eleme
         found.add_edge(link, f"{source}, link {number}", is_keyed="multigraph" in whole)
     options = data.get("options")  # of graphology; nodes by id are of the JSON Graph Format
     found.label_names |= isinstance(data.get("nodes"), dict) or options is not None
-    if whole.get("directed") is False or (isinstance(options, dict) and options.get("type") == "undirected"):
-        found.undirected += len(links)
+    kind = options.get("type") if isinstance(options, dict) else ""
+    plain = whole.get("directed") is False or kind == "undirected"
+    for own in (link if isinstance(link, dict) else {} for link in links):
+        found.undirected += own.get("directed", not own.get("undirected", plain)) is False
     others = {name: each for name, each in data.items() if name not in {*node_lists, *edge_lists, *adjacency}}
     for name, each in others.items():
         if each and ("edge" in name.lower() or (isinstance(each, list) and not links)):

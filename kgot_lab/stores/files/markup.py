@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from xml.etree import ElementTree
 
@@ -89,7 +90,7 @@ class _XmlReader:
             for each in part if _tag(part) == "attributes" else ():
                 self._declare(each, part.get("class", ""), each.get("title"), each.get("type", "string"))
         way = [graph.get(name) for name in ("defaultedgetype", "edgedefault", "directed")]
-        self._default_way = "directed" if "directed" in way or way[2] == "1" else "undirected"
+        self._default_way = next((each for each in way if each in ("directed", "mutual", "1")), "undirected")
         self._read(graph)
 
     def _declare(self, element: ElementTree.Element, owner: str, name: str | None, kind: str) -> None:
@@ -130,11 +131,14 @@ class _XmlReader:
             self.found.left_out["port of an edge"] += ports
         fields = self._fields(element, "edge")
         way = element.get("directed", element.get("type", self._default_way))
-        self.found.undirected += way in ("false", "0", "undirected", "mutual") or (
-            way not in ("true", "1", "directed") and self._default_way == "undirected"
+        self.found.undirected += way in ("false", "0", "undirected") or (
+            way not in ("true", "1", "directed", "mutual") and self._default_way == "undirected"
         )
         key = str(fields.pop(EDGE_KEY, element.get("id", "")))
         self.found.edges.append(RawEdge(source, target, None, fields, key))
+        if way == "mutual" and source != target:
+            self.found.edges.append(RawEdge(target, source, None, dict(fields), key))
+            self.found.notes = ["each edge in both directions is read as two"]
 
     def _fields(self, element: ElementTree.Element, owner: str) -> Fields:
         """Return the fields of a node or an edge, and read the graph within it."""
@@ -223,19 +227,20 @@ def read_gml(text: str, source: str) -> Elements:
     parts = text.split('"')
     parts[::2] = [re.sub(r"(?<=\s)([-+]?\d+)(?=[eE][-+]?\d+(\s|$))", r"\1.0", part) for part in parts[::2]]
     text = '"'.join(parts)
-    if not re.search(r"\bmultigraph\s+1", text):
-        text = re.sub(r"\bgraph\s*\[", "graph [\n multigraph 1\n", text, count=1)
+    start = r'\A((?:[^"]|"[^"]*")*?\bgraph\s*\[)'
+    text = re.sub(start, r"\1\n multigraph 1\n", text)
+    parse: Callable[[str], Any] = partial(nx.parse_gml, label=None)
     try:
-        graph: nx.MultiGraph[Any] = nx.parse_gml(text, label=None)  # type: ignore[call-overload]
+        graph = parse(text) if re.search(r"\bdirected\s+[^0\s]", text) else None
+        if not (is_directed := graph is not None and graph.is_directed()):  # or else ends are exchanged
+            graph = parse(re.sub(start, r"\1\n directed 1\n", text))
     except (nx.NetworkXError, ValueError, TypeError, KeyError) as error:
         raise BadInput(f"{source}: cannot be read as GML: {error}") from None
     ids = {id: str(fields["label"] if is_ours else id) for id, fields in graph.nodes(data=True)}
     for id, fields in graph.nodes(data=True):
         found.put_node(ids[id], None, fields)
-    found.edges = [
-        RawEdge(ids[start], ids[end], None, fields) for start, end, fields in graph.edges(data=True)
-    ]
-    found.undirected = 0 if graph.is_directed() else len(found.edges)
+    found.edges = [RawEdge(ids[a], ids[b], None, fields) for a, b, fields in graph.edges(data=True)]
+    found.undirected = 0 if is_directed else len(found.edges)
     return _unwrap_labels(found) if is_ours else found
 
 
