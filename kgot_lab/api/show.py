@@ -42,7 +42,7 @@ from kgot_lab.viz.experts import show_talk, show_thought
 from kgot_lab.viz.graph.view import show_graph
 from kgot_lab.viz.guesses import guess_first
 from kgot_lab.viz.methods import impact_picture, profile_picture, search_picture
-from kgot_lab.viz.static.fact_pictures import show_briefing, show_certificate
+from kgot_lab.viz.static.fact_pictures import certificate_picture, show_briefing
 from kgot_lab.viz.static.pipeline import pipeline
 from kgot_lab.viz.static.table import Sheet, Table, format_cell, table
 from kgot_lab.viz.stepping.stepper import stepper
@@ -146,7 +146,7 @@ _VIEWS: Mapping[str, _View] = {
     "a pandas table of edges": _View(is_data_frame, show_graph),
     "a store": _View(_is_store, _show_store),
     "a memory of claims": _View(_is_instance(Beliefs), _show_beliefs),
-    "a certificate": _View(_is_instance(Certificate), show_certificate),
+    "a certificate": _View(_is_instance(Certificate), certificate_picture),
     "a briefing": _View(_is_instance(Briefing), show_briefing),
     "a visible world": _View(_is_instance(VisibleWorld), _show_visible_world),
     "a run": _View(_is_instance(Trace), stepper),

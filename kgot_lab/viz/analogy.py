@@ -2,48 +2,32 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
+from math import isfinite
 from textwrap import wrap
 
 from kgot_lab.analogy.delta_edges import ComputedEdges, Verifier, texts_by_node
-from kgot_lab.analogy.linguistic import Analysis, Counterpart, RoleMap
+from kgot_lab.analogy.linguistic import Analysis, RoleMap
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match, align_units
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.similarity.delta import (
-    BAND_BOUNDARIES,
-    BANDS,
-    DEFAULT_THRESHOLDS,
-    DIGITS,
-    TextPair,
-    Thresholds,
-    VerifierVerdict,
-)
+from kgot_lab.similarity.delta import DEFAULT_THRESHOLDS, DIGITS, TextPair, Thresholds, VerifierVerdict
 from kgot_lab.text.cleaning import printable_line, replace_surrogates
 from kgot_lab.types import Edge, Json
-from kgot_lab.viz.plots.figure import (
-    INK,
-    Plot,
-    bar_pen,
-    label_bars,
-    new_figure,
-    place_legend_below,
-    plot,
-)
-from kgot_lab.viz.static.markup import Markup, bullet_list, collapsible, element, shorten
+from kgot_lab.viz.analogy_picture import PictureRow, Section, TextComparison, Unit, comparison_picture
+from kgot_lab.viz.static.drawing import StaticPicture
+from kgot_lab.viz.static.markup import Markup, shorten
 from kgot_lab.viz.static.table import Sheet, Table, sheet
 
 # The structure view: two texts, their skeletons and alignment, and the delta of the edge between them.
 
 # The comparison of two texts: the verdict in words, and their aligned sentences and events.
 
-_MAX_OPEN_ROWS = 8  # a longer section is collapsed at first
-_SIGNS = {"yes": "✓", "no": "✗", "open": "○"}
-_BAND_COLOURS = ("#FFFFFF", "#F0F0F0", "#E0E0E0", "#CDCDCD")  # from negative to high
+_MAX_TEXT_LINES = 14  # of a text that is not split into sentences
+MAX_SKELETON_LINES = 8
 _BAND_TEXTS = {
     "negative": "the texts are more alike than their skeletons",
     "low": "the skeletons are hardly more alike than the texts",
@@ -80,79 +64,6 @@ class Rules:
     kept: StoredAlignment | None = None
 
 
-@dataclass(frozen=True)
-class Unit:
-    """A sentence, an event or a skeleton: its text, whether it contains a negation, and a note."""
-
-    text: str
-    denied: bool = False
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Row:
-    """Two aligned units with their similarity, or one without a counterpart."""
-
-    left: Unit | None = None
-    right: Unit | None = None
-    similarity: float | None = None
-
-    @property
-    def between(self) -> str:
-        """The similarity as text, or why there is none."""
-        if self.left is None or self.right is None:
-            return "no counterpart"
-        return "not compared" if self.similarity is None else _decimals(self.similarity)
-
-    @property
-    def remarks(self) -> list[str]:
-        """The negations and notes of both units, by side."""
-        sides = [(side, unit) for side, unit in (("left", self.left), ("right", self.right)) if unit]
-        remarks = [f"{side} denies something" for side, unit in sides if unit.denied]
-        return remarks + [f"{side}: {unit.note}" for side, unit in sides if unit.note]
-
-
-@dataclass(frozen=True)
-class Section:
-    """Rows of one kind under a heading. A similarity below `least` is shown, but does not count."""
-
-    name: str
-    rows: tuple[Row, ...]
-    least: float = -1.0
-
-    def cells(self) -> list[tuple[str, str, str, str]]:
-        """Format each row as left text, similarity, right text and remarks."""
-        cells = []
-        for row in self.rows:
-            below = row.similarity is not None and round(row.similarity, DIGITS) < self.least
-            remarks = [*row.remarks, *([f"below {self.least:g}"] if below else [])]
-            left, right = (unit.text if unit else "" for unit in (row.left, row.right))
-            cells.append((left, row.between, right, "; ".join(remarks)))
-        return cells
-
-
-@dataclass(frozen=True)
-class TextComparison:
-    """The comparison of two texts, as it is shown."""
-
-    titles: tuple[str, str]
-    sign: str  # "yes", "no" or "open"
-    headline: str
-    reasons: tuple[str, ...]
-    sections: tuple[Section, ...]
-    roles: tuple[Counterpart, ...] = ()
-    roles_note: str = ""
-
-    def __str__(self) -> str:
-        parts = []
-        for part in self.sections:
-            paired = sum(row.similarity is not None for row in part.rows)
-            parts.append(f"{part.name.lower()}: {paired} of {len(part.rows)} rows in pairs")
-        rows = "; ".join(parts).capitalize()
-        first, second = (shorten(title, 80) for title in self.titles)
-        return f"{first} and {second}: {self.headline}. {' '.join(self.reasons)} {rows}."
-
-
 def compare_sides(pair: TextPair, sides: tuple[TextSide, TextSide], rules: Rules) -> TextComparison:
     """Compare two texts and collect the verdict, its reasons, the aligned rows and the role mapping."""
     alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
@@ -162,10 +73,24 @@ def compare_sides(pair: TextPair, sides: tuple[TextSide, TextSide], rules: Rules
         sign,
         headline,
         tuple(_reasons(pair, rules)),
+        pair.raw,
+        pair.skeleton,
+        (rules.thresholds.skeleton, rules.thresholds.delta),
         tuple(_sections(pair, sides, rules)),
         alignment.roles.counterparts if alignment else (),
         _describe_roles(alignment.roles) if alignment else "",
     )
+
+
+def describe_comparison(comparison: TextComparison) -> str:
+    """Describe a comparison in a few sentences, as the picture's text alternative."""
+    parts = []
+    for part in comparison.sections:
+        paired = sum(row.similarity is not None for row in part.rows)
+        parts.append(f"{part.name.lower()}: {paired} of {len(part.rows)} rows in pairs")
+    rows = "; ".join(parts).capitalize()
+    first, second = (shorten(title, 80) for title in comparison.titles)
+    return f"{first} and {second}: {comparison.headline}. {' '.join(comparison.reasons)} {rows}."
 
 
 def format_delta(number: float) -> str:
@@ -236,29 +161,36 @@ def _decimals(number: float) -> str:
 
 
 def _sections(pair: TextPair, sides: tuple[TextSide, TextSide], rules: Rules) -> Iterator[Section]:
-    """Yield the sections: texts, skeletons and events.
+    """Yield the sections of the picture: texts, skeletons and events.
 
     The texts are shown sentence by sentence if they were aligned, and whole otherwise. Events are shown only
     if the alignment has any.
     """
     alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
-    events, partner = (alignment.events if alignment else ()), rules.limits.partner
+    has_events = alignment is not None and bool(alignment.events)
+    partner = rules.limits.partner
+    weak = f"the thicker the line, the more alike; dashed: below {partner:.2f}, no partner"
     if alignment is None:
-        yield Section("Texts", (Row(_text_unit(sides[0].text), _text_unit(sides[1].text)),))
+        whole = PictureRow(_text_unit(sides[0].text), _text_unit(sides[1].text))
+        note = "an aligner would lay them side by side: give aligner="
+        yield Section("Texts", (whole,), note, lines=_MAX_TEXT_LINES)
     else:
-        least = -1.0 if events else partner
-        yield Section("Texts, sentence by sentence", _rows_of_sentences(alignment), least)
-    skeletons = Row(_skeleton_unit(sides[0]), _skeleton_unit(sides[1]), pair.skeleton)
-    yield Section("Skeletons", (skeletons,), rules.thresholds.skeleton)
-    if alignment is not None and events:
+        note, least = ("the thicker the line, the more alike", -1.0) if has_events else (weak, partner)
+        yield Section("Texts, sentence by sentence", _rows_of_sentences(alignment), note, least)
+    skeletons = PictureRow(_skeleton_unit(sides[0]), _skeleton_unit(sides[1]), pair.skeleton, places=3)
+    below = "dashed: below the threshold" if round(pair.skeleton, DIGITS) < rules.thresholds.skeleton else ""
+    least = rules.thresholds.skeleton if below else -1.0
+    yield Section("Skeletons", (skeletons,), below, least, MAX_SKELETON_LINES)
+    if alignment is not None and has_events:
         ours, theirs = (
             [Unit(event.phrase, event.denied) for event in text.events]
             for text in (alignment.source, alignment.target)
         )
-        yield Section("Events (… is a pronoun or a clause)", _align_rows(ours, theirs, events), partner)
+        rows = _align_rows(ours, theirs, alignment.events)
+        yield Section("Events", rows, f"… stands for a pronoun or a clause; {weak}", partner)
 
 
-def _rows_of_sentences(alignment: Alignment) -> tuple[Row, ...]:
+def _rows_of_sentences(alignment: Alignment) -> tuple[PictureRow, ...]:
     """Return a row for each sentence, or for each pair of aligned sentences.
 
     A match counts only the sentences that have something to compare (a masked form). Its indices are
@@ -273,9 +205,9 @@ def _rows_of_sentences(alignment: Alignment) -> tuple[Row, ...]:
     return _align_rows(_sentence_units(texts[0]), _sentence_units(texts[1]), matches)
 
 
-def _align_rows(ours: list[Unit], theirs: list[Unit], matches: Iterable[Match]) -> tuple[Row, ...]:
+def _align_rows(ours: list[Unit], theirs: list[Unit], matches: Iterable[Match]) -> tuple[PictureRow, ...]:
     rows = align_units(ours, theirs, matches)
-    return tuple(Row(left, right, match.similarity if match else None) for left, right, match in rows)
+    return tuple(PictureRow(left, right, match.similarity if match else None) for left, right, match in rows)
 
 
 def _sentence_units(text: Analysis) -> list[Unit]:
@@ -300,7 +232,7 @@ def _describe_roles(roles: RoleMap) -> str:
     if not roles.votes:
         return "no role is filled by a noun in both texts"
     summary = f"{roles.consistency:.0%} of {roles.votes} shared roles agree one to one; {roles.same} filled by the same noun"
-    return summary
+    return summary + ("; dashed: against one to one" if roles.consistency < 1 else "")
 
 
 Texts = Mapping[str, str]
@@ -335,24 +267,15 @@ def structure(
 
 
 @dataclass(frozen=True, repr=False)
-class StructureView:
-    """A pair: the verdict and its reasons, its similarities as a plot, and its aligned rows as tables."""
+class StructureView(StaticPicture):
+    """A pair as a picture and as tables. The tables have in full what the picture truncates."""
 
     pair: TextPair
     texts: tuple[str, str]
-    alt: str  # description of the pair in words
-    gauge: Plot = field(compare=False)
+    svg: Markup
+    alt: str  # description of the picture in words
     _comparison: TextComparison = field(compare=False)
     _source: _ViewSource = field(compare=False)
-
-    def _repr_html_(self) -> str:
-        comparison = self._comparison
-        head = element("h4", f"{_SIGNS[comparison.sign]} {comparison.headline}")
-        parts = [head, bullet_list(comparison.reasons), Markup(self.gauge._repr_html_())]
-        for each in self._sections():
-            is_long = len(each.rows) > _MAX_OPEN_ROWS
-            parts.append(collapsible(each.caption, each.html) if is_long else each.html)
-        return element("div", *parts, *([element("p", note)] if (note := comparison.roles_note) else []))
 
     def of(self, which: Edge | TextPair | int) -> StructureView:
         """Return the view of another edge or pair, or of the edge with this number in `choices`.
@@ -371,23 +294,27 @@ class StructureView:
         return Table((sheet(("number", "one", "other", "delta", "veto"), rows, "Edges", len(edges)),))
 
     def table(self) -> Table:
-        """Return the verdict, the texts, the aligned rows and the role mapping as tables, no text truncated."""
-        comparison = self._comparison
+        """Return the full content of the picture as tables: verdict, texts, aligned rows and role mapping.
+
+        No text is truncated.
+        """
+        comparison, (one, other) = self._comparison, self._comparison.titles
         verdict_rows = [
             ("verdict", comparison.headline), *(("why", reason) for reason in comparison.reasons),
-            ("texts, cosine", _decimals(self.pair.raw)), ("skeletons, cosine", _decimals(self.pair.skeleton)),
+            ("texts, cosine", f"{comparison.raw:.3f}"), ("skeletons, cosine", f"{comparison.skeleton:.3f}"),
             ("delta", format_delta(self.pair.delta)), ("band", self.pair.band),
         ]  # fmt: skip
-        verdict = _full_sheet("The verdict", ("", "in words"), verdict_rows)
-        return Table((verdict, _full_sheet("The texts", comparison.titles, [self.texts]), *self._sections()))
-
-    def _sections(self) -> Iterator[Sheet]:
-        (one, other), roles = self._comparison.titles, self._comparison.roles
-        for part in self._comparison.sections:
-            yield _full_sheet(part.name, (one, "similarity", other, "remarks"), part.cells())
-        if roles:
+        sheets = [
+            _full_sheet("The verdict", ("", "in words"), verdict_rows),
+            _full_sheet("The texts", comparison.titles, [self.texts]),
+        ]
+        columns = (one, "similarity", other, "remarks")
+        for part in comparison.sections:
+            sheets.append(_full_sheet(part.name, columns, [_row_cells(row, part) for row in part.rows]))
+        if roles := comparison.roles:
             rows = [(role.source, f"{role.times:,}", role.target, _YES_NO[role.agrees]) for role in roles]
-            yield _full_sheet("Who plays whom", (one, "times", other, "one to one"), rows)
+            sheets.append(_full_sheet("Who plays whom", (one, "times", other, "one to one"), rows))
+        return Table(tuple(sheets))
 
     def __repr__(self) -> str:
         count = len(self._source.edges)
@@ -419,10 +346,9 @@ class _ViewSource:
         stored = pair.alignment if isinstance(pair.alignment, StoredAlignment) else None
         if self.judge[0] is not None and (pair.alignment is None or stored is not None):
             pair = replace(pair, alignment=self.judge[0].align(*texts))
-        rules = self._rules(subject, stored)
-        comparison = compare_sides(pair, sides, rules)
-        gauge = _draw_gauge(pair, rules.thresholds)
-        return StructureView(pair, texts, str(comparison), gauge, comparison, self)
+        comparison = compare_sides(pair, sides, self._rules(subject, stored))
+        alt = describe_comparison(comparison)
+        return StructureView(pair, texts, comparison_picture(comparison, alt), alt, comparison, self)
 
     def name(self, id: str) -> str:
         """Return the display name of the text with this id, or the id."""
@@ -517,7 +443,7 @@ def _edge_pair(edge: Edge) -> TextPair:
 
 def _number_property(edge: Edge, name: str) -> float:
     value = edge.properties.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         ends = f"{edge.source[:80]!r} to {edge.target[:80]!r}"
         raise BadInput(
             f"the {edge.type[:80]} edge from {ends} holds no number {name!r}: only edges that delta_edges(…) made can be shown so"
@@ -544,41 +470,14 @@ def _stored_thresholds(stored: Json) -> Thresholds | None:
     return None
 
 
-def _draw_gauge(pair: TextPair, thresholds: Thresholds) -> Plot:
-    """Plot both similarities and their difference on one axis, with the thresholds and the bands of the delta.
-
-    The bands begin at the similarity of the texts, so the band of the pair is where that of its skeletons lies.
-    """
-    raw, skeleton, delta = pair.raw, pair.skeleton, format_delta(pair.delta)
-    low = max(-1.0, min(0.0, math.floor(10 * min(raw, skeleton) - 1) / 10))
-    needed = ((thresholds.skeleton, 1), (raw + thresholds.delta, 2))
-    with new_figure(8.6, 2.2) as (figure, [axes]):
-        for row, value in enumerate((raw, skeleton)):
-            axes.barh(row, value, height=0.6, **bar_pen(row).fill)
-        ends = [min(max(end, low), 1.0) for end in (low, *(raw + step for step in BAND_BOUNDARIES), 1.0)]
-        for name, colour, (start, end) in zip(BANDS, _BAND_COLOURS, pairwise(ends), strict=True):
-            own = {"linewidth": 2, "zorder": 3} if name == pair.band else {"linewidth": 0.5}
-            axes.barh(2, end - start, left=start, height=0.6, color=colour, edgecolor=INK, **own)
-            if end - start > 0.06:
-                axes.text((start + end) / 2, 2.2, name, ha="center", fontsize=8, zorder=4)
-        axes.annotate("", (skeleton, 1.9), (raw, 1.9), arrowprops={"arrowstyle": "-|>", "color": INK})
-        for number, (least, row) in enumerate(needed):
-            label = {} if number else {"label": "needed for an edge"}
-            axes.plot([least, least], [row - 0.4, row + 0.4], color=INK, linestyle="--", **label)
-        label_bars(
-            axes,
-            [max(raw, 0), max(skeleton, 0), 1.0],
-            [_decimals(raw), _decimals(skeleton), f"{delta}, {pair.band}"],
-        )
-        axes.set_yticks(range(3), ["texts", "skeletons", "delta"])
-        axes.set(xlim=(low, 1.02), ylim=(2.5, -0.5), xlabel="cosine")
-        axes.grid(axis="y", visible=False)
-        place_legend_below(figure)
-        numbers = {"texts": raw, "skeletons": skeleton, "delta": pair.delta}
-        alt = (
-            f"Texts {_decimals(raw)}, skeletons {_decimals(skeleton)}, delta {delta}, in the {pair.band} band"
-        )
-        return plot(figure, alt, [numbers])
+def _row_cells(row: PictureRow, part: Section) -> tuple[str, str, str, str]:
+    """Format a row as four cells: left text, similarity, right text and remarks."""
+    sides = [(side, unit) for side, unit in (("left", row.left), ("right", row.right)) if unit]
+    remarks = [f"{side} denies something" for side, unit in sides if unit.denied]
+    remarks += [f"{side}: {unit.note}" for side, unit in sides if unit.note]
+    remarks += [f"below {part.least:g}"] if row.similarity is not None and row.similarity < part.least else []
+    left_text, right_text = (unit.text if unit else "" for unit in (row.left, row.right))
+    return left_text, row.between, right_text, "; ".join(remarks)
 
 
 class _FullSheet(Sheet):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
-from kgot_lab.viz.static.fact_pictures import STATE_LOOKS, show_certificate
+from kgot_lab.viz.static.fact_pictures import LINK_LOOKS, certificate_picture, describe_certificate
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '</title></text></svg><script>alert("1")</script>]]>&amp;\ud800\u202e<img src=//e.example> '
@@ -45,30 +46,28 @@ def every_state() -> Certificate:
     return replace(certified, facts=(*certified.facts[:4], unsure, certified.facts[4]))
 
 
-def texts(shown) -> list[str]:
-    """The texts of a view, a line for each part of a fact."""
-    return [text.strip() for text in ET.fromstring(shown.html).itertext() if text.strip()]
+def texts(svg: str) -> list[str]:
+    return ["".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
-def test_the_facts_are_in_their_order_and_every_state_has_its_sign():
-    shown = texts(show_certificate(every_state(), question="Which party?", answer="the Greens"))
-    facts = [text for text in shown[:-1] if " – " in text]
-    assert facts == [
-        "Silver Lane – directed by – Jo Marsh",
-        "Jo Marsh – born in – Cork",
-        "Cork – county – County Cork",
-        "County Cork – head – Ann Doyle",
-        "Ann Doyle – married to – Bo Lind",
-        "Ann Doyle – party – ?",
-    ]
-    assert [text for text in shown if len(text) == 1] == [*"✓1≠†~×"]
-    assert shown[0] == "Which party?" and "“Jo Marsh made Silver Lane.” (Films)" in shown
-    assert "The answer is withheld." in shown and not any("Greens" in text for text in shown)
+def test_the_path_stands_in_its_order_and_every_state_has_its_sign_and_word():
+    picture = certificate_picture(every_state(), question="Which party?", answer="the Greens")
+    shown = texts(picture.svg)
+    people = ("Silver Lane", "Jo Marsh", "Cork", "County Cork", "Ann Doyle", "Bo Lind")
+    assert [text for text in shown if text in people] == [*people, "Ann Doyle"]
+    signs = [text for text in shown if text in {look.sign for look in LINK_LOOKS.values()}]
+    assert signs == [*"✓1≠†~×"] * 2  # and the legend
+    assert "“Jo Marsh made Silver Lane.” (Films)" in shown
+    assert "contested: others say County Kerry" in shown
+    assert "The answer is withheld" in shown and not any("Greens" in text for text in shown)
 
 
 def test_what_is_marked_is_said_in_words_too():
-    shown = show_certificate(every_state(), question="Which party?")
-    said = " ".join(texts(shown))
+    picture = certificate_picture(every_state(), question="Which party?")
+    said = describe_certificate(every_state(), "Which party?")
+    assert picture.alt == said and said.startswith(
+        "Question: Which party? The answer is withheld. 1. Silver Lane – directed by – Jo Marsh"
+    )
     for words in (
         "holds by 2 sources",
         "rests on one source",
@@ -78,19 +77,33 @@ def test_what_is_marked_is_said_in_words_too():
         "missing: nothing says it",
     ):
         assert words in said
-    assert [row[3] for row in shown.tables.sheets[0].rows] == list(FACT_STATES)
+    assert [row[3] for row in picture.table().sheets[0].rows] == list(FACT_STATES)
 
 
-def test_a_certificate_without_facts_and_one_of_wild_texts_are_shown():
-    assert "It rests on no fact." in texts(show_certificate(Certificate((), THEN), answer="yes"))
+def test_paths_that_do_not_hang_together_begin_anew():
+    facts = [
+        CertifiedFact(Triple(a, "teaches", b), "holds", Triple(a, "teaches", b))
+        for a, b in (("Ada", "Bo"), ("Cy", "Di"), ("Di", "Ed"))
+    ]
+    shown = texts(certificate_picture(Certificate(tuple(facts), THEN)).svg)
+    names = [text for text in shown if text in ("Ada", "Bo", "Cy", "Di", "Ed")]
+    assert names == ["Ada", "Bo", "Cy", "Di", "Ed"]
+
+
+def test_a_certificate_without_facts_and_one_of_wild_texts_are_drawn():
+    assert "It rests on no fact." in certificate_picture(Certificate((), THEN), answer="yes").alt
     fact = Triple(EVIL, EVIL * 9, EVIL)
     claim = Claim(Triple("a", "b", "c"), "d", Span(0, 1, EVIL))
     wild = Certificate((CertifiedFact(fact, "contested", fact, (claim,), (fact,)),), THEN)
-    shown = show_certificate(wild, question=EVIL, answer=EVIL)
-    tags = {element.tag for element in ET.fromstring(shown.html).iter()}
-    assert tags <= {"div", "h4", "ol", "ul", "li", "p", "b"}
+    picture = certificate_picture(wild, question=EVIL, answer=EVIL)
+    tags = {element.tag.removeprefix(SVG) for element in ET.fromstring(picture.svg).iter()}
+    assert tags <= {"svg", "title", "g", "rect", "text", "path", "polygon", "circle"}
+    assert not re.search(r"<(script|img)", picture.svg)
+    assert "<img" in picture._repr_html_()
 
 
 def test_the_states_differ_without_their_colours():
-    assert set(STATE_LOOKS) == set(FACT_STATES)
-    assert len({sign for sign, _ in STATE_LOOKS.values()}) == len(FACT_STATES)
+    assert set(LINK_LOOKS) == set(FACT_STATES)
+    assert len({look.sign for look in LINK_LOOKS.values()}) == len(FACT_STATES)
+    lines = {(look.width, look.dashes, state == "contested") for state, look in LINK_LOOKS.items()}
+    assert len(lines) == len(FACT_STATES)

@@ -16,6 +16,7 @@ import pytest
 from support.every import every
 
 from kgot_lab.graph.encoding import COLOURS, UNLABELLED_LOOK, label_look
+from kgot_lab.viz import analogy_picture
 from kgot_lab.viz.explorer.hits import RETRIEVER_COLOURS as LANES
 from kgot_lab.viz.graph.marks import MARKS, line_style
 from kgot_lab.viz.live import script, style
@@ -207,3 +208,13 @@ def test_parts_of_a_bar_are_told_apart_by_hatch_and_have_a_rim(pens):
 
 def test_many_parts_of_a_bar_differ_in_colour_where_their_hatch_is_the_same():
     assert confused(of_pens(dict(enumerate(map(bar_pen, range(56))))), IN_COLOUR) == []
+
+
+# --- two texts ---
+
+
+def test_the_words_of_a_structure_view_can_be_read_and_its_two_measures_told_apart():
+    inks = (analogy_picture._INK, analogy_picture._MUTED, analogy_picture.MORE, analogy_picture.LESS)
+    assert all(contrast(ink) >= READABLE for ink in inks)
+    bars = {"texts": (analogy_picture._TEXTS_COLOUR, ""), "skeletons": (analogy_picture.SKELETONS, "")}
+    assert confused(bars, IN_COLOUR) == []

