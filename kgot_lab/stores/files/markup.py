@@ -228,12 +228,12 @@ def read_gml(text: str, source: str) -> Elements:
     parts[::2] = [re.sub(r"(?<=\s)([-+]?\d+)(?=[eE][-+]?\d+(\s|$))", r"\1.0", part) for part in parts[::2]]
     text = '"'.join(parts)
     start = r'\A((?:[^"]|"[^"]*")*?\bgraph\s*\[)'
-    text = re.sub(start, r"\1\n multigraph 1\n", text)
+    text = re.sub(start, r"\1 multigraph 1 ", text)
     parse: Callable[[str], Any] = partial(nx.parse_gml, label=None)
     try:
         graph = parse(text) if re.search(r"\bdirected\s+[^0\s]", text) else None
         if not (is_directed := graph is not None and graph.is_directed()):  # or else ends are exchanged
-            graph = parse(re.sub(start, r"\1\n directed 1\n", text))
+            graph = parse(re.sub(start, r"\1 directed 1 ", text))
     except (nx.NetworkXError, ValueError, TypeError, KeyError) as error:
         raise BadInput(f"{source}: cannot be read as GML: {error}") from None
     ids = {id: str(fields["label"] if is_ours else id) for id, fields in graph.nodes(data=True)}
