@@ -234,7 +234,7 @@ def require_distinct_columns(names: Iterable[object], what: str) -> None:
 
 
 def to_igraph(graph: PropertyGraph, *, directed: bool = True) -> igraph.Graph:
-    """Convert a graph to an igraph graph with the attributes of `to_networkx`, and all of its edges.
+    """Convert a graph to an igraph graph, `directed` or not, with all edges and the attributes of `to_networkx`.
 
     The attribute id of a vertex is its id (a property id becomes id_), and so is name where no node has a property
     of that name. Raises NotInstalled if igraph is missing.

@@ -412,15 +412,14 @@ def _use_ends_as_ids(found: Elements) -> None:
 def _read_references(found: Elements) -> None:
     """Add an edge for each value of a field such as manager_id that is the id of a node, and count other values.
 
-    Without edges, a field of any name refers to nodes if all its values are ids of others that are no numbers.
+    A field of any name refers to nodes if all its values are ids of others that are no numbers.
     """
     names = {name for _, row in found.nodes.values() for name in row}
-    has_edges = bool(found.edges)
     for name in sorted(names):
         ends = [(id, end) for id, (_, row) in found.nodes.items() if (end := scalar_id(row.get(name)))]
         known = [(id, end) for id, end in ends if end in found.nodes]
         has_words = not any(NUMBER.fullmatch(end) for _, end in ends)
-        are_others = known == ends and not has_edges and not any(id == end for id, end in ends)
+        are_others = known == ends and not any(id == end for id, end in ends)
         if known and (2 * len(known) >= len(ends) if is_reference(name) else are_others and has_words):
             kind = re.sub(r"_?id$", "", name, flags=re.I)
             pairs = ends if has_words else known
