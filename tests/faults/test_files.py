@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from faults import damage, histories, store_machine, traces
+from faults import damage, histories, places, store_machine, traces
 from faults.counting import fault_of
 from faults.kinds import KINDS
 from faults.steps import faults_in, faults_of_failures, power_losses, recorded, stops
@@ -20,6 +20,7 @@ KNOWN = (
     r"the doctor: the log beside it ends within a change",
     r"log beside it is damaged, and the last \d+ changes in it are lost",
     r"the doctor: no such table: facts",
+    r"are in a deleted file",
     r"wholeness is taken for damage: .*(unable to get the page|failed to get page|disk I/O error)",
 )
 kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=str)
@@ -111,6 +112,24 @@ UNCHECKED = {"graph and its log", "texts"} | {
 def test_damage_to_any_file_is_said_or_does_not_matter():
     found = {sample.name: damage.faults_of(sample, random.Random(2), 25) for sample in damage.all_samples()}
     assert {name: faults for name, faults in found.items() if faults and name not in UNCHECKED} == {}
+
+
+# --- places, and the clock ---
+
+
+def test_where_nothing_can_be_written_a_file_is_read_or_refused_in_one_sentence_and_stays_whole(tmp_path):
+    assert places.faults_where_nothing_can_be_written(tmp_path) == {}
+
+
+@kinds
+@pytest.mark.parametrize("go", places.WAYS, ids=lambda go: go.__name__)
+def test_a_file_whose_folder_goes_away_refuses_what_would_be_lost(kind, go, tmp_path):
+    assert new({go: places.fault_of_going(kind, tmp_path, go)}).get(go, "") == ""
+
+
+@kinds
+def test_a_clock_that_jumps_loses_nothing(kind, tmp_path):
+    assert places.fault_of_clock(kind, tmp_path / kind.file) == ""
 
 
 # --- traces, and stores against a model ---
