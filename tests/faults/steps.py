@@ -316,5 +316,5 @@ def run(seconds: float, seed: int) -> Counts:
         found |= faults_of_failures(kind, recording, chance, every)
         cases += 1
         for place, fault in found.items():
-            faults.setdefault(f"{kind}: {fault[:80]}", f"{kind}, seed {seed}, {place}: {fault}")
+            faults.setdefault(f"{kind}: {fault[:50]}", f"{kind}, seed {seed}, {place}: {fault}")
     return Counts(cases, faults)
