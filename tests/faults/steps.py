@@ -224,7 +224,8 @@ def fault_of_failures(
                 acknowledged.add(number)
                 if number == writes // 2:
                     checkpoint(path, "PASSIVE")
-            opened = opened.close()
+            written, opened = opened, None
+            written.close()
             opened = kind.open(path)
         except Exception as error:
             if fault := fault_of_refusal(error, "write"):
