@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.io.files import SPECIAL_FILES, read_regular_file, refuse_wide_encoding, utf8_text
-from kgot_lab.io.sqlite_files import open_copy, query_number
+from kgot_lab.io.sqlite.connection import query_number
+from kgot_lab.io.sqlite.copies import open_copy
+from kgot_lab.io.sqlite.file import require_closed
 from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
@@ -81,7 +83,6 @@ def salvage_file(path: Path | str) -> SalvageResult:
 
 def _kind_of(path: Path) -> str:
     from kgot_lab.memory.tables import CLAIMS_LAYOUT
-    from kgot_lab.stores.sqlite.file import require_closed
 
     require_closed(path)
     head = _head_of(path).removeprefix(codecs.BOM_UTF8)
