@@ -38,17 +38,18 @@ def keep_checksums(connection: Connection) -> None:
 
     Those that are missing are computed, in a file that is not too large.
     """
-    tables = {name: _columns(connection, name) for (name,) in connection.execute(_TABLES).fetchall()}
-    if _lacks_checksums(connection, tables) and is_searched_at_opening(connection):
+    tables = {name: _columns(connection, name) for name in tables_of(connection)}
+    if unsummed_tables(connection) and is_searched_at_opening(connection):
         with immediate_transaction(connection):
             connection.execute(_TABLE)
+            unsummed = unsummed_tables(connection)
             for table, columns in tables.items():
                 for event in _EVENTS:
                     connection.execute(
                         f"CREATE TRIGGER IF NOT EXISTS count_{table}_{event} AFTER {event} ON {table} BEGIN"
                         f" UPDATE checksums SET changes = changes + 1 WHERE name = '{table}'; END"
                     )
-                if not _is_summed(connection, table):
+                if table in unsummed:
                     values = (table, _sum_rows(connection, table, columns))
                     connection.execute("INSERT OR REPLACE INTO checksums VALUES (?, ?, 0, 0)", values)
             connection.execute(f"INSERT OR IGNORE INTO checksums {_DEFINITIONS}")
@@ -106,7 +107,7 @@ def check_integrity(connection: Connection) -> Iterator[str]:
     can_write = _begin_transaction(connection)
     (message,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if message != "ok":
-        for (table,) in connection.execute(_TABLES).fetchall():
+        for table in tables_of(connection):
             try:
                 connection.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()
             except sqlite3.Error as error:
@@ -134,20 +135,21 @@ def _damages(connection: Connection) -> Iterator[str]:
             yield f"the rows of {name} are not as they were written"
 
 
-def _lacks_checksums(connection: Connection, tables: dict[str, list[str]]) -> bool:
+def tables_of(connection: Connection) -> list[str]:
+    """Return the names of the tables whose rows have checksums."""
+    return [name for (name,) in connection.execute(_TABLES)]
+
+
+def unsummed_tables(connection: Connection) -> list[str]:
+    """Return the tables without a checksum of their rows, as another program changed them."""
     if not _has_checksums(connection):
-        return True
-    known = {name for (name,) in connection.execute("SELECT name FROM checksums WHERE changes = summed")}
-    return not known >= tables.keys()
+        return tables_of(connection)
+    summed = {name for (name,) in connection.execute("SELECT name FROM checksums WHERE changes = summed")}
+    return [name for name in tables_of(connection) if name not in summed]
 
 
 def _has_checksums(connection: Connection) -> bool:
     return bool(query_number(connection, "SELECT count(*) FROM sqlite_master WHERE name = 'checksums'"))
-
-
-def _is_summed(connection: Connection, table: str) -> bool:
-    query = "SELECT 1 FROM checksums WHERE name = ? AND changes = summed"
-    return connection.execute(query, (table,)).fetchone() is not None
 
 
 def _columns(connection: Connection, table: str) -> list[str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,12 +19,9 @@ from kgot_lab.io.sqlite.connection import (
     has_tables,
     immediate_transaction,
     is_searched_at_opening,
-    query_number,
     refuse_foreign_head,
 )
-from kgot_lab.io.sqlite.copies import private_copy
-from kgot_lab.io.sqlite.file import SQLiteFile, require_closed
-from kgot_lab.io.sqlite.wal import find_log_damage
+from kgot_lab.io.sqlite.file import SQLiteFile
 from kgot_lab.stores.hash_chain import SALVAGE_ADVICE
 from kgot_lab.stores.sql import json_text, parse_json
 from kgot_lab.stores.sqlite.damage import (
@@ -190,39 +186,6 @@ def _limited(connection: Connection, max_bytes: int) -> Connection:
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max_bytes)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN_BYTES)
     return connection
-
-
-@dataclass(frozen=True)
-class FileSearch:
-    """The result of a search of a graph's file.
-
-    It contains what is wrong or "", the size of the graph, and whether the file has a log.
-    """
-
-    damage: str
-    nodes: int = 0
-    edges: int = 0
-    has_log: bool = False
-
-
-def search_file(path: Path) -> FileSearch:
-    """Search a graph's file and its log for damage, in a copy.
-
-    Raises BadInput for a file that this package did not make, and StoreUnavailable.
-    """
-    require_closed(path)
-    with private_copy(path) as copy:
-        if damage := find_log_damage(copy):
-            return FileSearch(damage)
-        try:
-            with closing(connect(copy.path.as_uri())) as connection, connection.raise_callback_errors():
-                require_own_format(connection, path)
-                enable_checksums(connection)
-                queries = (f"SELECT count(*) FROM {kind}" for kind in ("nodes", "edges"))
-                nodes, edges = (query_number(connection, query) for query in queries)
-                return FileSearch(find_damage(connection, GRAPH_TABLES), nodes, edges, copy.has_log)
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            return FileSearch(str(error))
 
 
 def damaged_error(path: Path | None, damage: str) -> StoreDamaged:
