@@ -182,12 +182,18 @@ def _read_error(error: Exception) -> str:
 def _sqlite_kind(path: Path, application: int) -> str:
     """Return the kind of an SQLite file.
 
-    Raises BadInput for a file of another program.
+    Raises BadInput for a file of another program, and for a graph of another version.
     """
-    if application in _SQLITE_KINDS:
-        return _SQLITE_KINDS[application]
+    from kgot_lab.stores.sqlite.file import require_own_format
+
+    kind = _SQLITE_KINDS.get(application)
+    if kind not in (None, _GRAPH):
+        return kind
     with open_copy(path) as connection:
         try:
+            if kind is not None:
+                require_own_format(connection, path)
+                return kind
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         except (sqlite3.Error, UnicodeDecodeError):  # too damaged to identify
             return _GRAPH
@@ -214,11 +220,9 @@ def _log(path: Path) -> str:
 def _graph(path: Path) -> str:
     from kgot_lab.stores.hash_chain import SALVAGE_ADVICE
     from kgot_lab.stores.sqlite.damage import enable_checksums, find_damage
-    from kgot_lab.stores.sqlite.file import require_own_format
     from kgot_lab.stores.sqlite.tables import GRAPH_TABLES
 
     with _whole_copy(path, f"{SALVAGE_ADVICE} {path}") as (connection, has_log):
-        require_own_format(connection, path)
         enable_checksums(connection)
         if damage := find_damage(connection, GRAPH_TABLES):
             raise StoreDamaged(f"{damage}: {SALVAGE_ADVICE} {path}")

@@ -100,7 +100,7 @@ SORTS = (
     Sort("graph.log", _fill, _graph),
     Sort("graph.db", _fill, _graph),
     Sort(CACHE_NAME, lambda path: CachedEmbedder(Sines(), path.parent).embed(TEXTS), _vectors),
-    Sort("skeletons-2.sqlite", _skeletons, _skeletons, checked=False),
+    Sort("skeletons-2.sqlite", _skeletons, _skeletons),
     Sort("run.jsonl", _trace, lambda path: load_run(path).events),
     Sort(
         "graph.graphml",

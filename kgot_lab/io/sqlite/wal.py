@@ -45,6 +45,10 @@ class LogIndex:
         return max(0, self.pages - used) if used or self.pages > self.checkpointed_pages else 0
 
 
+_NO_LOG = Log(b"", ())
+_TRIES = 5
+
+
 def read_log(path: Path, *, verify: bool = False) -> Log | None:
     """Read which pages are in the log beside a file, or return None if there is none.
 
@@ -88,7 +92,7 @@ def _parse_index(data: bytes) -> LogIndex | None:
 
 def find_log_damage(copy: PrivateCopy) -> str:
     """Describe what the log beside a file has lost, or may have lost, or return ""."""
-    log, index = read_log(copy.path, verify=True) or Log(b"", ()), _parse_index(copy.index)
+    log, index = read_log(copy.path, verify=True) or _NO_LOG, _parse_index(copy.index)
     if index and log.salts in (index.salts, b""):
         if not index.lost_pages(log.whole_pages):
             return ""
@@ -103,44 +107,51 @@ def find_log_damage(copy: PrivateCopy) -> str:
     return ""
 
 
-def read_log_and_index(path: Path) -> tuple[Log | None, LogIndex | None]:
-    """Read the log beside a file that may be open, and its index."""
-    index = _parse_index(read_index_bytes(path))  # first: the log is then never shorter than the index says
-    return read_log(path), index
+def read_log_and_index(path: Path) -> tuple[Log, LogIndex | None]:
+    """Read the log beside a file that may be open, and its index, both of one time."""
+    log, after = _NO_LOG, read_index_bytes(path)
+    for _ in range(_TRIES):
+        before = after
+        log, after = read_log(path) or _NO_LOG, read_index_bytes(path)
+        if before == after:
+            break
+    return log, _parse_index(after)
 
 
 def warn_of_lost_changes(
-    before: tuple[Log | None, LogIndex | None], connection: sqlite3.Connection, path: Path
+    before: tuple[Log, LogIndex | None], connection: sqlite3.Connection, path: Path
 ) -> None:
     """Warn if SQLite, having just opened the file, uses less of its log than was acknowledged before.
 
     This means that a page of the log is damaged or missing.
     """
-    log, index = before[0] or Log(b"", ()), before[1]
-    acknowledged = index if index and log.salts in (index.salts, b"") else None
-    if not (log.ends or (acknowledged and acknowledged.lost_pages(0))):
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # SQLite reads the log
+    if not (lost_changes := _lost_changes(*before, path)):
         return
     try:
         # waits for a process that has written its pages and not yet published them
         connection.execute("BEGIN IMMEDIATE")
+        lost_changes = _lost_changes(*before, path)
         connection.execute("ROLLBACK")
     except sqlite3.OperationalError:  # a long write by another process: the next opening checks
         return
-    pages_used = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
-    current = read_log(path)
-    # another process restarted it meanwhile
-    if pages_used < 0 or (log.salts and (current is None or current.salts != log.salts)):
-        return
-    if acknowledged is None:
-        lost_changes = _count_lost(log, pages_used, index)
-    elif lost_changes := acknowledged.lost_pages(pages_used):
-        lost_changes = sum(log.ends[pages_used : acknowledged.pages]) or 1
     if lost_changes:
         log_path = path.with_name(path.name + "-wal")
-        kept = f". It is kept as {back_up_damaged_file(log_path).name}" if log.ends else ""
-        doubt = "" if acknowledged else ", unless the power failed while they were made"
+        kept = f". It is kept as {back_up_damaged_file(log_path).name}" if before[0].ends else ""
+        doubt = "" if before[1] else ", unless the power failed while they were made"
         problem = f"is damaged, and the last {lost_changes:,} changes in it are lost{doubt}{kept}"
         warnings.warn(f"{path}: SQLite's log beside it {problem}", stacklevel=7)
+
+
+def _lost_changes(log: Log, index: LogIndex | None, path: Path) -> int:
+    """Return how many changes that were in a log SQLite does not use now."""
+    now = _parse_index(read_index_bytes(path))
+    if now is None or (log.salts and now.salts != log.salts):
+        return 0  # another process restarted it meanwhile
+    if index is None or log.salts not in (index.salts, b""):
+        return _count_lost(log, now.pages, index)
+    lost_pages = index.lost_pages(now.pages)
+    return max(1, sum(log.ends[now.pages : index.pages])) if lost_pages else 0
 
 
 def _count_lost(log: Log, pages_used: int, index: LogIndex | None) -> int:
