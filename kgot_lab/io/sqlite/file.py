@@ -12,7 +12,7 @@ from threading import RLock
 from typing import ClassVar
 from weakref import WeakSet
 
-from kgot_lab.errors import BadInput, LabError, StoreUnavailable
+from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable
 from kgot_lab.io.files import is_nonempty_file, require_valid_path
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, prevent_collection, register_for_forks
 from kgot_lab.io.sqlite.checksums import enable_checksums, find_damage, keep_checksums
@@ -63,6 +63,14 @@ class SQLiteFile(Closing):
             if is_nonempty_file(path):
                 _refuse_other_names(path)
                 check_before_opening(path, self._refuse_foreign)
+        try:
+            self._open()
+        except StoreDamaged:  # a disk that fails once can look like damage
+            self._open()
+        _OPEN_FILES.add(self)
+        register_for_forks(self)
+
+    def _open(self) -> None:
         with self._convert_errors():
             self._connection = self._connect()
             try:
@@ -71,8 +79,6 @@ class SQLiteFile(Closing):
             except BaseException:
                 self._connection.close()
                 raise
-        _OPEN_FILES.add(self)
-        register_for_forks(self)
 
     def close(self) -> None:
         """Close the file."""

@@ -40,13 +40,27 @@ class LogIndex:
     pages: int  # acknowledged, since the log was started
     checkpointed_pages: int  # those of them that are also in the file itself
 
-    def lost_pages(self, used: int) -> int:
-        """Return how many acknowledged pages are missing where only some are used. None, if the file has them all."""
-        return max(0, self.pages - used) if used or self.pages > self.checkpointed_pages else 0
+    def knows(self, log: Log) -> bool:
+        """Return whether a log is that of the index, or stands in its place without having followed it.
+
+        One that follows has a first salt larger by one, and begins when all pages are in the file.
+        """
+        followed_by = (int.from_bytes(log.salts[:4]) - int.from_bytes(self.salts[:4])) % 2**32
+        is_foreign = self.pages > self.checkpointed_pages and not 0 < followed_by < _MAX_RESTARTS
+        return log.salts in (self.salts, b"") or is_foreign
+
+    def lost_pages(self, log: Log, used: int) -> int:
+        """Return how many acknowledged pages are missing where only some of a log are used.
+
+        None, if the file has them all.
+        """
+        own = used if log.salts in (self.salts, b"") else 0
+        return max(0, self.pages - own) if own or self.pages > self.checkpointed_pages else 0
 
 
 _NO_LOG = Log(b"", ())
 _TRIES = 5
+_MAX_RESTARTS = 1_000_000  # of a log since its index was written, which a loss of power may leave behind
 
 
 def read_log(path: Path, *, verify: bool = False) -> Log | None:
@@ -93,12 +107,12 @@ def _parse_index(data: bytes) -> LogIndex | None:
 def find_log_damage(copy: PrivateCopy) -> str:
     """Describe what the log beside a file has lost, or may have lost, or return ""."""
     log, index = read_log(copy.path, verify=True) or _NO_LOG, _parse_index(copy.index)
-    if index and log.salts in (index.salts, b""):
-        if not index.lost_pages(log.whole_pages):
+    if index and index.knows(log):
+        if not (lost := index.lost_pages(log, log.whole_pages)):
             return ""
         return (
             f"the log beside it lost its end: of {index.pages:,} pages that were put there "
-            f"only the first {log.whole_pages:,} are whole"
+            f"only the first {index.pages - lost:,} are whole"
         )
     if lost_changes := _count_lost(log, log.whole_pages, index):
         return f"the log beside it is damaged, and the last {lost_changes:,} changes in it are lost where the file is opened"
@@ -148,9 +162,9 @@ def _lost_changes(log: Log, index: LogIndex | None, path: Path) -> int:
     now = _parse_index(read_index_bytes(path))
     if now is None or (log.salts and now.salts != log.salts):
         return 0  # another process restarted it meanwhile
-    if index is None or log.salts not in (index.salts, b""):
+    if index is None or not index.knows(log):
         return _count_lost(log, now.pages, index)
-    lost_pages = index.lost_pages(now.pages)
+    lost_pages = index.lost_pages(log, now.pages)
     return max(1, sum(log.ends[now.pages : index.pages])) if lost_pages else 0
 
 
