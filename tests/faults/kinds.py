@@ -90,13 +90,18 @@ def _graph_write(store: Any, number: int) -> None:
 
 
 def _graph_read(store: Any) -> list[object]:
-    graph = store.graph()
+    graph, found = store.graph(), set(store.search("thing", MOST))
     edges = {edge.source: edge for edge in graph.edges}
-    return [(node, edges.pop(node.id, None)) for node in graph.nodes] + list(edges.values())
+    return [(node, node in found, edges.pop(node.id, None)) for node in graph.nodes] + list(edges.values())
 
 
 def _fact(number: int) -> Triple:
     return Triple(f"s{number}", "is", text(number), 0.9, number)
+
+
+def _triples_read(triples: Any) -> list[object]:
+    found = set(triples.search(["thing"], MOST))
+    return [(triple, triple in found) for triple in triples.all()]
 
 
 def _claims_read(claims: Any) -> list[object]:
@@ -240,7 +245,7 @@ _ALL = (
         _claims_read,
         tidy=lambda c: c.storage.scrub(),
     ),
-    Kind("triples", SQLiteTripleStore, lambda t, n: t.add([_fact(n)]), lambda t: t.all()),
+    Kind("triples", SQLiteTripleStore, lambda t, n: t.add([_fact(n)]), _triples_read),
     Kind("experts", open_experts, _expert_write, _experts_read),
     Kind("proposals", open_proposals, _proposal_write, lambda ledger: ledger.queue("cookbook")),
     Kind("nonces", open_nonces, _nonce_write, _nonces_read),

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from faults import damage, histories, store_machine, traces
+from faults import damage, histories, places, store_machine, traces
 from faults.counting import fault_of
 from faults.kinds import KINDS
 from faults.steps import faults_in, faults_of_failures, power_losses, recorded, stops
@@ -90,6 +90,24 @@ def test_a_history_without_one_order_is_found(told, fault):
 def test_damage_to_any_file_is_said_or_does_not_matter():
     found = {sample.name: damage.faults_of(sample, random.Random(2), 25) for sample in damage.all_samples()}
     assert {name: faults for name, faults in found.items() if faults} == {}
+
+
+# --- places, and the clock ---
+
+
+def test_where_nothing_can_be_written_a_file_is_read_or_refused_in_one_sentence_and_stays_whole(tmp_path):
+    assert places.faults_where_nothing_can_be_written(tmp_path) == {}
+
+
+@kinds
+@pytest.mark.parametrize("go", places.WAYS, ids=lambda go: go.__name__)
+def test_a_file_whose_folder_goes_away_refuses_what_would_be_lost(kind, go, tmp_path):
+    assert places.fault_of_going(kind, tmp_path, go) == ""
+
+
+@kinds
+def test_a_clock_that_jumps_loses_nothing(kind, tmp_path):
+    assert places.fault_of_clock(kind, tmp_path / kind.file) == ""
 
 
 # --- traces, and stores against a model ---
