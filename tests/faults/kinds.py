@@ -21,7 +21,7 @@ from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
-from kgot_lab.embedding.vectors import CACHE_NAME, CachedEmbedder, CacheFile, CacheTable
+from kgot_lab.embedding.vectors import CACHE_NAME, CachedEmbedder, CacheFile
 from kgot_lab.errors import StoreUnavailable
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.federation.envelope import Envelope
@@ -90,13 +90,18 @@ def _graph_write(store: Any, number: int) -> None:
 
 
 def _graph_read(store: Any) -> list[object]:
-    graph = store.graph()
+    graph, found = store.graph(), set(store.search("thing", MOST))
     edges = {edge.source: edge for edge in graph.edges}
-    return [(node, edges.pop(node.id, None)) for node in graph.nodes] + list(edges.values())
+    return [(node, node in found, edges.pop(node.id, None)) for node in graph.nodes] + list(edges.values())
 
 
 def _fact(number: int) -> Triple:
     return Triple(f"s{number}", "is", text(number), 0.9, number)
+
+
+def _triples_read(triples: Any) -> list[object]:
+    found = set(triples.search(["thing"], MOST))
+    return [(triple, triple in found) for triple in triples.all()]
 
 
 def _claims_read(claims: Any) -> list[object]:
@@ -219,17 +224,16 @@ def _vectors_read(cache: Cache) -> list[object]:
 
 
 def _texts(cache: Cache) -> CacheFile:
-    table = CacheTable("file.db", "skeletons", "skeleton", "TEXT", "skeleton")
-    return CacheFile(cache.folder, table, label="skeleton", fallback="they are made")
+    return CacheFile(cache.folder, "file.db", label="skeleton", fallback="they are made")
 
 
 def _text_write(cache: Cache, number: int) -> None:
-    _warned(lambda: _texts(cache).write([(b"%d" % number, text(number))]))
+    _warned(lambda: _texts(cache).write({b"%d" % number: text(number).encode()}))
 
 
 def _texts_read(cache: Cache) -> list[object]:
     keys = [b"%d" % number for number in range(MOST)]
-    return _warned(lambda: [row for rows in _texts(cache).read(keys) for row in rows])
+    return _warned(lambda: list(_texts(cache).read(keys).items()))
 
 
 _ALL = (
@@ -241,7 +245,7 @@ _ALL = (
         _claims_read,
         tidy=lambda c: c.storage.scrub(),
     ),
-    Kind("triples", SQLiteTripleStore, lambda t, n: t.add([_fact(n)]), lambda t: t.all()),
+    Kind("triples", SQLiteTripleStore, lambda t, n: t.add([_fact(n)]), _triples_read),
     Kind("experts", open_experts, _expert_write, _experts_read),
     Kind("proposals", open_proposals, _proposal_write, lambda ledger: ledger.queue("cookbook")),
     Kind("nonces", open_nonces, _nonce_write, _nonces_read),

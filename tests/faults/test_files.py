@@ -5,41 +5,28 @@ processes: nothing that was acknowledged is lost, nothing made up, and neither i
 from __future__ import annotations
 
 import random
-import re
 
 import pytest
 
-from faults import damage, histories, store_machine, traces
+from faults import damage, histories, places, store_machine, traces
 from faults.counting import fault_of
 from faults.kinds import KINDS
 from faults.steps import faults_in, faults_of_failures, power_losses, recorded, stops
 from kgot_lab.errors import StoreDamaged
 
-# What is not so yet, each by its words; whoever mends one takes it out here.
-KNOWN = (
-    r"the doctor: the log beside it ends within a change",
-    r"log beside it is damaged, and the last \d+ changes in it are lost",
-    r"the doctor: no such table: facts",
-    r"wholeness is taken for damage: .*(unable to get the page|failed to get page|disk I/O error)",
-)
 kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=str)
-
-
-def new(faults):
-    """The faults that are not known."""
-    return {place: fault for place, fault in faults.items() if not any(re.search(k, fault) for k in KNOWN)}
 
 
 @kinds
 def test_a_process_that_is_stopped_at_any_step_leaves_all_that_was_acknowledged(kind, tmp_path):
     recording = recorded(kind, tmp_path, writes=8)
-    assert new(faults_in(kind, recording, stops(kind, recording.acts), strict=True)) == {}
+    assert faults_in(kind, recording, stops(kind, recording.acts), strict=True) == {}
 
 
 @kinds
 def test_a_loss_of_power_leaves_all_that_was_acknowledged(kind, tmp_path):
     recording = recorded(kind, tmp_path, writes=8)
-    assert new(faults_in(kind, recording, power_losses(recording.acts, random.Random(1)), every=5)) == {}
+    assert faults_in(kind, recording, power_losses(recording.acts, random.Random(1)), every=5) == {}
 
 
 @kinds
@@ -47,7 +34,7 @@ def test_a_disk_that_is_full_or_fails_refuses_in_one_sentence_and_the_file_goes_
     kind, tmp_path
 ):
     recording = recorded(kind, tmp_path, writes=6)
-    assert new(faults_of_failures(kind, recording, random.Random(1), every=29)) == {}
+    assert faults_of_failures(kind, recording, random.Random(1), every=29) == {}
 
 
 @pytest.mark.parametrize("name", ["graph", "claims", "experts", "triples"])
@@ -99,18 +86,28 @@ def test_a_history_without_one_order_is_found(told, fault):
 
 # --- damage ---
 
-# Whose rows or whose log have no checks yet.
-UNCHECKED = {"graph and its log", "texts"} | {
-    f"{name}{log}"
-    for name in KINDS
-    for log in ("", " and its log")
-    if name not in ("graph", "vectors", "texts", "log")
-}
-
 
 def test_damage_to_any_file_is_said_or_does_not_matter():
     found = {sample.name: damage.faults_of(sample, random.Random(2), 25) for sample in damage.all_samples()}
-    assert {name: faults for name, faults in found.items() if faults and name not in UNCHECKED} == {}
+    assert {name: faults for name, faults in found.items() if faults} == {}
+
+
+# --- places, and the clock ---
+
+
+def test_where_nothing_can_be_written_a_file_is_read_or_refused_in_one_sentence_and_stays_whole(tmp_path):
+    assert places.faults_where_nothing_can_be_written(tmp_path) == {}
+
+
+@kinds
+@pytest.mark.parametrize("go", places.WAYS, ids=lambda go: go.__name__)
+def test_a_file_whose_folder_goes_away_refuses_what_would_be_lost(kind, go, tmp_path):
+    assert places.fault_of_going(kind, tmp_path, go) == ""
+
+
+@kinds
+def test_a_clock_that_jumps_loses_nothing(kind, tmp_path):
+    assert places.fault_of_clock(kind, tmp_path / kind.file) == ""
 
 
 # --- traces, and stores against a model ---
