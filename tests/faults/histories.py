@@ -305,7 +305,7 @@ def run(seconds: float, seed: int) -> Counts:
         with other_process() as ask, tempfile.TemporaryDirectory(dir=MEMORY) as folder:
             kind = chance.choice([kind for kind in KINDS.values() if kind.name != "log"])
             _, beside = faults_beside_each_step(kind, Path(folder), ask, chance.randrange(4, 24), every=3)
-            found |= {kind.name: fault for fault in beside.values()}
+            found |= dict.fromkeys([kind.name], "; ".join(beside.values())) if beside else {}
         for kind in KINDS.values():
             for act in (fault_of_threads, fault_of_closing):
                 with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
