@@ -359,8 +359,8 @@ CASES = [
         ("a server nowhere", lambda: open_store("sparql_server"), "at=URL"),
         ("an empty place", lambda: open_store("in_memory", at=""), "is empty"),
         ("a number for a place", lambda: open_store("in_memory", at=3), "address or a file"),
-        ("NaN seconds", lambda: open_store("sqlite", seconds=NAN), "above 0"),
-        ("a text for seconds", lambda: open_store("sqlite", seconds="5"), "is a number"),
+        ("NaN seconds", lambda: open_store("sqlite", seconds=NAN), "at most 86,400"),
+        ("a text for seconds", lambda: open_store("sqlite", seconds="5"), "must be a number"),
         ("a text for yes", lambda: open_store("in_memory", unsafe="yes"), "True or False"),
         ("another file", lambda: open_store(file("hello.log", "hello\n")), "hello.log"),
         ("another database", lambda: open_store(file("hello.sqlite", "hello\n" * 100)), "hello.sqlite"),
@@ -380,7 +380,7 @@ CASES = [
         (
             "a text for a score",
             lambda: giving(lab.Ranking(QUERY, (lab.Hit("d0", "1.0"),))),
-            "which is no number",
+            "which is no finite number",
         ),
     ),
     Case(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
-from operator import itemgetter
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
-from kgot_lab.types import Hit, HitColumns, Query, Ranking
+from kgot_lab.types import Hit, HitColumns, Query, Ranking, are_finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,17 +39,14 @@ class Stage:
         return replace(found, system=self.name)
 
     def _check(self, hits: Sequence[Hit]) -> None:
-        """Raise BadInput if a hit is not a Hit, or its score is not a number.
-
-        Only the types are checked, since there may be thousands.
-        """
+        """Raise BadInput if a hit is not a Hit, or its score is not a finite number."""
         if odd := {kind for kind in set(map(type, hits)) if not issubclass(kind, Hit)}:
             given = describe_value(next(hit for hit in hits if type(hit) in odd))
             raise BadInput(f"the stage {self.name!r} gave as a hit {given}, not a Hit(id, score)")
-        if odd := {kind for kind in set(map(type, map(itemgetter(1), hits))) if not issubclass(kind, Real)}:
-            id, score = next(hit for hit in hits if type(hit.score) in odd)
+        if not are_finite([hit.score for hit in hits]):
+            id, score = next(hit for hit in hits if not are_finite([hit.score]))
             problem = f"the stage {self.name!r} gave document {short_repr(id)} the score {short_repr(score)}"
-            raise BadInput(f"{problem}, which is no number")
+            raise BadInput(f"{problem}, which is no finite number")
 
     def search(self, query: str | Query) -> Ranking:
         """Run the pipeline on a question and return its ranking.

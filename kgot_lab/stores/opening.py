@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from kgot_lab.errors import (
     describe_value,
     require,
     require_known,
+    require_seconds,
 )
 from kgot_lab.graph.changes import inverse
 from kgot_lab.io.entry_points import create, packaged
@@ -76,9 +76,8 @@ _OPTIONS: Mapping[str, tuple[type, ...]] = {  # the values of options that are t
     **dict.fromkeys(_TEXT_OPTIONS, (str,)),
     **dict.fromkeys(("wipe", "adopt", "unsafe"), (bool,)),
     "path": (str, Path),
-    "seconds": (int, float),
 }
-_TYPE_NAMES = {str: "a text", bool: "True or False", Path: "a path", int: "a number", float: "a number"}
+_TYPE_NAMES = {str: "a text", bool: "True or False", Path: "a path"}
 
 
 def open_store(where: Location = "in_memory", *, at: Location | None = None, **options: Any) -> Store:
@@ -222,15 +221,15 @@ def _check_address(kind: str, address: str) -> None:
 
 
 def _check_option(kind: str, name: str, value: object, *, optional: bool) -> None:
+    if name == "seconds":
+        require_seconds(value, f"the option 'seconds' of the store {kind!r}")
     types = _OPTIONS.get(name)
     if types is None or (optional and value is None):
         return
     expected = " or ".join(dict.fromkeys(_TYPE_NAMES[kind] for kind in types))
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+    if not isinstance(value, types):
         given = describe_value(value)
         raise BadInput(f"the option {name!r} of the store {kind!r} is {expected}, not {given}")
-    if isinstance(value, int | float) and bool not in types and not (math.isfinite(value) and value > 0):
-        raise BadInput(f"the option {name!r} of the store {kind!r} is a number above 0, not {value}")
 
 
 STORES: dict[str, Callable[..., Store]] = {

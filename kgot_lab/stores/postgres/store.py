@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable, require_seconds
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.stores.postgres import rows, tables
@@ -66,7 +66,7 @@ class Postgres(SqlGraph):
     ):
         if url and path is not None:
             raise BadInput("a store has a url or a path: a running server, or the folder of one to start")
-        self.namespace, self.seconds = tables.require_namespace(namespace), seconds
+        self.namespace, self.seconds = tables.require_namespace(namespace), require_seconds(seconds)
         self._url, self._server = url, None if url else Server(path)
         self._role: str | None = None
         self._wipe = wipe

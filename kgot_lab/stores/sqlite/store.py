@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.errors import BadInput, QueryFailed, require_seconds
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.stores import sql
 from kgot_lab.stores.protocol import Scalar
@@ -66,7 +66,7 @@ class Sqlite(GraphFile, sql.SqlGraph):
     select_nodes, select_edges = _NODES, _EDGES
 
     def __init__(self, path: Path | str = ":memory:", *, seconds: float = STATEMENT_SECONDS):
-        self.seconds = seconds
+        self.seconds = require_seconds(seconds)
         super().__init__(None if str(path) == ":memory:" else Path(path).expanduser())
 
     def __repr__(self) -> str:
