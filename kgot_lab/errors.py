@@ -39,10 +39,10 @@ MAX_SECONDS = 86_400  # of a time limit: clocks and system calls overflow with f
 
 
 class LabError(Exception):
-    """Base class of the errors of this package. No message shows a password or key in an address."""
+    """Base class of the errors of this package. No message shows a password or key in an address, or is endless."""
 
     def __init__(self, *args: object):
-        super().__init__(*(mask_secrets(arg) if isinstance(arg, str) else arg for arg in args))
+        super().__init__(*(_shorten(mask_secrets(arg)) if isinstance(arg, str) else arg for arg in args))
 
 
 class BadInput(LabError):
@@ -222,8 +222,16 @@ class TraceLocked(TraceError):
 
 # --- messages ---
 
+_MAX_MESSAGE = 5_000  # characters, of which the beginning and the end are shown
+
+
+def _shorten(text: str) -> str:
+    half = _MAX_MESSAGE // 2
+    return text if len(text) <= _MAX_MESSAGE else f"{text[:half]} … {text[-half:]}"
+
+
 _ADDRESS_LOGIN = re.compile(
-    r"""(?P<scheme>[a-z][a-z0-9+.-]*:/+)         # of a path made of an address, one slash is left
+    r"""(?P<scheme>[a-z][a-z0-9+.-]{0,30}:/+)         # of a path made of an address, one slash is left
         (?:[^\s/?#@'"]{0,500}@                        # a name, or a name and a password
          | [^\s:/?#@'"]{0,500}:(?!\d+[/?#])[^\s'"]{0,500}@  # a password with any letters in it, which is no port and what follows one
         )+""",
@@ -298,8 +306,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def short_repr(value: object) -> str:
-    """Format a value for a message, truncated if it is long."""
+    """Format a value for a message on one line, truncated if it is long."""
     text = repr(value[: 2 * _MAX_SHOWN] if isinstance(value, str | bytes) else value)
+    text = re.sub(r"\s*\n\s*", " ", text)
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 2]} …"
 
 
@@ -326,8 +335,8 @@ def require(value: object, kinds: type | tuple[type, ...], what: str) -> None:
 def require_known(what: str, known: Collection[str], *names: str) -> None:
     """Raise UnknownName for the first of some names that is not known. `what` is their kind, as in "system"."""
     for name in names:
-        if name not in known:
-            raise UnknownName(what, str(name), known)
+        if not isinstance(name, str) or name not in known:
+            raise UnknownName(what, name if isinstance(name, str) else describe_value(name), known)
 
 
 @contextmanager
@@ -349,7 +358,7 @@ def require_parts(value: object, parts: Iterable[str], what: str) -> None:
 
 
 def require_count(
-    value: object, minimum: int, name: str, why: str = "", *, maximum: int = sys.maxsize
+    value: object, minimum: int, name: str, why: str = "", *, maximum: float = float("inf")
 ) -> None:
     """Raise BadInput unless a value is an integer from `minimum` to `maximum`. `why` says what it is for."""
     if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:

@@ -10,6 +10,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
+from kgot_lab.arguments import check_arguments, check_fields
 from kgot_lab.errors import BadInput, describe_value, require, require_count, require_probability, short_repr
 
 _HITS_PRINTED = 5  # hits of a ranking that are printed
@@ -107,6 +108,15 @@ class Diff:
     added_edges: tuple[Edge, ...] = ()
     removed_edges: tuple[Edge, ...] = ()
     changed_edges: tuple[tuple[Edge, Edge], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for kind, pairs in ((Node, self.changed_nodes), (Edge, self.changed_edges)):
+            for pair in pairs:
+                if not isinstance(pair, tuple) or [isinstance(part, kind) for part in pair] != [True, True]:
+                    raise BadInput(
+                        f"a changed node or edge is a pair (before, after), not {short_repr(pair)}"
+                    )
 
     @property
     def written_nodes(self) -> tuple[Node, ...]:
@@ -234,11 +244,8 @@ class Ranking:
     paths: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        require(self.query, Query, "the query of a ranking is a Query")
-        if not isinstance(self.hits, Sequence) or isinstance(self.hits, str):
-            raise BadInput(
-                f"the hits of a ranking are a tuple of Hit(id, score), not {describe_value(self.hits)}"
-            )
+        check_fields(self)
+        check_fields(self.query)
 
     def __repr__(self) -> str:
         system = f" by {_single_line(self.system, 60)}" if self.system else ""
@@ -261,6 +268,7 @@ class Ranking:
             return list(map(self.hits.ids.__getitem__, self.hits.rows.tolist()))
         return [hit.id for hit in self.hits]
 
+    @check_arguments
     def why(self, id: str) -> tuple[RetrieverReason, ...]:
         """Return what each retriever below this ranking reported about a document.
 

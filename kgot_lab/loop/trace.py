@@ -18,7 +18,8 @@ from typing import IO
 from uuid import uuid4
 
 from kgot_lab import __version__
-from kgot_lab.errors import BadInput, BadReply, TraceError, TraceLocked, require
+from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.errors import BadInput, BadReply, TraceError, TraceLocked, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import write_snapshot
@@ -57,6 +58,9 @@ class Trace:
     events: tuple[Event, ...]
     # of a recording: model hash, engine version, licence
     about: Mapping[str, Json] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def question(self) -> str:
@@ -231,9 +235,9 @@ def is_trace(path: str | Path) -> bool:
         return file.read(64).removeprefix(codecs.BOM_UTF8).startswith(b'{"trace"')
 
 
+@check_arguments
 def load_run(path: str | Path) -> Trace:
     """Read a trace, without a truncated last line. Raises TraceError naming the line that cannot be read."""
-    require(path, (str, Path), "a run is loaded from the path of its trace")
     path = Path(path)
     try:
         lines = read_lines(path)  # a kill can come in the middle of a character
@@ -337,13 +341,16 @@ def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
     return tuple(event for event in events if not isinstance(event, TextDelta))
 
 
+@check_arguments
 def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGraph:
     """Build the graph from recorded diffs, without a model or a sandbox.
 
     With `step`, it is the graph after that many INSERT turns. Raises BadInput, naming the event, if a write
     does not follow on those before it: see `first_inconsistent_write`.
     """
-    events = tuple(events)
+    events = events_of(events)
+    if step is not None:
+        require_count(step, 0, "step")
     truth, inconsistent, why = _apply_writes(
         event for event in events if step is None or not isinstance(event, Wrote) or event.step <= step
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import (
     BadInput,
     LabError,
@@ -33,6 +34,7 @@ _SHORTAGE_HINTS = {  # messages of a system, in lower case, that has a sandbox w
 }  # fmt: skip
 
 
+@check_arguments
 def open_sandbox(
     kind: str = "auto",
     *,

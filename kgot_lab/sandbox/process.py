@@ -25,6 +25,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, QueryFailed, SandboxError, require, require_seconds
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.io.processes import Closing, register_for_forks
@@ -173,6 +174,7 @@ class Sandbox(Closing):
 
         return self._request("write", statement, parse, MAX_CHANGE_BYTES)
 
+    @check_arguments
     def read(self, statement: str, without: Sequence[Edge] = ()) -> Rows:
         """Run a read statement and return its rows, as if the edges `without` were missing.
 
@@ -190,6 +192,7 @@ class Sandbox(Closing):
         parse = partial(parse_part, name="text", kind=str, statement=code)
         return str(self._request("compute", code, parse, seconds=seconds))
 
+    @check_arguments
     def apply(self, diff: Diff) -> None:
         """Apply a diff to the graph.
 
@@ -203,6 +206,7 @@ class Sandbox(Closing):
                 if self._waiting > MAX_PENDING:
                     self._pending = None
 
+    @check_arguments
     def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None:
         """Replace the graph.
 

@@ -24,12 +24,14 @@ from kgot_lab.errors import (
     require,
     require_known,
     require_seconds,
+    short_repr,
 )
 from kgot_lab.graph.changes import inverse
 from kgot_lab.io.entry_points import create, packaged
 from kgot_lab.io.processes import Closing
 from kgot_lab.stores.lookup import StoreWrapper
 from kgot_lab.stores.protocol import GraphSize, PartialReader, PythonRunner, Store
+from kgot_lab.text.cleaning import is_encodable
 from kgot_lab.types import Diff, Edge, Rows
 
 Location = str | Path
@@ -77,6 +79,7 @@ _OPTIONS: Mapping[str, tuple[type, ...]] = {  # the values of options that are t
     **dict.fromkeys(("wipe", "adopt", "unsafe"), (bool,)),
     "path": (str, Path),
 }
+_LONGEST_LOCATION = 4_000  # characters
 _TYPE_NAMES = {str: "a text", bool: "True or False", Path: "a path"}
 
 
@@ -109,6 +112,8 @@ def resolve_location(where: Location, at: Location | None = None) -> tuple[str, 
         require(at, (str, Path), "where a store lives is an address or a file")
     name = str(where)
     for location in (name, str(at or "")):
+        if "\0" in location or not is_encodable(location) or len(location) > _LONGEST_LOCATION:
+            raise BadInput(f"no store can lie at {short_repr(location)}: give an address or a file")
         if "://" in location and "…" in location:
             problem = (
                 f"the address {location} has lost its password or key, which no trace and no message keeps"
@@ -227,7 +232,7 @@ def _check_option(kind: str, name: str, value: object, *, optional: bool) -> Non
     if types is None or (optional and value is None):
         return
     expected = " or ".join(dict.fromkeys(_TYPE_NAMES[kind] for kind in types))
-    if not isinstance(value, types):
+    if not isinstance(value, types) or (isinstance(value, str) and not is_encodable(value)):
         given = describe_value(value)
         raise BadInput(f"the option {name!r} of the store {kind!r} is {expected}, not {given}")
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
@@ -198,6 +199,7 @@ def load_graph(
     return read_graph(path, say=lambda summary: report(f"note: {where}: {summary}"))
 
 
+@check_arguments
 def read_graph(
     path: Path | str | Sequence[Path | str],
     *,

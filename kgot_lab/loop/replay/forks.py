@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 from itertools import chain
 from pathlib import Path
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Event, Read, ToolReturned, Wrote, to_json
@@ -106,6 +107,7 @@ def _write_fork(
     return record(events, path, run=f"{original.run}, event {at} changed", metadata=metadata)
 
 
+@check_arguments
 def recorded_fork(original: Trace, recorded: Trace) -> Fork:
     """Load a fork from its trace.
 

@@ -9,7 +9,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kgot_lab.errors import BadInput
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Answered, Event, Started
@@ -127,6 +128,7 @@ class Stepper(LiveOutput):
         return {}
 
 
+@check_arguments
 def stepper(
     run: Trace | Iterable[Event],
     *,
@@ -149,11 +151,15 @@ def stepper(
         raise BadInput("there are no events to step through: give a trace, or a list of think(…)")
     if not isinstance(events[0], Started):
         raise BadInput(f"a run begins with Started, not with {type(events[0]).__name__}: give the whole run")
+    require_count(height, 1, "height", maximum=10_000)
     started = events[0]
     if forks is None:
         forks = load_forks(run, bundled_path("traces")) if live.planning is None and run.run else ()
     open_store = store or (lambda: open_for(started.dialect, *started.readers))
-    return Stepper(run, tuple(forks), live, open_store, height=height)
+    forks = tuple(forks)
+    for fork in forks:
+        require(fork, Fork, "each fork is a Fork")
+    return Stepper(run, forks, live, open_store, height=height)
 
 
 def _layout_graphs(events: Sequence[Event]) -> list[PropertyGraph]:
