@@ -2,9 +2,11 @@
 is taken quietly.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -580,6 +582,124 @@ CASES = [
 ]
 
 
+# functions with arguments that are right, and the names of others of which none is of these types
+ODD = {
+    "bytes": b"bytes",
+    "an object": object(),
+    "an array": np.array([1.5, 2.5]),
+    "NaN": NAN,
+    "a million digits": 1j,
+}
+TABLE = Path("table.csv")
+CHECKED = [
+    (lab.find, (QUESTION, ADA), "question documents k"),
+    (lab.read_documents, (".",), "folder"),
+    (lab.read_graph, (TABLE,), "path names types relation source target encoding say"),
+    (lab.connect, ("openai:gpt",), "tape models say"),
+    (lab.search, (ADA, WORDS), "documents retriever k name progress"),
+    (lab.ask_model, (lambda text: text,), "name max_tokens"),
+    (lab.load_run, (TABLE,), "path"),
+    (lab.graph_after, (RUN,), "events step"),
+    (lab.replay, (RUN,), "run mode"),
+    (lab.verify, (RUN,), "run compute mode"),
+    (lab.fork, (RUN, 1, "x"), "run at change live"),
+    (lab.recorded_fork, (RUN, RUN), "original recorded"),
+    (lab.resume, (TABLE, None, lab.Resources()), "path live"),
+    (lab.Resources, (), "tools compute approve mode"),
+    (lab.solve, ([],), "events"),
+    (lab.bundled_file, ("traces",), "name"),
+    (lab.load_dataset, ("hotpotqa",), "name"),
+    (lab.exercise, (1, 1), "hint within name"),
+    (lab.hand_in, ("Ada",), "name folder again"),
+    (lab.html, (RUN,), "what forks title"),
+    (lab.stepper, (RUN,), "run forks live store height"),
+    (lab.show, (GRAPH,), "color size width"),
+    (lab.explore, (WORDS, ADA), "lanes documents queries qrels systems"),
+    (lab.expert, (GRAPH,), "persona settings"),
+    (lab.bench, ("hotpotqa",), "data systems plan folder progress"),
+    (
+        lab.ask,
+        (QUESTION, ADA, model()),
+        "question preset trace memory tools attachments compute prompts approve parallel mode",
+    ),
+    (lab.Stage, ("mine", WORDS.step), "name step version inputs"),
+    (lab.Ranking, (QUERY, ()), "query hits system lanes paths"),
+    (lab.ranked, (QUERY, {"d": 1.0}), "query scores system lanes"),
+    (lab.Triple, ("a", "b", "c"), "subject relation object confidence source_turn created_at"),
+    (lab.Trace, ("run", "", ()), "run created events about"),
+    (lab.Diff, (), "added_nodes removed_nodes changed_nodes added_edges removed_edges changed_edges"),
+    (PropertyGraph.of, (), "nodes edges dangling"),
+    (GRAPH.neighbours, ("Ada",), "id direction"),
+    (GRAPH.neighbourhood, (["Ada"],), "ids hops"),
+    (GRAPH.to_igraph, (), "directed"),
+    (open_store().neighbours, ("Ada",), "id"),
+    (open_store().search, ("Ada",), "words limit"),
+    (lab.open_store, ("in_memory",), "where at seconds unsafe"),
+    (lab.Limits().but, (), "steps writing reading votes temperature python_seconds merge"),
+]
+QUIET = [  # what was taken without a word
+    *cases(
+        "a path",
+        ("with a NUL", lambda: lab.load_run("a\0b"), "no file can have"),
+        ("with half a surrogate pair", lambda: lab.read_documents("\ud800"), "no file can have"),
+        ("of a long name", lambda: show(HUGE), "no file can have"),
+        ("that is blank", lambda: lab.read_graph(" "), "no file can have"),
+    ),
+    *cases(
+        "seconds",
+        *(
+            (repr(s)[:20], partial(open_store, seconds=s), "at most 86,400")
+            for s in (1e300, -1, True, 0, 10**400)
+        ),
+    ),
+    *cases(
+        "ranked",
+        *(
+            (repr(s)[:20], partial(lab.ranked, QUERY, {"d": s}), "takes finite numbers")
+            for s in (NAN, math.inf, 10**400)
+        ),
+    ),
+    *cases(
+        "Triple",
+        ("confidence 7", lambda: lab.Triple("a", "b", "c", 7), "a number from 0 to 1, not 7"),
+        ("no subject", lambda: lab.Triple(None, "b", "c"), "three texts, not (None, 'b', 'c')"),
+        ("a turn below 0", lambda: lab.Triple("a", "b", "c", 1, -1), "source_turn"),
+    ),
+    Case(
+        "a stage: NaN for a score",
+        lambda: giving(lab.Ranking(QUERY, (lab.Hit("d", NAN),))),
+        "no finite number",
+    ),
+    Case("a tool: a blank name", lambda: lab.search(ADA, WORDS, name=" "), "calls a tool by its name"),
+    Case("a tool: two lines", lambda: lab.search(ADA, WORDS, name="a\nb"), "calls a tool by its name"),
+    Case("graph_after: a step before the first", lambda: lab.graph_after(RUN, -1), "step must be 0 or more"),
+    Case(
+        "properties: a number for a name", lambda: PropertyGraph.of([lab.Node("a", (), {1: 2})]), "the name 1"
+    ),
+    Case("read_graph: no files", lambda: lab.read_graph([]), "the list is empty"),
+    Case("replay: another class for a mode", lambda: lab.replay(RUN, mode=int), "made from Mode"),
+    Case("store.search: below zero", lambda: open_store().search("a", -1), "limit must be 0 or more"),
+    Case("stepper: no height", lambda: lab.stepper(RUN, height=0), "height must be 1"),
+]
+
+
+@every(("function", "right", "names"), CHECKED, ids=lambda function, *_: str(function))
+@pytest.mark.usefixtures("elsewhere")
+def test_an_argument_of_another_type_is_refused_whatever_it_is(function, right, names):
+    file("table.csv", "source,target\na,b\n")
+    places = [*signature(function).parameters]
+    for name in names.split():
+        for what, value in ODD.items():
+            given = [*right]
+            options = {} if name in places[: len(given)] else {name: value}
+            if not options:
+                given[places.index(name)] = value
+            with pytest.raises(BadInput) as refused:
+                function(*given, **options)
+            message = str(refused.value)
+            assert len(message) < LONGEST and "\n" not in message, (name, what, message)
+
+
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
     """A folder of one's own, so that a case may name files."""
@@ -587,7 +707,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-@every("case", CASES, ids=lambda case: case.what)
+@every("case", [*CASES, *QUIET], ids=lambda case: case.what)
 @pytest.mark.usefixtures("elsewhere")
 def test_bad_input_is_refused_with_one_clear_sentence(case):
     with pytest.raises(lab.LabError) as refused:

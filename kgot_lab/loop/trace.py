@@ -86,6 +86,14 @@ class Trace:
         return self._end is not None
 
     @property
+    def unfinished(self) -> str:
+        """A note on a run that has a question and no answer, or no event at all, or "" for any other."""
+        if self.finished or (self.events and not self.question):
+            return ""
+        events = format_count(len(self.events), "event")
+        return f"This run was stopped before its answer, or its trace was cut short, after {events}."
+
+    @property
     def _end(self) -> Answered | None:
         return next((event for event in reversed(self.events) if isinstance(event, Answered)), None)
 
@@ -96,8 +104,9 @@ class Trace:
         cost = f"{calls}, {spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens, {spent.seconds:.0f} s, ${spent.cost:.4f}"
         start = next((event for event in self.events if isinstance(event, Started)), None)
         models = " and ".join(dict.fromkeys(filter(None, (start.planning, start.execution)))) if start else ""
+        ended = "answered" if self.finished else "not finished: stopped, or cut short"
         lines = (
-            f"<trace {self.run}: {format_count(len(self.events), 'event')}, {'answered' if self.finished else 'not finished'}>",
+            f"<trace {self.run}: {format_count(len(self.events), 'event')}, {ended}>",
             f"  question  {self.question}",
             f"  answer    {self.answer} ({self.outcome})" if self.finished else "",
             f"  {steps}; {cost}",
@@ -342,7 +351,7 @@ def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
 
 
 @check_arguments
-def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGraph:
+def graph_after(events: Trace | Iterable[Event], step: int | None = None) -> PropertyGraph:
     """Build the graph from recorded diffs, without a model or a sandbox.
 
     With `step`, it is the graph after that many INSERT turns. Raises BadInput, naming the event, if a write

@@ -154,10 +154,10 @@ def edited_index(run: Trace) -> int:
     return at if run.about.get("fork_of") and isinstance(at, int) else -1
 
 
-def fork_note(run: Trace) -> str:
-    """Return a note on the origin of a recorded fork, or "" if the run is not a fork."""
+def run_note(run: Trace) -> str:
+    """Return a note on the origin of a recorded fork, or on a run without an answer, or "" for any other."""
     if edited_index(run) < 0:
-        return ""
+        return run.unfinished
     note = f"This is a fork of the run {run.about['fork_of']}: event {edited_index(run)} was written by hand, and the run went on from there."
     return f"{note} {str(run.about['written']).capitalize()}." if run.about.get("written") else note
 

@@ -16,7 +16,7 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.formatting import caption
 from kgot_lab.loop.replay import replay
-from kgot_lab.loop.replay.forks import edited_index, fork_note, load_forks
+from kgot_lab.loop.replay.forks import edited_index, load_forks, run_note
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace, diffs, events_of, graph_after
 from kgot_lab.stores import open_for
@@ -62,7 +62,7 @@ class Stepper(LiveOutput):
         data = {
             "view": "stepper",
             "question": self.question,
-            "origin": fork_note(run),
+            "origin": run_note(run),
             "height": height,
             "model": live.planning is not None,
             "run": run_data(self.events, self._positions, by_hand=edited_index(run)),
@@ -256,7 +256,7 @@ def _fork_lines(run: Trace, forks: Sequence[Fork]) -> Iterator[SummaryLine]:
 
     A fork's line has the change, its cost and its answer.
     """
-    yield from (SummaryLine(line) for line in textwrap.wrap(fork_note(run), _MAX_LINE_LENGTH))
+    yield from (SummaryLine(line) for line in textwrap.wrap(run_note(run), _MAX_LINE_LENGTH))
     for number, fork in enumerate(forks, start=1):
         calls = f"{fork.avoided} calls answered from this run, {fork.asked} asked anew"
         ending = f"answer: {fork.answer}" if fork.answer else f"it stopped: {fork.stopped}"
