@@ -96,7 +96,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: place[item.nodeid])
 
 
-EXTENDED_FOLDERS = ("tests/browser/", "tests/experiments/", "tests/fire/")
+EXTENDED_FOLDERS = ("tests/browser/", "tests/experiments/", "tests/faults/")
 SERVERS = {"postgres", "cypher_server", "sparql_server", "bolt"}  # as parameters of tests name them
 SERVER_FIXTURES = {"bolt_server", "oxigraph_server", "postgres_url", "postgres"}
 
@@ -116,7 +116,7 @@ def changed_files(checkout: Path = CHECKOUT) -> set[str]:
     return set(subprocess.run(command, capture_output=True, text=True).stdout.splitlines())
 
 
-OWN_SANDBOXES = ("tests/sandbox/", "tests/fire/", "tests/stores/test_forks.py")  # they look at processes
+OWN_SANDBOXES = ("tests/sandbox/", "tests/faults/", "tests/stores/test_forks.py")  # they look at processes
 
 
 @pytest.fixture(autouse=True)

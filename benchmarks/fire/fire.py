@@ -1,12 +1,12 @@
-"""Holds the package under fire for hours: statements, stores, power losses, readers and model servers, each
-with random input.
+"""Holds the package under fire for hours: statements, stores, files on disks that fail, readers and model servers,
+each with random input.
 
 python -m benchmarks.fire.fire --minutes 60            every room in turn, a minute each, with another seed
 each time python -m benchmarks.fire.fire --minutes 10 readers    one room Every slice is a process of its own,
 so a crash or a hang is a fault and not the end, and a line in runs/fire.jsonl: a run that was stopped goes on
 there, and its seeds with it (--again begins anew). The table counts cases and distinct faults, each with what
 reproduces it; exit code 1 means that there is one. `make test` runs a short form of the same rooms
-(tests/fire).
+(tests/faults).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ SLICES = HERE.parents[1] / "runs" / "fire.jsonl"
 
 
 def rooms() -> list[str]:
-    """The rooms that can be held under fire: modules of tests/fire with a function `run(seconds, seed)`."""
+    """The rooms that can be held under fire: modules of tests/faults with a function `run(seconds, seed)`."""
     found = (
         module.name
-        for module in pkgutil.iter_modules([str(TESTS / "fire")])
+        for module in pkgutil.iter_modules([str(TESTS / "faults")])
         if not module.name.startswith("test_")
     )
-    return [name for name in found if hasattr(importlib.import_module(f"fire.{name}"), "run")]
+    return [name for name in found if hasattr(importlib.import_module(f"faults.{name}"), "run")]
 
 
 def slice_of(room: str, seconds: float, seed: int) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def main() -> None:
     sys.path.insert(0, str(TESTS))
     if options.one:
         room, seconds, seed = options.one
-        print(json.dumps(asdict(importlib.import_module(f"fire.{room}").run(float(seconds), int(seed)))))
+        print(json.dumps(asdict(importlib.import_module(f"faults.{room}").run(float(seconds), int(seed)))))
         return
     known = rooms()
     if strange := sorted(set(options.rooms) - set(known)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,11 +15,13 @@ from kgot_lab.cli.options import MODEL_FORMS, argument, option, with_options
 from kgot_lab.errors import BadInput, LabError, needs_extra
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
     from mcp.server import MCPServer
 
     from kgot_lab.domains.npc.models import Entity
     from kgot_lab.domains.npc.world import NpcWorld
     from kgot_lab.experts.chat.consulting import Consultants
+    from kgot_lab.experts.learning.reviewing import ReviewQueue
     from kgot_lab.experts.service import ExpertService
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.types import Diff
@@ -77,58 +79,53 @@ def serve_experts(
         from kgot_lab.experts.repository import open_experts
 
         tables = open_experts(experts_location(store))
-        typer.echo(create_token(tables, tenants.new_token, parse_role(tenants.role)))
+        typer.echo(create_token(tables, tenants.new_token, tenants.role))
         return
     market = federation.market
     if market is not None and "://" not in market and not Path(market).is_dir():
         raise BadInput(f"{market} is no folder: name that of a marketplace, or its https://HOST/PATH")
     if listen.share_port and "://" not in experts_location(store):
         terminal.say("note: servers that share a port wait for each other on a file: --store postgresql://…")
-    service = open_service(graphs, store, model_options.model, model_options.models)
-    if federation.peers is not None:
-        service.consultants = load_consultants(federation.peers)
-    service.market = market
-    from kgot_lab.experts.learning.ledger import open_proposals
-    from kgot_lab.experts.learning.reviewing import ReviewQueue
 
-    # here too, since graphs are asked with what was accepted
-    review_queue = ReviewQueue(service, open_proposals(proposals_location(store)))
-    if listen.stdio:
+    def load_service() -> tuple[ExpertService, ReviewQueue]:
+        from kgot_lab.experts.learning.ledger import open_proposals
+        from kgot_lab.experts.learning.reviewing import ReviewQueue
+
+        service = open_service(graphs, store, model_options.model, model_options.models)
+        if federation.peers is not None:
+            service.consultants = load_consultants(federation.peers)
+        service.market = market
+        service.loading.update(service.graphs.names())
         threading.Thread(target=warm_up, args=(service,), daemon=True).start()
+        # here too, since graphs are asked with what was accepted
+        return service, ReviewQueue(service, open_proposals(proposals_location(store)))
+
+    terminal.log_warnings()
+    if listen.stdio:
         from kgot_lab.experts.http.mcp import expert_tools
 
-        tools = expert_tools(service)
-        terminal.log_warnings()
-        tools.run("stdio")
+        expert_tools(load_service()[0]).run("stdio")
         return
     with needs_extra("serve", "a web server"):
-        from kgot_lab.experts.http.connections import LimitedServer
-    from kgot_lab.experts.http.auth import GuardRules, is_local_host
-    from kgot_lab.experts.http.connections import listening_socket
-    from kgot_lab.experts.http.server import expert_app
-    from kgot_lab.experts.http.tokens import has_tokens
-
+        from kgot_lab.experts.http.connections import listening_socket, run_while_loading
     host, names = listen.host, tuple(listen.name or ())
-    rules = GuardRules(host, listen.tokens or not is_local_host(host), names=names)
-    if rules.tokens and not has_tokens(service.tables):
-        raise BadInput("this server demands tokens, and has none: kgot-lab serve --new-token NAME makes one")
-    threading.Thread(target=warm_up, args=(service,), daemon=True).start()
-    app = expert_app(service, rules, review_queue)
-    terminal.log_warnings()
     listening = listening_socket(host, listen.port, shared=listen.share_port)
-    at = f"[{host}]" if ":" in host else host
-    experts = ", ".join(expert.id for expert in service.tables.experts())
-    terminal.say(f"experts at http://{at}:{listening.getsockname()[1]}/ ({experts}); Ctrl-C ends it")
-    LimitedServer(app).run([listening])
 
+    def load_app() -> FastAPI:
+        from kgot_lab.experts.http.auth import GuardRules, is_local_host
+        from kgot_lab.experts.http.server import expert_app
+        from kgot_lab.experts.http.tokens import has_tokens
 
-def parse_role(role: str) -> Literal["admin", "user"]:
-    """Parse a role. Raises BadInput if it is not admin or user."""
-    if role == "admin":
-        return "admin"
-    if role == "user":
-        return "user"
-    raise BadInput(f"a role is user or admin, not {role!r}")
+        service, review_queue = load_service()
+        rules = GuardRules(host, listen.tokens or not is_local_host(host), names=names)
+        if rules.tokens and not has_tokens(service.tables):
+            raise BadInput("tokens are required, and none was made: kgot-lab serve --new-token NAME")
+        at = f"[{host}]" if ":" in host else host
+        experts = ", ".join(expert.id for expert in service.tables.experts())
+        terminal.say(f"experts at http://{at}:{listening.getsockname()[1]}/ ({experts}); Ctrl-C ends it")
+        return expert_app(service, rules, review_queue)
+
+    run_while_loading(load_app, listening)
 
 
 def load_consultants(peers: Path) -> Consultants:
@@ -148,7 +145,7 @@ def load_consultants(peers: Path) -> Consultants:
 
 
 def warm_up(service: ExpertService) -> None:
-    """Load the model and the graphs before the first request.
+    """Load the model and the graphs before the first question.
 
     What is missing is reported, and the server continues.
     """
@@ -157,11 +154,12 @@ def warm_up(service: ExpertService) -> None:
     except LabError as error:
         terminal.say(f"note: the model {service.models.usual} is not there: {error}")
         terminal.say("note: each question looks for it again, so this server need not be restarted")
-    for name in service.graphs.names():
+    for name in sorted(service.loading):
         try:
             service.graphs.graph(name)
         except LabError as error:
             terminal.say(f"note: {error}")
+        service.loading.discard(name)
     for remark in service.graphs.skipped_entries():
         terminal.say(f"note: {remark}")
     terminal.say("all graphs are read")
@@ -212,11 +210,14 @@ def run_server(server: MCPServer[Any], description: str, port: int | None) -> No
         terminal.say(f"serving {description} on standard input and output")
         server.run("stdio")
     else:
+        from kgot_lab.experts.http.auth import AuthMiddleware, GuardLimits, GuardRules
         from kgot_lab.experts.http.connections import LimitedServer, listening_socket
+        from kgot_lab.kgos.query.mcp_server import http_app
 
         listening = listening_socket("127.0.0.1", port)
+        rules = GuardRules(limits=GuardLimits(requests_a_minute=60_000))  # of programs on this computer
         terminal.say(f"serving {description} at http://127.0.0.1:{port}/mcp; Ctrl-C ends it")
-        LimitedServer(server.streamable_http_app()).run([listening])
+        LimitedServer(AuthMiddleware(http_app(server), rules)).run([listening])
 
 
 def open_existing_world(location: str, namespace: str | None) -> NpcWorld:

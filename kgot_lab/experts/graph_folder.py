@@ -9,9 +9,9 @@ import hashlib
 import multiprocessing
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +25,8 @@ from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR, MultiGraph
 from kgot_lab.kgos.query.graph_loading import load_graph
 from kgot_lab.types import Edge
 
-# A folder of code is read into a graph in a separate process, so that the server keeps responding.
+# A folder of code is read into a graph in a separate process, so that the server keeps responding. It is a
+# daemon: it ends with the server.
 
 
 def read_graph_in_worker(folder: Path) -> PropertyGraph:
@@ -33,12 +34,32 @@ def read_graph_in_worker(folder: Path) -> PropertyGraph:
 
     Raises BadInput if it cannot be read.
     """
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    receiving, sending = context.Pipe(duplex=False)
+    context.Process(target=_send_graph, args=(folder, sending), daemon=True).start()
+    sending.close()
+    try:
+        with receiving:
+            graph: PropertyGraph | Exception = receiving.recv()
+    except EOFError:
+        reason = "ended before its time: it was stopped, or memory ran out"
+        raise BadInput(f"reading the folder {folder.name} {reason}") from None
+    if isinstance(graph, Exception):
+        raise graph
+    return graph
+
+
+def _send_graph(folder: Path, sending: Connection) -> None:
+    """Read a graph and send it, or the error of reading it. If nobody receives any more, end quietly."""
+    with suppress(BrokenPipeError):
         try:
-            return pool.submit(load_graph, str(folder)).result()
-        except BrokenProcessPool:
-            reason = "ended before its time, perhaps for lack of memory"
-            raise BadInput(f"reading the folder {folder.name} {reason}") from None
+            sending.send(load_graph(str(folder)))
+        except Exception as error:
+            sending.send(error)
+
+
+def _read_graph(path: Path) -> PropertyGraph:
+    return read_graph_in_worker(path) if path.is_dir() else load_graph(str(path))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +106,9 @@ class GraphFolder:
         self._factories = dict(more or {})
         self._read: dict[str, _LoadedGraph] = {}
         self._joined: dict[str, KnownGraphs] = {}
-        self._created: dict[str, PropertyGraph] = {}
         # adds the approved changes to a graph
         self.apply_accepted: Callable[[str, PropertyGraph], PropertyGraph] | None = None
         self._lock = threading.RLock()
-        # one for each graph, so that a large one does not block another
         self._locks: dict[str, threading.Lock] = {}
 
     def names(self) -> tuple[str, ...]:
@@ -125,34 +144,24 @@ class GraphFolder:
         return base if self.apply_accepted is None else self.apply_accepted(name, base)
 
     def _base_graph(self, name: str) -> PropertyGraph:
-        if name in self._factories:
-            with self._graph_lock(name):
-                if name not in self._created:
-                    self._created[name] = self._factories[name]()
-                    graph_index(self._created[name])
-                return self._created[name]
-        path = self._files().get(name)
-        if path is None:
+        path = None if name in self._factories else self._files().get(name)
+        if path is None and name not in self._factories:
             raise UnknownName("graph", name, self.names())
-        with self._graph_lock(name):
+        # one lock for each graph, so that a large one does not block another
+        with self._locks.setdefault(name, threading.Lock()):
             loaded = self._read.get(name)
             try:
-                stamp = _file_stamp(path)
+                stamp = _file_stamp(path) if path else ""
                 if loaded is None or loaded.stamp != stamp:
-                    graph = read_graph_in_worker(path) if path.is_dir() else load_graph(str(path))
-                    loaded = _LoadedGraph(stamp, graph)
+                    loaded = _LoadedGraph(stamp, _read_graph(path) if path else self._factories[name]())
                     graph_index(loaded.graph)
             except LabError as error:
-                reason = str(error).replace(str(path), name)
+                reason = str(error).replace(str(path or name), name)
                 raise BadInput(f"the graph {name} cannot be read: {reason}") from None
             except OSError as error:  # it was deleted meanwhile, or cannot be read
                 raise BadInput(f"the graph {name} cannot be read: {error.strerror}") from None
             self._read[name] = loaded
         return loaded.graph
-
-    def _graph_lock(self, name: str) -> threading.Lock:
-        with self._lock:
-            return self._locks.setdefault(name, threading.Lock())
 
     def expert_graphs(self, config: ExpertConfig) -> KnownGraphs:
         """Return the joined graphs of an expert.

@@ -74,6 +74,7 @@ class ExpertService:
     consultants: Consultants | None = None
     market: Path | str | None = None  # marketplace to import from: a folder or an address
     forgetting: Callable[[str], object] | None = None  # called with each conversation that is deleted
+    loading: set[str] = field(default_factory=set)  # graphs that are read before the first question
 
     # --- experts ---
 

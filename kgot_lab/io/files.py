@@ -9,6 +9,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from unicodedata import category
 from uuid import uuid4
@@ -252,3 +253,14 @@ def is_nonempty_file(path: Path) -> bool:
     if not path.is_file():
         raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
     return True
+
+
+def back_up_damaged_file(path: Path) -> Path:
+    """Copy a file to an unused name beside it and return the path of the copy.
+
+    Raises OSError if that fails.
+    """
+    copies = (path.with_name(f"{path.name}.damaged-{number}") for number in count(1))
+    copy = next(copy for copy in copies if not copy.exists())
+    copy.write_bytes(path.read_bytes())
+    return copy

@@ -21,14 +21,13 @@ from kgot_lab.kgos.methods.impact_analysis import Impact, Impacted
 from kgot_lab.kgos.methods.search.results import ScoredNode, SearchResult
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.explorer.hits import RETRIEVER_COLOURS
+from kgot_lab.viz.explorer.hits import RETRIEVER_PENS
 from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.plots.figure import (
     GRID,
     MUTED,
     Plot,
     annotate,
-    bar_pen,
     bar_plot,
     empty_plot,
     new_figure,
@@ -40,8 +39,6 @@ from kgot_lab.viz.static.table import sheet
 
 # Scored nodes as stacked bars, of a search and of an answer of an expert.
 
-_PENS = [replace(bar_pen(number), colour=each) for number, each in enumerate(RETRIEVER_COLOURS.values())]
-
 
 def search_picture(found: SearchResult, *, limit: int = 8) -> Plot:
     """Plot the scores of the first nodes of a search, under its intent, weights, and what is not drawn.
@@ -51,7 +48,7 @@ def search_picture(found: SearchResult, *, limit: int = 8) -> Plot:
     require_count(limit, 1, "limit", "it is how many nodes are drawn")
     best, shown = found.intents.best, found.nodes[:limit]
     intent = f"{best.name}, {best.score:g}" if best else "none found"
-    weights = (f"{name} {format_decimal(getattr(found.weights, name))}" for name in RETRIEVER_COLOURS)
+    weights = (f"{name} {format_decimal(getattr(found.weights, name))}" for name in RETRIEVER_PENS)
     used = {found.followed[node.id].seed for node in shown if node.id in found.followed}
     lines = (
         f"Answers to {found.query!r}",
@@ -59,7 +56,7 @@ def search_picture(found: SearchResult, *, limit: int = 8) -> Plot:
         f"Drawn: {len(shown)} of {format_count(len(found.nodes), 'node')}, the table has all."
         f" Seeds: {len(found.seeds)}, of which {len(used)} led to a node that is drawn.",
     )
-    return score_plot(found.nodes, {name: name for name in RETRIEVER_COLOURS}, lines, limit)
+    return score_plot(found.nodes, {name: name for name in RETRIEVER_PENS}, lines, limit)
 
 
 def score_plot(
@@ -85,7 +82,10 @@ def score_plot(
     if not rows:
         return empty_plot(f"{short_label(lines[0], 60)}: nothing was found. {' '.join(lines[1:2])}")
     lengths = {name: [row[name] for row in rows[:limit]] for name in retrievers}
-    pens, size = dict(zip(retrievers, _PENS, strict=True)), (10.5, 1.0 + 0.16 * len(lines), 0.46)
+    pens, size = (
+        dict(zip(retrievers, RETRIEVER_PENS.values(), strict=True)),
+        (10.5, 1.0 + 0.16 * len(lines), 0.46),
+    )
     text, labels = f"{short_label(lines[0], 200)}: {'; '.join(described[:limit])}.", ("score", *lines)
     return bar_plot(size, lengths, pens, bars=bars[:limit], labels=labels, description=text, rows=rows)
 

@@ -36,7 +36,7 @@ def view(page, lab):
     area = run_cell(page, 0)
     expect(area.locator(".kl-x")).to_be_visible()
     expect(area.locator(".kl-replaced")).to_have_count(1)
-    expect(area.locator("img")).not_to_be_visible()
+    expect(area.locator("img:visible")).to_have_count(0)
     return area.locator(".kl-x")
 
 

@@ -121,7 +121,7 @@ def test_in_marimo_the_views_take_the_place_of_their_pictures_and_python_hears_t
     graph, walk, explorer = (app.locator(".kl").nth(number) for number in range(3))
     expect(app.locator(".kl")).to_have_count(3)
     expect(app.locator("img:visible")).to_have_count(0)
-    assert app.locator("img").count() == 3
+    assert app.locator("img").count() == 4  # the explorer has two, of its pipeline and of the scores
 
     expect(graph).to_have_attribute("data-nodes", "10")
     graph.get_by_role("application").press("ArrowRight")

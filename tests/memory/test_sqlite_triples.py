@@ -6,30 +6,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from datetime import UTC, datetime
-from random import Random
 
 import pytest
-from support import claiming_script
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable
 from kgot_lab.memory.sqlite import TRIPLE_TABLES, SQLiteTripleStore
 from kgot_lab.types import Triple
 
 ALICE = Triple("Alice", "works_at", "Acme Corp", 0.95, 1, datetime(2026, 5, 1, tzinfo=UTC))
-WRITER = """
-import sys
-from kgot_lab.memory.sqlite import SQLiteTripleStore
-from kgot_lab.types import Triple
-with SQLiteTripleStore(sys.argv[1]) as store:
-    for number in range(1000):
-        store.add([Triple(sys.argv[2], "counts", str(number)), Triple("both", "count", str(number))])
-"""
 
 
 def rows(path, statement):
@@ -72,49 +59,6 @@ def test_the_tables_and_indexes_are_those_of_the_specification(path):
 def test_what_was_kept_is_there_when_the_file_is_opened_again(path):
     with SQLiteTripleStore(str(path)) as store:
         assert repr(store.all()) == repr([ALICE]) and store.search(["acme"]) == [ALICE]
-
-
-@pytest.mark.extended
-def test_two_processes_that_write_a_thousand_times_each_lose_nothing(tmp_path):
-    path = tmp_path / "knowledge.db"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], env=environment)
-        for name in ("first", "second")
-    ]
-    assert [writer.wait(timeout=500) for writer in writers] == [0, 0]
-    with SQLiteTripleStore(path) as store:
-        assert store.count() == 3000
-        for name in ("first", "second", "both"):
-            assert {triple.object for triple in store.query(subject=name)} == set(map(str, range(1000)))
-            assert len(store.search([name], top_k=5000)) == 1000
-
-
-@pytest.mark.extended
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
-def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(tmp_path):
-    path, rng = tmp_path / "knowledge.db", Random(0)
-    script, triples = claiming_script.__file__, claiming_script.TRIPLES
-    command = [sys.executable, script, str(path), triples, "forks", "1000000"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-    ) as launcher:
-        for round in range(25):
-            launcher.stdin.write(f"w{round}\n")
-            writer = int(launcher.stdout.readline())
-            lines = [launcher.stdout.readline() for _ in range(rng.randrange(6))]
-            os.kill(writer, signal.SIGKILL)
-            lines += iter(launcher.stdout.readline, "ended\n")
-            with SQLiteTripleStore(path) as store:
-                kept = [
-                    int(each.subject.partition("-")[2])
-                    for each in store.all()
-                    if each.subject.startswith(f"w{round}-")
-                ]
-                assert kept == list(range(len(kept))) and len(lines) <= len(kept)
-                # its index of words is as whole
-                assert len(store.search([f"w{round}"], top_k=10_000)) == len(kept)
-        launcher.stdin.close()
 
 
 def test_two_memories_on_one_file_see_what_the_other_adds(path):
@@ -231,18 +175,3 @@ def test_the_words_of_deleted_triples_are_not_in_the_closed_file(tmp_path, remov
     assert not [word for word in (b"quetzal", b"worship", b"zanzib") if word in kept]
     with SQLiteTripleStore(path) as store:
         assert len(store.search(["alice", "thing"], top_k=5000)) == store.count()
-
-
-def test_a_store_that_is_closed_while_another_writes_says_what_stays_in_its_file(path, monkeypatch):
-    monkeypatch.setattr("kgot_lab.io.sqlite_files.BUSY_TIMEOUT", 0.1)
-    store = SQLiteTripleStore(path)
-    store.delete(subject="Alice")
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(
-            StoreUnavailable, match=r"another process has been writing.*words of deleted triples"
-        ):
-            store.close()
-    store.close()
-    with SQLiteTripleStore(path) as again:
-        assert again.count() == 0

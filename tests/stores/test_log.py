@@ -82,13 +82,6 @@ os._exit(9)
     return path.read_bytes(), [int(line) for line in ran.stdout.split()]
 
 
-def test_a_killed_writer_leaves_a_log_that_opens_whole_without_a_word(tmp_path):
-    path = tmp_path / "graph.log"
-    _, sizes = killed_while_writing(path)
-    with InMemory(path=path) as store:
-        assert len(list(read_history(path))) == len(sizes) - 1 and len(store.graph()) == 4
-
-
 def test_a_write_that_did_not_end_is_cut_off_and_said_and_nothing_before_it_is_lost(tmp_path):
     path = tmp_path / "graph.log"
     whole, sizes = killed_while_writing(path)

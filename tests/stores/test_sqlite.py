@@ -521,46 +521,6 @@ def test_a_write_waits_for_another_process_that_is_writing(tmp_path):
     assert other.returncode == 0
 
 
-def test_processes_may_make_and_write_one_file_at_once(tmp_path):
-    path = tmp_path / "new.db"
-    code = (
-        "with Sqlite(sys.argv[1]) as store:\n"
-        "    for number in range(20):\n"
-        "        store.write(\"INSERT INTO facts (subject, relation, object) VALUES (?, 'r', 'hub')\", [f'{sys.argv[2]}-{number}'])"
-    )
-    for process in [in_another_process(code, path, name) for name in "abc"]:
-        with process:
-            assert process.wait(timeout=AMPLE) == 0
-    with Sqlite(path) as store:
-        assert store.schema() == Schema({}, {"r": 60}, 61, 60)
-        assert len(store.neighbours("hub")) == 60
-
-
-def test_what_was_acknowledged_outlives_a_killed_process(tmp_path):
-    path = tmp_path / "killed.db"
-    code = (
-        "store = Sqlite(sys.argv[1])\n"
-        "for number in range(10**6):\n"
-        "    store.write(f\"INSERT INTO facts (subject, relation, object) VALUES ('n{number}', 'r', 'm{number}')\")\n"
-        "    print(number, flush=True)"
-    )
-    for _ in range(3):
-        path.unlink(missing_ok=True)
-        process = in_another_process(code, path)
-        acknowledged = [int(process.stdout.readline()) for _ in range(20)][-1]
-        process.kill()
-        acknowledged = max([acknowledged, *map(int, process.stdout.read().split())])
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
-        with Sqlite(path) as store:
-            edges = store.schema().edges
-            # one may have been put on disk and not yet reported
-            assert acknowledged + 1 <= edges <= acknowledged + 2
-            assert store.schema().nodes == 2 * edges
-            assert store.search(f"m{acknowledged}")
-
-
 ANOTHER = "with Sqlite(sys.argv[1]) as store:\n    print(*(node.id for node in store.graph().nodes))"
 
 
@@ -642,30 +602,6 @@ def test_many_new_nodes_in_the_place_of_the_newest_are_all_found(tmp_path):
         store.apply(Diff(removed_nodes=(Node("old"),), added_nodes=fresh))
         assert store.search("name0") == (Node("name0"),)
         store.verify()
-
-
-@pytest.mark.extended
-def test_no_flipped_bit_is_passed_over(tmp_path):
-    path = tmp_path / "graph.db"
-    nodes = tuple(Node(f"n{n}", ("Person",), {"text": f"some text {n}", "n": n}) for n in range(120))
-    edges = tuple(Edge(f"n{n}", "knows", f"n{n * 7 % 120}", {"year": n}) for n in range(120))
-    with Sqlite(path) as store:
-        store.apply(Diff(added_nodes=nodes, added_edges=edges))
-        whole = store.graph()
-    data, chance, found = path.read_bytes(), random.Random(0), Counter[str]()
-    for _ in range(200):
-        place = chance.randrange(len(data))
-        path.write_bytes(data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :])
-        try:
-            with Sqlite(path) as store:
-                assert store.graph() == whole and len(store.search("text 7")) == 10
-            found["whole"] += 1
-        except (StoreUnavailable, BadInput) as error:
-            assert len(str(error)) > 40
-            found[type(error).__name__] += 1
-        for beside in tmp_path.glob("graph.db-*"):
-            beside.unlink()
-    assert found["StoreDamaged"] > 50 and found["whole"] > 50, found
 
 
 def test_what_is_whole_of_a_damaged_file_can_be_kept_and_the_damaged_one_stays_beside(tmp_path):

@@ -1,6 +1,4 @@
-"""Learns claims or adds triples, one in a change, and says each number once it is kept: here, or in forks
-that may be killed.
-"""
+"""Learns claims, one in a change, and says each number once it is kept: here, or in forks that may be killed."""
 
 from __future__ import annotations
 
@@ -9,20 +7,11 @@ import sys
 
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import open_claims
-from kgot_lab.memory.sqlite import SQLiteTripleStore
 from kgot_lab.types import Triple
-
-TRIPLES = "triples"  # in the place of a namespace: triples are added, and no claims learnt
 
 
 def write(place: str, namespace: str, source: str, count: int) -> None:
     """Keep so many facts of a source, and write the number of each to the output when it is kept."""
-    if namespace == TRIPLES:
-        with SQLiteTripleStore(place) as store:
-            for number in range(count):
-                store.add([Triple(f"{source}-{number}", "is", "kept")])
-                os.write(1, f"{number}\n".encode())
-        return
     with open_claims(place, namespace=namespace or None) as claims:
         for number in range(count):
             claims.learn(Claim(Triple(f"{source}-{number}", "is", "kept"), source))

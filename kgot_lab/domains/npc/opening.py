@@ -46,6 +46,8 @@ class SQLiteWorld(SQLiteTables):
             if not self.rows("SELECT 1 FROM sqlite_master WHERE name = :table", {"table": table}):
                 for statement in statements:
                     self.rows(statement)
+        if self._path is not None:
+            self._keep_checksums(self._connection)
 
 
 # A world in a schema of a PostgreSQL server, with its own role that has no other rights.

@@ -8,7 +8,6 @@ loopback, a token is required. There is no CORS header.
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -24,8 +23,7 @@ from starlette.responses import JSONResponse
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.experts.error_messages import SERVER_FAILED, failure_message, format_for_log, log
 from kgot_lab.experts.federation.delegation import ASK_PATH, CAPABILITIES_PATH
-from kgot_lab.experts.http.tokens import Tenant, find_tenant
-from kgot_lab.experts.repository import ExpertTables
+from kgot_lab.experts.http.tokens import Tenant
 from kgot_lab.experts.service import LOCAL_OWNER
 from kgot_lab.io.http_client import is_loopback
 
@@ -147,18 +145,18 @@ def is_local_host(host: str) -> bool:
     return is_loopback(f"http://[{host}]" if ":" in host else f"http://{host}")
 
 
-_Seconds = Callable[[], float]
+_TenantOf = Callable[[str], Tenant | None]
 
 
 class AuthMiddleware:
-    """An application behind the rules. The tenant is in the scope as `tenant`."""
+    """An application behind the rules. The tenant is in the scope as `tenant`.
 
-    def __init__(
-        self, app: ASGIApp, rules: GuardRules, tables: ExpertTables, *, clock: _Seconds = time.monotonic
-    ):
-        self._app, self._rules, self._tables, self._clock = app, rules, tables, clock
+    `tenant_of` returns the tenant of a token. It is not called if the rules require no token.
+    """
+
+    def __init__(self, app: ASGIApp, rules: GuardRules, tenant_of: _TenantOf = lambda token: None):
+        self._app, self._rules, self._tenant_of = app, rules, tenant_of
         self._recent: dict[str, deque[float]] = {}
-        self._lock = threading.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -210,7 +208,7 @@ class AuthMiddleware:
         is_page = method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGE_PATHS[1]))
         if tenant is None and path not in _OPEN_PATHS and not is_page:
             raise RequestRefused(401, "no_token", "send a token of this server: Authorization: Bearer TOKEN")
-        if tenant is not None and not self._is_within_rate(tenant.name):
+        if tenant is not None and path != "/health" and not self._is_within_rate(tenant.name):
             too_many = f"more than {limits.requests_a_minute} requests a minute: wait"
             raise RequestRefused(429, "too_often", too_many)
         return tenant
@@ -222,20 +220,17 @@ class AuthMiddleware:
         if scheme.casefold() != "bearer" or not token.strip():
             return None
         try:
-            return await run_in_threadpool(find_tenant, self._tables, token.strip())
+            return await run_in_threadpool(self._tenant_of, token.strip())
         except LabError as error:
             raise RequestRefused(503, "store_away", failure_message(error)) from None
 
     def _is_within_rate(self, name: str) -> bool:
-        now = self._clock()
-        with self._lock:
-            recent = self._recent.setdefault(name, deque())
-            while recent and recent[0] < now - 60:
-                recent.popleft()
-            if len(recent) >= self._rules.limits.requests_a_minute:
-                return False
+        now, recent = time.monotonic(), self._recent.setdefault(name, deque())
+        while recent and recent[0] < now - 60:
+            recent.popleft()
+        if is_within := len(recent) < self._rules.limits.requests_a_minute:
             recent.append(now)
-        return True
+        return is_within
 
 
 class _HeaderSender:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from kgot_lab.experts.http.responses import NOT_FOUND, Admin, Caller, StreamLimiter, TooBusy
+from kgot_lab.experts.http.responses import NOT_FOUND, Admin, Caller, StreamLimiter
 from kgot_lab.experts.learning.contradictions import (
     DRIFT_DAYS,
     MOST_DRIFT_DAYS,
@@ -85,8 +85,7 @@ def learning_router(service: ExpertService, limiter: StreamLimiter, review_queue
 
         Changes of the graph wait for approval.
         """
-        if not limiter.acquire():  # it calls a model, as a chat does
-            raise TooBusy
+        limiter.acquire()  # it calls a model, as a chat does
         try:
             return [proposal_json(each, who.name) for each in review_queue.learn(id, cid, who.name)]
         finally:

@@ -10,7 +10,6 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, closing, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -179,50 +178,35 @@ class StreamLimiter:
     """Limits how many chats run at once over all protocols, each in its own thread."""
 
     def __init__(self, streams: int, seconds: float):
-        self._threads = ThreadPoolExecutor(streams, thread_name_prefix="chat")
         self._streams, self._seconds = streams, seconds
-        self._open = 0
+        self.running = 0  # chats
         self._lock = threading.Lock()
 
-    def acquire(self) -> bool:
-        """Reserve a slot, and return False if there is none."""
+    def acquire(self) -> None:
+        """Reserve a slot. Raises TooBusy if there is none."""
         with self._lock:
-            if self._open >= self._streams:
-                return False
-            self._open += 1
-            return True
+            if self.running >= self._streams:
+                raise TooBusy
+            self.running += 1
 
     def release(self) -> None:
         with self._lock:
-            self._open -= 1
-
-    @property
-    def running(self) -> int:
-        """The number of running chats."""
-        return self._open
-
-    def close(self) -> None:
-        """Refuse all further chats."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+            self.running -= 1
 
     async def start_turn(self, ask: Callable[[], ExpertTurn]) -> tuple[ExpertTurn, EventStream]:
         """Start a question and return its turn and its running answer.
 
         Raises TooBusy if the limit is reached, and what `ask` raises.
         """
-        if not self.acquire():
-            raise TooBusy
+        self.acquire()
         try:
             turn = await run_in_threadpool(ask)
         except BaseException:
             self.release()
             raise
         stream = EventStream(asyncio.get_running_loop(), self._seconds)
-        try:
-            self._threads.submit(stream.produce, turn.events(), self.release)
-        except RuntimeError:  # the server is shutting down
-            self.release()
-            raise TooBusy from None
+        # a daemon: a model that hangs does not keep the server from ending
+        threading.Thread(target=stream.produce, args=(turn.events(), self.release), daemon=True).start()
         return turn, stream
 
 

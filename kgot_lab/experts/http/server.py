@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +25,11 @@ from kgot_lab.experts.http.sharing_routes import (
     sharing_router,
     trials_router,
 )
+from kgot_lab.experts.http.tokens import find_tenant
 from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
+from kgot_lab.kgos.query.mcp_server import http_app
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -94,30 +95,14 @@ def expert_app(
     Pages are at /, REST is under /api, the OpenAI protocol under /v1, MCP at /mcp.
     """
     limiter = StreamLimiter(rules.limits.streams, rules.limits.answer_seconds)
-    from mcp.server.transport_security import TransportSecuritySettings
-
-    mcp_server = expert_tools(service, _CURRENT_OWNER.get, limiter)
-    # the guard checks hosts and origins for all protocols
-    transport_security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    mcp = mcp_server.streamable_http_app(
-        stateless_http=True, json_response=True, transport_security=transport_security
-    )
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with mcp_server.session_manager.run():
-            try:
-                yield
-            finally:
-                limiter.close()
-
+    mcp = http_app(expert_tools(service, _CURRENT_OWNER.get, limiter))
     app = FastAPI(
         title="kgot-lab experts",
         version=__version__,
         summary="Personas bound to knowledge graphs, whose answers cite nodes that are checked.",
         docs_url=None,
         redoc_url=None,
-        lifespan=lifespan,
+        lifespan=mcp.router.lifespan_context,
         responses=ERRORS,
     )
     register_error_handlers(app)
@@ -136,13 +121,12 @@ def expert_app(
     app.include_router(pages_router())
 
     @app.get("/health", tags=["server"])
-    def health() -> dict[str, Any]:
-        """Return whether the server is up, and the number of running chats."""
-        return {"up": True, "chats": limiter.running}
+    async def health() -> dict[str, Any]:
+        """Return whether the server is up, the number of running chats, and the graphs still being read."""
+        return {"up": True, "chats": limiter.running, "loading": sorted(service.loading)}
 
-    # only POST: a GET would open a stream without any messages, since there are no sessions
     app.router.routes.append(Route("/mcp", _McpEndpoint(mcp), methods=["POST"], include_in_schema=False))
-    app.add_middleware(AuthMiddleware, rules=rules, tables=service.tables)
+    app.add_middleware(AuthMiddleware, rules=rules, tenant_of=partial(find_tenant, service.tables))
     return app
 
 
@@ -154,4 +138,4 @@ class _McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         _CURRENT_OWNER.set(scope["tenant"].name)
-        await self._app({**scope, "path": "/mcp", "raw_path": b"/mcp", "root_path": ""}, receive, send)
+        await self._app(scope, receive, send)

@@ -40,11 +40,13 @@ class ValidToken:
     made: datetime
 
 
-def new_token(tables: ExpertTables, tenant: str, role: TenantRole = "user") -> str:
+def new_token(tables: ExpertTables, tenant: str, role: str = "user") -> str:
     """Create a token for a tenant and return it. It cannot be shown again, because only its hash is stored.
 
-    Raises BadInput if the name of the tenant is invalid.
+    Raises BadInput if the name of the tenant is invalid, or the role is not user or admin.
     """
+    if role not in ("user", "admin"):
+        raise BadInput(f"a role is user or admin, not {role!r}")
     if not _TENANT.fullmatch(tenant):
         raise BadInput("a tenant's name is letters, digits and . _ @ -, at most 100")
     token = _PREFIX + secrets.token_urlsafe(32)

@@ -14,7 +14,10 @@ from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownNam
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import NamedGraph, use_names_as_ids
-from kgot_lab.io.sqlite_files import connect, is_searched_at_opening, private_copy, query_number
+from kgot_lab.io.sqlite.connection import connect, is_searched_at_opening, query_number
+from kgot_lab.io.sqlite.copies import private_copy
+from kgot_lab.io.sqlite.file import is_open_in_process
+from kgot_lab.io.sqlite.wal import find_log_damage
 from kgot_lab.kgos.extraction.folder import FileProgress, extract_folder
 from kgot_lab.kgos.extraction.patterns import add_patterns
 from kgot_lab.kgos.schemas.foreign_files import NO_REFERENCE, read_foreign, read_references
@@ -27,11 +30,10 @@ from kgot_lab.stores.hash_chain import EMPTY_LOG, read_chain
 from kgot_lab.stores.log import read_history, read_log
 from kgot_lab.stores.opening import environment_login, open_store
 from kgot_lab.stores.sql import edge_from_row, node_from_row
-from kgot_lab.stores.sqlite.damage import SELECT_SOUND_ROWS, enable_checksums, find_log_damage
+from kgot_lab.stores.sqlite.damage import SELECT_SOUND_ROWS, enable_checksums
 from kgot_lab.stores.sqlite.file import (
     APPLICATION,
     damaged_error,
-    is_open_in_process,
     require_own_format,
     unavailable_error,
 )
@@ -145,7 +147,7 @@ def _open_for_reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
         else:
             copied = opened.enter_context(private_copy(path))
             uri, lost = copied.path.as_uri(), find_log_damage(copied)
-        connection = opened.enter_context(closing(connect(uri, sqlite3.Connection)))
+        connection = opened.enter_context(closing(connect(uri)))
         connection.execute("BEGIN")
         yield connection, lost
 

@@ -34,6 +34,7 @@ from kgot_lab.types import Json
 if TYPE_CHECKING:
     from mcp.server import MCPServer
     from mcp.types import ToolAnnotations
+    from starlette.applications import Starlette
 
 # Convert LabError to a tool error.
 
@@ -136,6 +137,20 @@ def create_server(title: str, instructions: str) -> MCPServer[Any]:
         from mcp.server import MCPServer
     options: dict[str, Any] = {"title": title, "version": __version__, "instructions": instructions}
     return MCPServer("kgot-lab", log_level="WARNING", **options)
+
+
+def http_app(server: MCPServer[Any]) -> Starlette:
+    """Build the application of a server at /mcp. Each request is answered by itself, so no session is kept.
+
+    It offers only POST: a GET would open a stream without any messages. Hosts and origins are not checked.
+    """
+    from mcp.server.transport_security import TransportSecuritySettings
+    from starlette.routing import Route
+
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    app = server.streamable_http_app(stateless_http=True, json_response=True, transport_security=unchecked)
+    app.router.routes[:] = [Route("/mcp", server.session_manager.asgi_app, methods=["POST"])]
+    return app
 
 
 def tool_annotations(*, reads: bool, destroys: bool = False) -> ToolAnnotations:

@@ -32,14 +32,13 @@ from kgot_lab.viz.explorer.hits import (
     Gold,
     ShownHit,
     format_gold,
-    hits_picture,
     hits_table,
     rank_changes,
     score_sheet,
+    show_hits,
     shown_hits,
 )
-from kgot_lab.viz.live import Live, LiveOutput, describe_error
-from kgot_lab.viz.static.drawing import Drawing
+from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error
 from kgot_lab.viz.static.markup import Markup, shorten
 from kgot_lab.viz.static.pipeline import pipeline
 from kgot_lab.viz.static.table import Table
@@ -392,12 +391,12 @@ class Explorer(LiveOutput):
         return replace(best(fused, self.mix.k), system=stage.name)
 
     @property
-    def picture(self) -> Drawing:
-        """The current hits as a static picture."""
+    def picture(self) -> StaticOutput:
+        """The current hits as they are shown where no live view can be drawn."""
         side, notes = self._searches.search_mix(self.question, self.mix)
         lines = [self._searches.gold_summary(side, self.mix.k), *notes] if side.ranking.hits else notes
         hits, lanes = self._searches.hits(side, self.mix.k), self._searches.lanes.available
-        return hits_picture(self.question.text, hits, lines, side.stage, lanes)
+        return show_hits(self.question.text, hits, lines, side.stage, lanes)
 
     def table(self) -> Table:
         """Return the shown hits as a table, with the exact numbers behind each score."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Json, Ranking
 from kgot_lab.viz.explorer.fusion_weights import LETTERS, ScorePart, SearchResults, find_path
-from kgot_lab.viz.static.drawing import WIDE_HALO, Drawing, draw_path, draw_rect, draw_text, drawing
-from kgot_lab.viz.static.markup import Markup, concat, element, escape_value, shorten, text_width
-from kgot_lab.viz.static.pipeline import sketch
+from kgot_lab.viz.live import StaticOutput, static_output
+from kgot_lab.viz.plots.figure import Plot, bar_pen, bar_plot
+from kgot_lab.viz.static.markup import Markup, element, shorten
+from kgot_lab.viz.static.pipeline import pipeline
 from kgot_lab.viz.static.table import Table, sheet
 
 _MAX_SNIPPET_LENGTH = 210  # characters of a snippet
@@ -226,160 +225,51 @@ def hits_table(hits: Sequence[ShownHit], caption: str) -> Table:
     return Table((sheet(columns, rows, caption),))
 
 
-# The retrieval explorer as a static picture: the question, the pipeline, and the first hits with their score
-# parts.
+# The retrieval explorer where no live view can be drawn: the question, the pipeline, and the first hits with
+# their score parts and texts.
 
-_WIDTH, _MARGIN, INDENT = 760.0, 18.0, 30.0
-_BAR_WIDTH, BAR_HEIGHT = 460.0, 13.0  # width of a score of 1, and height of a bar
-_MAX_HITS_DRAWN = 10  # hits that are drawn
-_MAX_LINE_LENGTH = 112  # maximum characters of a line
-_INK, _MUTED = "#111111", "#555555"
+_MAX_HITS_DRAWN = 10
 RETRIEVER_COLOURS = {"embedding": "#56B4E9", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}
-GOLD = "#F0E442"
+RETRIEVER_PENS = {
+    name: replace(bar_pen(number), colour=colour)
+    for number, (name, colour) in enumerate(RETRIEVER_COLOURS.items())
+}
 
 
-def hits_picture(
+def show_hits(
     question: str, hits: Sequence[ShownHit], notes: Sequence[str], stage: Stage, lanes: Mapping[str, Stage]
-) -> Drawing:
-    """Draw the first hits of a pipeline for a question.
+) -> StaticOutput:
+    """Show the first hits of a pipeline for a question: the pipeline, the parts of their scores, their texts.
 
     `notes` are the lines above the hits. `lanes` are the retrievers that the pipeline fuses.
     """
-    y, parts = 34.0, []
-    for line in _wrap(question or "(no question)", 80)[:2]:
-        parts.append(draw_text(line, _MARGIN, y, 16, _INK, bold=True))
-        y += 22
-    for line in (part for note in notes for part in _wrap(note, 118)):
-        parts.append(draw_text(line, _MARGIN, y, 12.5, _INK))
-        y += 18
-    colours = {lanes[name].name: colour for name, colour in RETRIEVER_COLOURS.items() if name in lanes}
-    diagram = sketch(stage, colours)
-    scale = min(1.0, (_WIDTH - 2 * _MARGIN) / diagram.width)
-    transform = f"translate({_MARGIN - 6:.0f} {y:.0f}) scale({scale:.3f})"
-    parts.append(element("g", diagram.markup, transform=transform))
-    y += diagram.height * scale + 22
-    if hits and hits[0].parts:
-        parts.append(_draw_legend(hits[0].parts, y))
-        y += 24
-    for hit in hits[:_MAX_HITS_DRAWN]:
-        hit_markup, height = _draw_hit(hit, y)
-        parts.append(hit_markup)
-        y += height
-    if len(hits) > _MAX_HITS_DRAWN:
-        more = f"and {len(hits) - _MAX_HITS_DRAWN} more"
-        parts.append(draw_text(more, _MARGIN + INDENT, y + 4, 12, _MUTED))
-        y += 20
-    return drawing(_describe_hits(question, hits, notes, stage), _WIDTH, y + 6, *parts)
+    colours = {lane.name: RETRIEVER_COLOURS[name] for name, lane in lanes.items()}
+    diagram = pipeline(stage, colours=colours)
+    parts = [element("h4", question or "(no question)"), *(element("p", note) for note in notes)]
+    parts.append(Markup(diagram._repr_html_()))
+    if hits:
+        shown = hits[:_MAX_HITS_DRAWN]
+        more = [element("p", f"and {len(hits) - len(shown)} more")] if len(hits) > len(shown) else []
+        bars = Markup(_score_bars(question, shown)._repr_html_())
+        parts += [bars, element("ol", *map(_hit_markup, shown)), *more]
+    return static_output(hits_table(hits, shorten(question, 100)), *parts)
 
 
-def _draw_legend(parts: Sequence[ScorePart], y: float) -> Markup:
-    """Draw the legend: each retriever's colour and weight."""
-    items, x = [], _MARGIN + INDENT
-    for part in parts:
-        text = f"{LETTERS[part.lane]} {part.lane}, counts {part.share:.2f}"
-        items += [_draw_segment(part.lane, x, y - 11, 22), draw_text(text, x + 28, y, 12, _MUTED)]
-        x += text_width(text, 12) + 50
-    return concat(items)
+def _score_bars(question: str, hits: Sequence[ShownHit]) -> Plot:
+    """Plot the scores of hits as stacked bars, a part for each retriever."""
+    lanes = {f"{LETTERS[p.lane]} {p.lane}, counts {p.share:.2f}": p.lane for p in hits[0].parts}
+    lengths = {label: [hit.parts[row].value for hit in hits] for row, label in enumerate(lanes)}
+    pens = {label: RETRIEVER_PENS[lane] for label, lane in lanes.items()}
+    bars = [(f"{hit.rank}. {shorten(hit.name, 50)}{' ★' * hit.gold}", f"{hit.score:.3f}") for hit in hits]
+    text = f"The scores of the hits for “{shorten(question, 300)}”: " + "; ".join(map(" ".join, bars))
+    return bar_plot((8.6, 1.2, 0.3), lengths, pens, bars=bars, labels=("score",), description=text, rows=())
 
 
-def _draw_hit(hit: ShownHit, y: float) -> tuple[Markup, float]:
-    """Draw a hit, and return it with its height."""
-    left, title = _MARGIN + INDENT, shorten(hit.name, 78)
-    parts = [
-        element("title", _exact_scores(hit)),
-        draw_path(f"M{_MARGIN:.0f} {y - 3:.1f} H{_WIDTH - _MARGIN:.0f}", "#E4E4E4", 1),
-        draw_text(str(hit.rank), _MARGIN + 18, y + 16, 14, _MUTED, text_anchor="end"),
-        draw_text(title, left, y + 16, 14, _INK, bold=True),
-    ]
-    if hit.gold:
-        parts.append(_draw_gold_badge(_WIDTH - _MARGIN - 52, y + 16))
-    parts += [
-        *_draw_bar(hit, left, y + 24),
-        draw_text(f"{hit.score:.3f}", left + max(_BAR_WIDTH * hit.score, 0) + 8, y + 35, 12, _INK),
-    ]
-    height = 44.0
-    for line, size in ((hit.snippet, 12.0), ((("path: " + hit.path, False),) if hit.path else (), 11.5)):
-        if line:
-            parts.append(_draw_marked_line(line, left, y + height + 8, size))
-            height += 17
-    return element("g", *parts), height + 9
-
-
-def _draw_bar(hit: ShownHit, x: float, y: float) -> list[Markup]:
-    """Draw the score as a bar with a segment for each retriever.
-
-    A score without parts is one plain bar.
-    """
-    if not hit.parts:
-        return [draw_rect(x, y, max(_BAR_WIDTH * min(hit.score, 1.0), 1.0), BAR_HEIGHT, "#BBBBBB")]
-    segments = []
-    for part in hit.parts:
-        width = _BAR_WIDTH * part.value
-        if width > 0:
-            segments.append(_draw_segment(part.lane, x, y, width))
-        x += width
-    return segments
-
-
-def _draw_segment(retriever: str, x: float, y: float, width: float) -> Markup:
-    """Draw a segment of a bar.
-
-    Colour, hatching and letter identify the retriever.
-    """
-    right, bottom, colour = x + width, y + BAR_HEIGHT, RETRIEVER_COLOURS[retriever]
-    parts = [draw_rect(x, y, float(width), BAR_HEIGHT, colour, stroke="#fff", stroke_width=1)]
-    dots = _even_positions(x + 3, right - 3, 6)
-    lines = {
-        "text": [f"M{x:.1f} {y + part * BAR_HEIGHT / 4:.1f} H{right:.1f}" for part in (1, 3)],
-        "graph": [f"M{at:.1f} {y:.1f} V{bottom:.1f}" for at in _even_positions(x + 3, right - 1, 6)],
-        "intent": [f"M{at:.1f} {y + row:.1f} h1.6" for row in (3.5, 9.5) for at in dots],
-    }.get(retriever, [])
-    if lines:
-        parts.append(draw_path(" ".join(lines), "#00000055", 1.4 if retriever == "intent" else 1))
-    if width >= 26:
-        style: dict[str, Any] = {**WIDE_HALO, "stroke": colour, "text_anchor": "middle"}
-        parts.append(draw_text(LETTERS[retriever], x + width / 2, y + 10.5, 11, _INK, bold=True, **style))
-    return concat(parts)
-
-
-def _even_positions(start: float, end: float, step: float) -> list[float]:
-    return [start + step * number for number in range(max(0, int((end - start) // step) + 1))]
-
-
-def _draw_gold_badge(x: float, y: float) -> Markup:
-    frame = draw_rect(x, y - 12, 52.0, 16.0, GOLD, rx=3, stroke="#555", stroke_width=1)
-    return concat([frame, draw_text("★ gold", x + 26, y, 12, _INK, bold=True, text_anchor="middle")])
-
-
-def _draw_marked_line(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
-    """Draw a line of text with the marked words in bold, truncated to the available width."""
-    spans, remaining = [], _MAX_LINE_LENGTH
-    for text, is_marked in pieces:
-        visible = text if len(text) <= remaining else text[: max(remaining - 1, 0)] + "…"
-        bold = element("tspan", visible, font_weight="bold", fill=_INK)
-        spans.append(bold if is_marked else Markup(escape_value(visible)))
-        remaining -= len(text)
-        if remaining <= 0:
-            break
-    return element("text", *spans, x=x, y=y, font_size=size, fill=_MUTED)
-
-
-def _exact_scores(hit: ShownHit) -> str:
-    parts = (f"{LETTERS[part.lane]} {part.lane}: {part.numbers}" for part in hit.parts)
-    return "\n".join((f"{hit.name}: {hit.score:.4f}", *parts))
-
-
-def _wrap(text: str, length: int) -> list[str]:
-    """Wrap a text at `length` characters, between words."""
-    return textwrap.wrap(shorten(text, 8 * length), length) or [""]
-
-
-def _describe_hits(question: str, hits: Sequence[ShownHit], notes: Sequence[str], stage: Stage) -> str:
-    """Describe the picture in words."""
-    shown = hits[:_MAX_HITS_DRAWN]
-    hit_list = "; ".join(f"{hit.rank}. {hit.name}{' (gold)' * hit.gold}, {hit.score:.3f}" for hit in shown)
-    short_question = shorten(question, 300)
-    return f"The hits of {shorten(stage.name, 300)} for “{short_question}”. {' '.join(notes)} {hit_list or 'No hits'}."
+def _hit_markup(hit: ShownHit) -> Markup:
+    """Format a hit: its title, whether it is gold, its snippet with the marked words in bold, and its path."""
+    snippet = (element("b", text) if is_marked else text for text, is_marked in hit.snippet)
+    path = [element("div", f"path: {hit.path}")] if hit.path else []
+    return element("li", element("b", hit.name), " ★ gold" * hit.gold, element("div", *snippet), *path)
 
 
 # The hits of all retrievers for a question, as columns with which the browser ranks while a weight moves.

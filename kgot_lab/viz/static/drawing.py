@@ -23,7 +23,6 @@ HALO: dict[str, Any] = {
     "stroke_linejoin": "round",
     "paint_order": "stroke",
 }
-WIDE_HALO: dict[str, Any] = {"stroke": "#fff", "stroke_width": 4, "paint_order": "stroke"}
 
 
 class StaticPicture:

@@ -139,15 +139,6 @@ _HEIGHT, _ROW, _EDGE = 32.0, 40.0, 6.0  # heights of a box and of a row, and the
 _INK, _LINE = "#222222", "#777777"
 
 
-@dataclass(frozen=True)
-class Sketch:
-    """The boxes and arrows of a pipeline, to be embedded in a drawing."""
-
-    markup: Markup
-    width: float
-    height: float
-
-
 def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawing:
     """Draw the pipeline of a stage from the question to the ranking.
 
@@ -155,19 +146,13 @@ def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawi
     labelled by weight and as thick as the weight. `colours` maps the name of a retriever to the colour of its
     arrow. The `table` of the drawing has a row for each box.
     """
-    diagram = sketch(stage, colours or {})
-    alt = f"A pipeline from the question to the ranking: {shorten(stage.name, MAX_NAME_LENGTH)}"
-    steps = sheet(("number", "step", "options", "after"), _table_rows(_full_pipeline(stage)), "Steps")
-    return drawing(alt, diagram.width, diagram.height, diagram.markup, sheets=[steps])
-
-
-def sketch(stage: Stage, colours: Mapping[str, str]) -> Sketch:
-    """Draw what `pipeline` draws, without the SVG root."""
     whole = _full_pipeline(stage)
     width, height = whole.width + 2 * _EDGE, _ROW * whole.rows + _EDGE
-    pen = _PipelineCanvas(colours)
+    pen = _PipelineCanvas(colours or {})
     pen.draw(whole, _EDGE, height / 2, ())
-    return Sketch(concat([*pen.arrows, *pen.boxes]), width, height)
+    alt = f"A pipeline from the question to the ranking: {shorten(stage.name, MAX_NAME_LENGTH)}"
+    steps = sheet(("number", "step", "options", "after"), _table_rows(whole), "Steps")
+    return drawing(alt, width, height, *pen.arrows, *pen.boxes, sheets=[steps])
 
 
 def _full_pipeline(stage: Stage) -> Series:

@@ -110,7 +110,7 @@ def test_a_second_head_on_a_connection_is_timed_as_the_first_is():
         connection.request("GET", "/health")
         connection.getresponse().read()
         connection.request("GET", "/health")  # the same connection
-        assert connection.getresponse().read() == b'{"up":true,"chats":0}'
+        assert connection.getresponse().read() == b'{"up":true,"chats":0,"loading":[]}'
         held = connection.sock
         held.sendall(HALF_A_HEAD)
 

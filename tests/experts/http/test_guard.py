@@ -11,6 +11,8 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -31,6 +33,7 @@ from typer.testing import CliRunner
 
 from kgot_lab.cli.app import app as commands
 from kgot_lab.errors import BadInput, LLMError, StoreUnavailable
+from kgot_lab.experts.http import auth
 from kgot_lab.experts.http.auth import AuthMiddleware, GuardLimits, GuardRules
 
 CHAT = f"/api/experts/{COOK_ID}/chat"
@@ -220,7 +223,7 @@ def test_a_length_that_is_no_number_is_refused(length):
         async def send(message):
             sent.append(message)
 
-        await AuthMiddleware(None, GuardRules(), None)(scope, None, send)
+        await AuthMiddleware(None, GuardRules())(scope, None, send)
 
     asyncio.run(ask())
     assert sent[0]["status"] in (400, 413)
@@ -242,7 +245,7 @@ def test_a_server_that_ends_in_the_middle_says_so_or_cuts_off_what_it_began(begu
         sent.append(message)
 
     scope = {"type": "http", "method": "GET", "path": "/api/experts", "headers": [(b"host", b"localhost")]}
-    asyncio.run(AuthMiddleware(app, GuardRules(), None)(scope, receive, send))
+    asyncio.run(AuthMiddleware(app, GuardRules())(scope, receive, send))
     assert sent[0]["status"] == (200 if begun else 503) and len(sent) == (1 if begun else 2)
     assert begun or json.loads(sent[1]["body"])["error"]["code"] == "ending"
 
@@ -252,7 +255,7 @@ def test_a_body_that_does_not_come_is_not_waited_for_for_ever():
         head = f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
         told = raw(server, head.encode(), b'{"query"')
         assert told.split()[1] == b"408" and b'"too_slow"' in told
-        assert server.client.get("/health").json() == {"up": True, "chats": 0}
+        assert server.client.get("/health").json() == {"up": True, "chats": 0, "loading": []}
 
 
 def test_a_client_that_leaves_before_its_body_is_there_costs_nothing(server):
@@ -260,13 +263,13 @@ def test_a_client_that_leaves_before_its_body_is_there_costs_nothing(server):
     for _ in range(5):
         with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as line:
             line.sendall(head.encode() + b'{"query"')
-    assert server.client.get("/health").json() == {"up": True, "chats": 0}
+    assert server.client.get("/health").json() == {"up": True, "chats": 0, "loading": []}
 
 
 # --- how often ---
 
 
-def test_a_rate_is_counted_by_tenant_over_a_minute_of_the_clock():
+def test_a_rate_is_counted_by_tenant_over_a_minute_of_the_clock(monkeypatch):
     now, statuses = [1000.0], []
 
     async def app(scope, receive, send) -> None:
@@ -274,11 +277,12 @@ def test_a_rate_is_counted_by_tenant_over_a_minute_of_the_clock():
         await send({"type": "http.response.body", "body": b""})
 
     service = expert_office()
-    from kgot_lab.experts.http.tokens import new_token
+    from kgot_lab.experts.http.tokens import find_tenant, new_token
 
     ada, bob = new_token(service.tables, "ada"), new_token(service.tables, "bob")
     rules = GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=3))
-    guard = AuthMiddleware(app, rules, service.tables, clock=lambda: now[0])
+    guard = AuthMiddleware(app, rules, partial(find_tenant, service.tables))
+    monkeypatch.setattr(auth, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def ask(token: str) -> int:
         async def once() -> None:

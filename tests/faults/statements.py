@@ -21,8 +21,8 @@ from hypothesis.errors import HypothesisWarning
 from support.bolt_server import BoltServer
 from support.oxigraph_server import OxigraphServer
 
-from fire.counting import Counts
-from fire.grammar import ACTS, CYPHER, SPARQL, Act, Statement
+from faults.counting import Counts
+from faults.grammar import ACTS, CYPHER, SPARQL, Act, Statement
 from kgot_lab.errors import QueryFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.stores import open_store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fire import readers
+from faults import readers
 
 pytest.importorskip("markitdown")
 pytest.importorskip("pyoxigraph")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fire import statements
+from faults import statements
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 CASES = {0: 12, 1: 20, 2: 12, 3: 12}

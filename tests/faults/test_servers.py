@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.faulty_server import FAULTS, PATIENT
 
-from fire import servers
+from faults import servers
 
 
 @pytest.fixture(autouse=True)

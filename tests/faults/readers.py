@@ -20,7 +20,7 @@ from support.office import docx, pdf
 from support.waiting import AMPLE
 from support.zips import zip_of
 
-from fire.counting import Counts, forget_peak, peak_mb
+from faults.counting import Counts, forget_peak, peak_mb
 from kgot_lab.documents.archives import unpacked, zip_members
 from kgot_lab.documents.files import ConvertLimits, process_converter, read_document_text
 from kgot_lab.documents.folder import read_documents

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from support.faulty_server import FAULTS, PATIENT, Pieces, any_fault, faulty_server
 from support.waiting import AMPLE
 
-from fire.counting import Counts, forget_peak, peak_mb
+from faults.counting import Counts, forget_peak, peak_mb
 from kgot_lab.embedding.api import API
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.openai_compatible import OpenAICompatible, RetryPolicy, server_at
