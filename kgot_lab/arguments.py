@@ -119,7 +119,7 @@ def _require_kinds(values: Iterable[tuple[str, object]], kinds: _Kinds) -> None:
         if name not in kinds:
             continue
         if not any(_is_kind(value, kind) for kind in kinds[name]):
-            given = short_repr(value) if isinstance(value, list | tuple) else describe_value(value)
+            given = short_repr(value) if isinstance(value, list | tuple | dict) else describe_value(value)
             raise BadInput(f"the argument {name!r} is {_describe_kinds(kinds[name])}, not {given}")
         if isinstance(value, str | Path) and any(kind.type is Path for kind in kinds[name]):
             require_path(str(value), name)

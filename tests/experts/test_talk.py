@@ -174,7 +174,7 @@ def test_triples_are_a_graph_too_and_what_is_none_is_refused():
             lab.expert(knows, model=Scripted([]))
     with pytest.raises(BadInput, match="a model is"):
         lab.expert(GRAPH, model=7)
-    with pytest.raises(BadInput, match="a persona is"):
+    with pytest.raises(BadInput, match="persona"):
         lab.expert(GRAPH, model=Scripted([]), persona=7)
     with pytest.raises(BadInput, match="retrieval"):
         lab.expert(GRAPH, model=Scripted([]), settings={"retrieval": {"limit": 0}})

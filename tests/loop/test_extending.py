@@ -174,7 +174,7 @@ def test_a_prompt_of_ones_own_is_sent_and_stands_in_the_first_event(tmp_path):
         ({"merge": "$reasons and $facts"}, BadInput, "has besides facts"),
         ({"merge": "$reasons for 5 $"}, BadInput, r"a \$ that names no field"),
         (["vote"], BadInput, "names|dictionary"),
-        ({"merge": 5}, BadInput, "is a text with fields"),
+        ({"merge": 5}, BadInput, "each item a text"),
     ],
 )
 def test_a_prompt_is_checked_for_its_fields_before_anything_is_asked(own, error, message):
