@@ -75,6 +75,8 @@ def main() -> None:
 
     if strange := sorted(set(options.kinds) - set(KINDS)):
         parser.error(f"there is no kind {strange[0]!r}; there are {', '.join(KINDS)}")
+    if min(options.opens, options.damages) < 0:
+        parser.error("openings and damages are counted from 0 on")
     print(f"{'kind':12}" + "".join(f"{column:>16}" for column in COLUMNS), flush=True)
     broken = False
     for name in options.kinds or KINDS:

@@ -365,12 +365,15 @@ def model() -> None:
 def doctor(
     file: Path | None = argument("a log, graph, trace, tape, ledger or cache of vectors", default=None),
     salvage: bool = option("keep the intact part of a damaged log or graph", "--salvage", default=False),
+    backup: Path | None = option(
+        "copy an intact SQLite file to this new file, while others may write", "--backup", default=None
+    ),
 ) -> None:
     """Test each component and say how to get what is missing, or check whether a given file is intact."""
     if file is not None:
-        return _examine_file(file, salvage=salvage)
-    if salvage:
-        raise BadInput("say which file to salvage: kgot-lab doctor --salvage FILE")
+        return _examine_file(file, salvage=salvage, backup=backup)
+    if salvage or backup is not None:
+        raise BadInput("say which file to salvage or to back up, such as kgot-lab doctor --salvage FILE")
     from kgot_lab.diagnostics.components import check_components
 
     findings = []
@@ -381,8 +384,8 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _examine_file(file: Path, *, salvage: bool) -> None:
-    from kgot_lab.diagnostics.file_check import check_file, salvage_file
+def _examine_file(file: Path, *, salvage: bool, backup: Path | None) -> None:
+    from kgot_lab.diagnostics.file_check import back_up_file, check_file, salvage_file
 
     health = check_file(file)
     if salvage and not health.whole:
@@ -392,6 +395,8 @@ def _examine_file(file: Path, *, salvage: bool) -> None:
     typer.echo(printable_line(str(health)))
     if not health.whole:
         raise typer.Exit(1)
+    if backup is not None:
+        typer.echo(printable_line(str(back_up_file(file, backup))))
 
 
 def _replay_demo() -> None:

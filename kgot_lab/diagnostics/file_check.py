@@ -20,7 +20,7 @@ from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, Stor
 from kgot_lab.io.files import SPECIAL_FILES, read_regular_file, refuse_wide_encoding, utf8_text
 from kgot_lab.io.sqlite.checksums import enable_checksums, find_damage, tables_of, unsummed_tables
 from kgot_lab.io.sqlite.connection import Connection, connect, has_tables, is_unavailable, query_number
-from kgot_lab.io.sqlite.copies import open_copy, private_copy
+from kgot_lab.io.sqlite.copies import back_up, open_copy, private_copy
 from kgot_lab.io.sqlite.file import require_closed
 from kgot_lab.io.sqlite.wal import find_log_damage
 from kgot_lab.text.cleaning import format_count
@@ -85,6 +85,17 @@ def salvage_file(path: Path | str) -> SalvageResult:
     if kind not in salvagers:
         raise BadInput(f"{path} is {kind}: only a log and an SQLite graph can be salvaged; restore a copy")
     return salvagers[kind](path)
+
+
+def back_up_file(path: Path | str, copy: Path | str) -> Health:
+    """Copy an SQLite file of this package, with its log, to a new file, and check that.
+
+    Raises BadInput for another file, or if the copy exists, and StoreUnavailable if it cannot be made.
+    """
+    if (kind := _kind_of(path := Path(path))) not in {*_SQLITE_KINDS.values(), _TRIPLES, _CACHE}:
+        raise BadInput(f"{path} is {kind}: copy the file, which is whole by itself")
+    back_up(path, copy := Path(copy))
+    return check_file(copy)
 
 
 def _kind_of(path: Path) -> str:

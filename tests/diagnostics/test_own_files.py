@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from support.saved_run import save_run
 
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
-from kgot_lab.diagnostics.file_check import check_file, salvage_file
+from kgot_lab.diagnostics.file_check import back_up_file, check_file, salvage_file
 from kgot_lab.embedding.vectors import CACHE_NAME, CachedEmbedder
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered
@@ -158,3 +161,20 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path):
     (tmp_path / "graph.graphml").write_text("<graphml>")
     with pytest.raises(BadInput, match="restore a copy"):
         salvage_file(tmp_path / "graph.graphml")
+
+
+def test_a_backup_is_made_beside_a_writer_and_replaces_nothing(files, tmp_path):
+    path, copy = files["a memory of claims"], tmp_path / "copy.db"
+    with open_claims(path) as claims:
+        claims.learn(Claim(Triple("Ada", "lives in", "London"), "letter"))
+        command = [sys.executable, "-m", "kgot_lab", "doctor", str(path), "--backup"]
+        done = subprocess.run([*command, str(copy)], capture_output=True, text=True)
+        assert done.returncode == 0 and f"whole  {copy}: a memory of claims" in done.stdout, done
+    with open_claims(copy) as claims:
+        assert len(claims.from_source("letter")) == 1
+    with pytest.raises(BadInput, match="replaces nothing"):
+        back_up_file(path, copy)
+    with pytest.raises(BadInput, match="copy the file"):
+        back_up_file(files["a trace"], tmp_path / "other.db")
+    with pytest.raises(StoreUnavailable, match="no backup"):
+        back_up_file(path, tmp_path / "absent" / "copy.db")

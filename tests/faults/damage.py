@@ -219,5 +219,5 @@ def run(seconds: float, seed: int) -> Counts:
         for sample in samples:
             cases += 1
             for how, fault in faults_of(sample, chance, 1).items():
-                faults.setdefault(f"{sample.name}: {fault[:80]}", f"{sample.name}, {how}: {fault}")
+                faults.setdefault(f"{sample.name}: {fault[:50]}", f"{sample.name}, {how}: {fault}")
     return Counts(cases, faults)

@@ -224,7 +224,8 @@ def fault_of_failures(
                 acknowledged.add(number)
                 if number == writes // 2:
                     checkpoint(path, "PASSIVE")
-            opened = opened.close()
+            written, opened = opened, None
+            written.close()
             opened = kind.open(path)
         except Exception as error:
             if fault := fault_of_refusal(error, "write"):
@@ -316,5 +317,5 @@ def run(seconds: float, seed: int) -> Counts:
         found |= faults_of_failures(kind, recording, chance, every)
         cases += 1
         for place, fault in found.items():
-            faults.setdefault(f"{kind}: {fault[:80]}", f"{kind}, seed {seed}, {place}: {fault}")
+            faults.setdefault(f"{kind}: {fault[:50]}", f"{kind}, seed {seed}, {place}: {fault}")
     return Counts(cases, faults)

@@ -5,6 +5,9 @@ processes: nothing that was acknowledged is lost, nothing made up, and neither i
 from __future__ import annotations
 
 import random
+import sys
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +15,9 @@ from faults import damage, histories, places, store_machine, traces
 from faults.counting import fault_of
 from faults.kinds import KINDS
 from faults.steps import faults_in, faults_of_failures, power_losses, recorded, stops
-from kgot_lab.errors import StoreDamaged
+from kgot_lab.errors import LabError, StoreDamaged
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the disk below SQLite is found in /proc")
 
 kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 
@@ -37,6 +42,23 @@ def test_a_disk_that_is_full_or_fails_refuses_in_one_sentence_and_the_file_goes_
     assert faults_of_failures(kind, recording, random.Random(1), every=29) == {}
 
 
+def test_a_file_that_is_not_synced_and_a_write_that_hides_its_failure_are_found(tmp_path, monkeypatch):
+    kind, chance = KINDS["nonces"], random.Random(1)
+
+    def write_without_a_word(nonces, number):
+        with suppress(LabError):
+            kind.write(nonces, number)
+
+    hiding, recording = replace(kind, write=write_without_a_word), recorded(kind, tmp_path, writes=6)
+    assert any(" of " in fault for fault in faults_of_failures(hiding, recording, chance, every=5).values())
+    monkeypatch.setattr(
+        "kgot_lab.memory.sqlite_tables.SQLiteTables.settings", ("journal_mode = WAL", "synchronous = OFF")
+    )
+    (tmp_path / "kept in memory").mkdir()
+    recording = recorded(kind, tmp_path / "kept in memory", writes=6)
+    assert len(faults_in(kind, recording, power_losses(recording.acts, chance))) > 20
+
+
 @pytest.mark.parametrize("name", ["graph", "claims", "experts", "triples"])
 def test_a_file_whose_checkpoint_was_stopped_is_damaged_without_the_log_that_it_needs(name, tmp_path):
     kind, stopped = KINDS[name], 0
@@ -54,8 +76,8 @@ def test_a_file_whose_checkpoint_was_stopped_is_damaged_without_the_log_that_it_
 
 
 def test_beside_writers_every_opening_reads_all_that_was_acknowledged(tmp_path):
-    reads, faults = histories.faults_beside(KINDS.values(), tmp_path, rounds=2, seed=1)
-    assert faults == {} and all(reads.values())
+    opens, faults = histories.faults_beside(KINDS.values(), tmp_path, rounds=2, seed=1)
+    assert faults == {} and all(opens.values())
 
 
 @kinds
