@@ -126,11 +126,9 @@ def torn(act: Act, chance: random.Random) -> list[Act]:
         Act("write", act.file, start, act.data[start - act.place : end - act.place])
         for start, end in zip(borders, ends, strict=True)
     ]
-    return (
-        parts[: chance.randrange(len(parts) + 1)]
-        if how == "first"
-        else [p for p in parts if chance.random() < 0.5]
-    )
+    if how == "first":
+        return parts[: chance.randrange(len(parts) + 1)]
+    return [part for part in parts if chance.random() < 0.5]
 
 
 def fault_of_rest(
@@ -156,13 +154,11 @@ def fault_of_rest(
         with closing(kind.open(path)) as opened:
             kind.write(opened, new)
         again = kind.things(path)
-    except (LabError, Warning) as error:
+    except Exception as error:
         return f"refused: {type(error).__name__}: {error}"
-    return (
-        ""
-        if again.keys() == found.keys() | {new}
-        else f"{sorted(again)} after a further write to {sorted(found)}"
-    )
+    if again.keys() != found.keys() | {new}:
+        return f"{sorted(again)} after a further write to {sorted(found)}"
+    return ""
 
 
 def allowed_at(recording: Recording, act: Act, *, less: int = 0) -> list[dict[int, str]]:
