@@ -503,7 +503,7 @@ def test_a_file_of_zero_bytes_becomes_a_graph_and_is_told_unless_its_log_has_cha
         assert store.schema() == Schema({}, {}, 0, 0)
     (tmp_path / "lost.db").touch()
     (tmp_path / "lost.db-wal").write_bytes(b"changes")
-    with pytest.raises(StoreDamaged, match="lost.db-wal beside it holds changes"):
+    with pytest.raises(StoreDamaged, match=r"lost\.db-wal beside it holds changes"):
         Sqlite(tmp_path / "lost.db")
     assert (tmp_path / "lost.db-wal").exists()
 
