@@ -1,8 +1,7 @@
 """200 clients of `kgot-lab serve` and `kgot-lab mcp --http`: half ask as they should, half are slow, broken or vanish.
 
-python -m benchmarks.servers.load --minutes 10 --clients 200 The healthy half first asks alone, for a fifth of
-the time, then beside the others. The table has the latencies of both phases, the statuses, and the memory and
-file descriptors of both servers. The model is a fake on loopback, which streams twenty words.
+The healthy half first asks alone, for a fifth of the time, then beside the others. The table has the latencies
+of both phases, the statuses, and both servers' memory. The model is a fake on loopback: it streams 20 words.
 """
 
 from __future__ import annotations
@@ -202,7 +201,7 @@ async def run(minutes: float, clients: int, folder: Path) -> str:
         await asyncio.sleep(warm)
         early = {name: used(process) for name, process in servers.items()}
         await asyncio.sleep(60 * minutes - warm)
-        rows = [f"| {name} | {early[name]} | {used(process)} | |" for name, process in servers.items()]
+        rows = [f"| {name} | {early[name]} | {used(process)} |" for name, process in servers.items()]
         assert not any(task.done() for task in tasks), [task for task in tasks if task.done()]
     finally:
         for process in servers.values():
@@ -212,8 +211,8 @@ async def run(minutes: float, clients: int, folder: Path) -> str:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         model.close()
-    head = "| server | MB after the first minute | file descriptors | MB at the end | file descriptors | |"
-    memory = "\n".join([head, _LINE, *rows])
+    head = "| server | MB after the first minute | file descriptors | MB at the end | file descriptors |"
+    memory = "\n".join([head, _LINE[:-5], *rows])
     return f"{table(load)}\n\n{memory}\n\nFirst answer of /health after {first:.2f} s."
 
 

@@ -319,8 +319,8 @@ def show(
         terminal.show_event(event)
     if costs:
         typer.echo(repr(ledger(run.events, run.run)))
-    if not run.finished and run.question:
-        terminal.say(f"this run was stopped before its answer: kgot-lab resume {trace} goes on with it")
+    if run.unfinished:
+        terminal.say(f"{run.unfinished} kgot-lab resume {trace} goes on with it")
     terminal.write_page(run.events, html)
 
 
@@ -334,8 +334,7 @@ def verify(trace: Path = argument("a run on file")) -> None:
         difference = verify_run(run.events, store)
     if difference is not None:
         raise LabError(str(difference))
-    stopped = "" if run.finished else "; the run was stopped before its answer"
-    typer.echo(f"{len(run.events)} events, all identical{stopped}")
+    typer.echo(". ".join(filter(None, (f"{len(run.events)} events, all identical", run.unfinished))))
 
 
 app.add_typer(benchmarks, name="bench")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, describe_value
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
@@ -137,6 +138,7 @@ def view_page(title: str, data: Mapping[str, Json], *below: Markup) -> Page:
     return Page(title, html_document(title, css, body, script=page_script()))
 
 
+@check_arguments
 def html(
     what: Trace | Iterable[Event] | Report | Iterable[Report], *, forks: Iterable[Fork] = (), title: str = ""
 ) -> Page:

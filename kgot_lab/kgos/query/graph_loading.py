@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
@@ -200,6 +201,7 @@ def load_graph(
     return read_graph(path, say=lambda summary: report(f"note: {where}: {summary}"))
 
 
+@check_arguments
 def read_graph(
     path: Path | str | Sequence[Path | str],
     *,
@@ -222,9 +224,9 @@ def read_graph(
     source, target = str(source), str(target)
     file = Path(path).expanduser() if isinstance(path, str | Path) else Path()
     if file.is_file() and is_trace(file):
-        events = load_run(file).events
-        return add_supports(graph_after(events), events)
-    if file.is_file() and is_store_file(file):
+        run = load_run(file)
+        graph, summary = add_supports(graph_after(run.events), run.events), run.unfinished
+    elif file.is_file() and is_store_file(file):
         fields = {"called": names, "type": types, "relation": relation, "source": source, "target": target}
         stored = read_store_file(file, {name: column for name, column in fields.items() if column})
         graph, summary = stored.graph, stored.note

@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, QueryFailed, require_count, require_seconds
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.io.sqlite.connection import Connection
 from kgot_lab.stores import sql
@@ -25,7 +26,6 @@ from kgot_lab.stores.sqlite.damage import (
     has_valid_checksum,
 )
 from kgot_lab.stores.sqlite.file import GraphFile, bulk_insert, damaged_error, unavailable_error
-from kgot_lab.stores.statements import require_search_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
@@ -66,7 +66,7 @@ class Sqlite(GraphFile, sql.SqlGraph):
     select_nodes, select_edges = _NODES, _EDGES
 
     def __init__(self, path: Path | str = ":memory:", *, seconds: float = STATEMENT_SECONDS):
-        self.seconds = seconds
+        self.seconds = require_seconds(seconds)
         super().__init__(None if str(path) == ":memory:" else Path(path).expanduser())
 
     def __repr__(self) -> str:
@@ -153,15 +153,16 @@ class Sqlite(GraphFile, sql.SqlGraph):
 
     # --- queries ---
 
+    @check_arguments
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first by BM25.
 
         Ties go to the shorter id.
         """
-        require_search_text(words)
+        require_count(limit, 0, "limit")
         with self._snapshot():
             match_query = " OR ".join(self._distinctive_terms(tables.query_terms(words)))
-            found = self._query(_SEARCH, (NAME_WEIGHT, match_query, max(0, limit))) if match_query else []
+            found = self._query(_SEARCH, (NAME_WEIGHT, match_query, limit)) if match_query else []
         return tuple(self._nodes(found))
 
     def holds(self, value: Scalar) -> bool:
