@@ -24,13 +24,13 @@ kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 
 @kinds
 def test_a_process_that_is_stopped_at_any_step_leaves_all_that_was_acknowledged(kind, tmp_path):
-    recording = recorded(kind, tmp_path, writes=8)
+    recording = recorded(kind, tmp_path, writes=6)
     assert faults_in(kind, recording, stops(kind, recording.acts), strict=True) == {}
 
 
 @kinds
 def test_a_loss_of_power_leaves_all_that_was_acknowledged(kind, tmp_path):
-    recording = recorded(kind, tmp_path, writes=8)
+    recording = recorded(kind, tmp_path, writes=6)
     assert faults_in(kind, recording, power_losses(recording.acts, random.Random(1)), every=5) == {}
 
 
@@ -118,7 +118,7 @@ def test_a_history_without_one_order_is_found(told, fault):
 
 
 def test_damage_to_any_file_is_said_or_does_not_matter():
-    found = {sample.name: damage.faults_of(sample, random.Random(2), 25) for sample in damage.all_samples()}
+    found = {sample.name: damage.faults_of(sample, random.Random(2), 12) for sample in damage.all_samples()}
     assert {name: faults for name, faults in found.items() if faults} == {}
 
 
