@@ -114,9 +114,9 @@ def _cache_folder() -> Path:
 CACHE_NAME = "embeddings-4.sqlite"
 
 
-def is_intact(key: bytes, value: object) -> bool:
+def is_intact(key: object, value: object) -> bool:
     """Return whether a value of a cache, which its checksum follows, is as it was written."""
-    if not isinstance(value, bytes):
+    if not (isinstance(key, bytes) and isinstance(value, bytes)):
         return False
     return value[-CHECKSUM_BYTES:] == _checksum(key, value[:-CHECKSUM_BYTES])
 

@@ -294,7 +294,9 @@ def faults_of_failures(
             warnings.simplefilter("always")
             fault = fault_of_failures(kind, Path(folder), spoil, writes, closes=closes)
             told = (str(warning.message) for warning in warned)
-            if fault := fault or next((f"it warns: {text}" for text in told if "damaged" in text), ""):
+            # where the index of the log is gone too, nobody can tell a write that was refused from one that is lost
+            false = (text for text in told if "damaged" in text and "unless the power failed" not in text)
+            if fault := fault or next((f"it warns: {text}" for text in false), ""):
                 faults[f"{how}{', closed' if closes else ''}"] = fault.replace(folder, "")
     return faults
 

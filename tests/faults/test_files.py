@@ -80,6 +80,14 @@ def test_beside_writers_every_opening_reads_all_that_was_acknowledged(tmp_path):
     assert faults == {} and all(opens.values())
 
 
+def test_a_process_that_opens_a_file_in_the_middle_of_a_step_reads_what_was_acknowledged(tmp_path):
+    with histories.other_process() as ask:
+        for name in KINDS.keys() - {"log"}:
+            (folder := tmp_path / name).mkdir()
+            asked, faults = histories.faults_beside_each_step(KINDS[name], folder, ask, writes=6, every=7)
+            assert (faults, name) == ({}, name) and asked
+
+
 @kinds
 def test_threads_that_share_an_open_file_are_told_one_order(kind, tmp_path):
     assert histories.fault_of_threads(kind, tmp_path / kind.file, random.Random(1)) == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,15 +59,22 @@ class SQLiteFile(Closing):
         self._over: LabError | None = None  # why it can no longer be used
         # the database and its log as they were opened, by device and number; none in memory
         self._files: dict[str, tuple[int, int]] = {}
+        self._is_new = was_empty = False
         if path is not None:
             require_valid_path(path)
             if is_nonempty_file(path):
                 _refuse_other_names(path)
                 check_before_opening(path, self._refuse_foreign)
+            was_empty = path.exists() and not path.stat().st_size
+            if was_empty:
+                _refuse_lost_file(path)
         try:
             self._open()
         except StoreDamaged:  # a disk that fails once can look like damage
             self._open()
+        if was_empty and self._is_new:
+            advice = "if it held something once, restore a copy"
+            warnings.warn(f"{path} is empty: a new one is begun in it; {advice}", stacklevel=3)
         _OPEN_FILES.add(self)
         register_for_forks(self)
 
@@ -138,7 +146,8 @@ class SQLiteFile(Closing):
         if is_empty:
             # before there is a log, so that the file's head identifies it from the beginning
             with immediate_transaction(connection):
-                if not has_tables(connection):  # another process may have created them
+                self._is_new = not has_tables(connection)  # another process may have created them
+                if self._is_new:
                     self._create_tables(connection)
         self._refuse_foreign(connection)
         for setting in self.settings:
@@ -272,6 +281,13 @@ def _refuse_other_names(path: Path) -> None:
     if status.st_nlink > 1:
         problem = f"{path} has other names (hard links), and SQLite keeps a log for each"
         raise StoreUnavailable(f"{problem}: delete those, or copy the file")
+
+
+def _refuse_lost_file(path: Path) -> None:
+    """Raise StoreDamaged for an empty file whose log is not, since SQLite would delete that."""
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size:
+        raise damage_error(path, f"it is empty, and {log.name} beside it holds changes", RESTORE_ADVICE)
 
 
 def _database_files(connection: sqlite3.Connection) -> dict[str, tuple[int, int]]:
