@@ -551,7 +551,7 @@ CASES = [
             "occur more than once",
         ),
         ("NaN", lambda: lab.explore(WORDS, ADA).but(weights=Weights(NAN, 0, 0, 0)), "from 0 to 1"),
-        ("numbers for weights", lambda: lab.explore(WORDS, ADA).but(weights=(1, 0, 0, 0)), "Weights("),
+        ("numbers for weights", lambda: lab.explore(WORDS, ADA).but(weights=(1, 0, 0, 0)), "is a Weights"),
         (
             "all zero",
             lambda: lab.explore(WORDS, ADA).but(weights=Weights(0, 0, 0, 0)).stage,

@@ -26,7 +26,6 @@ from pathlib import Path
 from kgot_lab.arguments import check_fields
 from kgot_lab.errors import (
     BadInput,
-    require,
     require_amount,
     require_count,
     require_known,
@@ -273,7 +272,6 @@ class Plan:
         require_amount(self.margin, "the margin of a plan")
         require_count(self.rounds, 1, "rounds", "chance is judged by so many random draws")
         require_count(self.seed, 0, "seed")
-        require(self.assumed, bool, "assumed is True or False")
 
     def __str__(self) -> str:
         names = (f"baseline {self.baseline}", f"primary measure {self.primary}", f"ties {self.ties}")
