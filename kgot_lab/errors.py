@@ -26,21 +26,23 @@ LabError
 """
 
 import errno
-import math
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
+from numbers import Real
 from typing import Any
 
 _MAX_SHOWN = 60  # characters of a value that a message shows
+MAX_SECONDS = 86_400  # of a time limit: clocks and system calls overflow with far more
 
 
 class LabError(Exception):
-    """Base class of the errors of this package. No message shows a password or key in an address."""
+    """Base class of the errors of this package. No message shows a password or key in an address, or is endless."""
 
     def __init__(self, *args: object):
-        super().__init__(*(mask_secrets(arg) if isinstance(arg, str) else arg for arg in args))
+        super().__init__(*(_shorten(mask_secrets(arg)) if isinstance(arg, str) else arg for arg in args))
 
 
 class BadInput(LabError):
@@ -220,8 +222,16 @@ class TraceLocked(TraceError):
 
 # --- messages ---
 
+_MAX_MESSAGE = 5_000  # characters, of which the beginning and the end are shown
+
+
+def _shorten(text: str) -> str:
+    half = _MAX_MESSAGE // 2
+    return text if len(text) <= _MAX_MESSAGE else f"{text[:half]} … {text[-half:]}"
+
+
 _ADDRESS_LOGIN = re.compile(
-    r"""(?P<scheme>[a-z][a-z0-9+.-]*:/+)         # of a path made of an address, one slash is left
+    r"""(?P<scheme>[a-z][a-z0-9+.-]{0,30}:/+)         # of a path made of an address, one slash is left
         (?:[^\s/?#@'"]{0,500}@                        # a name, or a name and a password
          | [^\s:/?#@'"]{0,500}:(?!\d+[/?#])[^\s'"]{0,500}@  # a password with any letters in it, which is no port and what follows one
         )+""",
@@ -296,8 +306,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def short_repr(value: object) -> str:
-    """Format a value for a message, truncated if it is long."""
+    """Format a value for a message on one line, truncated if it is long."""
     text = repr(value[: 2 * _MAX_SHOWN] if isinstance(value, str | bytes) else value)
+    text = re.sub(r"\s*\n\s*", " ", text)
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 2]} …"
 
 
@@ -324,8 +335,8 @@ def require(value: object, kinds: type | tuple[type, ...], what: str) -> None:
 def require_known(what: str, known: Collection[str], *names: str) -> None:
     """Raise UnknownName for the first of some names that is not known. `what` is their kind, as in "system"."""
     for name in names:
-        if name not in known:
-            raise UnknownName(what, str(name), known)
+        if not isinstance(name, str) or name not in known:
+            raise UnknownName(what, name if isinstance(name, str) else describe_value(name), known)
 
 
 @contextmanager
@@ -346,21 +357,39 @@ def require_parts(value: object, parts: Iterable[str], what: str) -> None:
         raise BadInput(f"{what}, not {describe_value(value)}")
 
 
-def require_count(value: object, minimum: int, name: str, why: str = "") -> None:
-    """Raise BadInput unless a value is an integer of at least `minimum`. `why` says what the number is for."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+def require_count(
+    value: object, minimum: int, name: str, why: str = "", *, maximum: float = float("inf")
+) -> None:
+    """Raise BadInput unless a value is an integer from `minimum` to `maximum`. `why` says what it is for."""
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+        most = f", at most {maximum:,}" if isinstance(value, int) and value > maximum else ""
         raise BadInput(
-            f"{name} must be {minimum} or more, a whole number, not {describe_value(value)}{why and f': {why}'}"
+            f"{name} must be {minimum} or more{most}, a whole number, not {describe_value(value)}{why and f': {why}'}"
         )
 
 
-def require_amount(value: object, name: str, *, positive: bool = False) -> None:
-    """Raise BadInput unless a value is a finite number, 0 or more. With `positive`, it must be above 0."""
+def require_amount(
+    value: object, name: str, *, positive: bool = False, maximum: float = sys.float_info.max
+) -> None:
+    """Raise BadInput unless a value is a number from 0 to `maximum`. With `positive`, it must be above 0."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0 or (positive and not value):  # type: ignore[arg-type, operator]
-        raise BadInput(
-            f"{name} must be a number, {'more than 0' if positive else '0 or more'}, not {describe_value(value)}"
-        )
+    if not number or not 0 <= value <= maximum or (positive and not value):  # type: ignore[operator]
+        least = "more than 0" if positive else "0 or more"
+        most = f" and at most {maximum:,}" if maximum < sys.float_info.max else ""
+        raise BadInput(f"{name} must be a number, {least}{most}, not {describe_value(value)}")
+
+
+def require_probability(value: Any, name: str) -> float:
+    """Return a number from 0 to 1. Raises BadInput for anything else."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:  # type: ignore[operator]
+        raise BadInput(f"{name} is a number from 0 to 1, not {describe_value(value)}")
+    return float(value)
+
+
+def require_seconds(value: Any, name: str = "seconds") -> float:
+    """Return a time limit. Raises BadInput unless it is a number of seconds, above 0 and at most a day."""
+    require_amount(value, name, positive=True, maximum=MAX_SECONDS)
+    return float(value)
 
 
 def require_options(make: Callable[..., object], options: Iterable[str], owner: str) -> None:

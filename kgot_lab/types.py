@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from math import isfinite
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
-from kgot_lab.errors import BadInput, describe_value, require, short_repr
+from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.errors import BadInput, describe_value, require, require_count, require_probability, short_repr
 
 _HITS_PRINTED = 5  # hits of a ranking that are printed
 Json = Any  # text, number, bool, None, or lists and dicts of these
@@ -57,7 +59,7 @@ class Triple:
     """Subject, relation, object: the smallest statement a graph can hold.
 
     Two triples are equal if these three are. A memory also records the confidence (0 to 1), the conversation
-    turn that stated it, and when it was learnt.
+    turn that stated it, and when it was learnt. Raises BadInput for parts of other types.
     """
 
     subject: str
@@ -66,6 +68,15 @@ class Triple:
     confidence: float = field(default=1.0, compare=False)
     source_turn: int | None = field(default=None, compare=False)
     created_at: datetime | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(part, str) for part in self.identity):
+            problem = "a triple is (subject, relation, object), three texts"
+            raise BadInput(f"{problem}, not {short_repr(self.identity)}")
+        require_probability(self.confidence, "the confidence of a triple")
+        if self.source_turn is not None:
+            require_count(self.source_turn, 0, "the source_turn of a triple", maximum=2**62)
+        require(self.created_at, (datetime, type(None)), "the created_at of a triple is a datetime")
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -97,6 +108,15 @@ class Diff:
     added_edges: tuple[Edge, ...] = ()
     removed_edges: tuple[Edge, ...] = ()
     changed_edges: tuple[tuple[Edge, Edge], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for kind, pairs in ((Node, self.changed_nodes), (Edge, self.changed_edges)):
+            for pair in pairs:
+                if not isinstance(pair, tuple) or [isinstance(part, kind) for part in pair] != [True, True]:
+                    raise BadInput(
+                        f"a changed node or edge is a pair (before, after), not {short_repr(pair)}"
+                    )
 
     @property
     def written_nodes(self) -> tuple[Node, ...]:
@@ -224,11 +244,8 @@ class Ranking:
     paths: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        require(self.query, Query, "the query of a ranking is a Query")
-        if not isinstance(self.hits, Sequence) or isinstance(self.hits, str):
-            raise BadInput(
-                f"the hits of a ranking are a tuple of Hit(id, score), not {describe_value(self.hits)}"
-            )
+        check_fields(self)
+        check_fields(self.query)
 
     def __repr__(self) -> str:
         system = f" by {_single_line(self.system, 60)}" if self.system else ""
@@ -251,6 +268,7 @@ class Ranking:
             return list(map(self.hits.ids.__getitem__, self.hits.rows.tolist()))
         return [hit.id for hit in self.hits]
 
+    @check_arguments
     def why(self, id: str) -> tuple[RetrieverReason, ...]:
         """Return what each retriever below this ranking reported about a document.
 
@@ -276,6 +294,14 @@ def _single_line(text: object, limit: int) -> str:
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
 
 
+def are_finite(scores: Collection[object]) -> bool:
+    """Return whether all these are numbers that a float can hold."""
+    try:
+        return all(issubclass(kind, Real) for kind in set(map(type, scores))) and all(map(isfinite, scores))  # type: ignore[arg-type]
+    except OverflowError:
+        return False
+
+
 def ranked(
     query: Query,
     scores: Mapping[str, float],
@@ -285,16 +311,16 @@ def ranked(
 ) -> Ranking:
     """Build a ranking from scores, the best first. Ties are broken by id for reproducibility.
 
-    Raises BadInput if `scores` is not a mapping from ids to numbers.
+    Raises BadInput if `scores` is not a mapping from ids to finite numbers.
     """
     if not isinstance(scores, Mapping):
         raise BadInput(
             f"ranked(query, scores) takes a dictionary {{document id: score}}, not {describe_value(scores)}"
         )
-    if invalid := {kind for kind in map(type, scores.values()) if not issubclass(kind, Real)}:
-        id, score = next((id, score) for id, score in scores.items() if type(score) in invalid)
+    if not are_finite(scores.values()):
+        id, score = next((id, score) for id, score in scores.items() if not are_finite([score]))
         raise BadInput(
-            f"ranked(query, scores) takes numbers for scores; document {short_repr(id)} has {describe_value(score)}"
+            f"ranked(query, scores) takes finite numbers for scores; document {short_repr(id)} has {describe_value(score)}"
         )
     if invalid := {kind for kind in map(type, scores) if not issubclass(kind, str)}:
         raise BadInput(

@@ -40,7 +40,6 @@ IN_PLACE = {  # what writes a file otherwise, and why it may
     "llm/recorded.py": "empties a tape that was stopped in its head, before the next line",
     "loop/trace.py": "event by event",
     "stores/sqlite/salvage.py": "a copy beside what is damaged and stays there until the copy is whole",
-    "stores/log.py": "a log is compacted with its bytes on the disk, not only in its cache, before it takes its name",
 }
 
 GRAPH = PropertyGraph.of([Node("Ada Lovelace")], [])

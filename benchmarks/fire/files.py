@@ -14,52 +14,43 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 TESTS = Path(__file__).parents[2] / "tests"
 COLUMNS = ("stops", "power losses", "failures", "openings", "damages")
 
 
-def row_of(name: str, opens: int, damages: int) -> tuple[list[tuple[int, int]], Iterable[str]]:
-    """The cases and faults of a kind in each column, and its faults."""
+def counted(name: str, opens: int, damages: int) -> dict[str, tuple[int, list[str]]]:
+    """The number of cases of a kind and its faults, by column."""
     from faults import damage, histories
     from faults.disk import MEMORY
     from faults.kinds import KINDS
     from faults.steps import faults_in, faults_of_failures, power_losses, recorded, spoils, stops
 
-    kind, chance = KINDS[name], random.Random(1)
+    kind, chance, opened, beside = KINDS[name], random.Random(1), 0, list[str]()
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         recording = recorded(kind, Path(folder))
-    acts, times = recording.acts, 5
-    found = [list(faults_in(kind, recording, stops(kind, acts), strict=True).values())]
-    losses = [faults_in(kind, recording, power_losses(acts, chance)) for _ in range(times)]
-    found.append([fault for each in losses for fault in each.values()])
-    found.append(list(faults_of_failures(kind, recording, chance).values()))
-    cases, reads = [len(acts), times * len(acts), len(list(spoils(kind, recording, chance)))], 0
-    found.append([])
-    while reads < opens:
+    acts = recording.acts
+    stopped = faults_in(kind, recording, stops(kind, acts), strict=True)
+    lost = faults_in(kind, recording, power_losses(acts, chance))
+    failed = faults_of_failures(kind, recording, chance)
+    if opens and name != "log":  # which one process has open at a time
+        with tempfile.TemporaryDirectory(dir=MEMORY) as folder, histories.other_process() as ask:
+            opened, found = histories.faults_beside_each_step(kind, Path(folder), ask, writes=20)
+            beside += found.values()
+    while opened < opens and "client" not in beside:
         with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-            counts, beside = histories.faults_beside([kind], Path(folder), 20, chance.randrange(2**32))
-        reads += sum(counts.values())
-        found[-1] += beside.values()
-        if not counts:
-            break
-    samples = list(damage.samples_of(kind))
-    found.append(
-        [
-            f"{s.name}: {each}"
-            for s in samples
-            for each in damage.faults_of(s, chance, damages // len(samples)).values()
-        ]
-    )
-    counts = [*cases, reads, damages]
-    shown = [
-        f"  {column}: {n:,} x {text}"
-        for column, each in zip(COLUMNS, found, strict=True)
-        for text, n in Counter(f[:140] for f in each).most_common(5)
-    ]
-    return list(zip(counts, map(len, found), strict=True)), shown
+            counts, faults = histories.faults_beside([kind], Path(folder), 20, chance.randrange(2**32))
+        opened += sum(counts.values())
+        beside += [*faults.values(), *faults.keys() & {"client"}]
+    harmed, samples = list[str](), list(damage.samples_of(kind))
+    for sample in samples:
+        harm = damage.faults_of(sample, chance, damages // len(samples))
+        harmed += [f"{sample.name}: {fault}" for fault in harm.values()]
+    ways = len(list(spoils(kind, recording, chance)))
+    rows = [(len(acts), stopped.values()), (len(acts), lost.values()), (ways, failed.values())]
+    rows += [(opened, beside), (damages, harmed)]
+    return {column: (cases, list(faults)) for column, (cases, faults) in zip(COLUMNS, rows, strict=True)}
 
 
 def main() -> None:
@@ -75,13 +66,20 @@ def main() -> None:
 
     if strange := sorted(set(options.kinds) - set(KINDS)):
         parser.error(f"there is no kind {strange[0]!r}; there are {', '.join(KINDS)}")
+    if min(options.opens, options.damages) < 0:
+        parser.error("openings and damages are counted from 0 on")
     print(f"{'kind':12}" + "".join(f"{column:>16}" for column in COLUMNS), flush=True)
     broken = False
     for name in options.kinds or KINDS:
-        row, shown = row_of(name, options.opens, options.damages)
-        print(f"{name:12}" + "".join(f"{f'{cases:,} / {faults:,}':>16}" for cases, faults in row), flush=True)
-        print("\n".join(shown), flush=True)
-        broken = broken or any(faults for _, faults in row)
+        row = counted(name, options.opens, options.damages)
+        print(
+            f"{name:12}" + "".join(f"{f'{cases:,} / {len(faults):,}':>16}" for cases, faults in row.values()),
+            flush=True,
+        )
+        for column, (_, faults) in row.items():
+            for text, times in Counter(fault[:140] for fault in faults).most_common(5):
+                print(f"  {column}: {times:,} x {text}", flush=True)
+            broken = broken or bool(faults)
     sys.exit(broken)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kgot_lab.analogy import calibration
 from kgot_lab.analogy.calibration import PREVALENCE, BandShares, expected_precision
 from kgot_lab.analogy.skeletons import Skeletons
+from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, normalise_rows
 from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.graph import PropertyGraph
@@ -273,6 +274,7 @@ def delta_edges(
     return replace(found, edges=_sort_edges([*old, *found.edges]))
 
 
+@check_arguments
 def compare_texts(
     a: str, b: str, skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None
 ) -> TextPair:

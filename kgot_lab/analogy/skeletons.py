@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
-from kgot_lab.embedding.vectors import CacheFile, CacheTable, text_key
+from kgot_lab.embedding.vectors import CacheFile, text_key
 from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, OverBudget, require_parts
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import POSSESSIVE, stem
@@ -155,7 +155,7 @@ REPLY_LABEL = re.compile(
     re.I,
 )
 BULLET = re.compile(r"^(?:[-•>#]+|\*|\d+[.)])\s+")
-_SKELETON_TABLE = CacheTable("skeletons-1.sqlite", "skeletons", "skeleton", "TEXT", "skeleton")
+_CACHE_NAME = "skeletons-2.sqlite"
 QUOTES = dict(zip("\"'`*_“‘«", "\"'`*_”’»", strict=True))  # opening and closing quotes
 
 
@@ -216,7 +216,7 @@ def make_skeletons(
     use = "a maker is called with texts and has a name and a digest, as LinguisticSkeletons() does"
     require_parts(maker, ("name", "digest", "__call__"), use)
     wanted = {text: text_key(maker.digest, text) for text in texts if not _is_blank(text)}
-    file = CacheFile(folder, _SKELETON_TABLE, label="skeleton", fallback="skeletons are made anew")
+    file = CacheFile(folder, _CACHE_NAME, label="skeleton", fallback="skeletons are made anew")
     known = _read_cache(file, list(wanted.values())) if cache else {}
     missing = [text for text, key in wanted.items() if key not in known]
     failed: dict[str, str] = {}
@@ -225,7 +225,7 @@ def make_skeletons(
         made = dict(_make_batch(maker, missing[start : start + BATCH_SIZE], failed))
         fresh = {wanted[text]: skeleton for text, skeleton in made.items()}
         if cache:
-            file.write(fresh.items())
+            file.write({key: skeleton.encode() for key, skeleton in fresh.items()})
         known |= fresh
     _report_progress(progress, len(missing), len(missing))
     by_text = {text: known[key] for text, key in wanted.items() if key in known}
@@ -290,8 +290,8 @@ def _run_maker(maker: SkeletonMaker, texts: Sequence[str]) -> list[str]:
 
 def _read_cache(cache: CacheFile, keys: Sequence[bytes]) -> dict[bytes, str]:
     """Return the cached skeletons of some keys. A blank one counts as missing."""
-    rows = chain.from_iterable(cache.read(keys))
-    return {key: line for key, line in rows if isinstance(line, str) and not _is_blank(line)}
+    lines = {key: value.decode() for key, value in cache.read(keys).items()}
+    return {key: line for key, line in lines.items() if not _is_blank(line)}
 
 
 def _validate_texts(texts: Iterable[str]) -> list[str]:

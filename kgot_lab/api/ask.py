@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Unpack
 from uuid import uuid4
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.documents.folder import group_remarks, read_documents
-from kgot_lab.errors import BadInput, ReplayMiss, TraceError, UnknownName, require, require_parts
+from kgot_lab.errors import BadInput, ReplayMiss, TraceError, UnknownName, require_parts
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, recorded_prompts
 from kgot_lab.loop.controller import RunOptions, think
@@ -168,6 +169,7 @@ class AskOptions(RunOptions, total=False):
     tools: Sequence[Tool | Callable[..., object]]
 
 
+@check_arguments
 def ask(
     question: str,
     documents: Facts = None,
@@ -202,17 +204,12 @@ def ask(
     facts that were known before. Beliefs of an earlier time, as `Claims.as_of` returns them, learn nothing.
     Raises what `open_claims` raises, before a model is called.
     """
-    require(question, str, "a question is a text")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
     for name in options.keys() - AskOptions.__optional_keys__:
         raise UnknownName("option of ask()", name, AskOptions.__optional_keys__)
     attachments, given_tools = options.get("attachments", ()), options.get("tools", ())
-    require(attachments, Sequence, "attachments are a list of paths")
-    require(given_tools, Iterable, "tools are a list, such as [a_function, search(documents)]")
     own_tools = list(map(as_tool, given_tools))
-    if trace is not None:
-        require(trace, (str, Path), "a trace is the path of a file")
     with open_memory_session(memory, question) if memory is not None else nullcontext() as session:
         has_facts = bool(session and session.begun.facts) or _has_graph(store)
         if documents is None and not attachments and not own_tools and not has_facts:

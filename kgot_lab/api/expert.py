@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.embedders import query_embedder
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
@@ -26,6 +27,7 @@ _GRAPH_NAME = "graph"  # how a graph that was given is called in citations
 _DEFAULT_INSTRUCTIONS = "You answer questions about the knowledge graph that you are shown, and name what limits what you recommend."
 
 
+@check_arguments
 def expert(
     knows: str | Path | PropertyGraph | Iterable[object],
     *,

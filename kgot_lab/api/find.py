@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kgot_lab.api.ask import EMBEDDING, cell_progress_bar, read_passages
+from kgot_lab.arguments import check_arguments
 from kgot_lab.tools.search import FoundPassages, find_passages
 from kgot_lab.types import Document
 
 
+@check_arguments
 def find(question: str, documents: str | Path | Iterable[Document], *, k: int = 5) -> FoundPassages:
     """Find the k passages of documents that fit a question best.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kgot_lab.analogy.delta_edges import ComputedEdges, Verifier
+from kgot_lab.arguments import check_arguments, require_path
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.npc.models import VisibleWorld
@@ -176,6 +177,7 @@ _LIST_VIEWS: Mapping[str, _View] = {  # by what the first item is
 }
 
 
+@check_arguments
 def show(what: object, *, color: str = "", size: str = "", width: str = "", **options: Any) -> object:
     """Show a graph, a run, a ranking, a report or another value in its view.
 
@@ -191,6 +193,8 @@ def show(what: object, *, color: str = "", size: str = "", width: str = "", **op
     """
     by = {name: each for name, each in (("color", color), ("size", size), ("width", width)) if each}
     options |= {"by": by} if by else {}
+    if isinstance(what, str | Path):
+        require_path(str(what), "what")
     if isinstance(what, str | Path) and not _is_folder(what):
         if not (path := Path(what).expanduser()).is_file():
             raise BadInput(f"show() shows values, folders and files, and there is no file {what}")

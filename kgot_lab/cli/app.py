@@ -319,8 +319,8 @@ def show(
         terminal.show_event(event)
     if costs:
         typer.echo(repr(ledger(run.events, run.run)))
-    if not run.finished and run.question:
-        terminal.say(f"this run was stopped before its answer: kgot-lab resume {trace} goes on with it")
+    if run.unfinished:
+        terminal.say(f"{run.unfinished} kgot-lab resume {trace} goes on with it")
     terminal.write_page(run.events, html)
 
 
@@ -334,8 +334,7 @@ def verify(trace: Path = argument("a run on file")) -> None:
         difference = verify_run(run.events, store)
     if difference is not None:
         raise LabError(str(difference))
-    stopped = "" if run.finished else "; the run was stopped before its answer"
-    typer.echo(f"{len(run.events)} events, all identical{stopped}")
+    typer.echo(". ".join(filter(None, (f"{len(run.events)} events, all identical", run.unfinished))))
 
 
 app.add_typer(benchmarks, name="bench")
@@ -365,12 +364,15 @@ def model() -> None:
 def doctor(
     file: Path | None = argument("a log, graph, trace, tape, ledger or cache of vectors", default=None),
     salvage: bool = option("keep the intact part of a damaged log or graph", "--salvage", default=False),
+    backup: Path | None = option(
+        "copy an intact SQLite file to this new file, while others may write", "--backup", default=None
+    ),
 ) -> None:
     """Test each component and say how to get what is missing, or check whether a given file is intact."""
     if file is not None:
-        return _examine_file(file, salvage=salvage)
-    if salvage:
-        raise BadInput("say which file to salvage: kgot-lab doctor --salvage FILE")
+        return _examine_file(file, salvage=salvage, backup=backup)
+    if salvage or backup is not None:
+        raise BadInput("say which file to salvage or to back up, such as kgot-lab doctor --salvage FILE")
     from kgot_lab.diagnostics.components import check_components
 
     findings = []
@@ -381,8 +383,8 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _examine_file(file: Path, *, salvage: bool) -> None:
-    from kgot_lab.diagnostics.file_check import check_file, salvage_file
+def _examine_file(file: Path, *, salvage: bool, backup: Path | None) -> None:
+    from kgot_lab.diagnostics.file_check import back_up_file, check_file, salvage_file
 
     health = check_file(file)
     if salvage and not health.whole:
@@ -392,6 +394,8 @@ def _examine_file(file: Path, *, salvage: bool) -> None:
     typer.echo(printable_line(str(health)))
     if not health.whole:
         raise typer.Exit(1)
+    if backup is not None:
+        typer.echo(printable_line(str(back_up_file(file, backup))))
 
 
 def _replay_demo() -> None:

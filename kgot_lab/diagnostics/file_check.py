@@ -10,14 +10,19 @@ import json
 import re
 import sqlite3
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.io.files import SPECIAL_FILES, read_regular_file, refuse_wide_encoding, utf8_text
-from kgot_lab.io.sqlite_files import open_copy, query_number
+from kgot_lab.io.sqlite.checksums import enable_checksums, find_damage, tables_of, unsummed_tables
+from kgot_lab.io.sqlite.connection import Connection, connect, has_tables, is_unavailable, query_number
+from kgot_lab.io.sqlite.copies import back_up, open_copy, private_copy
+from kgot_lab.io.sqlite.file import require_closed
+from kgot_lab.io.sqlite.wal import find_log_damage
 from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
@@ -27,6 +32,7 @@ _HEAD = 400  # bytes of a file that identify it
 _APPLICATION = slice(68, 72)  # the application id of an SQLite file, also in a damaged one
 _LONG_NAME = 4_000  # longer than any path
 _LINES, _LONGEST = 50, 20_000_000  # maximum lines of JSON to read, and bytes of each
+_AS_WRITTEN = "every row is as it was written"
 _ONLY_READ = "it can be read, and holds no checksum, so a changed value would not show"
 
 
@@ -60,6 +66,8 @@ def check_file(path: Path | str) -> Health:
         reason = f"{_read_error(error)}, so nobody can say: see that the disk is sound, and try again"
         return Health(path, kind, False, reason)
     except (LabError, sqlite3.Error, UnicodeDecodeError) as error:
+        if is_unavailable(error):
+            raise StoreUnavailable(f"{path} cannot be read now ({error}): try again") from None
         return Health(path, kind, False, str(error).removeprefix(f"{path}: "))
 
 
@@ -79,10 +87,18 @@ def salvage_file(path: Path | str) -> SalvageResult:
     return salvagers[kind](path)
 
 
-def _kind_of(path: Path) -> str:
-    from kgot_lab.memory.tables import CLAIMS_LAYOUT
-    from kgot_lab.stores.sqlite.file import require_closed
+def back_up_file(path: Path | str, copy: Path | str) -> Health:
+    """Copy an SQLite file of this package, with its log, to a new file, and check that.
 
+    Raises BadInput for another file, or if the copy exists, and StoreUnavailable if it cannot be made.
+    """
+    if (kind := _kind_of(path := Path(path))) not in {*_SQLITE_KINDS.values(), _TRIPLES, _CACHE}:
+        raise BadInput(f"{path} is {kind}: copy the file, which is whole by itself")
+    back_up(path, copy := Path(copy))
+    return check_file(copy)
+
+
+def _kind_of(path: Path) -> str:
     require_closed(path)
     head = _head_of(path).removeprefix(codecs.BOM_UTF8)
     if not head:
@@ -90,7 +106,7 @@ def _kind_of(path: Path) -> str:
     if b"kgot_lab diff log" in head or b"\nmark 0000" in head:
         return _LOG
     if head.startswith(b"SQLite format 3"):
-        return _MEMORY if head[_APPLICATION] == CLAIMS_LAYOUT.application.to_bytes(4) else _sqlite_kind(path)
+        return _sqlite_kind(path, int.from_bytes(head[_APPLICATION]))
     if match := _NUMBERED.match(head):
         return _TRACE if match[1] == b"trace" else _TAPE
     if path.suffix.lower() != ".graphml":  # GraphML may be in UTF-16
@@ -103,7 +119,7 @@ def _kind_of(path: Path) -> str:
         named = "log of diffs" if path.suffix.lower() == ".log" else "SQLite file"
         raise BadInput(f"{path} is no {named}, or has lost its beginning: if it was one, restore a copy")
     raise BadInput(
-        f"{path} is no log, SQLite graph, memory, cache of vectors, trace, tape, graph file or ledger of this package: name another"
+        f"{path} is no log, SQLite file, trace, tape, graph file or ledger of this package: name another"
     )
 
 
@@ -174,24 +190,30 @@ def _read_error(error: Exception) -> str:
     return f"cannot be read ({(isinstance(error, OSError) and error.strerror) or error})"
 
 
-def _sqlite_kind(path: Path) -> str:
+def _sqlite_kind(path: Path, application: int) -> str:
     """Return the kind of an SQLite file.
 
-    Raises BadInput for a file of another program or of another version of this package.
+    Raises BadInput for a file of another program, and for a graph of another version.
     """
-    from kgot_lab.stores.sqlite.file import APPLICATION, require_own_format
+    from kgot_lab.stores.sqlite.file import require_own_format
 
+    kind = _SQLITE_KINDS.get(application)
+    if kind not in (None, _GRAPH):
+        return kind
     with open_copy(path) as connection:
         try:
-            if "vectors" in {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}:
-                return _VECTORS
-            if query_number(connection, "PRAGMA application_id") != APPLICATION:
-                message = f"{path} is an SQLite file of another program, not a graph, memory or cache of this package"
-                raise BadInput(f"{message}: nothing here can check it")
-            require_own_format(connection, path)
+            if kind is not None:
+                require_own_format(connection, path)
+                return kind
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         except (sqlite3.Error, UnicodeDecodeError):  # too damaged to identify
-            pass
-    return _GRAPH
+            return _GRAPH
+    if "triples" in tables:
+        return _TRIPLES
+    if "cache" in tables:
+        return _CACHE
+    message = f"{path} is an SQLite file of another program, not a graph, memory or cache of this package"
+    raise BadInput(f"{message}: nothing here can check it")
 
 
 def _log(path: Path) -> str:
@@ -208,49 +230,65 @@ def _log(path: Path) -> str:
 
 def _graph(path: Path) -> str:
     from kgot_lab.stores.hash_chain import SALVAGE_ADVICE
-    from kgot_lab.stores.sqlite.file import search_file
+    from kgot_lab.stores.sqlite.damage import enable_checksums, find_damage
+    from kgot_lab.stores.sqlite.tables import GRAPH_TABLES
 
-    found = search_file(path)
-    if found.damage:
-        raise StoreDamaged(f"{found.damage}: {SALVAGE_ADVICE} {path}")
-    held = f"{format_count(found.nodes, 'node')}, {format_count(found.edges, 'edge')}"
-    log = "" if found.has_log else " (a log beside it that was taken away, FILE-wal, would not show)"
+    with _whole_copy(path, f"{SALVAGE_ADVICE} {path}") as (connection, has_log):
+        enable_checksums(connection)
+        if damage := find_damage(connection, GRAPH_TABLES):
+            raise StoreDamaged(f"{damage}: {SALVAGE_ADVICE} {path}")
+        nodes, edges = (
+            query_number(connection, f"SELECT count(*) FROM {kind}") for kind in ("nodes", "edges")
+        )
+    return f"{format_count(nodes, 'node')}, {format_count(edges, 'edge')}, {_AS_WRITTEN}{_missing_log(path, has_log)}"
+
+
+def _tables(path: Path) -> str:
+    with _whole_copy(path, "restore a copy") as (connection, has_log):
+        enable_checksums(connection)
+        if damage := find_damage(connection):
+            raise StoreDamaged(f"{damage}: restore a copy")
+        if not has_tables(connection):
+            return "nothing yet: what created it did not end, and opening it does"
+        unsummed = unsummed_tables(connection)
+        rows = sum(
+            query_number(connection, f"SELECT count(*) FROM {table}") for table in tables_of(connection)
+        )
+    known = f"another program changed {', '.join(unsummed)}, and {_ONLY_READ}" if unsummed else _AS_WRITTEN
+    return f"{format_count(rows, 'row')}, {known}{_missing_log(path, has_log)}"
+
+
+@contextmanager
+def _whole_copy(path: Path, advice: str) -> Iterator[tuple[Connection, bool]]:
+    """Open a copy of a file whose log is whole, and tell whether it has one. Raises StoreDamaged if it is not."""
+    with private_copy(path) as copy:
+        if damage := find_log_damage(copy):
+            raise StoreDamaged(f"{damage}: {advice}")
+        with closing(connect(copy.path.as_uri())) as connection:
+            yield connection, copy.has_log
+
+
+def _missing_log(path: Path, has_log: bool) -> str:
+    log = "" if has_log else " (a log beside it that was taken away, FILE-wal, would not show)"
     names = "; it has other names (hard links), and stores open none such" if path.stat().st_nlink > 1 else ""
-    return f"{held}, every row is as it was written{log}{names}"
+    return f"{log}{names}"
 
 
-def _memory(path: Path) -> str:
+def _cache(path: Path) -> str:
+    from kgot_lab.embedding.vectors import is_intact
+
+    rows = broken = 0
     with open_copy(path) as connection:
-        _require_integrity(connection, "restore a copy")
-        facts, changes = (query_number(connection, f"SELECT count(*) FROM {t}") for t in ("facts", "changes"))
-    return f"{format_count(facts, 'fact')} noted, {format_count(changes, 'change')}; {_ONLY_READ}"
-
-
-def _require_integrity(connection: sqlite3.Connection, advice: str) -> None:
-    """Raise StoreDamaged unless SQLite finds a file whole."""
-    try:
-        (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    except sqlite3.DatabaseError as error:
-        result = str(error)
-    if result != "ok":
-        raise StoreDamaged(f"{result}: {advice}")
-
-
-def _vectors(path: Path) -> str:
-    from kgot_lab.embedding.vectors import CHECKSUM_BYTES, vector_checksum
-
-    with open_copy(path) as connection:
-        _require_integrity(connection, "delete it, and vectors are computed again")
-        rows = broken = 0
-        for key, blob in connection.execute("SELECT key, CAST(vector AS BLOB) FROM vectors"):
+        enable_checksums(connection)
+        if damage := find_damage(connection):
+            raise StoreDamaged(f"{damage}: delete it, and what it holds is computed again")
+        for key, value in connection.execute("SELECT key, CAST(value AS BLOB) FROM cache"):
             rows += 1
-            broken += not isinstance(blob, bytes) or blob[-CHECKSUM_BYTES:] != vector_checksum(
-                key, blob[:-CHECKSUM_BYTES]
-            )
+            broken += not is_intact(key, value)
     if broken:
         damage = "are not as they were written: they are computed again when they are needed"
-        raise StoreDamaged(f"{broken:,} of {format_count(rows, 'vector')} {damage}")
-    return f"{format_count(rows, 'vector')}, each as it was written"
+        raise StoreDamaged(f"{broken:,} of {format_count(rows, 'value')} {damage}")
+    return f"{format_count(rows, 'value')}, each as it was written"
 
 
 def _trace(path: Path) -> str:
@@ -306,12 +344,17 @@ def _results(path: Path) -> str:
     return f"those of {format_count(len(read_results(path)), 'question')}; {_ONLY_READ}"
 
 
-_LOG, _GRAPH, _VECTORS = "a log of diffs", "a graph in SQLite", "a cache of vectors"
+_LOG, _GRAPH, _CACHE, _TRIPLES = "a log of diffs", "a graph in SQLite", "a cache", "a store of triples"
 _TRACE, _TAPE, _GRAPH_FILE, _LEDGER = "a trace", "a tape", "a graph file", "a ledger"
-_RESULTS, _MEMORY = "results of questions", "a memory of claims"
+_RESULTS = "results of questions"
+_SQLITE_KINDS = {  # by application id
+    0x6B676C62: _GRAPH, 0x6B676C63: "a memory of claims", 0x6B676C77: "a world", 0x6B676C78: "experts",
+    0x6B676C70: "proposals", 0x6B676C6F: "seen nonces", 0x6B676C69: "investment graphs", 0x6B676C75: "investment accounts",
+    0x6B676C6E: "investment news",
+}  # fmt: skip
 _EXAMINED: dict[str, Callable[[Path], str]] = {
-    _LOG: _log, _GRAPH: _graph, _VECTORS: _vectors, _TRACE: _trace, _TAPE: _tape, _GRAPH_FILE: _graph_file, _LEDGER: _ledger,
-    _RESULTS: _results, _MEMORY: _memory,
+    **dict.fromkeys(_SQLITE_KINDS.values(), _tables), _TRIPLES: _tables, _LOG: _log, _GRAPH: _graph, _CACHE: _cache, _TRACE: _trace,
+    _TAPE: _tape, _GRAPH_FILE: _graph_file, _LEDGER: _ledger, _RESULTS: _results,
 }  # fmt: skip
 _NUMBERED = re.compile(rb'\s*\{\s*"(trace|tape)":\s*\d')
 _BEGINNINGS = (

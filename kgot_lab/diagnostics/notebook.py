@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.diagnostics import components
 from kgot_lab.types import Json
 from kgot_lab.viz.live import Live
@@ -35,6 +36,7 @@ class Checkup:
         return repr(self.findings)
 
 
+@check_arguments
 def doctor(*names: str) -> Checkup:
     """Test the components, by default all, and whether a live view works in this notebook.
 

@@ -27,7 +27,7 @@ from typing import Any
 from kgot_lab.documents import conversion
 from kgot_lab.documents.conversion import CONVERTERS, MESSAGE_HEADER, ConversionReply
 from kgot_lab.documents.encodings import guess_encoding
-from kgot_lab.embedding.vectors import CacheFile, CacheTable
+from kgot_lab.embedding.vectors import CacheFile
 from kgot_lab.errors import BadInput, NotInstalled, short_repr
 from kgot_lab.io.files import detect_wide_encoding, read_regular_file
 from kgot_lab.io.processes import watchdog
@@ -284,19 +284,18 @@ def _convert_text(data: bytes, extension: str, charset: str, cached: bool) -> Ex
 
 # The cache of this computer for what was read from a file, under a digest of its bytes and of the code.
 
-EXTRACTED_TABLE = CacheTable("extracted_files.sqlite", "facts", "json", "BLOB", "json")
+EXTRACTED_FILES = "extracted_files-2.sqlite"
 
 
 def _convert_once(data: bytes, extension: str) -> ConversionReply:
     """Convert a file, or return the stored reply for the same bytes."""
-    cache = CacheFile(None, EXTRACTED_TABLE, label="extraction", fallback="files are read again")
+    cache = CacheFile(None, EXTRACTED_FILES, label="extraction", fallback="files are read again")
     key = hashlib.sha256(b"\0".join((_converter_version(), extension.encode(), data))).digest()
-    for _, value in (row for rows in cache.read([key]) for row in rows):
-        if stored := unpack_json(value):
-            return dict(stored)
+    if value := cache.read([key]).get(key):
+        return dict(unpack_json(value))
     reply = process_converter(os.getpid()).convert(data, extension)
     if "text" in reply:
-        cache.write([(key, pack_json(reply))])
+        cache.write({key: pack_json(reply)})
     return reply
 
 
@@ -311,14 +310,9 @@ def pack_json(value: Json | dict[str, Any]) -> bytes:
     return zlib.compress(json.dumps(value).encode(), 1)
 
 
-def unpack_json(value: object) -> Any:
-    """Return a value of the cache, or None if it is damaged."""
-    if not isinstance(value, bytes):
-        return None
-    try:
-        return json.loads(zlib.decompress(value))
-    except (zlib.error, ValueError):
-        return None
+def unpack_json(value: bytes) -> Any:
+    """Return a JSON value from the cache."""
+    return json.loads(zlib.decompress(value))
 
 
 def decode_page(page: bytes, charset: str = "") -> ExtractedText:

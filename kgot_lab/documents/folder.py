@@ -12,10 +12,11 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.documents.conversion import CONVERTERS
 from kgot_lab.documents.files import LARGEST_FILE, MAIL_EXTENSIONS, SAVE_AS, ExtractedText, read_document_text
 from kgot_lab.documents.structure import Section, read_sections
-from kgot_lab.errors import BadInput, require
+from kgot_lab.errors import BadInput
 from kgot_lab.io.files import SPECIAL_FILES, detect_wide_encoding
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Document
@@ -84,6 +85,7 @@ class Library:
         return "\n".join(lines + ([f"  and {hidden} more"] if hidden else []))
 
 
+@check_arguments
 def read_documents(folder: str | Path) -> Library:
     """Read a file, or all files of a folder, as passages of at most about 150 words.
 
@@ -93,7 +95,6 @@ def read_documents(folder: str | Path) -> Library:
     folder. Raises BadInput with the reasons if nothing could be read, and NotInstalled if a file needs the
     converter and it is missing.
     """
-    require(folder, (str, Path), "documents are read from a folder or a file, named by its path")
     folder = Path(folder)
     with suppress(RuntimeError):  # unknown user: it may be a folder of that name
         folder = folder.expanduser()

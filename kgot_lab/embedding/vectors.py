@@ -8,7 +8,7 @@ import sqlite3
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from kgot_lab.embedding.embedder import Embedder, Matrix, checked_texts, normali
 from kgot_lab.embedding.pretrained import MiniLM, MultilingualE5
 from kgot_lab.errors import BadInput, UnknownName, short_repr
 from kgot_lab.io.files import bundled_path, write_atomically
+from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT
 from kgot_lab.text.cleaning import replace_surrogates
 
 # Cached vectors, keyed by a hash of the text.
@@ -31,68 +32,55 @@ from kgot_lab.text.cleaning import replace_surrogates
 # SQLite's messages about a damaged file; the last is quoted
 _CACHE_ERRORS = (sqlite3.Error, OSError, UnicodeDecodeError)
 _KEYS_PER_STATEMENT = 500  # keys in one statement
-
-
-@dataclass(frozen=True)
-class CacheTable:
-    """The storage of a cache: the names of its file, of its table, and of the column besides `key`."""
-
-    file: str
-    name: str
-    column: str
-    type: str
-    read: str  # how to read the column
+CHECKSUM_BYTES = 8  # after each value
+# with row ids, two long values share a page; without, each would overflow a page
+_CACHE = "CREATE TABLE IF NOT EXISTS cache (key BLOB PRIMARY KEY, value BLOB)"
 
 
 class CacheFile:
-    """A key-value store in an SQLite file that several programs may share.
+    """A store of bytes by key in an SQLite file that several programs may share.
 
     It is optional: a failure gives one warning. A broken file is moved aside and a new one started.
     """
 
-    def __init__(self, folder: Path | None, table: CacheTable, *, label: str, fallback: str) -> None:
-        self._folder, self._table = folder, table
+    def __init__(self, folder: Path | None, name: str, *, label: str, fallback: str) -> None:
+        self._folder, self._name = folder, name
         # for warnings: the name of the cache, and what happens without it
         self._called, self._without = (label, fallback)
         self._warned = set[str]()  # problems already warned about
 
     @property
     def _path(self) -> Path:
-        return (self._folder or _cache_folder()) / self._table.file
+        return (self._folder or _cache_folder()) / self._name
 
-    def read(self, keys: Sequence[bytes]) -> Iterator[list[tuple[bytes, object]]]:
-        """Yield the rows with these keys, a few hundred keys at a time.
-
-        Rows that cannot be read are skipped.
-        """
-        table = self._table
+    def read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the values of these keys. Those that are missing or damaged are left out."""
+        found: list[tuple[bytes, Any]] = []
         try:
-            if not self._path.exists():
-                return
-            with closing(self._open()) as connection:
-                for start in range(0, len(keys), _KEYS_PER_STATEMENT):
-                    batch = keys[start : start + _KEYS_PER_STATEMENT]
-                    marks = ",".join("?" * len(batch))
-                    select = f"SELECT key, {table.read} FROM {table.name} WHERE key IN ({marks})"
-                    yield connection.execute(select, batch).fetchall()
+            if self._path.exists():
+                with closing(self._open()) as connection:
+                    for start in range(0, len(keys), _KEYS_PER_STATEMENT):
+                        batch = keys[start : start + _KEYS_PER_STATEMENT]
+                        select = f"SELECT key, CAST(value AS BLOB) FROM cache WHERE key IN ({','.join('?' * len(batch))})"
+                        found += connection.execute(select, batch)
         except _CACHE_ERRORS as error:
             self._handle_error(error)
+        return {key: value[:-CHECKSUM_BYTES] for key, value in found if is_intact(key, value)}
 
-    def write(self, rows: Iterable[tuple[bytes, object]]) -> None:
+    def write(self, values: Mapping[bytes, bytes]) -> None:
         """Store values."""
+        rows = [(key, value + _checksum(key, value)) for key, value in values.items()]
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(self._open()) as connection, connection:
-                connection.executemany(f"INSERT OR REPLACE INTO {self._table.name} VALUES (?, ?)", rows)
+                connection.executemany("INSERT OR REPLACE INTO cache VALUES (?, ?)", rows)
         except _CACHE_ERRORS as error:
             self._handle_error(error)
 
     def _open(self) -> sqlite3.Connection:
-        table = self._table
-        connection = sqlite3.connect(self._path, timeout=30)
-        try:  # with row ids, two long values share a page; without, each would overflow a page
-            columns = f"key BLOB PRIMARY KEY, {table.column} {table.type}"
-            connection.execute(f"CREATE TABLE IF NOT EXISTS {table.name} ({columns})")
+        connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT)
+        try:
+            connection.execute(_CACHE)
         except BaseException:
             connection.close()
             raise
@@ -123,14 +111,18 @@ def _cache_folder() -> Path:
         raise OSError(str(error)) from error
 
 
-CACHE_NAME = "embeddings-3.sqlite"  # version 2 had no checksums
-CHECKSUM_BYTES = 8  # bytes
-_VECTORS = CacheTable(CACHE_NAME, "vectors", "vector", "BLOB", "CAST(vector AS BLOB)")
+CACHE_NAME = "embeddings-4.sqlite"
 
 
-def vector_checksum(key: bytes, vector: bytes) -> bytes:
-    """Return the checksum stored after a vector: the first 8 bytes of the SHA-256 of its key and data."""
-    return hashlib.sha256(key + vector).digest()[:CHECKSUM_BYTES]
+def is_intact(key: object, value: object) -> bool:
+    """Return whether a value of a cache, which its checksum follows, is as it was written."""
+    if not (isinstance(key, bytes) and isinstance(value, bytes)):
+        return False
+    return value[-CHECKSUM_BYTES:] == _checksum(key, value[:-CHECKSUM_BYTES])
+
+
+def _checksum(key: bytes, value: bytes) -> bytes:
+    return hashlib.sha256(key + value).digest()[:CHECKSUM_BYTES]
 
 
 def text_key(digest: str, text: str) -> bytes:
@@ -174,7 +166,7 @@ class CachedEmbedder(_Wrapper):
         chunk: int = 256,
     ) -> None:
         self._embedder, self._progress, self._chunk = embedder, progress, chunk
-        self._file = CacheFile(folder, _VECTORS, label="embedding", fallback="vectors are computed")
+        self._file = CacheFile(folder, CACHE_NAME, label="embedding", fallback="vectors are computed")
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as unit vectors, shape (len(texts), dimension)."""
@@ -197,26 +189,15 @@ class CachedEmbedder(_Wrapper):
             self._progress(done, total)
 
     def _read(self, keys: list[bytes]) -> dict[bytes, Matrix]:
-        known: dict[bytes, Matrix] = {}
-        for rows in self._file.read(keys):
-            known.update(self._intact_vectors(rows))
-        return known
-
-    def _intact_vectors(self, rows: Iterable[tuple[bytes, object]]) -> Iterator[tuple[bytes, Matrix]]:
-        """Yield the rows with an intact vector of the right size and of length 1.
-
-        Damaged ones are computed again.
-        """
+        """Return the stored vectors of the right size and of length 1."""
         size = 4 * self.dimension
-        stored = [(key, blob[:size], blob[size:]) for key, blob in rows if isinstance(blob, bytes)]
-        intact = {key: blob for key, blob, checksum in stored if checksum == vector_checksum(key, blob)}
-        matrix = np.frombuffer(b"".join(intact.values()), np.float32).reshape(-1, self.dimension)
-        sound = np.abs(np.einsum("ij,ij->i", matrix, matrix) - 1) < 2e-3
-        yield from ((key, row) for key, row, good in zip(intact, matrix, sound, strict=True) if good)
+        stored = {key: value for key, value in self._file.read(keys).items() if len(value) == size}
+        matrix = np.frombuffer(b"".join(stored.values()), np.float32).reshape(-1, self.dimension)
+        is_unit = np.abs(np.einsum("ij,ij->i", matrix, matrix) - 1) < 2e-3
+        return {key: row for key, row, is_one in zip(stored, matrix, is_unit, strict=True) if is_one}
 
     def _write(self, fresh: Mapping[bytes, Matrix]) -> None:
-        blobs = ((key, vector.astype(np.float32).tobytes()) for key, vector in fresh.items())
-        self._file.write([(key, blob + vector_checksum(key, blob)) for key, blob in blobs])
+        self._file.write({key: vector.astype(np.float32).tobytes() for key, vector in fresh.items()})
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions, cached>"

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, LabError, NotInstalled, UnknownName, describe_value, short_repr
 from kgot_lab.io.files import refuse_wide_encoding
 from kgot_lab.types import Document, Edge, Json, Query, Triple
@@ -49,6 +50,7 @@ class Dataset:
     groups: Mapping[str, str] = field(default_factory=dict)
     excluded: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
+    @check_arguments
     def only(self, ids: Collection[str]) -> Dataset:
         """Return a data set with the same documents and a subset of the queries."""
         kept = tuple(query for query in self.queries if query.id in ids)

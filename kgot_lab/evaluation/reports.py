@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset, query_splits
 from kgot_lab.evaluation.measures import Scores, score
@@ -66,6 +67,7 @@ class Report:
         """The parts of the queries that are reported separately."""
         return tuple(self.comparisons)
 
+    @check_arguments
     def row(self, system: str, measure: str = "", part: str = "") -> ReportRow:
         """Return the row of a system, by default for the primary measure and the first part.
 

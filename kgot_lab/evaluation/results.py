@@ -23,13 +23,12 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from kgot_lab.arguments import check_fields
 from kgot_lab.errors import (
     BadInput,
-    describe_value,
-    require,
+    require_amount,
     require_count,
     require_known,
-    short_repr,
 )
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import MEASURES, cutoff
@@ -258,14 +257,7 @@ class Plan:
     assumed: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
-        names = {"baseline": self.baseline, "primary measure": self.primary}
-        names["system expected best"] = self.expected
-        for what, name in names.items():
-            require(name, str, f"the {what} of a plan is named by a text")
-        is_list = isinstance(self.measures, tuple | list)
-        if not is_list or not all(isinstance(measure, str) for measure in self.measures):
-            expected = "the measures of a plan are a list of names, as ('recall@5', 'mrr')"
-            raise BadInput(f"{expected}, not {short_repr(self.measures)}")
+        check_fields(self)
         # a list would not equal the tuple read from a file
         object.__setattr__(self, "measures", tuple(self.measures))
         if self.primary not in self.measures:
@@ -274,13 +266,9 @@ class Plan:
         for measure in self.measures:
             cutoff(measure)
         require_known("rule for ties", TIES, self.ties)
-        is_number = isinstance(self.margin, int | float) and not isinstance(self.margin, bool)
-        if not is_number or not 0 <= self.margin < math.inf:
-            problem = "the margin of a plan is a number of 0 or more"
-            raise BadInput(f"{problem}, not {describe_value(self.margin)}")
+        require_amount(self.margin, "the margin of a plan")
         require_count(self.rounds, 1, "rounds", "chance is judged by so many random draws")
         require_count(self.seed, 0, "seed")
-        require(self.assumed, bool, "assumed is True or False")
 
     def __str__(self) -> str:
         names = (f"baseline {self.baseline}", f"primary measure {self.primary}", f"ties {self.ties}")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, ov
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import (
     BadInput,
     UnknownName,
@@ -152,6 +153,7 @@ class PropertyGraph:
     # --- construction ---
 
     @classmethod
+    @check_arguments
     def of(
         cls,
         nodes: Iterable[Node] = (),
@@ -164,8 +166,6 @@ class PropertyGraph:
         Raises BadInput if two nodes or edges share an identity but differ, and if an edge ends at an unknown
         node, unless dangling="add" creates such nodes without labels and properties.
         """
-        for what, elements in (("nodes", nodes), ("edges", edges)):
-            require(elements, Iterable, f"the {what} of a graph are a list")
         require_known("way with dangling edges", ("refuse", "add"), dangling)
         columns = _ColumnBuilder()
         for node in nodes:
@@ -175,13 +175,13 @@ class PropertyGraph:
         return columns.graph()
 
     @classmethod
+    @check_arguments
     def from_triples(cls, triples: Iterable[Triple | tuple[str, str, str]]) -> PropertyGraph:
         """Build a graph from triples, or tuples of three texts.
 
         The nodes have no labels or properties. Each distinct triple is one edge. Raises BadInput for anything
         that is not a triple.
         """
-        require(triples, Iterable, "triples are a list of (subject, relation, object)")
         return cls.of((), (Edge(*_triple_parts(triple)) for triple in triples), dangling="add")
 
     def to_triples(self) -> tuple[Triple, ...]:
@@ -223,6 +223,7 @@ class PropertyGraph:
 
         return exchange.to_pandas(self)
 
+    @check_arguments
     def to_igraph(self, *, directed: bool = True) -> igraph.Graph:
         """Convert to an igraph graph. See `kgot_lab.graph.exchange.to_igraph`."""
         from kgot_lab.graph import exchange
@@ -239,6 +240,7 @@ class PropertyGraph:
 
         return triples.to_rdf(self)
 
+    @check_arguments
     def to_pyvis(self, *, color: str = "", size: str = "", width: str = "", directed: bool = True) -> Network:
         """Convert to a pyvis Network to change and save. See `kgot_lab.graph.exchange.to_pyvis`."""
         from kgot_lab.graph import exchange
@@ -311,6 +313,7 @@ class PropertyGraph:
         """Incoming adjacency: the sources of each node's incoming edges, in edge order."""
         return build_csr(self.targets, self.sources, len(self))
 
+    @check_arguments
     def neighbours(
         self, id: str, direction: Direction = "out", types: Collection[str] | None = None
     ) -> tuple[Edge, ...]:
@@ -334,13 +337,12 @@ class PropertyGraph:
 
     # --- subgraphs and diffs ---
 
+    @check_arguments
     def subgraph(self, ids: Iterable[str]) -> PropertyGraph:
         """Return the subgraph induced by nodes, in the order of this graph.
 
         Raises UnknownName for an unknown node, and BadInput for one id in place of a list.
         """
-        if isinstance(ids, str):
-            raise BadInput(f"give a list of ids, not one id: [{short_repr(ids)}]")
         rows = np.unique(np.array([self.row(id) for id in ids], dtype=np.int32))
         new_row = np.full(len(self), -1, dtype=np.int32)
         new_row[rows] = np.arange(len(rows), dtype=np.int32)
@@ -357,6 +359,7 @@ class PropertyGraph:
             edge_keys=tuple(self.edge_keys[e] for e in edge_rows),
         )
 
+    @check_arguments
     def neighbourhood(self, ids: Iterable[str], hops: int = 1) -> PropertyGraph:
         """Return the subgraph within `hops` edges of the nodes, ignoring edge direction.
 
@@ -521,9 +524,11 @@ def _triple_parts(triple: object) -> tuple[str, str, str]:
 
 
 def _require_properties(properties: object, element: Node | Edge) -> None:
-    if not isinstance(properties, Mapping):
-        owner, given = _format_value(element), describe_value(properties)
-        raise BadInput(f"the properties of {owner} are a dictionary, not {given}")
+    names = list(properties) if isinstance(properties, Mapping) else None
+    odd = [name for name in names or () if not isinstance(name, str)]
+    if odd or names is None:
+        given = f"one with the name {short_repr(odd[0])}" if odd else describe_value(properties)
+        raise BadInput(f"the properties of {_format_value(element)} are a dictionary, not {given}")
 
 
 def _format_value(value: object) -> str:

@@ -35,10 +35,10 @@ def validate_diff(diff: object) -> Diff:
     """
     if not isinstance(diff, Diff):
         raise BadInput(f"what is applied to a store is a Diff, not {describe_value(diff)}")
-    for old_element in chain(diff.removed_nodes, _first_of_pairs(diff.changed_nodes)):
+    for old_element in chain(diff.removed_nodes, (before for before, _ in diff.changed_nodes)):
         _require_element(old_element, Node)
-    for old_element in chain(diff.removed_edges, _first_of_pairs(diff.changed_edges)):
-        _require_element(old_element, Edge)
+    for old_edge in chain(diff.removed_edges, (before for before, _ in diff.changed_edges)):
+        _require_element(old_edge, Edge)
     return Diff(
         added_nodes=tuple(map(validate_node, diff.added_nodes)),
         removed_nodes=tuple(diff.removed_nodes),
@@ -165,7 +165,7 @@ def require_labels(node: Node) -> tuple[str, ...]:
     Raises BadInput for one text in place of several, whose characters would become labels, and for labels
     that are not texts.
     """
-    if isinstance(node.labels, str | bytes) or not isinstance(node.labels, Iterable):
+    if isinstance(node.labels, str | bytes | Mapping) or not isinstance(node.labels, Iterable):
         problem = f"the labels of node {short_repr(node.id)} are several"
         raise BadInput(f"{problem}: write ({short_repr(node.labels)},), not {short_repr(node.labels)}")
     labels = tuple(node.labels)
@@ -248,17 +248,6 @@ def _validate_property_name(name: object, owner: str) -> str:
     if not isinstance(name, str):
         raise BadInput(f"a property of {owner} has the name {short_repr(name)}, which is not text")
     return validate_text(name, f"the name of a property of {owner}", allow_blank=True)
-
-
-def _first_of_pairs(pairs: Iterable[object]) -> Iterable[object]:
-    """Yield the first of each pair.
-
-    Raises BadInput for anything that is not a pair.
-    """
-    for pair in pairs:
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise BadInput(f"a changed node or edge is a pair (before, after), not {describe_value(pair)}")
-        yield pair[0]
 
 
 # Vocabularies: the types of nodes and edges in a graph, what edges join, and their properties.

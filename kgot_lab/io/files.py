@@ -1,5 +1,7 @@
 """Read regular files as UTF-8, write files atomically, and locate bundled data."""
 
+from __future__ import annotations
+
 import codecs
 import errno
 import os
@@ -7,11 +9,13 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from unicodedata import category
 from uuid import uuid4
 
-from kgot_lab.errors import BadInput, LabError, StoreUnavailable, UnknownName, require, short_repr
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, LabError, StoreUnavailable, UnknownName, short_repr
 
 # by the kind in a mode
 SPECIAL_FILES = {
@@ -192,22 +196,22 @@ _CHECKOUT = Path(__file__).parents[2]
 _RESULTS = "benchmarks"  # a folder of the checkout, which a wheel does not carry
 
 
-def bundled_path(name: str) -> Path:
+@check_arguments
+def bundled_path(name: str | Path) -> Path:
     """Return the path of a bundled data folder or file, in a wheel or in a checkout.
 
     Names that begin with benchmarks/ exist in a checkout only. Raises UnknownName if there is no such data,
     and BadInput for a path outside the data folder, or in a checkout that is not there.
     """
-    require(name, str, "bundled data are named by a text")
     if Path(name).parts[:1] == (_RESULTS,):
-        return _results_path(name)
+        return _results_path(str(name))
     root = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT / "data"
     path = root / name
     if ".." in path.parts or not path.is_relative_to(root):
         raise BadInput(f"bundled data lie inside the folder {root.name}, and {short_repr(name)} does not")
     if not path.exists():
         known = [item.name for item in root.iterdir()] if root.is_dir() else []
-        raise UnknownName("bundled data", name, known)
+        raise UnknownName("bundled data", str(name), known)
     return path
 
 
@@ -249,3 +253,14 @@ def is_nonempty_file(path: Path) -> bool:
     if not path.is_file():
         raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
     return True
+
+
+def back_up_damaged_file(path: Path) -> Path:
+    """Copy a file to an unused name beside it and return the path of the copy.
+
+    Raises OSError if that fails.
+    """
+    copies = (path.with_name(f"{path.name}.damaged-{number}") for number in count(1))
+    copy = next(copy for copy in copies if not copy.exists())
+    copy.write_bytes(path.read_bytes())
+    return copy

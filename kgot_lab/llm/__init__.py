@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, UnknownName, require, require_options
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import LLM
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kgot_lab.llm.presets import Endpoint, Settings
 
 
+@check_arguments
 def connect(
     spec: Any,
     *,

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, require_parts
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require_count, require_parts
 from kgot_lab.llm.adapters import as_model
 from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.call_pool import PARALLEL, CallPool
@@ -58,6 +59,7 @@ class ThinkOptions(RunOptions, total=False):
     trace: str | Path
 
 
+@check_arguments
 def think(
     question: str,
     llm: LLM | Any,
@@ -72,7 +74,6 @@ def think(
     model or the sandbox that cannot be recovered from: LLMError, SandboxError; and NotApproved if a paid
     call is denied.
     """
-    require(question, str, "a question is a text")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
     for name in options.keys() - ThinkOptions.__optional_keys__:
@@ -80,8 +81,6 @@ def think(
     llm, parallel = as_model(llm), options.get("parallel", PARALLEL)
     execution = as_model(options["execution"]) if options.get("execution") else llm
     require_parts(store, ("write", "read", "schema"), "a store is what open_store(…) gives")
-    require(tools, Iterable, "tools are a list, such as [search(documents)]")
-    require(limits, Limits, "limits are a Limits(…), or what preset(name) gives")
     require_count(parallel, 1, "parallel", "it is how many calls run at once")
     tools = list(map(as_tool, tools))
     if not tools and not store.schema().nodes:
@@ -96,8 +95,6 @@ def think(
     run = RunContext(llm, execution, store, by_name, limits, compute, State())
     run.prompts, run.pool = Prompts(options.get("prompts") or {}), CallPool(parallel)
     run.approve, run.stream = options.get("approve"), options.get("stream", False)
-    if run.approve is not None and not callable(run.approve):
-        raise BadInput(f"approve is a function of a proposal, not {describe_value(run.approve)}")
     kind: object = options.get("mode") or _usual_mode(limits)
     kind = named_mode(kind) if isinstance(kind, str) else kind
     if not (isinstance(kind, type) and issubclass(kind, Mode)):
@@ -208,9 +205,9 @@ def default_search_argument(name: str, arguments: Mapping[str, Json]) -> str:
     return "query" if arguments.get("required") == ["query"] and name != "llm_query" else ""
 
 
-def solve(events: Iterator[Event]) -> Answered:
+@check_arguments
+def solve(events: Iterable[Event]) -> Answered:
     """Drain a run and return its answer."""
-    require(events, Iterable, "solve() takes what think(…) yields")
     answers = [event for event in events if isinstance(event, Answered)]
     if not answers:
         raise BadInput("the run ended without an answer: its events were already used up, or it was stopped")

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, Literal, cast, get_args
 
-from kgot_lab.errors import BadInput, UnknownName, require, require_count
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, require_known
 from kgot_lab.llm.budget import CostEstimate, Rate, estimate
 from kgot_lab.text.words import SentenceRules, sentences
 from kgot_lab.types import STATEMENT_SECONDS
@@ -60,7 +61,7 @@ def _checked_roles(name: str, values: object) -> Mapping[str, Any]:
 
 def _require_between(value: object, minimum: float, maximum: float, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= maximum:
-        raise BadInput(f"{name} must be between {minimum:g} and {maximum:g}, not {value}")
+        raise BadInput(f"{name} must be between {minimum:g} and {maximum:g}, not {describe_value(value)}")
 
 
 def _names(record: Any) -> list[str]:
@@ -75,8 +76,7 @@ class _Checked:
             value, name = getattr(self, each.name), f"limits.{each.name}"
             least, most = each.metadata.get("bounds", (0, math.inf))
             if each.name in _CHOICES:
-                if value not in _CHOICES[each.name]:
-                    raise UnknownName(name, str(value), _CHOICES[each.name])
+                require_known(name, _CHOICES[each.name], value)
             elif isinstance(each.default, bool):
                 require(value, bool, f"{name} is true or false")
             elif isinstance(each.default, int):
@@ -253,6 +253,8 @@ class Limits(_Checked):
         UnknownName for an unknown limit, and BadInput for an option that the mode does not have, and for
         another preset, which is where limits begin.
         """
+        for name in ("preset", "reading"):
+            require(changes.get(name, ""), str, f"limits.{name} is a name")
         if changes.get("preset", self.preset) != self.preset:
             advice = f"preset(name).but(…) begins with another ({', '.join(PRESETS)})"
             raise BadInput(f"but(…) leaves limits those of the preset {self.preset}: {advice}")
@@ -277,6 +279,7 @@ class Limits(_Checked):
         return replace(self, **records, **own)
 
     @classmethod
+    @check_arguments
     def of_json(cls, recorded: Mapping[str, Any]) -> Limits:
         """Build the limits of a recorded run.
 
@@ -285,7 +288,7 @@ class Limits(_Checked):
         """
         values = {**_AS_RECORDED, **recorded}
         other = VotingOptions if values.get("reading") == "paths" else PathOptions
-        kept = {name: value for name, value in values.items() if name not in _names(other)}
+        kept = {str(name): value for name, value in values.items() if name not in _names(other)}
         return cls()._changed(**{"preset": "reference", **kept})
 
     def as_json(self) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from typing import IO
 from uuid import uuid4
 
 from kgot_lab import __version__
-from kgot_lab.errors import BadInput, BadReply, TraceError, TraceLocked, require
+from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.errors import BadInput, BadReply, TraceError, TraceLocked, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import write_snapshot
@@ -58,6 +59,9 @@ class Trace:
     # of a recording: model hash, engine version, licence
     about: Mapping[str, Json] = field(default_factory=dict, hash=False)
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     @property
     def question(self) -> str:
         """The question of the run."""
@@ -82,6 +86,14 @@ class Trace:
         return self._end is not None
 
     @property
+    def unfinished(self) -> str:
+        """A note on a run that has a question and no answer, or no event at all, or "" for any other."""
+        if self.finished or (self.events and not self.question):
+            return ""
+        events = format_count(len(self.events), "event")
+        return f"This run was stopped before its answer, or its trace was cut short, after {events}."
+
+    @property
     def _end(self) -> Answered | None:
         return next((event for event in reversed(self.events) if isinstance(event, Answered)), None)
 
@@ -92,8 +104,9 @@ class Trace:
         cost = f"{calls}, {spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens, {spent.seconds:.0f} s, ${spent.cost:.4f}"
         start = next((event for event in self.events if isinstance(event, Started)), None)
         models = " and ".join(dict.fromkeys(filter(None, (start.planning, start.execution)))) if start else ""
+        ended = "answered" if self.finished else "not finished: stopped, or cut short"
         lines = (
-            f"<trace {self.run}: {format_count(len(self.events), 'event')}, {'answered' if self.finished else 'not finished'}>",
+            f"<trace {self.run}: {format_count(len(self.events), 'event')}, {ended}>",
             f"  question  {self.question}",
             f"  answer    {self.answer} ({self.outcome})" if self.finished else "",
             f"  {steps}; {cost}",
@@ -231,9 +244,9 @@ def is_trace(path: str | Path) -> bool:
         return file.read(64).removeprefix(codecs.BOM_UTF8).startswith(b'{"trace"')
 
 
+@check_arguments
 def load_run(path: str | Path) -> Trace:
     """Read a trace, without a truncated last line. Raises TraceError naming the line that cannot be read."""
-    require(path, (str, Path), "a run is loaded from the path of its trace")
     path = Path(path)
     try:
         lines = read_lines(path)  # a kill can come in the middle of a character
@@ -337,13 +350,16 @@ def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
     return tuple(event for event in events if not isinstance(event, TextDelta))
 
 
-def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGraph:
+@check_arguments
+def graph_after(events: Trace | Iterable[Event], step: int | None = None) -> PropertyGraph:
     """Build the graph from recorded diffs, without a model or a sandbox.
 
     With `step`, it is the graph after that many INSERT turns. Raises BadInput, naming the event, if a write
     does not follow on those before it: see `first_inconsistent_write`.
     """
-    events = tuple(events)
+    events = events_of(events)
+    if step is not None:
+        require_count(step, 0, "step")
     truth, inconsistent, why = _apply_writes(
         event for event in events if step is None or not isinstance(event, Wrote) or event.step <= step
     )

@@ -8,14 +8,21 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Self
 
-from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, require_parts
+from kgot_lab.errors import (
+    BadInput,
+    UnknownName,
+    describe_value,
+    require,
+    require_count,
+    require_parts,
+    require_probability,
+)
 from kgot_lab.memory.agent import TurnOutcome, UserTurn
 from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor
 from kgot_lab.memory.triples import (
     ReadableTriples,
     TripleStore,
     check_triples,
-    is_probability,
     newest_triples,
 )
 from kgot_lab.text.cleaning import printable_line
@@ -47,12 +54,10 @@ class KnowledgeGraphMemory:
         methods = ("add", "query", "search", "delete", "all", "clear", "count")
         require_parts(store, methods, "store is a store of triples")
         require_count(max_context_triples, 0, "max_context_triples")
-        if not is_probability(min_confidence):
-            raise BadInput(f"min_confidence is a number from 0 to 1, not {describe_value(min_confidence)}")
         self._extractor = Extractor(provider, extraction_model, extraction, aliases)
         self.store, self.provider, self.extraction_model = store, provider, extraction_model
         self.max_context_triples = max_context_triples
-        self.min_confidence = float(min_confidence)
+        self.min_confidence = require_probability(min_confidence, "min_confidence")
         self.extraction = extraction
         self.aliases = self._extractor.aliases
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
-from kgot_lab.io.sqlite_files import BUSY_TIMEOUT, describe_version
+from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, describe_version
 from kgot_lab.memory.tables import (
     CLAIMS_LAYOUT,
     COUNT_UNSCRUBBED,

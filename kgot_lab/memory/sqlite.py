@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
-from kgot_lab.io.sqlite_files import SQLiteFile, immediate_transaction
+from kgot_lab.errors import BadInput, StoreDamaged, require, require_count
+from kgot_lab.io.sqlite.connection import Connection, immediate_transaction
+from kgot_lab.io.sqlite.file import SQLiteFile
 from kgot_lab.memory import triples as triple_rules
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
@@ -30,31 +31,25 @@ TRIPLE_TABLES = (
     "CREATE INDEX idx_object ON triples(object)",
     "CREATE INDEX idx_relation ON triples(relation)",
 )
-# Without an index of words a search reads every row. It stores no text (content=''), and gets the words as
-# `pad_words` splits them, so that both stores find the same. The ascii tokenizer then splits only at the
-# spaces. It changes in the transaction that changes the triples. Rows that another program adds are indexed
-# in this store's next transaction, by their ids, which AUTOINCREMENT never reuses.
-WORD_INDEX = """CREATE VIRTUAL TABLE IF NOT EXISTS triple_words
-    USING fts5(subject, relation, object, content='', tokenize='ascii')"""
+# Rows that another program adds are indexed in this store's next transaction, by their ids, which AUTOINCREMENT
+# never reuses.
+WORD_INDEX = "CREATE TABLE IF NOT EXISTS triple_words (word TEXT, id INTEGER, PRIMARY KEY (word, id)) STRICT, WITHOUT ROWID"
 _COLUMNS = ("id", "subject", "relation", "object", "confidence", "source_turn", "created_at")
 _TRIPLE_COLUMNS = "subject, relation, object, confidence, source_turn, created_at"
-_SELECT_UNINDEXED = "SELECT id, subject, relation, object FROM triples WHERE id > (SELECT coalesce(max(id), 0) FROM triple_words_docsize)"
-_INSERT_WORDS = "INSERT INTO triple_words (rowid, subject, relation, object) VALUES (?, ?, ?, ?)"
-_DELETE_WORDS = (
-    "INSERT INTO triple_words (triple_words, rowid, subject, relation, object) VALUES ('delete', ?, ?, ?, ?)"
-)
+_SELECT_UNINDEXED = "SELECT id, subject, relation, object FROM triples WHERE id > (SELECT coalesce(max(id), 0) FROM triple_words)"
+_INSERT_WORD = "INSERT OR IGNORE INTO triple_words (word, id) VALUES (?, ?)"
+_WITH_WORD = "SELECT id FROM triple_words WHERE word = ?"
+_WITH_PREFIX = "SELECT id FROM triple_words WHERE word >= ? AND word < ? || char(1114111)"
 
 
 class SQLiteTripleStore(SQLiteFile):
     """A triple store in an SQLite file, created if it is missing.
 
-    Writers wait for each other. When `add` returns, its triples are on disk. The words of deleted triples leave
-    the file when it is closed. Raises BadInput for a file of another kind and StoreDamaged for a broken one,
-    neither of which is changed, and StoreUnavailable.
+    Writers wait for each other. When `add` returns, its triples are on disk. Raises BadInput for a file of
+    another kind and StoreDamaged for a broken one, neither of which is changed, and StoreUnavailable.
     """
 
     settings = ("secure_delete = ON", *SQLiteFile.settings)
-    _has_deleted = False
 
     def __init__(self, db_path: str | Path):
         require(db_path, (str, Path), "db_path is the path of a file")
@@ -111,13 +106,12 @@ class SQLiteTripleStore(SQLiteFile):
         """
         pattern = triple_rules.require_deletion_pattern(subject, relation, object)
         with self._transaction() as connection, self._convert_errors():
-            _index_new_rows(connection)  # a row that is not in the index could not be removed from it
             condition, values = f"FROM triples {_where_clause(pattern)}", tuple(pattern.values())
             select = f"SELECT id, subject, relation, object {condition}"
             deleted = connection.execute(select, values).fetchall()
-            connection.executemany(_DELETE_WORDS, map(_index_row, deleted))
+            words = (pair for row in deleted for pair in _indexed_words(row))
+            connection.executemany("DELETE FROM triple_words WHERE word = ? AND id = ?", words)
             connection.execute(f"DELETE {condition}", values)
-        self._has_deleted = self._has_deleted or bool(deleted)
         return len(deleted)
 
     def all(self) -> list[Triple]:
@@ -134,7 +128,7 @@ class SQLiteTripleStore(SQLiteFile):
         """Delete everything."""
         with self._transaction() as connection, self._convert_errors():
             connection.execute("DELETE FROM triples")
-            connection.execute("INSERT INTO triple_words (triple_words) VALUES ('delete-all')")
+            connection.execute("DELETE FROM triple_words")
 
     def count(self) -> int:
         """Return the number of triples."""
@@ -165,31 +159,22 @@ class SQLiteTripleStore(SQLiteFile):
         for statement in TRIPLE_TABLES:
             connection.execute(statement)
 
-    def _upgrade(self, connection: sqlite3.Connection) -> None:
-        connection.create_function("holds_text", 4, _contains_text, deterministic=True)
+    def _upgrade(self, connection: Connection) -> None:
+        connection.create_function("has_keyword", 5, _has_keyword, deterministic=True)
         with immediate_transaction(connection):
             connection.execute(WORD_INDEX)
             _index_new_rows(connection)  # for a file that another program made with the same tables
 
-    def _close_connections(self) -> None:
-        try:
-            if self._has_deleted:  # until its parts are merged, the index has the words of what was deleted
-                with self._convert_errors():
-                    self._connection.execute("INSERT INTO triple_words (triple_words) VALUES ('optimize')")
-        except StoreUnavailable as error:
-            left = "closed, and the words of deleted triples stay in it until a store that deleted some is closed"
-            raise type(error)(f"{error} ({left})") from None
-        finally:
-            super()._close_connections()
-
 
 def _index_new_rows(connection: sqlite3.Connection) -> None:
     """Add the rows to the word index that are not in it yet."""
-    connection.executemany(_INSERT_WORDS, map(_index_row, connection.execute(_SELECT_UNINDEXED).fetchall()))
+    rows = connection.execute(_SELECT_UNINDEXED).fetchall()
+    connection.executemany(_INSERT_WORD, (pair for row in rows for pair in _indexed_words(row)))
 
 
-def _index_row(row: Sequence[Any]) -> tuple[Any, ...]:
-    return row[0], *map(triple_rules.pad_words, row[1:])
+def _indexed_words(row: Sequence[Any]) -> Iterator[tuple[str, int]]:
+    words = {word for part in row[1:] for word in triple_rules.pad_words(part).split()}
+    return ((word, row[0]) for word in words)
 
 
 def _where_clause(pattern: Mapping[str, str]) -> str:
@@ -198,29 +183,26 @@ def _where_clause(pattern: Mapping[str, str]) -> str:
 
 def _keyword_query(keyword: triple_rules.Keyword) -> tuple[str, tuple[str, ...]]:
     """Return a query for the ids of the triples that contain a keyword, and its parameters."""
-    by_index = "SELECT rowid AS id FROM triple_words WHERE triple_words MATCH ?"
-    if not keyword.quoted:
-        return by_index, (f'"{keyword.words.strip()}"',)
-    contains_text = "holds_text(?, subject, relation, object)"
-    if not (index_query := _phrase_query(keyword.quoted)):
-        return f"SELECT id FROM triples WHERE {contains_text}", (keyword.quoted,)
-    both = f"id IN ({by_index}) AND {contains_text}"
-    return f"SELECT id FROM triples WHERE {both}", (index_query, keyword.quoted)
+    words, prefix = keyword.words.split(), ""
+    if keyword.quoted:
+        # the first word of a text may begin earlier, and the last may continue
+        tokens = name_tokens(keyword.quoted)
+        words = list(tokens[1:] if tokens and keyword.quoted.startswith(tokens[0]) else tokens)
+        prefix = words.pop() if words and keyword.quoted.endswith(words[-1]) else ""
+    elif len(words) == 1:
+        return _WITH_WORD, (words[0],)
+    queries = [_WITH_WORD] * len(words) + [_WITH_PREFIX] * bool(prefix)
+    among = "".join(f" AND id IN ({query})" for query in queries)
+    values = (*words, *((prefix, prefix) if prefix else ()))
+    found = "SELECT id FROM triples WHERE has_keyword(?, ?, subject, relation, object)"
+    return f"{found}{among}", (keyword.words, keyword.quoted, *values)
 
 
-def _phrase_query(quoted: str) -> str:
-    """Return the index query for a quoted text.
-
-    It contains the words after the first, which may begin earlier. The last may continue.
-    """
-    words = name_tokens(quoted)
-    complete = words[1:] if words and quoted.startswith(words[0]) else words
-    suffix = " *" if words and quoted.endswith(words[-1]) else ""
-    return f'"{" ".join(complete)}"{suffix}' if complete else ""
-
-
-def _contains_text(quoted: str, *parts: str) -> bool:
-    return any(quoted in triple_rules.normalize_text(part) for part in parts)
+def _has_keyword(words: str, quoted: str, *parts: str) -> bool:
+    keyword = triple_rules.Keyword(words, quoted)
+    return any(
+        keyword.is_in(triple_rules.normalize_text(part), triple_rules.pad_words(part)) for part in parts
+    )
 
 
 def _format_time(time: datetime | None) -> str | None:

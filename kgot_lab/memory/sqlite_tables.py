@@ -16,11 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kgot_lab.errors import BadInput, StoreUnavailable, require
-from kgot_lab.io.sqlite_files import (
-    BUSY_TIMEOUT,
-    SQLiteFile,
-    refuse_foreign_head,
-)
+from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, refuse_foreign_head
+from kgot_lab.io.sqlite.file import SQLiteFile
 from kgot_lab.memory.postgres_tables import PostgresTables
 from kgot_lab.memory.tables import (
     CLAIMS_LAYOUT,

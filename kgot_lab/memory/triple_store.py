@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from threading import RLock
 
-from kgot_lab.io.sqlite_files import SQLiteFile
+from kgot_lab.io.sqlite.file import SQLiteFile
 from kgot_lab.memory.sqlite import SQLiteTripleStore
 from kgot_lab.memory.triples import TripleStore
 from kgot_lab.text.cleaning import format_count

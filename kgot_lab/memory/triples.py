@@ -6,8 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from numbers import Real
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count
 from kgot_lab.graph.validation import validate_text
@@ -96,7 +95,6 @@ def newest_triples(store: ReadableTriples, limit: int) -> list[Triple]:
 
 MAX_TEXT_LENGTH = 10_000  # of a subject, relation or object: a longer one is a document
 MAX_KEYWORDS = 200  # of one search
-_MAX_TURN = 2**62  # the largest integer of a database
 _QUOTES = {'"': '"', "“": "”", "„": "“"}
 
 
@@ -110,22 +108,8 @@ def check_triple(triple: Triple) -> Triple:
         require_triple_part(text, name)
         if not text.strip():
             raise BadInput(f"the {name} of a triple is empty: {triple!r}"[:300])
-    confidence, turn, created = triple.confidence, triple.source_turn, triple.created_at
-    if not is_probability(confidence):
-        expected = "the confidence of a triple is a number from 0 to 1"
-        raise BadInput(f"{expected}, not {describe_value(confidence)}")
-    if turn is not None:
-        require_count(turn, 0, "the source_turn of a triple")
-        if turn > _MAX_TURN:
-            raise BadInput(f"the source_turn of a triple is at most {_MAX_TURN}")
-    time = None if created is None else to_utc(created)
-    return replace(triple, confidence=float(confidence), created_at=time)
-
-
-def is_probability(value: Any) -> TypeGuard[float]:
-    """Return whether a value is a number from 0 to 1."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return is_number and bool(0 <= value <= 1)
+    time = None if triple.created_at is None else to_utc(triple.created_at)
+    return replace(triple, confidence=float(triple.confidence), created_at=time)
 
 
 def check_triples(triples: Iterable[Triple]) -> list[Triple]:

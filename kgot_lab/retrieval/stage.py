@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from operator import itemgetter
 
-from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
-from kgot_lab.types import Hit, HitColumns, Query, Ranking
+from kgot_lab.arguments import check_fields
+from kgot_lab.errors import BadInput, require, require_count, short_repr
+from kgot_lab.types import Hit, HitColumns, Query, Ranking, are_finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +26,7 @@ class Stage:
     inputs: tuple[tuple[str, Stage], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not callable(self.step):
-            given = f"Stage({short_repr(self.name)}, {short_repr(self.step)})"
-            problem = "a stage is Stage(name, function), the function from a Ranking to a Ranking"
-            raise BadInput(f"{problem}; not {given}")
+        check_fields(self)
 
     def __call__(self, ranking: Ranking) -> Ranking:
         found: object = self.step(ranking)
@@ -41,17 +38,13 @@ class Stage:
         return replace(found, system=self.name)
 
     def _check(self, hits: Sequence[Hit]) -> None:
-        """Raise BadInput if a hit is not a Hit, or its score is not a number.
-
-        Only the types are checked, since there may be thousands.
-        """
-        if odd := {kind for kind in set(map(type, hits)) if not issubclass(kind, Hit)}:
-            given = describe_value(next(hit for hit in hits if type(hit) in odd))
-            raise BadInput(f"the stage {self.name!r} gave as a hit {given}, not a Hit(id, score)")
-        if odd := {kind for kind in set(map(type, map(itemgetter(1), hits))) if not issubclass(kind, Real)}:
-            id, score = next(hit for hit in hits if type(hit.score) in odd)
+        """Raise BadInput if the score of a hit is not a finite number."""
+        if not all(issubclass(kind, str) for kind in set(map(type, map(itemgetter(0), hits)))):
+            raise BadInput(f"the stage {self.name!r} gave hits whose ids are not all texts")
+        if not are_finite(list(map(itemgetter(1), hits))):
+            id, score = next(hit for hit in hits if not are_finite([hit.score]))
             problem = f"the stage {self.name!r} gave document {short_repr(id)} the score {short_repr(score)}"
-            raise BadInput(f"{problem}, which is no number")
+            raise BadInput(f"{problem}, which is no finite number")
 
     def search(self, query: str | Query) -> Ranking:
         """Run the pipeline on a question and return its ranking.

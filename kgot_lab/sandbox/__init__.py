@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from kgot_lab.errors import BadInput, LabError, NoSandbox, SandboxError, require_known
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    NoSandbox,
+    SandboxError,
+    require_count,
+    require_known,
+    require_seconds,
+)
 from kgot_lab.sandbox.launchers import KINDS, LANGUAGES
 from kgot_lab.sandbox.process import Launch, Sandbox
 from kgot_lab.types import STATEMENT_SECONDS
@@ -25,6 +34,7 @@ _SHORTAGE_HINTS = {  # messages of a system, in lower case, that has a sandbox w
 }  # fmt: skip
 
 
+@check_arguments
 def open_sandbox(
     kind: str = "auto",
     *,
@@ -43,14 +53,17 @@ def open_sandbox(
     require_known("language", LANGUAGES, language)
     language_spec = LANGUAGES[language]
     language_spec.visible_paths()
+    require_seconds(seconds)
+    require_count(memory_mb, 1, "memory_mb", maximum=1 << 24)
     if kind == "unsafe" and not unsafe:
         raise BadInput("the unsafe sandbox lets a model's code read your files; pass unsafe=True to allow it")
     failures = []
     for name in [name for name in KINDS if unsafe or name != "unsafe"] if kind == "auto" else [kind]:
         for launch in KINDS[name](language_spec, memory_mb):
-            sandbox = Sandbox(launch, seconds=seconds, memory_mb=memory_mb)
+            sandbox = Sandbox(launch, seconds=max(seconds, STATEMENT_SECONDS), memory_mb=memory_mb)
             try:
                 if sandbox.read(language_spec.probe):
+                    sandbox.seconds = seconds
                     return sandbox
                 raise SandboxError("it finds nothing")
             except LabError as error:
@@ -84,7 +97,7 @@ class Calculator:
     """
 
     def __init__(self, *, unsafe: bool = False, seconds: float = STATEMENT_SECONDS):
-        self._unsafe, self.seconds = unsafe, seconds
+        self._unsafe, self.seconds = unsafe, require_seconds(seconds)
         self._sandbox: Sandbox | None = None
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:

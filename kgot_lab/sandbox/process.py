@@ -17,19 +17,22 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
-from kgot_lab.errors import BadInput, QueryFailed, SandboxError
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, QueryFailed, SandboxError, require, require_seconds
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.io.processes import Closing, register_for_forks
 from kgot_lab.sandbox.replies import MalformedReply, encode_element, encode_removal, parse_changes, parse_part
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
+
+Result = TypeVar("Result")
 
 # The memory of a sandbox: of all its processes together, because the limit of one does not bound their
 # number.
@@ -82,7 +85,8 @@ _MAX_ERROR_BYTES = 1 << 16  # bytes of a program's output that are read for its 
 _REASON_PREFIX = re.compile(r"(docker|bwrap|fatal error|panic|error): ", re.I)
 _JAVA_MARGIN = "# \t"  # Java's crash messages have a margin
 _JAVA_START_ERROR = "Error occurred during initialization of VM"
-_GRACE_SECONDS = 2.0  # seconds that the worker may take in addition to the statement
+# seconds that the worker and the check of its answer may take in addition to the statement: half its own
+_MIN_GRACE_SECONDS, _MAX_GRACE_SECONDS = 1.0, 2.0
 _MEMORY_CHECK_SECONDS = 0.1  # seconds between two checks of a sandbox's memory
 _SLACK_MB = 256  # memory of an engine in addition to that of a statement
 # changes that one statement may wait for; with more, the graph is loaded again before its time starts
@@ -147,7 +151,7 @@ class Sandbox(Closing):
     """
 
     def __init__(self, launch: Launch, *, seconds: float = STATEMENT_SECONDS, memory_mb: int = 512):
-        self.launch, self.seconds, self.memory_mb = launch, seconds, memory_mb
+        self.launch, self.seconds, self.memory_mb = launch, require_seconds(seconds), memory_mb
         self._truth = MutableGraph()
         # changes that the worker does not know yet; None if it needs the whole graph
         self._pending: list[Diff] | None = None
@@ -164,28 +168,31 @@ class Sandbox(Closing):
 
         Raises QueryFailed if the statement fails or its changes are not valid.
         """
-        with self._lock:
-            payload = self._request("write", statement, MAX_CHANGE_BYTES)
-            try:
-                return self._truth.difference(*parse_changes(payload, statement))
-            except (MalformedReply, BadInput) as error:
-                raise QueryFailed(statement, f"the statement's changes make no sense: {error}") from None
 
+        def parse(payload: bytes) -> Diff:
+            return self._truth.difference(*parse_changes(payload, statement))
+
+        return self._request("write", statement, parse, MAX_CHANGE_BYTES)
+
+    @check_arguments
     def read(self, statement: str, without: Sequence[Edge] = ()) -> Rows:
         """Run a read statement and return its rows, as if the edges `without` were missing.
 
         Raises QueryFailed if the statement fails.
         """
         options: dict[str, Any] = {"without": list(map(encode_removal, without))} if without else {}
-        return tuple(self._request_part("read", statement, "rows", list, **options))
+        parse = partial(parse_part, name="rows", kind=list, statement=statement)
+        return tuple(self._request("read", statement, parse, **options))
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
         """Run plain Python and return what it prints, or the value of its last expression.
 
         `seconds` replaces the time limit. Raises QueryFailed if the code fails.
         """
-        return str(self._request_part("compute", code, "text", str, seconds))
+        parse = partial(parse_part, name="text", kind=str, statement=code)
+        return str(self._request("compute", code, parse, seconds=seconds))
 
+    @check_arguments
     def apply(self, diff: Diff) -> None:
         """Apply a diff to the graph.
 
@@ -199,6 +206,7 @@ class Sandbox(Closing):
                 if self._waiting > MAX_PENDING:
                     self._pending = None
 
+    @check_arguments
     def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None:
         """Replace the graph.
 
@@ -227,26 +235,31 @@ class Sandbox(Closing):
             self._worker.stop()
         self._worker = self._pending = None
 
-    def _request_part(
-        self, do: str, statement: str, name: str, kind: type, seconds: float | None = None, **options: Json
-    ) -> Any:
-        payload = self._request(do, statement, _MAX_RESULT_BYTES, seconds, **options)
-        try:
-            return parse_part(payload, name, kind, statement)
-        except MalformedReply as error:
-            raise QueryFailed(statement, f"the statement's result is {error}") from None
-
     def _request(
-        self, do: str, statement: str, max_bytes: int, seconds: float | None = None, **options: Json
-    ) -> bytes:
-        seconds = self.seconds if seconds is None else seconds
+        self,
+        do: str,
+        statement: str,
+        parse: Callable[[bytes], Result],
+        max_bytes: int = _MAX_RESULT_BYTES,
+        seconds: float | None = None,
+        **options: Json,
+    ) -> Result:
+        seconds = self.seconds if seconds is None else require_seconds(seconds)
+        require(statement, str, "a statement is a text")
         limits = {"seconds": seconds, "memory": self.memory_mb << 20, "bytes": max_bytes, **options}
         with self._lock:
             worker = self._ready_worker()
             pending, self._pending, self._waiting = self._pending or [], [], 0
             try:
                 request = {**_merge_diffs(pending), "do": do, "statement": statement, **limits}
-                outcome, payload = worker.ask(request, seconds + _GRACE_SECONDS, self.memory_mb)
+                grace = min(_MAX_GRACE_SECONDS, max(_MIN_GRACE_SECONDS, seconds / 2))
+                deadline = time.monotonic() + seconds + grace
+                outcome, payload = worker.ask(request, deadline, self.memory_mb)
+                if outcome == b"=" and len(payload) <= max_bytes:
+                    result = parse(payload)
+                    if time.monotonic() < deadline:
+                        return result
+                    outcome = b"t"
             except _WorkerBroken as error:
                 self.close()
                 # another process may have killed it: it was not necessarily the statement
@@ -254,20 +267,21 @@ class Sandbox(Closing):
                 problem = "the sandbox ended or stopped while it ran the statement; it"
                 explanation = problem if is_lost else "the statement broke the sandbox, which"
                 raise QueryFailed(statement, f"{explanation} starts afresh ({error})") from None
+            except (MalformedReply, BadInput) as error:
+                self.close()  # a statement that can forge a reply may have done more
+                raise QueryFailed(statement, f"what the statement returned makes no sense: {error}") from None
+            except QueryFailed:
+                raise
             # an interrupt: the answer would arrive later and be taken for that of the next statement
             except BaseException:
                 self.close()
                 raise
-        if outcome == b"=" and len(payload) > max_bytes:
-            outcome = b"o"
-        if outcome != b"=":
-            raise QueryFailed(statement, self._explain_failure(outcome, payload, max_bytes, seconds))
-        return payload
+        raise QueryFailed(statement, self._explain_failure(outcome, payload, max_bytes, seconds))
 
     def _explain_failure(self, outcome: bytes, payload: bytes, max_bytes: int, seconds: float) -> str:
         if outcome == b"t":
             return f"the statement took longer than {seconds:g} seconds"
-        if outcome == b"o":
+        if outcome in (b"o", b"="):
             return f"the statement returned more than {max_bytes:,} bytes"
         number = payload.decode("ascii", "replace")
         if not number.isdigit() or len(number) > 3 or number == "0":
@@ -288,7 +302,8 @@ class Sandbox(Closing):
             edges = map(encode_element, self._truth.edges.values())
             try:
                 seconds = 60 + len(self._truth.edges) / 1000
-                self._worker.ask({"clear": True, "nodes": list(nodes), "edges": list(edges)}, seconds)
+                request = {"clear": True, "nodes": list(nodes), "edges": list(edges)}
+                self._worker.ask(request, time.monotonic() + seconds)
             except _WorkerBroken as error:
                 self.close()
                 kind = self.launch.kind
@@ -352,13 +367,12 @@ class _Worker:
         return self.stop.alive and self.process.poll() is None
 
     def ask(
-        self, request: Mapping[str, Json], seconds: float, memory_mb: int | None = None
+        self, request: Mapping[str, Json], deadline: float, memory_mb: int | None = None
     ) -> tuple[bytes, bytes]:
         """Send a request and return its outcome and output.
 
         Raises _Broken if the worker fails, also if it uses far more memory than a statement may.
         """
-        deadline = time.monotonic() + seconds
         self._most_mb = (
             0.0 if memory_mb is None else 2 * anonymous_megabytes(self._idle) + memory_mb + _SLACK_MB
         )

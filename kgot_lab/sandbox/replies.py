@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.graph.changes import Identity
+from kgot_lab.sandbox.worker.values import MAX_DEPTH, MAX_DIGITS, MAX_ITEMS
 from kgot_lab.types import Edge, Json, Node
 
-_MAX_DEPTH = 64
+_CHANGE_LEVELS = 4  # in which a property lies: the reply, the nodes, a node, its properties
 _MAX_MESSAGE = 2_000
 MAX_VALUES = 1_000_000  # values in one reply: their cost to this process is known before they are created
 MAX_CHANGED = 50_000  # nodes and edges that one statement may change
@@ -31,7 +32,12 @@ def parse_reply(payload: bytes) -> dict[str, Json]:
     """
     _require(_count_values(payload) <= MAX_VALUES, f"more than {MAX_VALUES:,} values")
     try:
-        value = json.loads(payload.decode(), parse_constant=_refuse_constant, parse_float=_parse_finite)
+        value = json.loads(
+            payload.decode(),
+            parse_constant=_refuse_constant,
+            parse_float=_parse_finite,
+            parse_int=_parse_short,
+        )
         if b"\\u" in payload:
             json.dumps(
                 value, ensure_ascii=False
@@ -39,7 +45,7 @@ def parse_reply(payload: bytes) -> dict[str, Json]:
     except (ValueError, RecursionError) as error:
         raise MalformedReply(f"not JSON: {type(error).__name__}") from None
     _require(isinstance(value, dict), "not an object")
-    _require(_is_shallow(value), "nested too deeply")
+    _require_storable(value)
     result: dict[str, Json] = value
     return result
 
@@ -115,14 +121,15 @@ def _is_text(value: Json) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _is_shallow(value: Json) -> bool:
+def _require_storable(value: Json) -> None:
+    """Raise Malformed for lists that are longer, or nested deeper, than a worker can send or could read again."""
     level = [value]
-    for _ in range(_MAX_DEPTH):
+    for depth in range(_CHANGE_LEVELS + MAX_DEPTH):
+        is_long = depth > 1 and any(isinstance(item, list) and len(item) > MAX_ITEMS for item in level)
+        _require(not is_long, f"a list of more than {MAX_ITEMS:,} items")
         contents = (container.values() if isinstance(container, dict) else container for container in level)
         level = [item for items in contents for item in items if isinstance(item, dict | list)]
-        if not level:
-            return True
-    return False
+    _require(not level, "nested too deeply")
 
 
 def _count_values(payload: bytes) -> int:
@@ -141,6 +148,11 @@ def _parse_finite(written: str) -> float:
     if not math.isfinite(number):
         _refuse_constant(written)
     return number
+
+
+def _parse_short(written: str) -> int:
+    _require(len(written) <= MAX_DIGITS + 1, f"a number of more than {MAX_DIGITS} digits")
+    return int(written)
 
 
 def _refuse_constant(constant: str) -> NoReturn:

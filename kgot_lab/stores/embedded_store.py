@@ -13,7 +13,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec, TypeVar
 from unicodedata import normalize
 
-from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable, require_count
 from kgot_lab.graph.changes import MutableGraph, inverse
 from kgot_lab.graph.validation import copy_edge, copy_node, validate_diff
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
@@ -24,7 +25,6 @@ from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Scalar, Schema, Sta
 from kgot_lab.stores.statements import (
     python_constants,
     python_path_query,
-    require_search_text,
     require_statement,
 )
 from kgot_lab.text.words import casefold_words
@@ -213,6 +213,7 @@ class EmbeddedStore(UndoableStore):
         labels, relations = (dict(sorted((+counts).items())) for counts in (self._labels, self._relations))
         return Schema(labels, relations, len(truth.nodes), len(truth.edges))
 
+    @check_arguments
     @_synchronized
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """Return a node's incoming and outgoing edges, oldest first.
@@ -222,10 +223,11 @@ class EmbeddedStore(UndoableStore):
         self._refresh()
         return tuple(map(copy_edge, self._edges_at([id])))
 
+    @check_arguments
     @_synchronized
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first."""
-        require_search_text(words)
+        require_count(limit, 0, "limit")
         self._refresh()
         truth = self._current_state
         if self._word_index is None:

@@ -15,13 +15,12 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.graph.changes import Identity, MutableGraph
-from kgot_lab.io.files import os_errors_as, read_regular_file, require_valid_path
+from kgot_lab.io.files import back_up_damaged_file, os_errors_as, read_regular_file, require_valid_path
 from kgot_lab.io.processes import lock_file, register_for_forks
 from kgot_lab.sandbox.replies import encode_element, encode_removal
 from kgot_lab.stores import hash_chain
@@ -246,17 +245,6 @@ def _require_sound(chain: hash_chain.Chain, path: Path) -> hash_chain.Chain:
     if chain.lost:
         raise StoreDamaged(f"{path}: {chain.lost}; nothing was changed: {hash_chain.SALVAGE_ADVICE} {path}")
     return chain
-
-
-def back_up_damaged_file(path: Path) -> Path:
-    """Copy a file to an unused name beside it and return the path of the copy.
-
-    Raises OSError if that fails.
-    """
-    copies = (path.with_name(f"{path.name}.damaged-{number}") for number in count(1))
-    copy = next(copy for copy in copies if not copy.exists())
-    copy.write_bytes(path.read_bytes())
-    return copy
 
 
 def _replace_log(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,12 +23,15 @@ from kgot_lab.errors import (
     describe_value,
     require,
     require_known,
+    require_seconds,
+    short_repr,
 )
 from kgot_lab.graph.changes import inverse
 from kgot_lab.io.entry_points import create, packaged
 from kgot_lab.io.processes import Closing
 from kgot_lab.stores.lookup import StoreWrapper
 from kgot_lab.stores.protocol import GraphSize, PartialReader, PythonRunner, Store
+from kgot_lab.text.cleaning import is_encodable
 from kgot_lab.types import Diff, Edge, Rows
 
 Location = str | Path
@@ -76,9 +78,9 @@ _OPTIONS: Mapping[str, tuple[type, ...]] = {  # the values of options that are t
     **dict.fromkeys(_TEXT_OPTIONS, (str,)),
     **dict.fromkeys(("wipe", "adopt", "unsafe"), (bool,)),
     "path": (str, Path),
-    "seconds": (int, float),
 }
-_TYPE_NAMES = {str: "a text", bool: "True or False", Path: "a path", int: "a number", float: "a number"}
+_LONGEST_LOCATION = 4_000  # characters
+_TYPE_NAMES = {str: "a text", bool: "True or False", Path: "a path"}
 
 
 def open_store(where: Location = "in_memory", *, at: Location | None = None, **options: Any) -> Store:
@@ -110,6 +112,8 @@ def resolve_location(where: Location, at: Location | None = None) -> tuple[str, 
         require(at, (str, Path), "where a store lives is an address or a file")
     name = str(where)
     for location in (name, str(at or "")):
+        if "\0" in location or not is_encodable(location) or len(location) > _LONGEST_LOCATION:
+            raise BadInput(f"no store can lie at {short_repr(location)}: give an address or a file")
         if "://" in location and "…" in location:
             problem = (
                 f"the address {location} has lost its password or key, which no trace and no message keeps"
@@ -222,15 +226,15 @@ def _check_address(kind: str, address: str) -> None:
 
 
 def _check_option(kind: str, name: str, value: object, *, optional: bool) -> None:
+    if name == "seconds":
+        require_seconds(value, f"the option 'seconds' of the store {kind!r}")
     types = _OPTIONS.get(name)
     if types is None or (optional and value is None):
         return
     expected = " or ".join(dict.fromkeys(_TYPE_NAMES[kind] for kind in types))
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+    if not isinstance(value, types) or (isinstance(value, str) and not is_encodable(value)):
         given = describe_value(value)
         raise BadInput(f"the option {name!r} of the store {kind!r} is {expected}, not {given}")
-    if isinstance(value, int | float) and bool not in types and not (math.isfinite(value) and value > 0):
-        raise BadInput(f"the option {name!r} of the store {kind!r} is a number above 0, not {value}")
 
 
 STORES: dict[str, Callable[..., Store]] = {

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_element
@@ -205,6 +206,7 @@ class SqlGraph(UndoableStore):
         nodes, edges = sum(times for _, times in groups), sum(types.values())
         return Schema(dict(sorted(labels.items())), dict(sorted(types.items())), nodes, edges)
 
+    @check_arguments
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """Return a node's incoming and outgoing edges, oldest first.
 

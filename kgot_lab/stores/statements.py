@@ -162,11 +162,6 @@ def require_statement(statement: object) -> None:
         raise QueryFailed(str(statement), "it holds half a surrogate pair, which is no text")
 
 
-def require_search_text(words: object) -> None:
-    """Raise BadInput unless the words to search for are a text."""
-    require(words, str, "a store is searched for the words of a text")
-
-
 # The path query of all languages, so that all return the same rows in the same order.
 #
 # `PATH_COLUMNS` are the columns of a row, "" where a path has no such part. The best paths come first, ties

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import overload
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, require_count
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.retrieval.lexical import bm25
@@ -154,6 +155,7 @@ def find_passages(
 # The tools for a question: search over its documents, and its attachments.
 
 
+@check_arguments
 def search(
     documents: Iterable[Document],
     retriever: Stage | None = None,
@@ -168,9 +170,6 @@ def search(
     is `default_retriever`, and `progress` is as there.
     """
     require_count(k, 1, "k", "a search returns k passages")
-    if retriever is not None:
-        require(retriever, Stage, "a retriever is a Stage, as bm25(documents) gives one")
-    require(name, str, "the name of a tool is a text")
     documents = checked_documents(documents)
     by_id = {document.id: document for document in documents}
     pipeline = (retriever or default_retriever(documents, progress, linked=k < len(documents))) % k

@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic_core import ArgsKwargs, to_json, to_jsonable_python
 
+from kgot_lab.arguments import check_arguments, check_fields
 from kgot_lab.errors import (
     BadInput,
     LabError,
@@ -34,6 +35,7 @@ from kgot_lab.errors import (
     mask_secrets,
     require_count,
     require_parts,
+    short_repr,
 )
 from kgot_lab.io.coroutines import run_awaitable
 from kgot_lab.llm.adapters import as_model
@@ -184,6 +186,9 @@ class TextTool:
     digest: str = ""
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.name.strip() or not self.name.isprintable():
+            raise BadInput(f"a model calls a tool by its name, which {short_repr(self.name)} is not")
         if self.finds and list(self.takes) != [self.finds]:
             raise BadInput(
                 f"{self.name} finds documents by {self.finds!r}, so that must be all it takes, not {', '.join(self.takes)}"
@@ -384,6 +389,7 @@ def _is_same_usage(reported: Usage, recorded: Usage) -> bool:
 # The tool that asks a language model.
 
 
+@check_arguments
 def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> TextTool:
     """Create a tool that asks a model a plain question. The result carries the cost.
 
@@ -407,6 +413,7 @@ def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> Te
 # The tool that runs Python.
 
 
+@check_arguments
 def python(execute: PythonRunner, *, name: str = "python") -> TextTool:
     """Create a tool that runs Python code in a sandbox and returns what it prints.
 

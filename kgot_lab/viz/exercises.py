@@ -14,10 +14,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, require
+from kgot_lab.arguments import check_arguments, require_path
+from kgot_lab.errors import BadInput, require_amount
 from kgot_lab.evaluation.tables import escape_formula
 from kgot_lab.io.files import write_atomically
-from kgot_lab.text.cleaning import format_count, printable_line
+from kgot_lab.text.cleaning import format_count, printable_line, replace_surrogates
 from kgot_lab.viz.live import is_for_pages, placeholder
 from kgot_lab.viz.static.markup import concat, element, shorten
 from kgot_lab.viz.static.table import Sheet, sheet
@@ -90,6 +91,7 @@ def record_attempt(exercise: str, answer: Any, *, right: bool) -> None:
         _attempts[exercise] = replace(previous, answer=answer_text, right=right, tries=previous.tries + 1)
 
 
+@check_arguments
 def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> HandIn:
     """Write the attempts of this session as a JSON file named after the reader and the notebooks.
 
@@ -97,7 +99,6 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
     It has no information about the computer, and does not prevent cheating. Raises BadInput if the name has
     no letter or digit or is too long, if nothing was attempted, or if the file exists and `again` is false.
     """
-    require(name, str, "a name is a text, such as 'Ada Lovelace'")
     name = " ".join(printable_line(name).split())
     slug = re.sub(r"\W+", "-", name.casefold()).strip("-_")
     if not re.search(r"\w", slug) or len(name) > _MAX_NAME_LENGTH:
@@ -115,7 +116,12 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
         )
     answers = [asdict(attempt) for attempt in attempts]
     content = {"handed in": HAND_IN_VERSION, "name": name, "attempts": answers, "note": _DIGEST_NOTE}
-    text = json.dumps({**content, "digest": content_digest(content)}, indent=1, ensure_ascii=False) + "\n"
+    text = (
+        replace_surrogates(
+            json.dumps({**content, "digest": content_digest(content)}, indent=1, ensure_ascii=False)
+        )
+        + "\n"
+    )
     return HandIn(write_atomically(path, text, "what is handed in"), name, attempts)
 
 
@@ -180,6 +186,7 @@ class Assessment:
         return concat([element("pre", self.said, data_picture=key), placeholder(data)])
 
 
+@check_arguments
 def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, name: str = "") -> Assessment:
     """Check an answer and show "right" or "not yet", without revealing the right one.
 
@@ -192,6 +199,8 @@ def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, 
     right. Raises BadInput if a seal is not one of `sealed`, or if the name belongs to another exercise, with
     another seal or hint.
     """
+    require_amount(within, "within")
+    require_path(name or "exercise", "name")  # a file is named after it
     is_sealed = isinstance(right, str) and right.startswith(_SEAL)
     if is_sealed and len(right) != len(sealed("")):
         raise BadInput("this seal is not whole: make it again with sealed(the right answer)")

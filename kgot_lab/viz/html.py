@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, describe_value
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.io.files import write_atomically
@@ -137,6 +138,7 @@ def view_page(title: str, data: Mapping[str, Json], *below: Markup) -> Page:
     return Page(title, html_document(title, css, body, script=page_script()))
 
 
+@check_arguments
 def html(
     what: Trace | Iterable[Event] | Report | Iterable[Report], *, forks: Iterable[Fork] = (), title: str = ""
 ) -> Page:
@@ -147,8 +149,6 @@ def html(
     """
     if isinstance(what, Trace):
         return _run_page(what, tuple(forks), title)
-    if not isinstance(what, Report | Iterable):
-        raise BadInput(f"html() takes a run or a recall report, not {describe_value(what)}")
     inputs: list[Event | Report] = [what] if isinstance(what, Report) else list(what)
     reports = [item for item in inputs if isinstance(item, Report)]
     events = [item for item in inputs if isinstance(item, Event)]

@@ -20,7 +20,7 @@ from kgot_lab.io.files import write_atomically
 from kgot_lab.kgos.extraction.entity_graph import SCAFFOLD, is_entity_graph, with_relations
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.formatting import Part, PartKind, format_event, format_fact
-from kgot_lab.loop.replay.forks import edited_index, fork_note
+from kgot_lab.loop.replay.forks import edited_index, run_note
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, diffs, graph_after
 from kgot_lab.text.cleaning import format_count
@@ -155,7 +155,7 @@ def build_run_page(
     title = title or question or "A run"
     sections = (
         _page_header(title, events, question),
-        *([element("p", element("b", fork_note(run)), class_="origin")] if fork_note(run) else []),
+        *([element("p", element("b", note), class_="origin")] if (note := run_note(run)) else []),
         *(_graph_section(view, "Entities", is_live=bool(live)) for view in entities),
         _graph_section(graph_view, is_live=bool(live)),
         _evidence_section(events),

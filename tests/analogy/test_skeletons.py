@@ -174,8 +174,8 @@ def test_bad_input_is_told(tmp_path):
 
 def test_a_damaged_row_is_made_again(tmp_path):
     make_skeletons(TEXTS[:2], Upside(), folder=tmp_path)
-    with sqlite3.connect(tmp_path / "skeletons-1.sqlite") as connection:
-        connection.execute("UPDATE skeletons SET skeleton = x'00ff'")
+    with sqlite3.connect(tmp_path / "skeletons-2.sqlite") as connection:
+        connection.execute("UPDATE cache SET value = x'00ff'")
     connection.close()
     maker = Upside()
     assert make_skeletons(TEXTS[:2], maker, folder=tmp_path)[TEXTS[0]].endswith("Loaf")
@@ -357,12 +357,12 @@ def test_the_local_model_makes_a_line_of_each_text_and_is_not_needed_again(tmp_p
 
 
 def test_a_broken_cache_is_put_aside(tmp_path):
-    (tmp_path / "skeletons-1.sqlite").write_bytes(b"not a database at all" * 50)
+    (tmp_path / "skeletons-2.sqlite").write_bytes(b"not a database at all" * 50)
     with pytest.warns(UserWarning, match="skeleton cache is broken"):
         assert len(make_skeletons(TEXTS, Upside(), folder=tmp_path)) == 40
     maker = Upside()
     make_skeletons(TEXTS, maker, folder=tmp_path)
-    assert maker.asked == [] and (tmp_path / "skeletons-1.broken").exists()
+    assert maker.asked == [] and (tmp_path / "skeletons-2.broken").exists()
 
 
 def test_an_empty_reply_fails_its_text_only(tmp_path):

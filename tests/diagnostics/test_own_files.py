@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from support.saved_run import save_run
 
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
-from kgot_lab.diagnostics.file_check import check_file, salvage_file
+from kgot_lab.diagnostics.file_check import back_up_file, check_file, salvage_file
 from kgot_lab.embedding.vectors import CACHE_NAME, CachedEmbedder
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.experts.repository import open_experts
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered
 from kgot_lab.loop.state import Entry, Ledger
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import open_claims
+from kgot_lab.memory.sqlite import SQLiteTripleStore
 from kgot_lab.stores import open_store
 from kgot_lab.stores.files import write_graph
 from kgot_lab.types import Diff, Edge, Node, Triple
@@ -48,10 +53,13 @@ def files(tmp_path):
     write_graph(PropertyGraph.of(NODES, EDGES), tmp_path / "graph.graphml")
     with open_claims(tmp_path / "memory.db") as claims:
         claims.learn(Claim(Triple(f"n{number}", "is", "some text"), "book") for number in range(100))
+    with SQLiteTripleStore(tmp_path / "triples.db") as triples:
+        triples.add(Triple(f"n{number}", "is", "some text") for number in range(100))
+    open_experts(tmp_path / "experts.db").close()
     return {
-        "a log of diffs": tmp_path / "graph.log", "a graph in SQLite": tmp_path / "graph.db", "a cache of vectors": tmp_path / CACHE_NAME,
+        "a log of diffs": tmp_path / "graph.log", "a graph in SQLite": tmp_path / "graph.db", "a cache": tmp_path / CACHE_NAME,
         "a trace": tmp_path / "run.jsonl", "a ledger": tmp_path / "ledger.jsonl", "a graph file": tmp_path / "graph.graphml",
-        "a memory of claims": tmp_path / "memory.db",
+        "a memory of claims": tmp_path / "memory.db", "a store of triples": tmp_path / "triples.db", "experts": tmp_path / "experts.db",
     }  # fmt: skip
 
 
@@ -63,14 +71,15 @@ def test_files_that_are_whole_are_said_to_be_and_are_not_changed(files):
         assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("kind", ["a log of diffs", "a graph in SQLite", "a cache of vectors", "a trace"])
+@pytest.mark.parametrize(
+    "kind",
+    ["a log of diffs", "a graph in SQLite", "a cache", "a trace", "a memory of claims", "a store of triples"],
+)
 def test_a_changed_letter_is_found_in_every_file_that_has_checks(files, kind):
     path = files[kind]
     data = path.read_bytes()
     place = (
-        data.find(b"London" if kind == "a trace" else b"some text")
-        if kind != "a cache of vectors"
-        else len(data) - 100
+        data.find(b"London" if kind == "a trace" else b"some text") if kind != "a cache" else len(data) - 100
     )
     path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
     health = check_file(path)
@@ -152,3 +161,20 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path):
     (tmp_path / "graph.graphml").write_text("<graphml>")
     with pytest.raises(BadInput, match="restore a copy"):
         salvage_file(tmp_path / "graph.graphml")
+
+
+def test_a_backup_is_made_beside_a_writer_and_replaces_nothing(files, tmp_path):
+    path, copy = files["a memory of claims"], tmp_path / "copy.db"
+    with open_claims(path) as claims:
+        claims.learn(Claim(Triple("Ada", "lives in", "London"), "letter"))
+        command = [sys.executable, "-m", "kgot_lab", "doctor", str(path), "--backup"]
+        done = subprocess.run([*command, str(copy)], capture_output=True, text=True)
+        assert done.returncode == 0 and f"whole  {copy}: a memory of claims" in done.stdout, done
+    with open_claims(copy) as claims:
+        assert len(claims.from_source("letter")) == 1
+    with pytest.raises(BadInput, match="replaces nothing"):
+        back_up_file(path, copy)
+    with pytest.raises(BadInput, match="copy the file"):
+        back_up_file(files["a trace"], tmp_path / "other.db")
+    with pytest.raises(StoreUnavailable, match="no backup"):
+        back_up_file(path, tmp_path / "absent" / "copy.db")

@@ -267,47 +267,47 @@ def test_an_interruption_keeps_the_vectors_that_were_ready(model, tmp_path):
 
 def test_a_broken_cache_is_put_aside_with_a_warning_and_the_work_is_kept(model, tmp_path):
     CachedEmbedder(model, tmp_path).embed(["before"])
-    (tmp_path / "embeddings-3.sqlite").write_bytes(b"this is no database" * 100)
+    (tmp_path / "embeddings-4.sqlite").write_bytes(b"this is no database" * 100)
     counting = Counting(model)
     with pytest.warns(UserWarning, match="put aside"):
         vectors = CachedEmbedder(counting, tmp_path).embed(["after"])
     assert vectors == pytest.approx(model.embed(["after"]))
     CachedEmbedder(counting, tmp_path).embed(["after"])
-    assert counting.asked == 1 and (tmp_path / "embeddings-3.broken").exists()
+    assert counting.asked == 1 and (tmp_path / "embeddings-4.broken").exists()
 
 
 def test_a_cache_whose_damage_sqlite_cannot_spell_is_put_aside_too(model, tmp_path):
     CachedEmbedder(model, tmp_path).embed(["before"])
-    place = tmp_path / "embeddings-3.sqlite"
+    place = tmp_path / "embeddings-4.sqlite"
     place.write_bytes(place.read_bytes().replace(b"autoindex", b"auto\xe9ndex"))
     with pytest.warns(UserWarning, match="put aside"):
         assert CachedEmbedder(model, tmp_path).embed(["after"]) == pytest.approx(model.embed(["after"]))
-    assert (tmp_path / "embeddings-3.broken").exists()
+    assert (tmp_path / "embeddings-4.broken").exists()
 
 
 @pytest.mark.parametrize(
-    "damage", ["x'00ff' || substr(vector, 1, 100)", "zeroblob(1536)", "NULL", "substr(vector, 1, 1536)"]
+    "damage", ["x'00ff' || substr(value, 1, 100)", "zeroblob(1536)", "NULL", "substr(value, 1, 1536)"]
 )
 def test_a_damaged_row_is_computed_again(model, tmp_path, damage):
     CachedEmbedder(model, tmp_path).embed(["a", "b"])
-    with sqlite3.connect(tmp_path / "embeddings-3.sqlite") as connection:
-        connection.execute(f"UPDATE vectors SET vector = {damage}")
+    with sqlite3.connect(tmp_path / "embeddings-4.sqlite") as connection:
+        connection.execute(f"UPDATE cache SET value = {damage}")
     connection.close()
     assert CachedEmbedder(model, tmp_path).embed(["a", "b"]) == pytest.approx(model.embed(["a", "b"]))
 
 
 def test_a_flipped_sign_in_the_cache_is_noticed(model, tmp_path):
     CachedEmbedder(model, tmp_path).embed(["a"])
-    with closing(sqlite3.connect(tmp_path / "embeddings-3.sqlite")) as connection, connection:
-        ((vector,),) = connection.execute("SELECT vector FROM vectors")
+    with closing(sqlite3.connect(tmp_path / "embeddings-4.sqlite")) as connection, connection:
+        ((vector,),) = connection.execute("SELECT value FROM cache")
         connection.execute(
-            "UPDATE vectors SET vector = ?", (vector[:3] + bytes([vector[3] ^ 0x80]) + vector[4:],)
+            "UPDATE cache SET value = ?", (vector[:3] + bytes([vector[3] ^ 0x80]) + vector[4:],)
         )
     assert CachedEmbedder(model, tmp_path).embed(["a"]) == pytest.approx(model.embed(["a"]))
 
 
 def test_of_a_cache_that_cannot_be_used_one_warning_tells_and_no_log(model, tmp_path, caplog):
-    (tmp_path / "embeddings-3.sqlite").mkdir()
+    (tmp_path / "embeddings-4.sqlite").mkdir()
     cached = CachedEmbedder(model, tmp_path, chunk=10)
     with pytest.warns(UserWarning) as told:
         cached.embed([f"number {number}" for number in range(20)])
@@ -356,8 +356,8 @@ def test_many_writers_share_one_cache(model, tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    with sqlite3.connect(tmp_path / "embeddings-3.sqlite") as connection:
-        count = connection.execute("SELECT count(*) FROM vectors").fetchone()[0]
+    with sqlite3.connect(tmp_path / "embeddings-4.sqlite") as connection:
+        count = connection.execute("SELECT count(*) FROM cache").fetchone()[0]
     connection.close()
     assert (failures, count) == ([], 1 + 4 * 5)
 

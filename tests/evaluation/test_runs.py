@@ -83,7 +83,7 @@ def test_the_latency_is_the_median_and_the_nearest_rank_percentile():
             Stage("nan", lambda ranking: ranked(ranking.query, {"d": float("nan")})),
             QUERIES,
             5,
-            "finite number for query 'q0'",
+            "document 'd' has nan",
         ),
     ],
 )

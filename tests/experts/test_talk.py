@@ -131,7 +131,7 @@ def test_the_front_door_reads_a_graph_where_it_is(tmp_path):
     for place in (tmp_path, str(tmp_path)):
         answered = lab.expert(place, model=Scripted(["It does."])).ask("Do bridges rust?")
         assert "rust" in answered.sources[0].name.casefold()
-    for nowhere in (str(tmp_path / "none"), "x" * 5000):
+    for nowhere in (str(tmp_path / "none"), "x" * 200):
         with pytest.raises(UnknownName, match="place of a graph"):
             lab.expert(nowhere, model=Scripted([]))
 
@@ -169,12 +169,12 @@ def test_a_persona_and_settings_change_what_the_model_is_told(persona):
 def test_triples_are_a_graph_too_and_what_is_none_is_refused():
     talk = lab.expert([("Ada", "born in", "London")], model=Scripted(["In London [Source: graph:London]."]))
     assert [node.id for node in talk.ask("Where was Ada born?").cited] == ["London"]
-    for knows, why in ((lab.PropertyGraph.of(), "empty"), (7, "a graph is")):
+    for knows, why in ((lab.PropertyGraph.of(), "empty"), (7, "knows")):
         with pytest.raises(BadInput, match=why):
             lab.expert(knows, model=Scripted([]))
     with pytest.raises(BadInput, match="a model is"):
         lab.expert(GRAPH, model=7)
-    with pytest.raises(BadInput, match="a persona is"):
+    with pytest.raises(BadInput, match="persona"):
         lab.expert(GRAPH, model=Scripted([]), persona=7)
     with pytest.raises(BadInput, match="retrieval"):
         lab.expert(GRAPH, model=Scripted([]), settings={"retrieval": {"limit": 0}})

@@ -100,73 +100,59 @@ def all_samples() -> list[Sample]:
     return [*(sample for kind in KINDS.values() for sample in samples_of(kind)), *other_samples()]
 
 
+def patched(data: bytes, place: int, new: bytes) -> bytes:
+    """Some bytes with others in their place, no longer than before."""
+    return (data[:place] + new + data[place + len(new) :])[: len(data)]
+
+
 def damaged(sample: Sample, chance: random.Random) -> tuple[str, Files]:
     """Files with one kind of damage, and what that is."""
-    files, name = (
-        dict(sample.files),
-        chance.choice([name for name in sample.files if not name.endswith("-shm")]),
-    )
-    data = files[name]
-    place, lines, pages = (
-        chance.randrange(len(data)),
-        data.splitlines(keepends=True),
-        max(1, len(data) // PAGE),
-    )
-    one, other = (PAGE * chance.randrange(pages) for _ in "ab")
-    hows = (
-        ["flip"] * 4
-        + ["cut"] * 2
-        + ["zeros", "more"]
-        + (["cut at a page", "swapped", "page zeroed"] if pages > 2 else [])
-    )
-    hows += ["line out", "line moved"] if b"SQLite" not in data[:16] and not name.endswith("-wal") else []
-    hows += ["log gone", "another log"] if sample.others else []
+    name = chance.choice([name for name in sample.files if not name.endswith("-shm")])
+    data, hows = sample.files[name], ["flip", "flip", "flip", "flip", "cut", "cut", "zeros", "more"]
+    place, lines, pages = chance.randrange(len(data)), data.splitlines(keepends=True), len(data) // PAGE
+    page, other = (PAGE * chance.randrange(max(1, pages)) for _ in "ab")
+    is_text = b"SQLite" not in data[:16] and not name.endswith("-wal")
+    hows += ["cut at a page", "swapped", "page zeroed"] * (pages > 2) + ["line out", "line moved"] * is_text
+    hows += ["log gone", "another log"] * bool(sample.others)
     match how := chance.choice(hows):
         case "flip":
-            data = data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :]
+            data = patched(data, place, bytes([data[place] ^ 1 << chance.randrange(8)]))
         case "cut":
             data = data[:place]
         case "cut at a page":
-            data = data[: (place := one)]
+            data = data[:page]
         case "zeros":
-            place -= place % SECTOR
-            data = (data[:place] + bytes(SECTOR) + data[place + SECTOR :])[: len(data)]
+            data = patched(data, place - place % SECTOR, bytes(SECTOR))
         case "page zeroed":
-            data = data[: (place := one)] + bytes(PAGE) + data[one + PAGE :]
+            data = patched(data, page, bytes(PAGE))
         case "swapped":
-            place, other = sorted((one, other))
-            first, second = data[place : place + PAGE], data[other : other + PAGE]
-            data = (
-                data[:place] + second + data[place + PAGE : other] + first + data[other + PAGE :]
-                if place < other
-                else data
-            )
+            first, second = data[page : page + PAGE], data[other : other + PAGE]
+            data = patched(patched(data, page, second), other, first)
         case "more":
             data += chance.randbytes(chance.randrange(1, 200))
         case "line out" | "line moved":
             number = place % len(lines)
-            data = b"".join(
-                lines[:number] + lines[number + 1 :] + lines[number : number + 1] * (how == "line moved")
-            )
-        case _:
-            name = f"{sample.file}-wal"
-            data = sample.others[0] if how == "another log" else b""
-    if how == "log gone":
-        return how, {sample.file: files[sample.file]}
-    return f"{name}: {how} at {place}", files | {name: data}
+            moved = lines[number : number + 1] * (how == "line moved")
+            data = b"".join(lines[:number] + lines[number + 1 :] + moved)
+        case "another log":
+            name, data = f"{sample.file}-wal", sample.others[0]
+        case "log gone":
+            return how, {sample.file: sample.files[sample.file]}
+    return f"{name}: {how} at {place}, or its page {page}", sample.files | {name: data}
+
+
+def put(files: Files, folder: Path) -> None:
+    """Let these be the only files of a folder."""
+    for old in folder.iterdir():
+        old.unlink()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
 
 
 def fault_of(sample: Sample, how: str, files: Files, folder: Path) -> str:
     """What is wrong with how damaged files are read and examined; "" for nothing."""
     path = folder / sample.file
-
-    def put() -> None:
-        for old in folder.iterdir():
-            old.unlink()
-        for name, data in files.items():
-            (folder / name).write_bytes(data)
-
-    put()
+    put(files, folder)
     said, found = "", None
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -178,15 +164,11 @@ def fault_of(sample: Sample, how: str, files: Files, folder: Path) -> str:
             return f"a raw error: {type(error).__name__}: {error}"
     said = said or "; ".join(str(warning.message) for warning in warned)
     if how == "log gone":  # which nobody can tell: what is left is what was there before
-        return (
-            ""
-            if said or (isinstance(found, dict) and found.items() <= sample.held.items())
-            else "made something up"
-        )
+        return "" if said or found.items() <= sample.held.items() else "made something up"
     same = said == "" and sample.fits(found)
     if not said and not same and sample.checked:
         return "read as something else, without a word"
-    put()
+    put(files, folder)
     try:
         health = check_file(path)
     except BadInput:
@@ -219,5 +201,5 @@ def run(seconds: float, seed: int) -> Counts:
         for sample in samples:
             cases += 1
             for how, fault in faults_of(sample, chance, 1).items():
-                faults.setdefault(f"{sample.name}: {fault[:80]}", f"{sample.name}, {how}: {fault}")
+                faults.setdefault(f"{sample.name}: {fault[:50]}", f"{sample.name}, {how}: {fault}")
     return Counts(cases, faults)

@@ -2,7 +2,8 @@
 Jepsen's tests of sets, and none is refused.
 
 Run as: python -m faults.histories KINDS FOLDER CLIENT CLIENTS ROUNDS SEED. It is one of the clients, of which the
-first ones write and the last one reads until they end.
+first ones write and the last one reads until they end. Run without
+arguments it reads each file that it is named.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise, product
@@ -25,10 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from faults.counting import Counts
-from faults.disk import MEMORY
+from faults.disk import MEMORY, Disk
 from faults.kinds import KINDS, Kind
-from faults.steps import checkpoint
+from faults.steps import checkpoint, work
+from kgot_lab.embedding import vectors
 from kgot_lab.errors import StoreUnavailable
+from kgot_lab.io.sqlite import connection
 
 EACH = 15  # things that a client writes in a round
 PATIENCE = 30.0  # seconds that clients wait for each other
@@ -104,7 +107,9 @@ def round_of(kind: Kind, path: Path, client: int, writers: int, chance: random.R
         return [*told, tell("read", partial(read, kind, path))]
     left = [client * EACH + number for number in range(EACH)]
     while left:
+        begin = time.monotonic_ns()
         with closing(opened(kind, path)) as file:
+            told.append(Told("open", begin, time.monotonic_ns()))
             for _ in range(chance.randrange(1, 5)):
                 if left:
                     number = left.pop(0)
@@ -144,6 +149,8 @@ def together(folder: Path, clients: int, client: int) -> None:
 
 
 def main() -> None:
+    if len(sys.argv) == 1:
+        return read_on_demand()
     names, folder, *numbers = sys.argv[1:]
     client, clients, rounds, seed = map(int, numbers)
     for name in names.split(","):
@@ -154,16 +161,23 @@ def main() -> None:
             (place / f"told by {client}").write_text(json.dumps([asdict(each) for each in told]))
 
 
+def environment() -> dict[str, str]:
+    """That of a process which finds this module."""
+    tests = Path(__file__).parents[1]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (tests, tests.parent)))}
+
+
 def faults_beside(
     kinds: Iterable[Kind], folder: Path, rounds: int, seed: int, writers: int = 2
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """How often files were read beside their writers, and what is wrong with what was told, by kind."""
-    tests, names = Path(__file__).parents[1], [kind.name for kind in kinds]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (tests, tests.parent)))}
+    """How often files were opened beside their writers, and what is wrong with what was told, by kind."""
+    names = [kind.name for kind in kinds]
     start = [sys.executable, "-m", "faults.histories", ",".join(names), str(folder)]
     clients = [
         subprocess.Popen(
-            [*start, *map(str, (client, writers + 1, rounds, seed))], env=environment, stderr=subprocess.PIPE
+            [*start, *map(str, (client, writers + 1, rounds, seed))],
+            env=environment(),
+            stderr=subprocess.PIPE,
         )
         for client in range(writers + 1)
     ]
@@ -172,14 +186,66 @@ def faults_beside(
     ]  # each gives up when another does not come
     if any(client.returncode for client in clients):
         return {}, {"client": " ".join(error.strip().splitlines()[-1] for error in errors if error)}
-    reads, faults = dict.fromkeys(names, 0), dict[str, str]()
+    opens, faults = dict.fromkeys(names, 0), dict[str, str]()
     for name, number in product(names, range(rounds)):
         parts = [json.loads(path.read_text()) for path in Path(folder, name, str(number)).glob("told by *")]
         history = [Told(**told) for part in parts for told in part]
-        reads[name] += sum(told.what == "read" for told in history)
+        opens[name] += sum(told.what != "write" for told in history)
         if fault := fault_of(history):
             faults.setdefault(name, fault)
-    return reads, faults
+    return opens, faults
+
+
+# --- a second process at each step of a first one ---
+
+
+def read_on_demand() -> None:
+    """Open and read each file that is named on the input, without patience, and tell what is in it."""
+    connection.BUSY_TIMEOUT = vectors.BUSY_TIMEOUT = 0.01
+    for line in sys.stdin:
+        name, path = line.rstrip().split(" ", 1)
+        told = tell("read", partial(read, KINDS[name], Path(path)))
+        sys.stdout.write(json.dumps(asdict(told)) + "\n")
+        sys.stdout.flush()
+
+
+@contextmanager
+def other_process() -> Iterator[Callable[[Kind, Path], Told]]:
+    """A function that lets another process read a file."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment()}
+    with subprocess.Popen([sys.executable, "-m", "faults.histories"], **pipes) as reader:
+
+        def ask(kind: Kind, path: Path) -> Told:
+            print(kind, path, file=reader.stdin, flush=True)
+            return Told(**json.loads(reader.stdout.readline()))
+
+        yield ask
+        reader.stdin.close()
+
+
+def faults_beside_each_step(
+    kind: Kind, folder: Path, ask: Callable[[Kind, Path], Told], writes: int, every: int = 1
+) -> tuple[int, dict[int, str]]:
+    """How often another process read a file in the middle of a step of its writer, and what was wrong with that.
+
+    It may be told to wait where SQLite lets nobody else in, which it would do for ten seconds in a new file.
+    """
+    disk, asked, faults = Disk(folder), 0, dict[int, str]()
+
+    def look() -> None:
+        nonlocal asked
+        if disk.acknowledged and len(disk.acts) % every == 0:
+            told = ask(kind, folder / kind.file)
+            if any(each in told.refused for each in ("another process has been writing", "is locked")):
+                return
+            asked += 1
+            if told.refused or len(told.things) - disk.acknowledged not in (0, 1):
+                faults[len(disk.acts)] = told.refused or f"{told.things} of {disk.acknowledged} are read"
+
+    disk.look = look
+    with kind.below(disk):
+        work(kind, disk, writes)
+    return asked, faults
 
 
 # --- threads ---
@@ -221,7 +287,10 @@ def fault_of_closing(kind: Kind, path: Path, chance: random.Random) -> str:
         file.close()
         for each in working:
             each.result()
-    if raw := [each.refused for each in told if each.refused and "closed" not in each.refused]:
+    said = ("closed", "deleted or replaced while it was open")  # the last close deletes the log
+    if raw := [
+        each.refused for each in told if each.refused and not any(map(each.refused.__contains__, said))
+    ]:
         return raw[0]
     return fault_of([*(each for each in told if not each.refused), tell("read", partial(read, kind, path))])
 
@@ -233,6 +302,10 @@ def run(seconds: float, seed: int) -> Counts:
         number = chance.randrange(2**32)
         with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
             _, found = faults_beside(KINDS.values(), Path(folder), 3, number)
+        with other_process() as ask, tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+            kind = chance.choice([kind for kind in KINDS.values() if kind.name != "log"])
+            _, beside = faults_beside_each_step(kind, Path(folder), ask, chance.randrange(4, 24), every=3)
+            found |= dict.fromkeys([kind.name], "; ".join(beside.values())) if beside else {}
         for kind in KINDS.values():
             for act in (fault_of_threads, fault_of_closing):
                 with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
@@ -240,7 +313,7 @@ def run(seconds: float, seed: int) -> Counts:
                         found.setdefault(kind.name, fault)
         cases += len(KINDS)
         for name, fault in found.items():
-            faults.setdefault(f"{name}: {fault[:80]}", f"{name}, seed {number}: {fault}")
+            faults.setdefault(f"{name}: {fault[:50]}", f"{name}, seed {number}: {fault}")
     return Counts(cases, faults)
 
 

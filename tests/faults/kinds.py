@@ -21,7 +21,7 @@ from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
-from kgot_lab.embedding.vectors import CACHE_NAME, CachedEmbedder, CacheFile, CacheTable
+from kgot_lab.embedding.vectors import CACHE_NAME, CachedEmbedder, CacheFile
 from kgot_lab.errors import StoreUnavailable
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.federation.envelope import Envelope
@@ -224,17 +224,16 @@ def _vectors_read(cache: Cache) -> list[object]:
 
 
 def _texts(cache: Cache) -> CacheFile:
-    table = CacheTable("file.db", "skeletons", "skeleton", "TEXT", "skeleton")
-    return CacheFile(cache.folder, table, label="skeleton", fallback="they are made")
+    return CacheFile(cache.folder, "file.db", label="skeleton", fallback="they are made")
 
 
 def _text_write(cache: Cache, number: int) -> None:
-    _warned(lambda: _texts(cache).write([(b"%d" % number, text(number))]))
+    _warned(lambda: _texts(cache).write({b"%d" % number: text(number).encode()}))
 
 
 def _texts_read(cache: Cache) -> list[object]:
     keys = [b"%d" % number for number in range(MOST)]
-    return _warned(lambda: [row for rows in _texts(cache).read(keys) for row in rows])
+    return _warned(lambda: list(_texts(cache).read(keys).items()))
 
 
 _ALL = (

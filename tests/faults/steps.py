@@ -86,7 +86,8 @@ def stops(kind: Kind, acts: tuple[Act, ...]) -> Iterator[tuple[Files, Act]]:
     files: dict[str, bytearray] = {}
     for act in acts:
         index = {f"{kind.file}-shm": act.index} if act.index else {}
-        yield {name: bytes(data) for name, data in files.items()} | index, act
+        opened = {} if act.file == kind.file else {kind.file: b""}  # and nothing written to it
+        yield opened | {name: bytes(data) for name, data in files.items()} | index, act
         do(files, act)
 
 
@@ -126,11 +127,9 @@ def torn(act: Act, chance: random.Random) -> list[Act]:
         Act("write", act.file, start, act.data[start - act.place : end - act.place])
         for start, end in zip(borders, ends, strict=True)
     ]
-    return (
-        parts[: chance.randrange(len(parts) + 1)]
-        if how == "first"
-        else [p for p in parts if chance.random() < 0.5]
-    )
+    if how == "first":
+        return parts[: chance.randrange(len(parts) + 1)]
+    return [part for part in parts if chance.random() < 0.5]
 
 
 def fault_of_rest(
@@ -149,6 +148,8 @@ def fault_of_rest(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error" if strict else "ignore")
+            if {} in allowed:
+                warnings.filterwarnings("ignore", ".* is empty: a new one is begun")
             found = kind.things(path)
         if found not in allowed:
             return f"{sorted(found)} of {sorted(allowed[-2])} are there"
@@ -156,13 +157,11 @@ def fault_of_rest(
         with closing(kind.open(path)) as opened:
             kind.write(opened, new)
         again = kind.things(path)
-    except (LabError, Warning) as error:
+    except Exception as error:
         return f"refused: {type(error).__name__}: {error}"
-    return (
-        ""
-        if again.keys() == found.keys() | {new}
-        else f"{sorted(again)} after a further write to {sorted(found)}"
-    )
+    if again.keys() != found.keys() | {new}:
+        return f"{sorted(again)} after a further write to {sorted(found)}"
+    return ""
 
 
 def allowed_at(recording: Recording, act: Act, *, less: int = 0) -> list[dict[int, str]]:
@@ -224,7 +223,8 @@ def fault_of_failures(
                 acknowledged.add(number)
                 if number == writes // 2:
                     checkpoint(path, "PASSIVE")
-            opened = opened.close()
+            written, opened = opened, None
+            written.close()
             opened = kind.open(path)
         except Exception as error:
             if fault := fault_of_refusal(error, "write"):
@@ -297,7 +297,9 @@ def faults_of_failures(
             warnings.simplefilter("always")
             fault = fault_of_failures(kind, Path(folder), spoil, writes, closes=closes)
             told = (str(warning.message) for warning in warned)
-            if fault := fault or next((f"it warns: {text}" for text in told if "damaged" in text), ""):
+            # where the index of the log is gone too, nobody can tell a write that was refused from one that is lost
+            false = (text for text in told if "damaged" in text and "unless the power failed" not in text)
+            if fault := fault or next((f"it warns: {text}" for text in false), ""):
                 faults[f"{how}{', closed' if closes else ''}"] = fault.replace(folder, "")
     return faults
 
@@ -316,5 +318,5 @@ def run(seconds: float, seed: int) -> Counts:
         found |= faults_of_failures(kind, recording, chance, every)
         cases += 1
         for place, fault in found.items():
-            faults.setdefault(f"{kind}: {fault[:80]}", f"{kind}, seed {seed}, {place}: {fault}")
+            faults.setdefault(f"{kind}: {fault[:50]}", f"{kind}, seed {seed}, {place}: {fault}")
     return Counts(cases, faults)

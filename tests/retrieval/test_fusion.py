@@ -93,7 +93,7 @@ def test_a_fusion_of_nothing_found_is_empty_and_an_empty_lane_changes_nothing(fu
 @every("score", [math.nan, math.inf, -math.inf])
 def test_a_score_that_is_not_a_finite_number_is_refused_by_the_name_of_its_lane(fuse, score):
     broken = Stage("broken", lambda ranking: Ranking(ranking.query, (Hit("a", 1), Hit("b", score))))
-    with pytest.raises(BadInput, match="retriever 'broken' gave 'b'"):
+    with pytest.raises(BadInput, match=r"'broken' gave document 'b' the score .* no finite number"):
         fuse(WORDS, broken).search("?")
 
 

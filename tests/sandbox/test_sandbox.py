@@ -233,7 +233,25 @@ def test_values_are_kept_as_json(sandbox):
         ("G.add_node(('a', 'b'))", "a node's id must be a text that is not blank, not tuple ('a', 'b')"),
         ("G.add_node(True)", "a node's id must be"),
         ("G.add_node('  ')", "a node's id must be"),
+        ("G.add_node(float('nan'))", "a node's id must be"),
+        ("add('Ada', float('inf'), 'Bob')", "a node's id must be"),
+        ("import numpy as np; G.add_node(np.datetime64('2026-01-02', 'ns'))", "a node's id must be"),
         ("node('x', label=['a', None])", "the label of 'x' must be text"),
+        ("node('x', label=float('nan'))", "the label of 'x' must be text"),
+        ("node('x', n=10**400)", "property 'n' of 'x' must be text if it has more than 400 digits"),
+        ("node('x', s=set(range(100_001)))", "more than 100,000 items"),
+        ("node('x', d={1: 'a', '1': 'b'})", "two keys of property 'd' of 'x' are '1' as text, and one"),
+        ("node('x', d={None: 'a', 'None': 'b'})", "two keys of property 'd' of 'x' are 'None'"),
+        ("G.nodes['Ada'].update({True: 1, 'True': 2})", "two keys of the properties of 'Ada' are 'True'"),
+        ("import numpy as np; node('x', at=np.datetime64('NaT'))", "not datetime64"),
+        ("import numpy as np; node('x', at=np.timedelta64(1, 'ns'))", "not timedelta64"),
+        ("import numpy as np; node('x', at=np.zeros(1, 'i4,f4'))", "not ndarray"),
+        ("node('x', data=memoryview(b'ab'))", "not memoryview"),
+        ("G.graph['name'] = 'mine'", "G.graph is not kept"),
+        ("G._adj['Ada']['London'] = {'knows': {}}", "no longer fit together"),
+        ("G._node['Eve'] = {}", "no longer fit together"),
+        ("object.__setattr__(G, '_node', {'Eve': {}})", "no longer fit together"),
+        ("vars(G)['_succ'].clear()", "no longer fit together"),
         ("G = nx.MultiDiGraph()", "G was bound to another graph"),
         ("G = nx.relabel_nodes(G, {'Ada': 'A'})", "copy=False"),
         ("self.G = None", "G was bound to another graph"),
@@ -249,6 +267,22 @@ def test_a_write_that_cannot_be_kept_says_why(sandbox, statement, reason):
     assert reason in str(failed.value)
     assert failed.value.statement == statement
     assert "Traceback" not in str(failed.value) and "kgot_lab" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("statement", "changed"),
+    [
+        ("G._adj['Ada']['London']['knows'] = {}", "+1 edges"),
+        ("G._node['Ada'] = {'x': 1}", "~1 nodes"),
+        ("dict.update(G.nodes['Ada'], x=1)", "~1 nodes"),
+        ("push = list.append; push(G.nodes['Ada']['tags'], 'poetry')", "~1 nodes"),
+        ("import heapq; heapq.heappush(G.nodes['Ada']['tags'], 'a')", "~1 nodes"),
+        ("G.nodes['Ada'].journal = None; G.nodes['Ada']['x'] = 1", "~1 nodes"),
+        ("_x = G.nodes['Ada']", "nothing changed"),
+    ],
+)
+def test_what_is_written_past_the_methods_of_the_graph_is_seen(sandbox, statement, changed):
+    assert str(sandbox.write(statement)) == changed
 
 
 def test_reserved_characters_in_types_and_names_survive(sandbox):
@@ -287,6 +321,10 @@ def test_reserved_characters_in_types_and_names_survive(sandbox):
         ("result = dict(G.degree())", ({"Ada": 1, "London": 1},)),
         ("import numpy as np; result = np.float64(1.5)", (1.5,)),
         ("import numpy as np; result = np.array(3)", (3,)),
+        (
+            "import numpy as np; result = [np.array(3), np.datetime64('2026-01-02T03', 'ns')]",
+            (3, "2026-01-02T03:00:00.000000000"),
+        ),
         ("import numpy as np; result = np.eye(2)", ([1.0, 0.0], [0.0, 1.0])),
         ("H = G.to_undirected(); H.remove_node('Ada'); result = list(H)", ("London",)),
         ("G = G.reverse(); result = list(G.successors('London'))", ("Ada",)),
@@ -303,6 +341,9 @@ def test_rows_are_made_from_result(sandbox, statement, rows):
         ("x = 1", "must put what it found into a variable called result"),
         ("result = None", "result is None"),
         ("result = [print]", "a row of result must be text"),
+        ("result = {1: 'a', '1': 'b'}", "two keys of a row of result are '1' as text"),
+        ("result = [10**400]", "more than 400 digits"),
+        ("result = [bytearray(b'ab')]", "not bytearray"),
         ("result = names(); G.remove_node('Ada')", "a read may not change the graph"),
         ("result = G.nodes['Ada'].setdefault('x', 1)", "a read may not change the graph"),
         ("result = G.nodes['Ada']['tags'].pop()", "a read may not change the graph"),
@@ -358,6 +399,9 @@ def test_compute_returns_what_was_printed_or_the_last_value(sandbox, code, text)
 def test_compute_sees_no_graph_and_says_what_went_wrong(sandbox):
     with pytest.raises(QueryFailed, match=r"NameError: name 'G' is not defined \(line 1: G\)"):
         sandbox.compute("G")
+    assert len(sandbox.compute("'x' * 200_000")) == 200_000
+    with pytest.raises(QueryFailed, match=r"the result has 200,001 characters; 200,000 can be returned"):
+        sandbox.compute("'x' * 200_001")
 
 
 def test_two_workers_agree_on_the_order_of_sets_and_on_chance():

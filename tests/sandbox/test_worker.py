@@ -58,7 +58,7 @@ def test_a_worker_killed_during_a_statement_fails_that_one_only(sandbox):
 
 def test_a_worker_stopped_during_a_statement_is_not_told_as_the_statements_doing(sandbox, monkeypatch):
     monkeypatch.setattr(sandbox, "seconds", 2.0)
-    monkeypatch.setattr("kgot_lab.sandbox.process._GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("kgot_lab.sandbox.process._MAX_GRACE_SECONDS", 0.1)
 
     def stop() -> None:
         for process in processes_below(sandbox._worker.process.pid):
@@ -114,7 +114,7 @@ def _talking(answer: str, *, hello: str = "say(b'!')", patience: float = AMPLE) 
     ],
 )
 def test_a_worker_that_lies_fails_one_statement(answer, reason, monkeypatch):
-    monkeypatch.setattr("kgot_lab.sandbox.process._GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("kgot_lab.sandbox.process._MAX_GRACE_SECONDS", 0.1)
     launch = _talking(
         f"n = globals().get('n', 0) + 1; say(b'!') if n == 1 else {answer.replace('; ', ' or ')}"
     )

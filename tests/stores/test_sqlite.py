@@ -494,10 +494,18 @@ def test_a_damaged_file_is_a_clear_error(tmp_path, harm):
         store.graph()
 
 
-def test_a_file_of_zero_bytes_becomes_a_graph(tmp_path):
+def test_a_file_of_zero_bytes_becomes_a_graph_and_is_told_unless_its_log_has_changes(tmp_path):
     (tmp_path / "empty.db").touch()
-    with Sqlite(tmp_path / "empty.db") as store:
+    with (
+        pytest.warns(UserWarning, match="is empty: a new one is begun"),
+        Sqlite(tmp_path / "empty.db") as store,
+    ):
         assert store.schema() == Schema({}, {}, 0, 0)
+    (tmp_path / "lost.db").touch()
+    (tmp_path / "lost.db-wal").write_bytes(b"changes")
+    with pytest.raises(StoreDamaged, match=r"lost\.db-wal beside it holds changes"):
+        Sqlite(tmp_path / "lost.db")
+    assert (tmp_path / "lost.db-wal").exists()
 
 
 def test_a_write_waits_for_another_process_that_is_writing(tmp_path):

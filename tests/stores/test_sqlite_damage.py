@@ -16,7 +16,7 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.diagnostics.file_check import check_file, salvage_file
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
-from kgot_lab.io import sqlite_files
+from kgot_lab.io.sqlite import connection
 from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.types import Diff, Edge, Node
@@ -31,7 +31,7 @@ def with_a_changed_row(path, monkeypatch):
     """A store on a file that is too large to be searched at opening, in which one node and one edge are not
     as they were written.
     """
-    monkeypatch.setattr(sqlite_files, "MAX_CHECKED_BYTES", 0)
+    monkeypatch.setattr(connection, "MAX_CHECKED_BYTES", 0)
     with Sqlite(path) as store:
         store.apply(ALL)
     path.write_bytes(path.read_bytes().replace(b"1867", b"1868").replace(b"1903", b"1904"))

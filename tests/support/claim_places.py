@@ -20,12 +20,6 @@ class InFile:
     """A file of claims."""
 
     path: Path
-    kills: int = 50  # that a test may afford
-
-    @property
-    def arguments(self) -> list[str]:
-        """What a program is told of it."""
-        return [str(self.path), ""]
 
     def opened(self, **how: Any) -> Claims:
         return open_claims(self.path, **how)
@@ -41,7 +35,6 @@ class InPostgres:
 
     conninfo: str
     namespace: str
-    kills: int = 20
 
     @property
     def url(self) -> str:

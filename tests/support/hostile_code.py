@@ -124,7 +124,7 @@ _RESOURCES = attacks(
     ("endless nested rows", "x = []\nx.append(x)\nresult = x", "levels deep"),
     ("huge row", "result = 'x' * 5_000_000", "more than 1,000,000 bytes"),
     ("endless printing", "while True: print('x' * 1000)", "printed more than", "compute"),
-    ("huge computed text", "'x' * 50_000_000", r"returned 'x+", "compute"),
+    ("huge computed text", "'x' * 50_000_000", "50,000,000 characters; 200,000 can", "compute"),
     (
         "huge change",
         "for i in range(60): G.add_node(i, x='y' * 400_000)",
@@ -247,7 +247,17 @@ _FORGED = [
     forged("rows that are none", 'b\'{"rows": {"a": 1}}\'', "no rows", "read"),
     forged("a write's reply to a read", 'b\'{"nodes": [["Ada"]], "edges": []}\'', "no rows", "read"),
     forged("a read's reply to a write", "b'{\"rows\": []}'", "no nodes"),
-    forged("an endless integer", "b'{\"rows\": [' + b'9' * 500_000 + b']}'", "not JSON", "read"),
+    forged("an endless integer", "b'{\"rows\": [' + b'9' * 500_000 + b']}'", "more than 400 digits", "read"),
+    forged(
+        "long integers in a node",
+        'b\'{"nodes": [["Ada", [], {"x": [\' + b",".join([b"1" * 3900] * 4000) + b\']}]], "edges": []}\'',
+        "more than 400 digits",
+    ),
+    forged(
+        "a list that no worker could read again",
+        'b\'{"nodes": [["Ada", [], {"x": [\' + b",".join([b"1"] * 100_001) + b\']}]], "edges": []}\'',
+        "a list of more than 100,000 items",
+    ),
     forged("a node that is a number", 'b\'{"nodes": [[1, [], {}]], "edges": []}\'', "out of shape"),
     forged("a node without a name", 'b\'{"nodes": [[" ", [], {}]], "edges": []}\'', "out of shape"),
     forged("labels that are a text", 'b\'{"nodes": [["a", "bc", {}]], "edges": []}\'', "out of shape"),
@@ -264,19 +274,19 @@ _FORGED = [
         (
             "switch the journal off",
             "G._node.journal.on = False\nG.remove_node('Ada')",
-            "nothing changed",
+            "-1 nodes, -1 edges",
             "write",
         ),
         (
             "change behind the journal",
             "dict.clear(G._node)",
-            "nothing changed|makes? no sense|QueryFailed|refused",
+            "no longer fit together",
             "write",
         ),
         (
             "an edge without its ends",
             "dict.pop(G._node, 'Ada')\nG.edges['Ada','London','born in']['x'] = 1",
-            r"~1 edges|makes? no sense",
+            "no longer fit together",
             "write",
         ),
         ("a reader that writes", "G.add_node('Eve')\nresult = 1", "a read may not change the graph"),
@@ -378,7 +388,7 @@ _INTERPRETER = attacks(
     (
         "mapping that never ends",
         "class M(dict):\n def items(self):\n  while True: yield (1, 1)\nresult = [M()]",
-        "took longer|MemoryError|items",
+        "two keys .* are '1' as text",
     ),
     (
         "finaliser that never ends",

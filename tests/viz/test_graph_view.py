@@ -13,7 +13,7 @@ import pytest
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path
-from kgot_lab.loop.replay.forks import edited_index, fork_note
+from kgot_lab.loop.replay.forks import edited_index, run_note
 from kgot_lab.loop.trace import load_run
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Diff, Edge, Node
@@ -238,9 +238,9 @@ def test_no_text_can_end_the_place_of_a_live_view():
 def test_what_a_person_wrote_is_called_so_wherever_a_fork_is_shown(name):
     run = load_run(bundled_path(f"traces/{name}.jsonl"))
     text = html(run).text
-    assert fork_note(run) and text.count("(written by hand)") >= 2 and "was written by hand" in text
+    assert run_note(run) and text.count("(written by hand)") >= 2 and "was written by hand" in text
     shown = stepper(run)
-    assert "written by hand" in shown.picture.alt and shown.live.data["origin"] == fork_note(run)
+    assert "written by hand" in shown.picture.alt and shown.live.data["origin"] == run_note(run)
     event = shown.live.data["run"]["events"][edited_index(run)]
     assert "(written by hand)" in event["caption"] and "local:" not in event["words"]
 
@@ -292,4 +292,4 @@ def test_half_a_surrogate_pair_does_not_stop_a_view():
 @pytest.mark.extended
 def test_a_run_that_is_no_fork_says_nothing_of_the_kind():
     run = load_run(bundled_path("traces/winter_storm.jsonl"))
-    assert fork_note(run) == "" and edited_index(run) == -1 and "written by hand" not in html(run).text
+    assert run_note(run) == "" and edited_index(run) == -1 and "written by hand" not in html(run).text

@@ -285,7 +285,7 @@ def test_growth_of_several_runs_has_a_line_for_each_and_of_many_a_median():
 @pytest.mark.parametrize("verb", [plots.ballots, plots.growth])
 def test_what_is_no_run_is_refused_with_what_would_do(verb):
     for wrong in ([1, 2], {"a": ["text"]}, 7, "hotpotqa_demo"):
-        with pytest.raises(BadInput, match="its events or its trace"):
+        with pytest.raises(BadInput, match="a run is a Trace or its events"):
             verb(wrong)
     with pytest.raises(BadInput, match="same name"):
         verb([HOPS, HOPS])

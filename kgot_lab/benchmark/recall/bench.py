@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from kgot_lab.arguments import check_arguments, check_fields, require_path
 from kgot_lab.benchmark.recall.datasets import load_dataset, open_dataset
 from kgot_lab.benchmark.recall.filling import (
     FillOutcome,
@@ -38,6 +39,7 @@ BenchmarkProgress = Callable[[int, int, str], object]  # done, total, what is ne
 _LONGEST_FILE_NAME = 200  # maximum length of a results file name, in bytes
 
 
+@check_arguments
 def bench(
     data: Dataset | str | Path,
     *,
@@ -68,11 +70,8 @@ def bench(
     evaluated or rank wrongly, and for a folder with another plan or other data, UnknownName for the baseline
     or the embedder, NotInstalled, and LabError, with its cause, for an error in a system's own code.
     """
-    if plan is not None:
-        require(plan, Plan, "a plan is Plan(baseline), with what else is to be settled before")
-    if folder is not None:
-        require(folder, (str, Path), "the folder for receipts is named by its path")
     dataset = checked_data(data)
+    require_path(dataset.name, "data")  # a file is named after it
     if systems is not None and embedder is not None:
         remedy = "build them with it, systems={**systems(data, embedder)}"
         raise BadInput(f"an embedder is for our systems, and systems were given: {remedy}")
@@ -146,7 +145,11 @@ def checked_data(given: object) -> Dataset:
         problem = f"{data.name} has one {alone[0]} query, and the mean of one cannot be told from chance"
         raise BadInput(f"{problem}; lock two or more, or none")
     # qrels of other queries are of no use here
-    return replace(data, queries=queries, qrels=checked_qrels(data))
+    data = replace(data, queries=queries, qrels=checked_qrels(data))
+    check_fields(data)
+    if data.groups and (alone := [query.id for query in queries if query.id not in data.groups]):
+        raise BadInput(f"groups names the group of each query, and not that of {alone[0]!r}")
+    return data
 
 
 def checked_systems(systems: object) -> dict[str, SystemOrBuilder]:
@@ -328,6 +331,7 @@ FAMILY_PLAN = Plan(BASELINE, measures=("recall@5", "recall@10"))
 _TEST_PART = "locked"
 
 
+@check_arguments
 def bench_families(
     folder: Path | str | None = None,
     *,

@@ -10,8 +10,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA_EDGE
+from kgot_lab.arguments import check_arguments
 from kgot_lab.benchmark.questions.sets import packed_passages, read_judgements, read_packed_rows, read_split
-from kgot_lab.errors import BadInput, UnknownName, require, short_repr
+from kgot_lab.errors import BadInput, UnknownName, short_repr
 from kgot_lab.evaluation.dataset import (
     Dataset,
     Qrels,
@@ -105,6 +106,7 @@ def _analogy_dataset(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
     )
 
 
+@check_arguments
 def load_dataset(name: str) -> Dataset:
     """Load a data set by name: one of BUNDLED, or one of ir_datasets, such as "beir/scifact".
 
@@ -115,7 +117,6 @@ def load_dataset(name: str) -> Dataset:
     Raises UnknownName, listing the known names, NotInstalled("bench"), and BadInput if the files cannot be
     fetched, saying which files to put where.
     """
-    require(name, str, f"a data set is named by a text, such as {', '.join(BUNDLED)} or beir/scifact")
     if name in BUNDLED:
         return BUNDLED[name]()
     for ending, changed in ((UNTITLED, remove_titles), (MIXED, over_all_passages)):

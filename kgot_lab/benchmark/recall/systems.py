@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA_EDGE, replace_computed_edges
+from kgot_lab.arguments import check_arguments
 from kgot_lab.benchmark.recall.datasets import open_dataset
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.embedding.embedders import embedder, embedder_by_name
@@ -175,6 +176,7 @@ class TunedSystem:
         return BundledSystem(self.name, partial(self.build, plan), self.embedder, self.version)
 
 
+@check_arguments
 def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -> Stages:
     """Return the builders of all systems for a data set, by short name.
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Literal
 from uuid import UUID, uuid4
 
-from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
+from kgot_lab.errors import BadInput, describe_value, require, require_count, require_probability, short_repr
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import CLAIM_KINDS, check_probability, check_text, to_micros
+from kgot_lab.memory.claims.claim import CLAIM_KINDS, check_text, to_micros
 from kgot_lab.stores.sql import json_text, refuse_null
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
@@ -130,7 +130,7 @@ class Provenance:
 
     def __post_init__(self) -> None:
         session = check_short_text(self.session_id, "the session of a provenance", blank=True)
-        confidence = check_probability(self.confidence, "the confidence of a provenance")
+        confidence = require_probability(self.confidence, "the confidence of a provenance")
         object.__setattr__(self, "session_id", session)
         object.__setattr__(self, "confidence", confidence)
         if self.timestamp is not None:
@@ -230,7 +230,7 @@ class RelationshipFilter:
     def __post_init__(self) -> None:
         check_direction(self.direction)
         object.__setattr__(self, "types", check_types(self.types))
-        object.__setattr__(self, "min_confidence", check_probability(self.min_confidence, "min_confidence"))
+        object.__setattr__(self, "min_confidence", require_probability(self.min_confidence, "min_confidence"))
         if self.standing not in (None, "accepted", "queued", "rejected"):
             allowed = 'a standing is "accepted", "queued" or "rejected"'
             raise BadInput(f"{allowed}, not {describe_value(self.standing)}")

@@ -13,8 +13,8 @@ from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.statements import WORLD_LAYOUT, WorldRow, WorldStorage, to_plain_column, to_sqlite
 from kgot_lab.domains.npc.visibility import VISIBLE, policy_parameters, visible_in_python, world_from_rows
 from kgot_lab.domains.npc.world import NpcWorld
-from kgot_lab.errors import BadInput
-from kgot_lab.memory.claims.claim import check_probability, utc_now
+from kgot_lab.errors import BadInput, require_probability
+from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.memory.postgres_tables import PostgresTables, format_server_error
 from kgot_lab.memory.sqlite_tables import SQLiteTables, open_at
 from kgot_lab.stores.postgres.connection import import_driver
@@ -46,6 +46,8 @@ class SQLiteWorld(SQLiteTables):
             if not self.rows("SELECT 1 FROM sqlite_master WHERE name = :table", {"table": table}):
                 for statement in statements:
                     self.rows(statement)
+        if self._path is not None:
+            self._keep_checksums(self._connection)
 
 
 # A world in a schema of a PostgreSQL server, with its own role that has no other rights.
@@ -145,7 +147,7 @@ def open_world(
     invalid or holds something else, or a file is given a namespace. Also raises StoreUnavailable,
     StoreDamaged and NotInstalled.
     """
-    check_probability(accept_from, "accept_from")
+    require_probability(accept_from, "accept_from")
 
     kinds: tuple[Callable[..., WorldStorage], ...] = (SQLiteWorld, PostgresWorld)
     storage = open_at(place, "worlds", *kinds, namespace=namespace, example="town.db")

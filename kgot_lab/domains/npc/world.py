@@ -48,10 +48,10 @@ from kgot_lab.domains.npc.visibility import (
     sort_neighbours,
     visible_world,
 )
-from kgot_lab.errors import BadInput, require, short_repr
+from kgot_lab.errors import BadInput, require, require_probability, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import check_probability, check_text, utc_now
+from kgot_lab.memory.claims.claim import check_text, utc_now
 from kgot_lab.memory.tables import TableBacked
 from kgot_lab.types import Json
 
@@ -233,7 +233,7 @@ class NpcWorld(TableBacked, Traversals):
         self, storage: WorldStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
     ) -> None:
         super().__init__(storage, now=now)
-        self.accept_from = check_probability(accept_from, "accept_from")
+        self.accept_from = require_probability(accept_from, "accept_from")
 
     # --- changes ---
 

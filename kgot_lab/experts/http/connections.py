@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _END_SECONDS = 3.0  # after the drain, for threads that cannot be interrupted
 _BACKLOG = 64  # connections the system queues, and the most that are accepted at once
+_UNREAD_BYTES = 128_000  # of answers that the system holds for a client; else up to 4 MB
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _REFUSAL = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\nconnection: close\r\n\r\n"
@@ -73,6 +74,8 @@ class LimitedServer(uvicorn.Server):
         # warnings would be a line for each malformed request
         settings: dict[str, Any] = {"log_config": None, "log_level": "error", "access_log": False}
         settings |= {"backlog": _BACKLOG, "timeout_graceful_shutdown": self._limits.drain_seconds}
+        # longer than the 5 s for which HTTPX keeps a connection, which it would else use while it is closed
+        settings |= {"timeout_keep_alive": self._limits.head_seconds}
         super().__init__(uvicorn.Config(app, http=protocol, ws="none", server_header=False, **settings))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -85,8 +88,9 @@ class LimitedServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and keep listening if file descriptors run out, since asyncio retries each second."""
-        for listening in sockets or ():
-            if hasattr(socket, "TCP_USER_TIMEOUT"):  # connections inherit it
+        for listening in sockets or ():  # connections inherit the options
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD_BYTES)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):
                 milliseconds = round(self._limits.unread_seconds * 1000)
                 listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
         asyncio.get_running_loop().set_exception_handler(self._log_error)

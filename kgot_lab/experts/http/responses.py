@@ -179,24 +179,19 @@ class StreamLimiter:
 
     def __init__(self, streams: int, seconds: float):
         self._streams, self._seconds = streams, seconds
-        self._open = 0
+        self.running = 0  # chats
         self._lock = threading.Lock()
 
     def acquire(self) -> None:
         """Reserve a slot. Raises TooBusy if there is none."""
         with self._lock:
-            if self._open >= self._streams:
+            if self.running >= self._streams:
                 raise TooBusy
-            self._open += 1
+            self.running += 1
 
     def release(self) -> None:
         with self._lock:
-            self._open -= 1
-
-    @property
-    def running(self) -> int:
-        """The number of running chats."""
-        return self._open
+            self.running -= 1
 
     async def start_turn(self, ask: Callable[[], ExpertTurn]) -> tuple[ExpertTurn, EventStream]:
         """Start a question and return its turn and its running answer.

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, Field
 
 from kgot_lab.documents.files import read_document_text
-from kgot_lab.embedding.vectors import CacheFile, CacheTable
+from kgot_lab.embedding.vectors import CacheFile
 from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS
@@ -281,7 +281,7 @@ def _is_span(quote: str, text: str) -> bool:
     return len(quote.split()) > 1 and contains_words(quote, text)
 
 
-_REPLY_TABLE = CacheTable("read_concepts.sqlite", "replies", "json", "TEXT", "json")
+_CACHE_NAME = "read_concepts-2.sqlite"
 _USUAL_REPLY_TOKENS = 180  # tokens
 _PromptAndParser = tuple[Callable[[Passage], Prompt], Callable[[Passage, str], ReadPassage]]
 _RELATIONS: _PromptAndParser = (relations_prompt, parse_relations)
@@ -337,7 +337,7 @@ def read_concepts(
     LLMError if the model fails or the budget is used up; the cached replies remain.
     """
     without = "passages are read again"
-    replies = None if cache is False else CacheFile(cache, _REPLY_TABLE, label="concept", fallback=without)
+    replies = None if cache is False else CacheFile(cache, _CACHE_NAME, label="concept", fallback=without)
     state = _CachedModel(llm, replies)
     read = []
     total = len(passages) * len(_prompts_and_parsers(about))
@@ -367,24 +367,15 @@ class _CachedModel:
 
     def reply(self, prompt: Prompt) -> Reply:
         key = hashlib.sha256(prompt_digest(prompt, self.llm.name).encode()).digest()
-        for rows in self.kept.read([key]) if self.kept else ():
-            for _, value in rows:
-                if (found := _reply_from_cache(value)) is not None:
-                    self.reused += 1
-                    return found
+        if (value := self.kept.read([key]).get(key) if self.kept else None) is not None:
+            self.reused += 1
+            return reply_from_json(json.loads(value))
         reply = checked_reply(self.llm, prompt)
         self.calls += 1
         self.usage += reply.usage
         if self.kept:
-            self.kept.write([(key, json.dumps(reply_to_json(reply)))])
+            self.kept.write({key: json.dumps(reply_to_json(reply)).encode()})
         return reply
-
-
-def _reply_from_cache(value: object) -> Reply | None:
-    try:
-        return reply_from_json(json.loads(str(value)))
-    except (ValueError, KeyError, TypeError):
-        return None  # damaged, so the model is called again
 
 
 def add_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str) -> PropertyGraph:

@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from kgot_lab import documents
-from kgot_lab.documents.files import EXTRACTED_TABLE, extract_text, pack_json, unpack_json
+from kgot_lab.documents.files import EXTRACTED_FILES, extract_text, pack_json, unpack_json
 from kgot_lab.documents.folder import read_file_sections
-from kgot_lab.embedding.vectors import CacheFile, CacheTable
+from kgot_lab.embedding.vectors import CacheFile
 from kgot_lab.errors import BadInput, LabError, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.extraction.facts import (
@@ -32,44 +32,42 @@ from kgot_lab.types import Edge, Node
 
 # The cache of this computer: facts of files by their bytes, and graphs of folders by their files.
 
-_GRAPHS_TABLE = CacheTable("extracted_graphs.sqlite", "graphs", "json", "BLOB", "json")
+_GRAPHS = "extracted_graphs-2.sqlite"
 
 
 class ExtractionCache:
     """A cache of facts and graphs under digests of their input and of the version of the code."""
 
     def __init__(self, folder: Path | None):
-        self._facts = CacheFile(folder, EXTRACTED_TABLE, label="extraction", fallback="files are read again")
-        self._graphs = CacheFile(folder, _GRAPHS_TABLE, label="graph", fallback="the files are joined again")
+        self._facts = CacheFile(folder, EXTRACTED_FILES, label="extraction", fallback="files are read again")
+        self._graphs = CacheFile(folder, _GRAPHS, label="graph", fallback="the files are joined again")
 
     def read_facts(self, keys: Iterable[bytes]) -> Mapping[bytes, FileFacts]:
         """Return the cached facts for some keys.
 
         Missing and damaged entries are left out.
         """
-        rows = (row for rows in self._facts.read(list(keys)) for row in rows)
+        values = self._facts.read(list(keys)).items()
         return {
-            key: facts for key, value in rows if (facts := _facts_from_json(unpack_json(value))) is not None
+            key: facts for key, value in values if (facts := _facts_from_json(unpack_json(value))) is not None
         }
 
     def store_facts(self, facts: Mapping[bytes, FileFacts]) -> None:
         """Store the facts of some files."""
         if facts:
-            self._facts.write((key, pack_json(each.to_json())) for key, each in facts.items())
+            self._facts.write({key: pack_json(each.to_json()) for key, each in facts.items()})
 
     def read_graph(self, key: bytes) -> LinkedGraph | None:
         """Return the graph cached under a key, or None."""
-        for rows in self._graphs.read([key]):
-            for _, value in rows:
-                return _graph_from_json(unpack_json(value))
-        return None
+        value = self._graphs.read([key]).get(key)
+        return None if value is None else _graph_from_json(unpack_json(value))
 
     def store_graph(self, key: bytes, linked: LinkedGraph) -> None:
         """Store a graph."""
         nodes = [[node.id, list(node.labels), node.properties] for node in linked.graph.nodes]
         edges = [[edge.source, edge.type, edge.target, edge.properties] for edge in linked.graph.edges]
         values = {"nodes": nodes, "edges": edges, "sites": linked.sites, "resolved": linked.resolved}
-        self._graphs.write([(key, pack_json(values))])
+        self._graphs.write({key: pack_json(values)})
 
 
 def cache_key(*parts: str | bytes) -> bytes:

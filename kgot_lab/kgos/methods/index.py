@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, UnknownName, require
@@ -433,16 +434,12 @@ def _require_list(types: object) -> None:
         raise BadInput(f"edge types are a list of names, such as [{types!r}], not one text")
 
 
+@check_arguments
 def graph_index(graph: PropertyGraph) -> GraphIndex:
     """Return the index of a graph, the same one each time.
 
     Raises BadInput if it is not a graph or has no nodes.
     """
-    require(
-        graph,
-        PropertyGraph,
-        "a method asks a PropertyGraph (store.graph() gives one, and as_graph makes one of NetworkX graphs, triples and tables)",
-    )
     if not len(graph):
         raise BadInput("the graph is empty: it has no node that a method could find")
     # stored on the graph, as cached_property does, so that both are freed together

@@ -9,11 +9,15 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import NamedGraph, use_names_as_ids
-from kgot_lab.io.sqlite_files import connect, is_searched_at_opening, private_copy, query_number
+from kgot_lab.io.sqlite.connection import connect, is_searched_at_opening, query_number
+from kgot_lab.io.sqlite.copies import private_copy
+from kgot_lab.io.sqlite.file import is_open_in_process
+from kgot_lab.io.sqlite.wal import find_log_damage
 from kgot_lab.kgos.extraction.folder import FileProgress, extract_folder
 from kgot_lab.kgos.extraction.patterns import add_patterns
 from kgot_lab.kgos.schemas.foreign_files import NO_REFERENCE, read_foreign, read_references
@@ -26,11 +30,10 @@ from kgot_lab.stores.hash_chain import EMPTY_LOG, read_chain
 from kgot_lab.stores.log import read_history, read_log
 from kgot_lab.stores.opening import environment_login, open_store
 from kgot_lab.stores.sql import edge_from_row, node_from_row
-from kgot_lab.stores.sqlite.damage import SELECT_SOUND_ROWS, enable_checksums, find_log_damage
+from kgot_lab.stores.sqlite.damage import SELECT_SOUND_ROWS, enable_checksums
 from kgot_lab.stores.sqlite.file import (
     APPLICATION,
     damaged_error,
-    is_open_in_process,
     require_own_format,
     unavailable_error,
 )
@@ -144,7 +147,7 @@ def _open_for_reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
         else:
             copied = opened.enter_context(private_copy(path))
             uri, lost = copied.path.as_uri(), find_log_damage(copied)
-        connection = opened.enter_context(closing(connect(uri, sqlite3.Connection)))
+        connection = opened.enter_context(closing(connect(uri)))
         connection.execute("BEGIN")
         yield connection, lost
 
@@ -198,6 +201,7 @@ def load_graph(
     return read_graph(path, say=lambda summary: report(f"note: {where}: {summary}"))
 
 
+@check_arguments
 def read_graph(
     path: Path | str | Sequence[Path | str],
     *,
@@ -220,9 +224,9 @@ def read_graph(
     source, target = str(source), str(target)
     file = Path(path).expanduser() if isinstance(path, str | Path) else Path()
     if file.is_file() and is_trace(file):
-        events = load_run(file).events
-        return add_supports(graph_after(events), events)
-    if file.is_file() and is_store_file(file):
+        run = load_run(file)
+        graph, summary = add_supports(graph_after(run.events), run.events), run.unfinished
+    elif file.is_file() and is_store_file(file):
         fields = {"called": names, "type": types, "relation": relation, "source": source, "target": target}
         stored = read_store_file(file, {name: column for name, column in fields.items() if column})
         graph, summary = stored.graph, stored.note

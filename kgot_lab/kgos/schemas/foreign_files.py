@@ -24,7 +24,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import UNTYPED
 from kgot_lab.graph.validation import Vocabulary, validate_value
 from kgot_lab.io.processes import without_garbage_collection
-from kgot_lab.io.sqlite_files import open_copy
+from kgot_lab.io.sqlite.copies import open_copy
 from kgot_lab.kgos.schemas.profiles import (
     EDGE_TYPE_COLUMNS,
     Profile,

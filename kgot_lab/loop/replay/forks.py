@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 from itertools import chain
 from pathlib import Path
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Event, Read, ToolReturned, Wrote, to_json
@@ -106,6 +107,7 @@ def _write_fork(
     return record(events, path, run=f"{original.run}, event {at} changed", metadata=metadata)
 
 
+@check_arguments
 def recorded_fork(original: Trace, recorded: Trace) -> Fork:
     """Load a fork from its trace.
 
@@ -152,10 +154,10 @@ def edited_index(run: Trace) -> int:
     return at if run.about.get("fork_of") and isinstance(at, int) else -1
 
 
-def fork_note(run: Trace) -> str:
-    """Return a note on the origin of a recorded fork, or "" if the run is not a fork."""
+def run_note(run: Trace) -> str:
+    """Return a note on the origin of a recorded fork, or on a run without an answer, or "" for any other."""
     if edited_index(run) < 0:
-        return ""
+        return run.unfinished
     note = f"This is a fork of the run {run.about['fork_of']}: event {edited_index(run)} was written by hand, and the run went on from there."
     return f"{note} {str(run.about['written']).capitalize()}." if run.about.get("written") else note
 

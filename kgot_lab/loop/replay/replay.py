@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.arguments import check_arguments, check_fields
 from kgot_lab.errors import (
     BadInput,
     LabError,
@@ -20,7 +21,6 @@ from kgot_lab.errors import (
     StoreUnavailable,
     TraceError,
     UnknownName,
-    require,
     require_parts,
     short_repr,
 )
@@ -169,6 +169,7 @@ class Resources:
     mode: type[Mode] | str | None = None  # of a run in a mode of one's own, if no package offers it
 
     def __post_init__(self) -> None:
+        check_fields(self)
         object.__setattr__(self, "tools", tuple(map(as_tool, self.tools)))
         for name in ("planning", "execution"):
             model = getattr(self, name)
@@ -242,6 +243,7 @@ def _recorded_mode(start: Started, given: type[Mode] | str | None) -> type[Mode]
     )
 
 
+@check_arguments
 def replay(
     run: Trace | Sequence[Event], store: Store | None = None, *, mode: type[Mode] | None = None
 ) -> Iterator[Event]:
@@ -251,7 +253,7 @@ def replay(
     """
     events = events_of(run)
     recording = Recording.from_events(events)
-    opened = replay_store(recording, events, store or InMemory())
+    opened = replay_store(recording, events, InMemory() if store is None else store)
     return replay_events(events, recording, opened, Resources(mode=mode))
 
 
@@ -317,6 +319,7 @@ class Difference:
         return f"event {self.number} ({kind}) differs in {path}: recorded {before}; now {after}{why}"
 
 
+@check_arguments
 def verify(
     run: Trace | Sequence[Event],
     store: Store | None = None,
@@ -456,6 +459,7 @@ def _json_difference(first: Json, second: Json, path: str = "") -> tuple[str, st
 # --- resume ---
 
 
+@check_arguments
 def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     """Continue a run from where its trace stops.
 
@@ -465,8 +469,6 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     for any other store, and TraceError if the loop no longer does what was recorded, if another command wrote
     into its store, or if another run or resume is writing the file.
     """
-    require(live, Resources, "what a run may use to go on is Resources(tools, model)")
-    require(path, (str, Path), "a run is resumed from the path of its trace")
     load_run(path)  # so that what is no trace is said before anything else
     writer = reopen_trace(path)  # first, so that no other process appends meanwhile
     try:
@@ -539,6 +541,7 @@ class Fork:
         return f"<fork from event {self.first_difference}: {len(self.events)} events, {calls}, {end}>"
 
 
+@check_arguments
 def fork(
     run: Trace | Sequence[Event],
     at: int,
@@ -600,9 +603,7 @@ def _prepare_fork(
     """
     given = run.events if isinstance(run, Trace) else tuple(run)
     events = events_of(given)
-    require(change, str, "what an event is changed to is a text")
-    require(live, Resources, "what a fork may use is Resources(tools, model)")
-    if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < len(given):
+    if not 0 <= at < len(given):
         known = f"events 0 to {len(given) - 1}" if given else "no events"
         raise BadInput(f"there is no event {short_repr(at)}: the run has {known}")
     if isinstance(given[at], TextDelta):

@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
-from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
-from kgot_lab.memory.triples import is_probability
+from kgot_lab.errors import BadInput, describe_value, require, require_count, require_probability, short_repr
 from kgot_lab.text.cleaning import format_count, replace_surrogates
 from kgot_lab.types import Json, Triple
 
@@ -118,7 +117,7 @@ class Claim:
             "fact": check_triple(self.fact, "the fact of a claim"),
             "source": check_text(self.source, "the source of a claim"),
             "said_by": check_text(self.said_by, "who said a claim", blank=True),
-            "confidence": check_probability(self.confidence, "the confidence of a claim"),
+            "confidence": require_probability(self.confidence, "the confidence of a claim"),
             "premises": tuple(
                 sorted({check_triple(premise, "a premise") for premise in self.premises}, key=triple_key)
             ),
@@ -188,16 +187,6 @@ def check_triple(fact: Triple, what: str) -> Triple:
     parts = ("subject", "relation", "object")
     subject, relation, object = (check_text(getattr(fact, part), f"the {part} of {what}") for part in parts)
     return Triple(subject, relation, object)
-
-
-def check_probability(value: float | None, what: str) -> float:
-    """Return a number from 0 to 1 as a float.
-
-    Raises BadInput for anything else.
-    """
-    if not is_probability(value):
-        raise BadInput(f"{what} is a number from 0 to 1, not {describe_value(value)}")
-    return float(value)
 
 
 # Records of changes and periods.

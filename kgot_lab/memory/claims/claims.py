@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, require, short_repr
+from kgot_lab.errors import BadInput, require, require_probability, short_repr
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
@@ -26,7 +26,6 @@ from kgot_lab.memory.claims.claim import (
     Learnt,
     MergeProposal,
     RecordedAnswer,
-    check_probability,
     check_text,
     check_triple,
     fact_id,
@@ -55,7 +54,7 @@ class Claims(Beliefs, Closing):
         self, storage: ClaimStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
     ) -> None:
         super().__init__(storage, now=now)
-        self.accept_from = check_probability(accept_from, "accept_from")
+        self.accept_from = require_probability(accept_from, "accept_from")
 
     def close(self) -> None:
         """Close the storage."""
@@ -342,6 +341,6 @@ def open_claims(
             raise BadInput(f"there is no memory at {path}: {hint}")
         return SQLiteClaims(path)
 
-    check_probability(accept_from, "accept_from")
+    require_probability(accept_from, "accept_from")
     storage = open_at(place, "claims", in_file, PostgresClaims, namespace=namespace)
     return Claims(storage, accept_from=accept_from, now=now)

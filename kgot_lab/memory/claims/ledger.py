@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from numpy import interp
 
-from kgot_lab.errors import AlreadyDecided, BadInput, require_count, require_known, short_repr
+from kgot_lab.errors import (
+    AlreadyDecided,
+    BadInput,
+    require_count,
+    require_known,
+    require_probability,
+    short_repr,
+)
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import claims_by_id
 from kgot_lab.memory.claims.claim import (
@@ -17,7 +24,6 @@ from kgot_lab.memory.claims.claim import (
     Claim,
     QueuedClaim,
     ReviewDecision,
-    check_probability,
     check_text,
     from_micros,
 )
@@ -103,7 +109,7 @@ class ReviewLedger:
             raise BadInput("override(claim) takes another confidence or another object")
         if object is not None:
             return self._correct(claim, check_text(object, "the object of a fact"), by)
-        sure = check_probability(confidence, "the confidence of a claim")
+        sure = require_probability(confidence, "the confidence of a claim")
         return self._decide("override", claim, "accepted", by, sure)
 
     def decided(self, most: int = 20) -> tuple[ReviewDecision, ...]:
@@ -141,7 +147,7 @@ class ReviewLedger:
         It uses the decisions on the relation, or on all relations if this one has fewer than `least`. If all
         together have fewer, the confidence is returned unchanged.
         """
-        confidence = check_probability(confidence, "a confidence")
+        confidence = require_probability(confidence, "a confidence")
         require_count(least, 1, "least")
         decisions = self.judgements()
         of_relation = [decision for decision in decisions if decision[0] == relation]

@@ -16,7 +16,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from kgot_lab.sandbox.worker.values import RefusedValue, canonical_json
+from kgot_lab.sandbox.worker.values import canonical_json, node_id
 
 _NODE_NAMES = ("", "id", "_labels", "_run", "_kept")
 _EDGE_NAMES = ("", "_key", "_run", "_kept")
@@ -57,14 +57,10 @@ def edge_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
 def own_id(stored: Mapping[str, Any]) -> str:
     """Return the id stored in a node as text, or "" if there is none.
 
-    Raises RefusedValue if the value is neither text nor a number.
+    Raises RefusedValue if the value is neither text nor a number that is one.
     """
     id = stored.get("id")
-    if id is None or (isinstance(id, str) and not id.strip()):
-        return ""
-    if isinstance(id, bool) or not isinstance(id, str | int | float):
-        raise RefusedValue(f"a node's id must be text, not {id!r}")
-    return str(id)
+    return "" if id is None or (isinstance(id, str) and not id.strip()) else node_id(id)
 
 
 def own_key(stored: Mapping[str, Any]) -> str:

@@ -55,6 +55,41 @@ class Journal:
             attributes = self.graph._succ.get(source, {}).get(target, {}).get(key)
             self.edges[source, target, key] = None if attributes is None else untracked(attributes)
 
+    def save_all(self) -> None:
+        """Save the state of every node and edge, before a statement that may change them unnoticed."""
+        for node in self.graph._node:
+            self.node(node)
+        for edge in self.graph.edges(keys=True):
+            self.edge(*edge)
+
+    def find_all(self) -> bool:
+        """Add every node and edge that is new and drop those that are unchanged, after `save_all`.
+
+        Return whether all parts of the graph fit together.
+        """
+        graph, nodes = self.graph, self.graph._node
+        edges = {
+            (s, t, k): a
+            for s, ends in graph._succ.items()
+            for t, keys in ends.items()
+            for k, a in keys.items()
+        }
+        mirrored = {
+            (s, t, k): a
+            for t, ends in graph._pred.items()
+            for s, keys in ends.items()
+            for k, a in keys.items()
+        }
+        for saved, found in ((self.nodes, nodes), (self.edges, edges)):
+            for name, after in found.items():
+                if name in saved and repr(saved[name]) == repr(after):
+                    del saved[name]
+                else:
+                    saved.setdefault(name, None)
+        parts = (*nodes.values(), *edges.values())
+        fits = nodes.keys() == graph._succ.keys() == graph._pred.keys() and edges == mirrored
+        return fits and all(isinstance(attributes, dict) for attributes in parts)
+
 
 class Tracked(dict):  # type: ignore[type-arg]
     """A dictionary that notifies the journal before it changes.

@@ -34,9 +34,12 @@ from kgot_lab.sandbox.worker.values import (
     ElementChange,
     RefusedValue,
     canonical_json,
+    is_storable_number,
     json_value,
     limit_items,
     node_id,
+    python_number,
+    text_keys,
 )
 
 # From a journal to the claims of a statement, in the one form that the store keeps.
@@ -189,11 +192,10 @@ def _relation_text(value: Any, edge: str) -> str:
     It is reserved for the type and would be lost as a property. Raises RefusedValue if it is neither text nor
     a number.
     """
-    if getattr(value, "ndim", None) == 0:
-        value = value.item()  # a NumPy scalar
+    value = python_number(value)
     if value is None or isinstance(value, str):
         return value if value and value.strip() else ""
-    if not isinstance(value, int | float):
+    if not isinstance(value, int | float) or not is_storable_number(value):
         given = f"{type(value).__name__} (a property needs another name)"
         raise RefusedValue(f"the relation of {edge} must be text, not {given}")
     return str(value)
@@ -234,7 +236,9 @@ def _label_texts(value: Any, name: str) -> list[str]:
     if value is None or value == "":
         return []
     items = value if isinstance(value, list | tuple | set | frozenset) else [value]
-    texts = [str(item) for item in items if isinstance(item, str | int | float)]
+    texts = [
+        str(i) for i in items if isinstance(i, str) or (isinstance(i, int | float) and is_storable_number(i))
+    ]
     if len(texts) != len(items):
         raise RefusedValue(f"the label of {name!r} must be text")
     return sorted(texts) if isinstance(value, set | frozenset) else texts
@@ -265,13 +269,19 @@ def _own_properties(attributes: Mapping[Any, Any], of: str, reserved: tuple[str,
     for name in own:
         if not isinstance(name, str | int | float):
             raise RefusedValue(f"a property's name must be text, not {type(name).__name__} ({of})")
-    converted = {str(name): json_value(value, f"property {str(name)!r} {of}") for name, value in own.items()}
+    items = text_keys(own, f"the properties {of}").items()
+    converted = {name: json_value(value, f"property {name!r} {of}") for name, value in items}
     return {name[:-1] if name.rstrip("_") in reserved else name: value for name, value in converted.items()}
 
 
 STATEMENT_FILE = "<statement>"  # the name of the model's code in a traceback
 _MAX_MESSAGE = 600
 MAX_PRINTED = 100_000
+# what a statement that changes the graph without its methods has in it: the whole graph is then compared
+_DIRECT = re.compile(
+    r"\b_(?!_name__\b)\w|\bjournal\b|\b(dict|list)\b(?!\s*[(\[])"
+    r"|\b(heapq|ctypes|gc|sys|inspect|builtins|importlib|operator|pickle|eval|exec|compile|setattr|delattr|getattr|vars|globals|locals|super|object|type)\b"
+)
 _MISSING = object()
 
 
@@ -358,7 +368,10 @@ def _compute(text: str, journal: Journal) -> dict[str, Any]:
     else:
         exec(compile(text, STATEMENT_FILE, "exec"), scope)
     output = printed.getvalue() if isinstance(printed, LimitedOutput) else ""
-    return {"text": output if value is None else f"{output}{value}"[: 2 * MAX_PRINTED]}
+    text = output if value is None else f"{output}{value}"
+    if len(text) > 2 * MAX_PRINTED:
+        raise RefusedValue(f"the result has {len(text):,} characters; {2 * MAX_PRINTED:,} can be returned")
+    return {"text": text}
 
 
 def _run(text: str, journal: Journal, *, writing: bool) -> dict[str, Any]:
@@ -369,7 +382,16 @@ def _run(text: str, journal: Journal, *, writing: bool) -> dict[str, Any]:
     }  # fmt: skip
     code = compile(text, STATEMENT_FILE, "exec")
     journal.on = True
+    is_direct = writing and _DIRECT.search(text) is not None
+    if is_direct:
+        journal.save_all()
     exec(code, scope)
+    if is_direct and not journal.find_all():
+        raise RefusedValue(
+            "the statement wrote to parts inside G, which no longer fit together: use add, node and the methods of G"
+        )
+    if writing and graph.graph:
+        raise RefusedValue("G.graph is not kept: put what it says into a node")
     if writing and (scope.get("G") is not graph or getattr(scope.get("self"), "G", graph) is not graph):
         raise RefusedValue(
             "G was bound to another graph, which is not kept; change G in place, as with copy=False"

@@ -29,7 +29,7 @@ from itertools import chain, count
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote_to_bytes
 
-from kgot_lab.sandbox.worker.values import RefusedValue, unused_id
+from kgot_lab.sandbox.worker.values import MAX_DIGITS, RefusedValue, unused_id
 
 RDF, RDFS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -155,7 +155,7 @@ def value_of(literal: Literal) -> Any:
     text, datatype = literal
     if datatype == STRING:
         return text
-    if datatype in _INTEGERS and _INTEGER_PATTERN.fullmatch(text):
+    if datatype in _INTEGERS and len(text) <= MAX_DIGITS and _INTEGER_PATTERN.fullmatch(text):
         return int(text)
     if (
         datatype in (DOUBLE, f"{XSD}float", f"{XSD}decimal")

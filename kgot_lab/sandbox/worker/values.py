@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, count
 from typing import Any
 
-_MAX_DEPTH = 32  # no sensible property is nested deeper, and every JSON parser supports it
+MAX_DEPTH = 32  # no sensible property is nested deeper, and every JSON parser supports it
 # the properties that may name a node without an id, in order of preference
 _NAME_PROPERTIES = ("id", "name", "title", "label")
 MAX_ITEMS = 100_000  # an endless generator is stopped here
+MAX_DIGITS = 400  # of a whole number, more than those of any float: Python's time to convert more grows with their square
+_LARGEST = 10**MAX_DIGITS
 ElementChange = list[Any]  # the claim of a statement about one node or edge, as JSON
 
 
@@ -36,9 +38,8 @@ def node_id(raw: Any) -> str:
 
     Numbers become text. Raises RefusedValue for anything else.
     """
-    if hasattr(raw, "item") and not isinstance(raw, str):
-        raw = raw.item()  # a NumPy scalar
-    if isinstance(raw, int | float) and not isinstance(raw, bool):
+    raw = python_number(raw)
+    if isinstance(raw, int | float) and not isinstance(raw, bool) and is_storable_number(raw):
         raw = str(raw)
     if not isinstance(raw, str) or not raw.strip():
         given = f"{type(raw).__name__} {_short_repr(raw)}"
@@ -46,39 +47,59 @@ def node_id(raw: Any) -> str:
     return str.__str__(raw)
 
 
+def python_number(value: Any) -> Any:
+    """Return a NumPy scalar that is a number as Python's own, and any other value as it is."""
+    dtype = getattr(value, "dtype", None)
+    return value.item() if dtype is not None and dtype.kind in "iuf" and not value.ndim else value
+
+
+def is_storable_number(value: int | float) -> bool:
+    """Return whether a number is finite and has no more than MAX_DIGITS digits."""
+    return -_LARGEST < value < _LARGEST if isinstance(value, int) else math.isfinite(value)
+
+
 def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) -> Any:
     """Convert a value to plain JSON: dates to ISO text, sets to sorted lists, tuples to lists, NumPy to
     Python.
 
     When reading, numbers that JSON lacks become the texts nan, inf and -inf. Raises RefusedValue, naming
-    `what`, for a value that cannot be converted.
+    `what`, for a value that cannot be converted, and for keys that are the same as text.
     """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return _convert_number(float(value), what, reading)
-    if depth >= _MAX_DEPTH:
-        raise RefusedValue(f"{what} is nested more than {_MAX_DEPTH} levels deep")
+    if isinstance(value, int | float):
+        number = int(value) if isinstance(value, int) else float(value)
+        if is_storable_number(number):
+            return number
+        if reading and isinstance(number, float):
+            return str(number)
+        limit = (
+            f"a finite number, not {number}"
+            if isinstance(number, float)
+            else f"text if it has more than {MAX_DIGITS} digits"
+        )
+        raise RefusedValue(f"{what} must be {limit}")
+    if depth >= MAX_DEPTH:
+        raise RefusedValue(f"{what} is nested more than {MAX_DEPTH} levels deep")
+    is_binary = isinstance(value, bytes | bytearray | memoryview)
+    if hasattr(value, "tolist") and not is_binary:
+        kind = value.dtype.kind if hasattr(value, "dtype") else ""
+        if kind == "M" and (reading or not (value != value).any()):  # not a time
+            kind, value = "U", value.astype(str)  # the list of times may be one of whole numbers
+        if kind not in ("m", "M", "V"):
+            return json_value(value.tolist(), what, depth + 1, reading=reading)
     if isinstance(value, Mapping):
-        return {
-            _convert_key(key, what): json_value(item, what, depth + 1, reading=reading)
-            for key, item in value.items()
-        }
+        named = text_keys(value, what)
+        return {key: json_value(item, what, depth + 1, reading=reading) for key, item in named.items()}
     if isinstance(value, set | frozenset):
-        items = (json_value(item, what, depth + 1, reading=reading) for item in value)
+        items = (json_value(item, what, depth + 1, reading=reading) for item in limit_items(value))
         return sorted(items, key=canonical_json)
-    if isinstance(value, list | tuple) or (
-        reading and isinstance(value, Iterable) and not isinstance(value, bytes)
-    ):
+    if isinstance(value, list | tuple) or (reading and isinstance(value, Iterable) and not is_binary):
         return [json_value(item, what, depth + 1, reading=reading) for item in limit_items(value)]
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
-    if hasattr(value, "tolist"):
-        return json_value(value.tolist(), what, depth + 1, reading=reading)
     allowed = "text, a number, true, false, none, a list or a dict"
     raise RefusedValue(f"{what} must be {allowed}, not {type(value).__name__}")
 
@@ -94,20 +115,17 @@ def limit_items(items: Iterable[Any]) -> Iterable[Any]:
         yield item
 
 
-def _convert_number(value: float, what: str, reading: bool) -> float | str:
-    if math.isfinite(value):
-        return value
-    if reading:
-        return str(value)
-    raise RefusedValue(f"{what} must be a finite number, not {value}")
-
-
-def _convert_key(key: Any, what: str) -> str:
-    if isinstance(key, str):
-        return str.__str__(key)
-    if key is None or isinstance(key, bool | int | float):
-        return str(key)
-    raise RefusedValue(f"the keys of {what} must be text, not {type(key).__name__}")
+def text_keys(items: Mapping[Any, Any], what: str) -> dict[str, Any]:
+    """Return items with their keys as text. Raises RefusedValue for keys that are not, or the same, as text."""
+    named: dict[str, Any] = {}
+    for key, item in items.items():
+        if not (key is None or isinstance(key, str | int | float)):
+            raise RefusedValue(f"the keys of {what} must be text, not {type(key).__name__}")
+        name = str.__str__(key) if isinstance(key, str) else str(key)
+        if name in named:
+            raise RefusedValue(f"two keys of {what} are {_short_repr(name)} as text, and one would be lost")
+        named[name] = item
+    return named
 
 
 def _short_repr(value: Any) -> str:

@@ -13,13 +13,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import require_count
 from kgot_lab.sandbox.cypher.mapping import edge_properties, node_properties, ordered_labels, own_key
 from kgot_lab.stores.cypher.connection import RunQuery
 from kgot_lab.stores.cypher.dump import temporal_as_text
 from kgot_lab.stores.cypher.statements import CypherToken, RefusedClause, cypher_tokens
 from kgot_lab.stores.lookup import WordIndex, nested_scalars, shortest_path
 from kgot_lab.stores.protocol import Scalar, Schema
-from kgot_lab.stores.statements import require_search_text
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Edge, Node
 
@@ -372,6 +373,7 @@ class NodeLookup:
     def _edges_at(self, ids: list[str]) -> Iterator[Edge]:
         return (edge for edges in self._incident_edges(ids).values() for edge in edges)
 
+    @check_arguments
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """Return a node's incoming and outgoing edges, in the server's order.
 
@@ -390,14 +392,15 @@ class NodeLookup:
         nodes, edges = sum(count for _, count in label_counts), sum(relations.values())
         return Schema(dict(sorted(labels.items())), relations, nodes, edges)
 
+    @check_arguments
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first.
 
         The server matches substrings. Whole words are matched and scored here.
         """
-        require_search_text(words)
+        require_count(limit, 0, "limit")
         wanted = casefold_words(words)
-        if not wanted or limit < 1:
+        if not wanted or not limit:
             return ()
         searched = sorted({*wanted, *words.lower().split()})
         rows = self._query(_SEARCH, {"words": searched, "most": 100 + 20 * limit})

@@ -80,7 +80,7 @@ class CypherServer(NodeLookup, UndoableStore):
         self._mark = cypher_literal(namespace)
         # whether the server's counters are reliable; tested at the first statement
         self._has_counters: bool | None = None
-        self._calculator = Calculator()
+        self._calculator = Calculator(seconds=seconds)
         self._link = BoltLink(uri, user, password, database)
         self._write_lock = cypher_apply.WriteLock(self._link, namespace)
         self._lost_statements = LostStatements()

@@ -15,7 +15,7 @@ from typing import Any
 
 from kgot_lab.documents.archives import unpacked
 from kgot_lab.documents.encodings import guess_encoding
-from kgot_lab.errors import BadInput, UnknownName, require, require_known
+from kgot_lab.errors import BadInput, UnknownName, require, require_known, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import NamedGraph, plain_name, write_snapshot
 from kgot_lab.io.files import (
@@ -95,6 +95,8 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
     has, and for a file of a list that cannot be read.
     """
     files = [Path(path)] if isinstance(path, str | Path) else [Path(each) for each in path]
+    if not files:
+        raise BadInput("there are no files to read a graph from: the list is empty")
     is_list = not isinstance(path, str | Path)
     if not is_list and files[0].is_dir():
         files = sorted(files[0].iterdir())
@@ -177,8 +179,10 @@ def _read_data(data: bytes, suffix: str, path: Path, options: Options) -> Elemen
     encoding = options.encoding or detect_wide_encoding(data)
     try:
         head = data[:_HEAD].decode(encoding or "utf-8", "replace").removeprefix("\ufeff")
-    except LookupError:
-        raise BadInput(f"{path}: Python knows no encoding {encoding!r}; as in encoding='cp1254'") from None
+    except (LookupError, ValueError):
+        raise BadInput(
+            f"{path}: Python knows no encoding {short_repr(encoding)}; as in encoding='cp1254'"
+        ) from None
     if _XML.match(head) or (suffix in (".graphml", ".gexf", ".xgmml") and not head.lstrip().startswith("{")):
         if encoding.startswith("utf-32"):  # every XML parser recognizes UTF-16
             refuse_wide_encoding(data, path)

@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable, require_count, require_seconds
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.stores.postgres import rows, tables
@@ -20,7 +21,6 @@ from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink
 from kgot_lab.stores.postgres.server import Server
 from kgot_lab.stores.protocol import Scalar
 from kgot_lab.stores.sql import SqlGraph, journal_diff, parse_change, sql_dialect
-from kgot_lab.stores.statements import require_search_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Postgres(SqlGraph):
     ):
         if url and path is not None:
             raise BadInput("a store has a url or a path: a running server, or the folder of one to start")
-        self.namespace, self.seconds = tables.require_namespace(namespace), seconds
+        self.namespace, self.seconds = tables.require_namespace(namespace), require_seconds(seconds)
         self._url, self._server = url, None if url else Server(path)
         self._role: str | None = None
         self._wipe = wipe
@@ -173,13 +173,14 @@ class Postgres(SqlGraph):
 
     # --- queries ---
 
+    @check_arguments
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their id or properties, best first by ts_rank.
 
         Ties go to the shorter id.
         """
-        require_search_text(words)
-        values = {"words": rows.storable_text(words), "limit": max(0, limit)}
+        require_count(limit, 0, "limit")
+        values = {"words": rows.storable_text(words), "limit": limit}
         found = self._link.fetch_rows(rows.SEARCH_QUERY, values)
         return tuple(map(rows.node_from_row, found))
 

@@ -79,8 +79,8 @@ class SparqlServer(EmbeddedStore):
     ):
         if not namespace.strip():
             raise BadInput("a namespace needs a name")
-        super().__init__(execute, open=open, unsafe=unsafe)
-        self.namespace, self.seconds, self._seconds = namespace, seconds, seconds
+        super().__init__(execute, open=open, seconds=seconds, unsafe=unsafe)
+        self.namespace, self.seconds = namespace, seconds
         self._graph = connection.graph_iri(namespace)
         self._link = connection.SparqlLink.connect(query_url, update_url, token)
         self._location = str(self._link)

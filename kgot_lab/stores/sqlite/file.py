@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
-from weakref import WeakSet
 
 from kgot_lab.errors import LabError, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.validation import MAX_ELEMENT_BYTES
-from kgot_lab.io.files import is_nonempty_file, require_valid_path
 from kgot_lab.io.processes import prevent_collection
-from kgot_lab.io.sqlite_files import (
-    SQLiteFile,
+from kgot_lab.io.sqlite.connection import (
+    Connection,
     connect,
     damage_error,
     file_error,
+    has_tables,
     immediate_transaction,
     is_searched_at_opening,
-    private_copy,
-    query_number,
     refuse_foreign_head,
 )
+from kgot_lab.io.sqlite.file import SQLiteFile
 from kgot_lab.stores.hash_chain import SALVAGE_ADVICE
 from kgot_lab.stores.sql import json_text, parse_json
 from kgot_lab.stores.sqlite.damage import (
@@ -37,18 +33,14 @@ from kgot_lab.stores.sqlite.damage import (
     enable_checksums,
     fill_checksums,
     find_damage,
-    find_log_damage,
     lacks_checksums,
     last_row_numbers,
-    read_wal_frames,
-    warn_of_lost_changes,
 )
 from kgot_lab.stores.sqlite.tables import (
     GRAPH_TABLES,
     INDEX_NEW_NODES,
     JOURNAL_STATEMENTS,
     JOURNAL_TRIGGERS,
-    Connection,
     Guard,
 )
 
@@ -62,10 +54,6 @@ MAX_WRITTEN_BYTES = 2 * MAX_READ_BYTES  # a row of the journal holds an element 
 MAX_PATTERN_BYTES = 250
 
 
-# files that were open when this process was forked, by device and number
-_OPEN_BEFORE_FORK: set[tuple[int, int]] = set()
-
-
 class GraphFile(SQLiteFile):
     """A graph in an SQLite file or in memory, with two connections, of which only the first can write.
 
@@ -73,8 +61,7 @@ class GraphFile(SQLiteFile):
     opened, and StoreDamaged if it is damaged.
     """
 
-    settings = (*SQLiteFile.settings, "foreign_keys = ON", "recursive_triggers = ON")
-    _connection: Connection
+    settings = (*SQLiteFile.settings, "foreign_keys = ON")
     _reader: Connection
 
     def __init__(self, path: Path | None) -> None:
@@ -83,63 +70,39 @@ class GraphFile(SQLiteFile):
             raise StoreUnavailable(f"{problem}; {'.'.join(map(str, _MIN_SQLITE_VERSION))} or newer is needed")
         # that of the writer is active only while a statement is prepared
         self._guard, self._read_guard = Guard(allows_writes=True, is_active=False), Guard(allows_writes=False)
-        # the database and its log as they were opened, by device and number; none in memory
-        self._files: dict[str, tuple[int, int]] = {}
-        if path is not None:
-            require_valid_path(path)
-            if is_nonempty_file(path):
-                _refuse_other_names(path)
         super().__init__(path)
 
     def after_fork(self) -> None:
         """Detach the connections in a forked child, where what SQLite knows of the file's locks does not hold."""
         if self._over is None:
             prevent_collection(self._reader)
-            _OPEN_BEFORE_FORK.update(self._files.values())
         super().after_fork()
 
-    def _require_unmoved(self) -> None:
-        """Raise StoreUnavailable if the file or its log was replaced since it was opened.
+    def verify(self) -> None:
+        """Search the whole file for damage, as opening a small one does.
 
-        What is written now would be lost.
+        Raises StoreDamaged if there is any.
         """
-        for file, identity in self._files.items():
-            status = _file_status(file)
-            if status is not None and status.st_nlink > 1:
-                problem = f"{file} got another name (a hard link) while open here: delete that"
-                raise StoreUnavailable(f"{problem}; this change may not be kept")
-            if status is None or (status.st_dev, status.st_ino) != identity:
-                raise StoreUnavailable(
-                    f"{file} was deleted or replaced while it was open here, so this change may not be kept; close the store and open it"
-                    " again (copying or reading an open file by other means than SQLite's own lets other processes do that)"
-                )
+        with self._lock:
+            self._require_open()
+            if self._path is not None:
+                self._refuse_damage()
 
     def _connect(self) -> Connection:
-        path = self._path
-        if path is None:
+        if self._path is None:
             self._uri = f"file:/kgot_lab-{uuid4().hex}?vfs=memdb"
-            return _connect(self._uri)
-        self._uri, wal = f"{path.absolute().as_uri()}?", read_wal_frames(path)
-        connection = _connect(f"{self._uri}mode=rwc")
-        try:
-            warn_of_lost_changes(wal, connection, path)
-        except BaseException:
-            connection.close()
-            raise
+            return _limited(connect(self._uri), MAX_WRITTEN_BYTES)
+        self._uri = f"{self._path.absolute().as_uri()}?"
+        connection = _limited(super()._connect(), MAX_WRITTEN_BYTES)
+        enable_checksums(connection)  # those of rows
         return connection
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        with self._connection.raise_callback_errors():
-            super()._prepare(connection)
-        self._reader = _connect(f"{self._uri}&mode=ro", MAX_READ_BYTES)
-        self._files = _database_files(connection)
-        _OPEN_GRAPHS.add(self)
+    def _prepare(self, connection: Connection) -> None:
+        super()._prepare(connection)
+        self._reader = _limited(connect(f"{self._uri}&mode=ro"), MAX_READ_BYTES)
         self._reader.execute("PRAGMA query_only = ON")
-        for each, guard in ((self._connection, self._guard), (self._reader, self._read_guard)):
+        for each, guard in ((connection, self._guard), (self._reader, self._read_guard)):
             each.set_authorizer(guard)
-
-    def _refuse_damage(self, connection: sqlite3.Connection) -> None:
-        """Nothing here: `_complete_checksums` searches for damage, together with that which SQLite does not find."""
 
     def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
         require_own_format(connection, self._path)
@@ -149,20 +112,26 @@ class GraphFile(SQLiteFile):
         for statement in (*GRAPH_TABLES, *pragmas):
             connection.execute(statement)
 
-    def _upgrade(self, connection: sqlite3.Connection) -> None:
-        self._connection.create_function("merged", 2, _merge_properties, deterministic=True)
-        enable_checksums(connection)
-        if self._path is not None:
-            _complete_checksums(self._connection, self._path)
-        all_triggers = (*CHECKSUM_TRIGGERS.values(), *VERIFICATION_TRIGGERS.values())
-        checksum_triggers = all_triggers if self._path else ()
-        for statement in (*JOURNAL_STATEMENTS, *checksum_triggers):
+    def _find_damage(self, connection: Connection) -> str:
+        is_empty = not has_tables(connection)
+        return super()._find_damage(connection) if is_empty else find_damage(connection, GRAPH_TABLES)
+
+    def _upgrade(self, connection: Connection) -> None:
+        connection.create_function("merged", 2, _merge_properties, deterministic=True)
+        for statement in JOURNAL_STATEMENTS:
+            connection.execute(statement)
+
+    def _keep_checksums(self, connection: Connection) -> None:
+        """Keep a checksum of each row, and compute those that are missing in a file that is not too large."""
+        if is_searched_at_opening(connection) and lacks_checksums(connection):
+            with immediate_transaction(connection):
+                fill_checksums(connection)
+        for statement in (*CHECKSUM_TRIGGERS.values(), *VERIFICATION_TRIGGERS.values()):
             connection.execute(statement)
 
     def _close_connections(self) -> None:
         self._reader.close()
         self._connection.close()  # last, since it cleans up the file
-        _OPEN_GRAPHS.discard(self)
 
     def _explain(self, error: Exception) -> LabError:
         return unavailable_error(error, self._path) or StoreUnavailable(f"{self._location}: {error}")
@@ -171,8 +140,9 @@ class GraphFile(SQLiteFile):
     def _location(self) -> str:
         return str(self._path or "the graph in memory")
 
-
-_OPEN_GRAPHS: WeakSet[GraphFile] = WeakSet()
+    @property
+    def _advice(self) -> str:
+        return f"{SALVAGE_ADVICE} {self._path}"
 
 
 @contextmanager
@@ -204,18 +174,6 @@ def unavailable_error(error: Exception, path: Path | None) -> StoreUnavailable |
     return file_error(error, path, f"{SALVAGE_ADVICE} {path}")
 
 
-def _refuse_other_names(path: Path) -> None:
-    """Raise StoreUnavailable for a file that was open before a fork, or has other names."""
-    status = path.stat()
-    if (status.st_dev, status.st_ino) in _OPEN_BEFORE_FORK:
-        advice = 'open it in a process that is started anew (multiprocessing\'s "spawn"), or close it before forking'
-        problem = "was open when this process was forked, and SQLite cannot lock it here"
-        raise StoreUnavailable(f"{path} {problem}: {advice}")
-    if status.st_nlink > 1:
-        problem = f"{path} has other names (hard links), and SQLite keeps a log for each"
-        raise StoreUnavailable(f"{problem}: delete those, or copy the file")
-
-
 def require_own_format(connection: sqlite3.Connection, path: Path | None) -> None:
     """Raise BadInput if a file is not made by this package or of another version.
 
@@ -224,94 +182,15 @@ def require_own_format(connection: sqlite3.Connection, path: Path | None) -> Non
     refuse_foreign_head(connection, path, APPLICATION, _VERSION)
 
 
-def _connect(uri: str, max_bytes: int = MAX_WRITTEN_BYTES) -> Connection:
-    connection = connect(uri, Connection)
+def _limited(connection: Connection, max_bytes: int) -> Connection:
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max_bytes)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN_BYTES)
     return connection
 
 
-def _complete_checksums(writer: Connection, path: Path) -> None:
-    """Add the missing checksums of rows.
-
-    Raises StoreDamaged if the existing ones of a file that is not too large show damage.
-    """
-    if is_searched_at_opening(writer):
-        if damage := find_damage(writer, GRAPH_TABLES):
-            raise damaged_error(path, damage)
-        if lacks_checksums(writer):
-            with immediate_transaction(writer):
-                fill_checksums(writer)
-
-
-@dataclass(frozen=True)
-class FileSearch:
-    """The result of a search of a graph's file.
-
-    It contains what is wrong or "", the size of the graph, and whether the file has a log.
-    """
-
-    damage: str
-    nodes: int = 0
-    edges: int = 0
-    has_log: bool = False
-
-
-def search_file(path: Path) -> FileSearch:
-    """Search a graph's file and its log for damage, in a copy.
-
-    Raises BadInput for a file that this package did not make, and StoreUnavailable.
-    """
-    require_closed(path)
-    with private_copy(path) as copy:
-        if damage := find_log_damage(copy):
-            return FileSearch(damage)
-        try:
-            with closing(_connect(copy.path.as_uri())) as connection, connection.raise_callback_errors():
-                require_own_format(connection, path)
-                enable_checksums(connection)
-                queries = (f"SELECT count(*) FROM {kind}" for kind in ("nodes", "edges"))
-                nodes, edges = (query_number(connection, query) for query in queries)
-                return FileSearch(find_damage(connection, GRAPH_TABLES), nodes, edges, copy.has_log)
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            return FileSearch(str(error))
-
-
-def is_open_in_process(path: Path) -> bool:
-    """Return whether a store of this process has a file open.
-
-    Reading such a file without SQLite would release its locks (POSIX).
-    """
-    status = _file_status(str(path))
-    graphs = list(_OPEN_GRAPHS)
-    return status is not None and any((status.st_dev, status.st_ino) in g._files.values() for g in graphs)
-
-
-def require_closed(path: Path) -> None:
-    """Raise StoreUnavailable if a store of this process has a file open."""
-    if is_open_in_process(path):
-        advice = "close that store, or have it searched by its verify()"
-        raise StoreUnavailable(f"{path} is open in this program: {advice}")
-
-
 def damaged_error(path: Path | None, damage: str) -> StoreDamaged:
     """Create the error for a damaged file."""
     return damage_error(path, damage, f"{SALVAGE_ADVICE} {path}")
-
-
-def _database_files(writer: sqlite3.Connection) -> dict[str, tuple[int, int]]:
-    query_number(writer, "SELECT count(*) FROM sqlite_master")  # the log is created at the first read
-    file = str(writer.execute("PRAGMA database_list").fetchone()[2])
-    statuses = {name: _file_status(name) for name in (file, f"{file}-wal") if file}
-    return {name: (status.st_dev, status.st_ino) for name, status in statuses.items() if status is not None}
-
-
-def _file_status(file: str) -> os.stat_result | None:
-    """Return the status of a file, or None if it does not exist."""
-    try:
-        return Path(file).stat()
-    except OSError:
-        return None
 
 
 def _merge_properties(old_text: str, new_text: str) -> str:

@@ -11,13 +11,15 @@ from typing import TypeVar
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.validation import validate_edge, validate_node
-from kgot_lab.io.sqlite_files import pad_to_size, private_copy
-from kgot_lab.stores.log import SalvageResult, back_up_damaged_file
+from kgot_lab.io.files import back_up_damaged_file
+from kgot_lab.io.sqlite.connection import Connection
+from kgot_lab.io.sqlite.copies import pad_to_size, private_copy
+from kgot_lab.io.sqlite.file import require_closed
+from kgot_lab.stores.log import SalvageResult
 from kgot_lab.stores.sql import edge_from_row, node_from_row
 from kgot_lab.stores.sqlite.damage import SELECT_SOUND_ROWS, enable_checksums
-from kgot_lab.stores.sqlite.file import require_closed, require_own_format
+from kgot_lab.stores.sqlite.file import require_own_format
 from kgot_lab.stores.sqlite.store import Sqlite
-from kgot_lab.stores.sqlite.tables import Connection
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Node
 

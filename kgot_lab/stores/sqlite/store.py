@@ -13,19 +13,19 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, QueryFailed, require_count, require_seconds
 from kgot_lab.graph.validation import validate_diff
+from kgot_lab.io.sqlite.connection import Connection
 from kgot_lab.stores import sql
 from kgot_lab.stores.protocol import Scalar
 from kgot_lab.stores.sqlite import tables
 from kgot_lab.stores.sqlite.damage import (
     CHECKSUM_MISMATCH,
     SELECT_WITH_CHECKSUM,
-    find_damage,
     has_valid_checksum,
 )
 from kgot_lab.stores.sqlite.file import GraphFile, bulk_insert, damaged_error, unavailable_error
-from kgot_lab.stores.statements import require_search_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
@@ -66,7 +66,7 @@ class Sqlite(GraphFile, sql.SqlGraph):
     select_nodes, select_edges = _NODES, _EDGES
 
     def __init__(self, path: Path | str = ":memory:", *, seconds: float = STATEMENT_SECONDS):
-        self.seconds = seconds
+        self.seconds = require_seconds(seconds)
         super().__init__(None if str(path) == ":memory:" else Path(path).expanduser())
 
     def __repr__(self) -> str:
@@ -151,27 +151,18 @@ class Sqlite(GraphFile, sql.SqlGraph):
                 for statement, rows in insertions:
                     writer.executemany(statement, rows)
 
-    def verify(self) -> None:
-        """Search the whole file for damage, as opening a small one does.
-
-        Raises StoreDamaged if there is any.
-        """
-        with self._lock:
-            self._require_open()
-            if self._path is not None and (damage := find_damage(self._connection, tables.GRAPH_TABLES)):
-                raise damaged_error(self._path, damage)
-
     # --- queries ---
 
+    @check_arguments
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first by BM25.
 
         Ties go to the shorter id.
         """
-        require_search_text(words)
+        require_count(limit, 0, "limit")
         with self._snapshot():
             match_query = " OR ".join(self._distinctive_terms(tables.query_terms(words)))
-            found = self._query(_SEARCH, (NAME_WEIGHT, match_query, max(0, limit))) if match_query else []
+            found = self._query(_SEARCH, (NAME_WEIGHT, match_query, limit)) if match_query else []
         return tuple(self._nodes(found))
 
     def holds(self, value: Scalar) -> bool:
@@ -244,13 +235,13 @@ class Sqlite(GraphFile, sql.SqlGraph):
     def _query(self, statement: str, parameters: _Parameters = ()) -> list[Any]:
         """Run an internal statement and return its rows."""
         try:
-            with self._connected(), self._connection.raise_callback_errors():
-                return self._connection.execute(statement, parameters).fetchall()
+            with self._connected() as connection:
+                return connection.execute(statement, parameters).fetchall()
         except UnicodeEncodeError:
             return []  # half a surrogate pair is in no graph
 
     @contextmanager
-    def _write_transaction(self) -> Iterator[tables.Connection]:
+    def _write_transaction(self) -> Iterator[Connection]:
         """Open a write transaction.
 
         Raises BadInput if the tables refuse a value, and StoreUnavailable if the file was replaced meanwhile.
@@ -262,11 +253,10 @@ class Sqlite(GraphFile, sql.SqlGraph):
             except sqlite3.Error as error:
                 refusal = BadInput(f"the database refused it: {error}")
                 raise unavailable_error(error, self._path) or refusal from None
-        self._require_unmoved()
 
     @contextmanager
     def _statement_errors(
-        self, statement: str, guard: tables.Guard, connection: tables.Connection
+        self, statement: str, guard: tables.Guard, connection: Connection
     ) -> Iterator[None]:
         """Convert errors of SQLite and of the checks about a statement to QueryFailed."""
         guard.refused = ""
@@ -293,7 +283,7 @@ class Sqlite(GraphFile, sql.SqlGraph):
         return f"{error}: {refused}" if str(error) == "not authorized" else str(error)
 
     @contextmanager
-    def _time_limit(self, connection: tables.Connection) -> Iterator[None]:
+    def _time_limit(self, connection: Connection) -> Iterator[None]:
         deadline = time.monotonic() + self.seconds
         connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_PER_CHECK)
         try:
@@ -301,7 +291,7 @@ class Sqlite(GraphFile, sql.SqlGraph):
         finally:
             connection.set_progress_handler(None, 0)
 
-    def _require_fit(self, diff: Diff, writer: tables.Connection) -> None:
+    def _require_fit(self, diff: Diff, writer: Connection) -> None:
         """Raise BadInput unless a diff fits, reading only the rows that decide it."""
         ids, identities = sql.touched_keys(diff)
         if not self._query("SELECT 1 FROM nodes LIMIT 1"):

@@ -8,8 +8,6 @@ import re
 import sqlite3
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,51 +72,6 @@ JOURNAL_STATEMENTS = (
         ON CONFLICT (source, type, target, key) DO UPDATE SET properties = merged(edges.properties, excluded.properties);
     END""",
 )
-
-
-# A connection that preserves exceptions: SQLite swallows what a callback raises and reports an error of its
-# own.
-
-
-class Connection(sqlite3.Connection):
-    """A connection that records errors raised in its functions, guard and progress handler, to raise them
-    again.
-    """
-
-    raised: BaseException | None = None
-
-    def create_function(
-        self, name: str, narg: int, func: Callable[..., Any] | None, /, *, deterministic: bool = False
-    ) -> None:
-        super().create_function(name, narg, func and self._record_errors(func), deterministic=deterministic)
-
-    def set_authorizer(self, authorizer_callback: Callable[..., int] | None) -> None:
-        super().set_authorizer(authorizer_callback and self._record_errors(authorizer_callback))
-
-    def set_progress_handler(self, progress_handler: Callable[[], int | None] | None, n: int) -> None:
-        super().set_progress_handler(progress_handler and self._record_errors(progress_handler), n)
-
-    @contextmanager
-    def raise_callback_errors(self) -> Iterator[None]:
-        """Raise the error that a callback raised, such as Ctrl-C, instead of the one that SQLite reports."""
-        self.raised = None
-        try:
-            yield
-        except sqlite3.Error:
-            if (raised := self.raised) is None:
-                raise
-            self.raised = None
-            raise raised from None
-
-    def _record_errors(self, callback: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapper(*values: Any) -> Any:
-            try:
-                return callback(*values)
-            except BaseException as error:
-                self.raised = error
-                raise
-
-        return wrapper
 
 
 # Rows of an SQLite graph as values, and the terms of a full-text query.

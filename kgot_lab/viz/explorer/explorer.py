@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import BadInput, require_known
+from kgot_lab.errors import BadInput, require, require_known, require_parts
 from kgot_lab.evaluation.dataset import Dataset, Qrels
 from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights
 from kgot_lab.retrieval.stage import Stage, best
@@ -259,6 +260,7 @@ MAX_QUESTIONS = 500  # maximum questions in the list
 __all__ = ["Explorer", "Lanes", "explore", "explore_dataset"]
 
 
+@check_arguments
 def explore(
     lanes: Lanes | Mapping[str, Stage] | Stage,
     documents: Iterable[Document],
@@ -278,7 +280,13 @@ def explore(
     Raises UnknownName if a retriever has another name. Raises BadInput for other invalid arguments, and if
     two documents or queries share an id.
     """
-    lanes = as_lanes(lanes)
+    lanes, queries = as_lanes(lanes), list(queries)
+    for query in queries:
+        require(query, (str, Query), "each query is a text or a Query")
+    for judged in (qrels or {}).values():
+        require(judged, Mapping, "qrels are {query id: {document id: grade}}")
+    for system in (systems or {}).values():
+        require_parts(system, ("__call__",), "a system is a Stage, or a function that builds one")
     known_queries = tuple(query if isinstance(query, Query) else Query(query) for query in queries)
     uses = Counter(query.id for query in known_queries if query.id)
     duplicates = [id for id, count in uses.items() if count > 1]

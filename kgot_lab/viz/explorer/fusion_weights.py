@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 
-from kgot_lab.errors import BadInput, require, require_known
+from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.retrieval.fusion import (
     SCALES,
     WEIGHT_PRESETS,
@@ -37,8 +38,7 @@ class Lanes:
     def __post_init__(self) -> None:
         if not self.available:
             raise BadInput("an explorer needs at least one retriever, as in Lanes(text=bm25(documents))")
-        for name, stage in self.available.items():
-            require(stage, Stage, f"the retriever {name} is a Stage, as bm25(documents) gives one")
+        check_fields(self)
 
     @property
     def available(self) -> dict[str, Stage]:
@@ -47,6 +47,7 @@ class Lanes:
         return {name: stage for name, stage in stages.items() if stage is not None}
 
 
+@check_arguments
 def as_lanes(retrievers: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
     """Convert a stage or a mapping to Lanes.
 
@@ -58,11 +59,6 @@ def as_lanes(retrievers: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
     if isinstance(retrievers, Mapping):
         require_known("retriever", LETTERS, *retrievers)
         return Lanes(**retrievers)
-    require(
-        retrievers,
-        Lanes,
-        "an explorer takes Lanes(text=stage, …), a mapping such as {'text': stage}, or one stage",
-    )
     return retrievers
 
 
@@ -75,9 +71,7 @@ class Mix:
     k: int = 10
 
     def __post_init__(self) -> None:
-        require(
-            self.weights, Weights, "the weights of an explorer are Weights(embedding, text, graph, intent)"
-        )
+        check_fields(self)
         if any(not (_is_number(weight) and 0 <= weight <= 1) for weight in asdict(self.weights).values()):
             raise BadInput(f"the weights of an explorer go from 0 to 1, not {self.weights}")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= MAX_HITS:

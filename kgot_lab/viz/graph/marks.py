@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, describe_value
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.encoding import Encoding, NodeLook, label_encoding, node_caption
 from kgot_lab.loop.events import Answered, Event, Started
@@ -250,7 +250,7 @@ def mark_graph(graph: PropertyGraph, highlight: Highlight) -> MarkedGraph:
     """
     if isinstance(highlight, Trace):
         return _mark_answer(graph, highlight)
-    if highlight is None or (not isinstance(highlight, Diff) and not highlight):
+    if highlight is None or highlight in ((), []):
         return MarkedGraph(graph, {}, {}, "")
     if isinstance(highlight, Diff):
         diff = highlight
@@ -259,8 +259,8 @@ def mark_graph(graph: PropertyGraph, highlight: Highlight) -> MarkedGraph:
         nodes = {node.id: mark for node, mark in marked_nodes}
         edges = {edge.identity: mark for edge, mark in marked_edges}
         return MarkedGraph(_add_removed(graph, highlight), nodes, edges, f"{_LAST_WRITE} {highlight}.")
-    if isinstance(highlight, str):
-        raise BadInput(f"a path is a list of node ids, such as [{highlight!r}, …]")
+    if isinstance(highlight, str) or not isinstance(highlight, Sequence):
+        raise BadInput(f"a path is a list of node ids, such as ['Ada', …], not {describe_value(highlight)}")
     names = [node_caption(graph.node(id)) for id in highlight]
     nodes = dict.fromkeys(highlight, "path")
     edges = {edge.identity: "path" for edge in path_edges(graph, highlight)}

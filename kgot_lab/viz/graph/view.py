@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.encoding import encode, node_caption
@@ -322,6 +323,7 @@ def _replace_value(value: Json, old: str, new: str) -> Json:
     return new if value == old else value
 
 
+@check_arguments
 def show_graph(
     graph: object,
     *,

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
-from kgot_lab.errors import BadInput, require, require_known
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.viz.plots.figure import Plot
 from kgot_lab.viz.plots.memory import lifelines, review_reliability
 from kgot_lab.viz.plots.retrieval import bands, pace, recall_curves, scatter, spans
@@ -20,13 +21,13 @@ PLOTS: Mapping[str, Callable[..., Plot]] = {
 }
 
 
+@check_arguments
 def plot_named(name: str, *what: Any, **options: Any) -> Plot:
     """Draw the plot of this name, one of PLOTS, with its arguments and options.
 
     Raises UnknownName if there is no such plot, BadInput if the arguments do not fit, and what the plot
     raises.
     """
-    require(name, str, "a plot is named by a text, as in plot('ballots', …)")
     require_known("plot", PLOTS, name)
     takes = signature(PLOTS[name])
     try:

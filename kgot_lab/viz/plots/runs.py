@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Event, Refused, Voted, Wrote
-from kgot_lab.loop.trace import Trace
+from kgot_lab.loop.trace import Trace, events_of
 from kgot_lab.types import Json
 from kgot_lab.viz.plots.figure import (
     FAINT,
@@ -50,7 +50,7 @@ def events_by_run(what: Runs) -> dict[str, tuple[Event, ...]]:
     anything else, or if two traces have the same name.
     """
     if isinstance(what, Mapping):
-        return {str(name): _checked_events(run) for name, run in what.items()}
+        return {str(name): events_of(run) for name, run in what.items()}
     if isinstance(what, Trace):
         return {what.run: what.events}
     items: list[Any] = list(what) if isinstance(what, Iterable) else [what]
@@ -58,7 +58,7 @@ def events_by_run(what: Runs) -> dict[str, tuple[Event, ...]]:
         if len({item.run for item in items}) < len(items):
             raise BadInput("two of these traces have the same name; give a dictionary of traces by name")
         return {item.run: item.events for item in items}
-    return {"": _checked_events(items)}
+    return {"": events_of(items)}
 
 
 def ballots(what: Runs) -> Plot:
@@ -209,11 +209,3 @@ def _sizes_by_step(sizes: _Rows) -> list[Mapping[str, Json]]:
 
 def _format_runs(runs: Mapping[str, Sequence[Event]]) -> str:
     return "this run" if len(runs) == 1 else f"these {len(runs)} runs"
-
-
-def _checked_events(run: Trace | Iterable[Any]) -> tuple[Event, ...]:
-    events = run.events if isinstance(run, Trace) else tuple(run) if isinstance(run, Iterable) else (run,)
-    for event in events:
-        if not isinstance(event, Event):
-            raise BadInput(f"a plot of a run needs its events or its trace, not {type(event).__name__}")
-    return events

@@ -118,7 +118,7 @@ def format_properties(values: Mapping[str, Json]) -> str:
 
 
 def _rows_sheet(rows: Sequence[Json], total: int) -> Sheet:
-    if rows and all(isinstance(row, Mapping) for row in rows):
+    if any(rows) and all(isinstance(row, Mapping) for row in rows):
         columns = list(dict.fromkeys(name for row in rows for name in row))
         named = (tuple(format_cell(row.get(name)) for name in columns) for row in rows)
         return sheet(map(str, columns), named, total=total)

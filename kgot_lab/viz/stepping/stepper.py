@@ -9,13 +9,14 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kgot_lab.errors import BadInput
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.formatting import caption
 from kgot_lab.loop.replay import replay
-from kgot_lab.loop.replay.forks import edited_index, fork_note, load_forks
+from kgot_lab.loop.replay.forks import edited_index, load_forks, run_note
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace, diffs, events_of, graph_after
 from kgot_lab.stores import open_for
@@ -61,7 +62,7 @@ class Stepper(LiveOutput):
         data = {
             "view": "stepper",
             "question": self.question,
-            "origin": fork_note(run),
+            "origin": run_note(run),
             "height": height,
             "model": live.planning is not None,
             "run": run_data(self.events, self._positions, by_hand=edited_index(run)),
@@ -127,6 +128,7 @@ class Stepper(LiveOutput):
         return {}
 
 
+@check_arguments
 def stepper(
     run: Trace | Iterable[Event],
     *,
@@ -149,11 +151,15 @@ def stepper(
         raise BadInput("there are no events to step through: give a trace, or a list of think(…)")
     if not isinstance(events[0], Started):
         raise BadInput(f"a run begins with Started, not with {type(events[0]).__name__}: give the whole run")
+    require_count(height, 1, "height", maximum=10_000)
     started = events[0]
     if forks is None:
         forks = load_forks(run, bundled_path("traces")) if live.planning is None and run.run else ()
     open_store = store or (lambda: open_for(started.dialect, *started.readers))
-    return Stepper(run, tuple(forks), live, open_store, height=height)
+    forks = tuple(forks)
+    for fork in forks:
+        require(fork, Fork, "each fork is a Fork")
+    return Stepper(run, forks, live, open_store, height=height)
 
 
 def _layout_graphs(events: Sequence[Event]) -> list[PropertyGraph]:
@@ -250,7 +256,7 @@ def _fork_lines(run: Trace, forks: Sequence[Fork]) -> Iterator[SummaryLine]:
 
     A fork's line has the change, its cost and its answer.
     """
-    yield from (SummaryLine(line) for line in textwrap.wrap(fork_note(run), _MAX_LINE_LENGTH))
+    yield from (SummaryLine(line) for line in textwrap.wrap(run_note(run), _MAX_LINE_LENGTH))
     for number, fork in enumerate(forks, start=1):
         calls = f"{fork.avoided} calls answered from this run, {fork.asked} asked anew"
         ending = f"answer: {fork.answer}" if fork.answer else f"it stopped: {fork.stopped}"

@@ -248,14 +248,14 @@ def test_graphs_that_cannot_be_put_together_are_refused(given, said):
         ({"weights": Weights(float("nan"), 1, 1, 1)}, "weight of embedding"),
         ({"methods": ("vector",)}, "unknown method of retrieval"),
         ({"methods": ()}, "methods are a list"),
-        ({"methods": 5}, "methods are a list"),
+        ({"methods": 5}, "is a list"),
         ({"limit": 0}, "limit must be 1 or more"),
         ({"expand_depth": -1}, "expand_depth"),
-        ({"boost_types": "requires"}, "list of edge types"),
-        ({"boost_types": 5}, "list of edge types"),
+        ({"boost_types": "requires"}, "boost_types"),
+        ({"boost_types": 5}, "boost_types"),
         ({"dimension_filters": {"cost": 1}}, r"are a pair \(low, high\)"),
         ({"dimension_filters": {"pricing_teir": {"max": 0.3}}}, "did you mean 'pricing_tier'"),
-        ({"goal_mappings": {"debug": ["requires"]}}, "is a GoalMapping"),
+        ({"goal_mappings": {"debug": ["requires"]}}, "each item a GoalMapping"),
     ],
 )
 def test_a_configuration_that_makes_no_sense_is_refused_with_a_sentence(given, said):

@@ -1,5 +1,5 @@
 """Claims that last, in a file or in PostgreSQL: erased to the last byte, kept through kills, shared by
-threads and processes.
+threads and processes (for files: tests/faults).
 """
 
 from __future__ import annotations
@@ -119,13 +119,13 @@ def test_everything_is_there_when_the_place_is_opened_again(place):
 
 
 @pytest.mark.extended
-def test_two_processes_that_write_a_thousand_times_each_lose_nothing(place):
-    command = [sys.executable, claiming_script.__file__, *place.arguments]
+def test_two_processes_that_write_a_thousand_times_each_lose_nothing(postgres):
+    command = [sys.executable, claiming_script.__file__, *postgres.arguments]
     writers = [
         subprocess.Popen([*command, source, "1000"], stdout=subprocess.DEVNULL) for source in ("one", "two")
     ]
     assert [writer.wait() for writer in writers] == [0, 0]
-    with place.opened() as claims:
+    with postgres.opened() as claims:
         found = {each.subject for each in claims.facts()}
         assert found == {f"{source}-{i}" for source in ("one", "two") for i in range(1000)}
         assert [each.id for each in claims.log()] == list(range(1, 2001))
@@ -133,14 +133,14 @@ def test_two_processes_that_write_a_thousand_times_each_lose_nothing(place):
 
 @pytest.mark.extended
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
-def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(place):
+def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(postgres):
     rng = Random(0)
-    command = [sys.executable, claiming_script.__file__, *place.arguments, "forks", "1000000"]
+    command = [sys.executable, claiming_script.__file__, *postgres.arguments, "forks", "1000000"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     ) as launcher:
         before = acknowledged = 0
-        for round in range(place.kills):
+        for round in range(20):
             launcher.stdin.write(f"w{round}\n")
             writer = int(launcher.stdout.readline())
             lines = [launcher.stdout.readline() for _ in range(rng.randrange(6))]
@@ -148,7 +148,7 @@ def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(place
             lines += iter(launcher.stdout.readline, "ended\n")
             # a server may still be at what the writer asked last
             with (
-                place.opened() as claims,
+                postgres.opened() as claims,
                 claims.storage.changing(),
             ):
                 kept = claims.facts()

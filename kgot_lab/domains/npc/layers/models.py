@@ -10,8 +10,8 @@ from uuid import uuid4
 from kgot_lab.domains.npc.models import Entity, check_bounded_depth, check_id, check_short_text
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.embedding.embedder import Matrix
-from kgot_lab.errors import BadInput, describe_value, require_count
-from kgot_lab.memory.claims.claim import check_probability, check_text, to_micros
+from kgot_lab.errors import BadInput, describe_value, require_count, require_probability
+from kgot_lab.memory.claims.claim import check_text, to_micros
 
 Audience = tuple[str, ...] | None  # the ids of those it is for; None: everyone
 
@@ -85,7 +85,7 @@ class ContextRanking:
         if self.hops is not None:
             check_bounded_depth(self.hops, "hops", "how many steps away a text may be")
         require_count(self.limit, 1, "limit", "how many texts are found")
-        object.__setattr__(self, "weight", check_probability(self.weight, "the weight of similarity"))
+        object.__setattr__(self, "weight", require_probability(self.weight, "the weight of similarity"))
 
     @property
     def steps(self) -> int:

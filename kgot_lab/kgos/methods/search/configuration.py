@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from kgot_lab.arguments import check_fields
 from kgot_lab.errors import (
     BadInput,
-    describe_value,
-    require,
     require_amount,
     require_count,
     require_known,
@@ -66,7 +65,8 @@ class RetrievalConfig:
     intent_threshold: float = 0.3
 
     def __post_init__(self) -> None:
-        if not isinstance(self.methods, Collection) or isinstance(self.methods, str) or not self.methods:
+        check_fields(self)
+        if not self.methods:
             known = " and ".join(_RETRIEVERS_BY_METHOD)
             raise BadInput(f"methods are a list of {known}, not {self.methods!r}")
         require_known("method of retrieval", _RETRIEVERS_BY_METHOD, *self.methods)
@@ -74,21 +74,8 @@ class RetrievalConfig:
         require_count(self.limit, 1, "limit", "it is how many nodes are kept")
         require_count(self.expand_depth, 0, "expand_depth")
         require_count(self.expanded, 0, "expanded")
-        if isinstance(self.boost_types, str) or not isinstance(self.boost_types, Collection | None):
-            raise BadInput(
-                f"boost_types are a list of edge types, such as ['requires'], not {describe_value(self.boost_types)}"
-            )
         if self.dimension_filters:
             validate_filters(self.dimension_filters)
-        require(
-            self.goal_mappings, Mapping, "goal_mappings are a dictionary of GoalMapping by the word of a goal"
-        )
-        for word, mapping in self.goal_mappings.items():
-            require(
-                mapping,
-                GoalMapping,
-                f"the goal mapping of {word!r} is a GoalMapping(boost_types, dimension_boosts)",
-            )
         require_amount(self.intent_threshold, "intent_threshold")
 
     @property
