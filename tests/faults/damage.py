@@ -109,7 +109,7 @@ def damaged(sample: Sample, chance: random.Random) -> tuple[str, Files]:
     """Files with one kind of damage, and what that is."""
     name = chance.choice([name for name in sample.files if not name.endswith("-shm")])
     data, hows = sample.files[name], ["flip", "flip", "flip", "flip", "cut", "cut", "zeros", "more"]
-    place, lines, pages = chance.randrange(1, len(data)), data.splitlines(keepends=True), len(data) // PAGE
+    place, lines, pages = chance.randrange(len(data)), data.splitlines(keepends=True), len(data) // PAGE
     page, other = (PAGE * chance.randrange(max(1, pages)) for _ in "ab")
     is_text = b"SQLite" not in data[:16] and not name.endswith("-wal")
     hows += ["cut at a page", "swapped", "page zeroed"] * (pages > 2) + ["line out", "line moved"] * is_text
@@ -120,7 +120,7 @@ def damaged(sample: Sample, chance: random.Random) -> tuple[str, Files]:
         case "cut":
             data = data[:place]
         case "cut at a page":
-            data = data[: max(PAGE, page)]  # an empty file is a new one
+            data = data[:page]
         case "zeros":
             data = patched(data, place - place % SECTOR, bytes(SECTOR))
         case "page zeroed":

@@ -8,6 +8,7 @@ import random
 import sys
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -24,13 +25,13 @@ kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 
 @kinds
 def test_a_process_that_is_stopped_at_any_step_leaves_all_that_was_acknowledged(kind, tmp_path):
-    recording = recorded(kind, tmp_path, writes=8)
+    recording = recorded(kind, tmp_path, writes=6)
     assert faults_in(kind, recording, stops(kind, recording.acts), strict=True) == {}
 
 
 @kinds
 def test_a_loss_of_power_leaves_all_that_was_acknowledged(kind, tmp_path):
-    recording = recorded(kind, tmp_path, writes=8)
+    recording = recorded(kind, tmp_path, writes=6)
     assert faults_in(kind, recording, power_losses(recording.acts, random.Random(1)), every=5) == {}
 
 
@@ -70,6 +71,16 @@ def test_a_file_whose_checkpoint_was_stopped_is_damaged_without_the_log_that_it_
                 kind.things(tmp_path / "left.db")
             stopped += 1
     assert stopped
+
+
+@pytest.mark.xfail(reason="the index of the log that is read at an opening stays open")
+@kinds
+def test_openings_leave_no_descriptor_behind(kind, tmp_path):
+    recorded(kind, tmp_path, writes=2)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        kind.things(tmp_path / kind.file)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 1
 
 
 # --- several at once ---
@@ -118,7 +129,7 @@ def test_a_history_without_one_order_is_found(told, fault):
 
 
 def test_damage_to_any_file_is_said_or_does_not_matter():
-    found = {sample.name: damage.faults_of(sample, random.Random(2), 25) for sample in damage.all_samples()}
+    found = {sample.name: damage.faults_of(sample, random.Random(2), 12) for sample in damage.all_samples()}
     assert {name: faults for name, faults in found.items() if faults} == {}
 
 
