@@ -26,8 +26,9 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "int": (int, "a whole number"), "float": ((int, float), "a number"), "Callable": (Callable, "a function"),
     "Iterable": (Iterable, "a list"), "Collection": (Collection, "a list"), "Sequence": (Sequence, "a list"),
     "tuple": ((tuple, list), "a list"), "Mapping": (Mapping, "a dictionary"), "type": (type, "a class"),
+    "frozenset": (Set, "a set"),
 }  # fmt: skip
-_CONTAINERS = ("Iterable", "Collection", "Sequence", "tuple", "Mapping", "type")
+_CONTAINERS = ("frozenset", "Iterable", "Collection", "Sequence", "tuple", "Mapping", "type")
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes
 
 

@@ -358,7 +358,7 @@ def require_parts(value: object, parts: Iterable[str], what: str) -> None:
 
 
 def require_count(
-    value: object, minimum: int, name: str, why: str = "", *, maximum: float = float("inf")
+    value: object, minimum: int, name: str, why: str = "", *, maximum: float = sys.maxsize
 ) -> None:
     """Raise BadInput unless a value is an integer from `minimum` to `maximum`. `why` says what it is for."""
     if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:

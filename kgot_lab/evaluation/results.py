@@ -267,7 +267,7 @@ class Plan:
             cutoff(measure)
         require_known("rule for ties", TIES, self.ties)
         require_amount(self.margin, "the margin of a plan")
-        require_count(self.rounds, 1, "rounds", "chance is judged by so many random draws")
+        require_count(self.rounds, 1, "rounds", "so many random draws", maximum=10_000_000)
         require_count(self.seed, 0, "seed")
 
     def __str__(self) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.each_kind import each_kind
+from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.no_sandbox import no_sandbox
 from support.saved_run import save_run
@@ -20,6 +21,7 @@ from support.waiting import until
 
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.io.files import bundled_path
+from kgot_lab.kgos.query.graph_loading import read_graph
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.loop.controller import think
@@ -41,6 +43,8 @@ from kgot_lab.loop.trace import Trace, append_events, graph_after, load_run, mod
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
+from kgot_lab.viz.html import html
+from kgot_lab.viz.stepping.stepper import stepper
 
 QUESTION = "Where was Ada Lovelace born?"
 TOOL = search(ADA, bm25(ADA), k=2)
@@ -269,6 +273,34 @@ def test_a_trace_prints_question_answer_steps_cost_model_and_date():
     stopped = replace(made, events=made.events[:3])
     assert stopped.answer == "" and "not finished" in repr(stopped) and "answer  " not in repr(stopped)
     assert Trace("r", "", ()).answer == "" and repr(Trace("r", "", ())).startswith("<trace r: 0 events")
+
+
+@every("cut", ["within a line", "between lines", "of its last line", "after its first event"])
+def test_a_trace_that_does_not_end_says_so_wherever_it_is_shown(tmp_path, cut):
+    whole = bundled_path("traces/hotpotqa_demo.jsonl").read_text(encoding="utf-8")
+    lines, path = whole.splitlines(keepends=True), tmp_path / "cut.jsonl"
+    path.write_text(
+        {
+            "within a line": whole[:5_000],
+            "between lines": "".join(lines[:9]),
+            "of its last line": "".join(lines[:-1]),
+        }.get(cut, "".join(lines[:2]))
+    )
+    run, notes = load_run(path), list[str]()
+    read_graph(path, say=notes.append)
+    shown = stepper(run)
+    texts = (run.unfinished, *notes, shown.picture.alt, shown.live.data["origin"], html(run).text)
+    assert all("stopped before its answer, or its trace was cut short" in text for text in texts) and notes
+    assert "not finished: stopped, or cut short" in repr(run)
+
+
+@every("held", ["", "\n\n", '{"trace":'])
+def test_what_holds_no_beginning_is_no_trace_and_a_beginning_alone_is_no_run(tmp_path, held):
+    path = tmp_path / "cut.jsonl"
+    path.write_text(held)
+    with pytest.raises(TraceError, match="is not a trace"):
+        load_run(path)
+    assert "after 0 events" in Trace("r", "", ()).unfinished
 
 
 OLD = """{"trace":1,"run":"old","created":"2026-11-21T10:00:00+00:00","version":"0.1.0"}

@@ -137,7 +137,7 @@ def checked_data(given: object) -> Dataset:
         expected = "a data set is named by a text with a letter or digit"
         raise BadInput(f"{expected}, not by {describe_value(data.name)}")
     checked_documents(data.documents)
-    queries = checked_queries(data.queries) if data.queries else ()
+    queries = checked_queries(data.queries) if isinstance(data.queries, Sequence) and data.queries else ()
     if len(queries) < 2:
         need = f"{data.name} needs two queries or more to tell a difference from chance"
         raise BadInput(f"{need}, and has {len(queries)}")

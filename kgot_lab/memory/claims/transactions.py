@@ -249,7 +249,7 @@ def undo_change(beliefs: Beliefs, number: int, by: str) -> ChangeEffect:
 
     See `Claims.undo`.
     """
-    require_count(number, 1, "the number of a change")
+    require_count(number, 1, "the number of a change", maximum=float("inf"))
     storage = beliefs.storage
     with open_change(storage, "undo", by, beliefs.now, undoes=number) as change:
         erased = _check_undoable(beliefs, number)

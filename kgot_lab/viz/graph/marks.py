@@ -250,7 +250,7 @@ def mark_graph(graph: PropertyGraph, highlight: Highlight) -> MarkedGraph:
     """
     if isinstance(highlight, Trace):
         return _mark_answer(graph, highlight)
-    if highlight is None or highlight in ((), []):
+    if highlight is None or (isinstance(highlight, Sequence) and not highlight):
         return MarkedGraph(graph, {}, {}, "")
     if isinstance(highlight, Diff):
         diff = highlight
