@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set, ValuesView
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, wraps
 from itertools import chain
 from math import isnan
@@ -134,9 +134,9 @@ def _is_kind(value: object, kind: _Kind) -> bool:
         return False
     if isinstance(value, type):
         return all(issubclass(value, each.type) for each in kind.items)
-    items = value.values() if kind.type is Mapping else value
-    if not kind.items or not isinstance(items, list | tuple | Set | ValuesView | Mapping):
-        return True
+    items = value.values() if isinstance(value, dict) else value
+    if not kind.items or not isinstance(items, list | tuple | set | frozenset | type({}.values())):
+        return True  # another container may compute its items when they are looked at
     one_of_each_type = dict(zip(map(type, items), items, strict=True)).values()  # there may be thousands
     return all(any(_is_kind(item, each) for each in kind.items) for item in one_of_each_type)
 
