@@ -20,12 +20,10 @@ from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.results import EMBEDDER_HASH, RESUMED, Plan, fingerprints, load_results
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals
-from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell, format_decimal, format_signed
+from kgot_lab.evaluation.tables import Cell, Grid, escape_formula, escaped_cell, format_decimal, format_signed
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Json
 
-# prefixes that a spreadsheet reads as a formula (OWASP, CSV injection)
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 PLAN = "plan.json"  # its name in a folder of results
 _DIGEST = re.compile(r" \([0-9a-f]{8}\)")  # after the name of an embedder
 LENIENT = " lenient"  # suffix of a measure that counts classes
@@ -135,7 +133,7 @@ class Report:
         plan = {name: value for name, value in self.plan.as_json().items() if name != "measures"}
         named = {run.system: {"embedder": _embedder_name(run) or ""} for run in self.runs}
         cells = [_round_numbers(asdict(row)) | named[row.system] | plan for row in self.rows]
-        rows = [{name: _escape_formula(value) for name, value in cell.items()} for cell in cells]
+        rows = [{name: escape_formula(value) for name, value in cell.items()} for cell in cells]
         text = io.StringIO()
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -320,11 +318,6 @@ def _embedder_name(run: Run) -> str:
 def _latency_cells(run: Run) -> tuple[Cell, Cell]:
     median, p95 = (f"{1000 * seconds:.1f}" if math.isfinite(seconds) else "–" for seconds in run.latency)
     return Cell(median), Cell(p95)
-
-
-def _escape_formula(cell: Json) -> Json:
-    """Escape a CSV cell that a spreadsheet would read as a formula. Numbers are unchanged."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def _round_numbers(value: Json) -> Json:

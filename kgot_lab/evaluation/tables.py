@@ -10,11 +10,14 @@ from typing import NamedTuple
 
 from kgot_lab.errors import BadInput
 from kgot_lab.text.cleaning import printable_line
+from kgot_lab.types import Json
 
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "−": "$-$",
 })  # fmt: skip
+# prefixes that a spreadsheet reads as a formula (OWASP, CSV injection)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\|*_`[]<>"})
 
 
@@ -101,6 +104,11 @@ class Grid:
         sides = "l" + ("l" if self.words else "r") * (len(self.columns) - 1)
         tabular = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"]
         return "\n".join([r"\begin{table}", rf"\caption{{{_latex(self.title)}}}", *tabular, r"\end{table}"])
+
+
+def escape_formula(cell: Json) -> Json:
+    """Escape a CSV cell that a spreadsheet would read as a formula. Numbers are unchanged."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def format_decimal(number: float) -> str:

@@ -66,19 +66,12 @@ def best_sentence(
     return _cosine_stage(ids, _embed_texts(texts, embedder), embedder, name, keep, starts)
 
 
-def dense_from_vectors(
-    vectors: StoredVectors,
-    embedder: Embedder,
-    *,
-    name: str = "embeddings",
-    keep: int | None = None,
-    exact: bool = False,
-) -> Stage:
+def dense_from_vectors(vectors: StoredVectors, embedder: Embedder, *, keep: int | None = None) -> Stage:
     """Rank ids by the cosine of their stored vectors with that of the query.
 
     A blank query finds nothing. `embedder` must be the one that made the vectors.
     kgot_lab.embedding.embedders.query_embedder finds the one that they record. Raises BadInput for another
-    embedder. `keep` and `exact` are as in `dense`.
+    embedder. `keep` is as in `dense`.
     """
     expected = "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)"
     require(vectors, StoredVectors, expected)
@@ -86,7 +79,7 @@ def dense_from_vectors(
     vectors.require_embedder(embedder)
     order = sorted(range(len(vectors)), key=vectors.ids.__getitem__)
     ids = [vectors.ids[row] for row in order]
-    return _cosine_stage(ids, vectors.matrix[order], embedder, name, keep, exact=exact)
+    return _cosine_stage(ids, vectors.matrix[order], embedder, "embeddings", keep)
 
 
 def _embed_texts(texts: list[str], embedder: Embedder) -> Matrix:

@@ -33,8 +33,6 @@ def boost(
     weight: float,
     *,
     types: Collection[str] | None = None,
-    outgoing: float = OUTGOING_BOOST,
-    incoming: float = INCOMING_BOOST,
     seeds: int = BOOST_SEEDS,
 ) -> Stage:
     """Boost the neighbours of the first hits.
@@ -45,7 +43,7 @@ def boost(
     """
     if not (math.isfinite(weight) and weight >= 0):
         raise BadInput(f"the weight of a boost is a number of 0 or more, not {weight}")
-    boost_stage = _boost_stage(graph, types, outgoing, incoming)
+    boost_stage = _boost_stage(graph, types)
     keep = _checked_seeds(seeds)
 
     def step(ranking: Ranking) -> Ranking:
@@ -56,7 +54,7 @@ def boost(
         scores[boosted] += weight * boosts
         return fused_ranking(ranking.query, ids, scores, ((1.0, ranking), (weight, near)))
 
-    return Stage(_boost_name("boost", f"{weight:g}", types, outgoing, incoming, seeds), step)
+    return Stage(_stage_name("boost", f"{weight:g}", types, seeds), step)
 
 
 def boosted_neighbours(
@@ -64,19 +62,17 @@ def boosted_neighbours(
     start: Stage,
     *,
     types: Collection[str] | None = None,
-    outgoing: float = OUTGOING_BOOST,
-    incoming: float = INCOMING_BOOST,
     seeds: int = BOOST_SEEDS,
 ) -> Stage:
     """Rank the neighbours of the first hits of another stage (the graph boost as a retriever).
 
-    boost(d) = outgoing * (edges from a seed to d) + incoming * (edges from d to a seed), divided by the
-    largest. With `types`, only edges of these types count. Loops are ignored. A seed is found only if another
-    seed is linked to it. Raises BadInput as `boost` does.
+    boost(d) = .5 * (edges from a seed to d) + .3 * (edges from d to a seed), divided by the largest. With
+    `types`, only edges of these types count. Loops are ignored. A seed is found only if another seed is linked
+    to it. Raises BadInput as `boost` does.
     """
-    boost_stage = _boost_stage(graph, types, outgoing, incoming)
+    boost_stage = _boost_stage(graph, types)
     keep = _checked_seeds(seeds)
-    name = _boost_name("around", start.name, types, outgoing, incoming, seeds)
+    name = _stage_name("around", start.name, types, seeds)
     return Stage(name, lambda ranking: boost_stage(best(start(ranking), keep)), inputs=(("", start),))
 
 
@@ -109,18 +105,14 @@ def jaccard(
 
         return replace(fused_ranking(ranking.query, ids, common / united, ()), paths=LazyTexts(ids, describe))
 
-    name = _stage_name("jaccard", start.name, types, seeds=(seeds, BOOST_SEEDS))
+    name = _stage_name("jaccard", start.name, types, seeds)
     return Stage(name, step, inputs=(("", start),))
 
 
-def _boost_stage(
-    graph: PropertyGraph, types: Collection[str] | None, outgoing: float, incoming: float
-) -> Stage:
+def _boost_stage(graph: PropertyGraph, types: Collection[str] | None) -> Stage:
     """Build a stage that ranks the neighbours of the hits of a ranking, scaled to a maximum of 1."""
-    if not all(math.isfinite(value) and value >= 0 for value in (outgoing, incoming)):
-        raise BadInput(f"outgoing and incoming edges count 0 or more, not {outgoing} and {incoming}")
     links = Links.of(graph, types)
-    worth = np.tile((outgoing, incoming), len(graph.type_names))
+    worth = np.tile((OUTGOING_BOOST, INCOMING_BOOST), len(graph.type_names))
 
     def step(ranking: Ranking) -> Ranking:
         boosts, first = links.boosts(links.rows(ranking), worth)
@@ -318,14 +310,7 @@ def _checked_seeds(seeds: int) -> int:
     return seeds
 
 
-def _boost_name(
-    verb: str, first: str, types: Iterable[str] | None, outgoing: float, incoming: float, seeds: int
-) -> str:
-    weights = {"outgoing": (outgoing, OUTGOING_BOOST), "incoming": (incoming, INCOMING_BOOST)}
-    return _stage_name(verb, first, types, **weights, seeds=(seeds, BOOST_SEEDS))
-
-
-def _stage_name(verb: str, first: str, types: Iterable[str] | None, **options: tuple[float, float]) -> str:
+def _stage_name(verb: str, first: str, types: Iterable[str] | None, seeds: int) -> str:
     """Format the name of a stage with the options that differ from their defaults."""
-    chosen = [f"{name}={value:g}" for name, (value, usual) in options.items() if value != usual]
+    chosen = [f"seeds={seeds}"] if seeds != BOOST_SEEDS else []
     return f"{verb}({', '.join([first, *(sorted(types) if types else []), *chosen])})"

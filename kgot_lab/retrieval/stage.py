@@ -68,6 +68,11 @@ class Stage:
         return f"<{self.name}>"
 
 
+def fixed_stage(name: str, found: Ranking) -> Stage:
+    """Wrap a computed ranking as a stage."""
+    return Stage(name, lambda _: found)
+
+
 def best(ranking: Ranking, k: int) -> Ranking:
     """Return a ranking of the first k hits."""
     return replace(ranking, hits=ranking.hits[:k])

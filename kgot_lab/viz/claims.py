@@ -368,7 +368,7 @@ class Review(LiveOutput):
         self._texts = texts
         self.reviewer.reload()
         data = {"view": "review", "shown": self._view_state("")}
-        self.live = Live(self._static_view(), data, self._handle_message)
+        self.live = Live(static_output(self.table()), data, self._handle_message)
 
     def table(self, *, limit: int = _MAX_STATIC_CLAIMS) -> Table:
         """Return tables of the claims that wait, at most `limit` of them, and of the last decisions."""
@@ -380,13 +380,9 @@ class Review(LiveOutput):
             sheets.append(sheet(("when (UTC)", "by", "did", "to"), log, "The last decisions"))
         return Table(tuple(sheets))
 
-    def _static_view(self) -> StaticOutput:
-        tables = self.table()
-        return static_output(tables, tables.html)
-
     def _refresh(self) -> None:
         self.reviewer.reload()
-        self.live.picture = self._static_view()
+        self.live.picture = static_output(self.table())
         self.live.data = {**self.live.data, "shown": self._view_state("")}
 
     def __repr__(self) -> str:

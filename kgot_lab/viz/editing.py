@@ -9,7 +9,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, require
 from kgot_lab.kgos.editing import CURATED_PROPERTY, Edit, Editor
 from kgot_lab.types import Json
-from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error, static_output
+from kgot_lab.viz.live import Live, LiveOutput, describe_error, static_output
 from kgot_lab.viz.static.table import Table, format_cell, sheet
 
 # An editable node with its properties and edges. The rules are checked before anything is written.
@@ -24,7 +24,7 @@ class Editing(LiveOutput):
     def __init__(self, editor: Editor, node: str) -> None:
         self.editor, self.node = editor, node
         data = {"view": "editing", "shown": self._view_state("")}
-        self.live = Live(self._static_view(), data, self._handle_message)
+        self.live = Live(static_output(self.table()), data, self._handle_message)
 
     def table(self) -> Table:
         """Return the properties, edges and rule violations of the node in view as tables."""
@@ -34,12 +34,8 @@ class Editing(LiveOutput):
         faults = shown["faults"] or ["nothing: all rules hold here"]
         return Table((properties, edges, sheet(("what the rules say",), ([fault] for fault in faults))))
 
-    def _static_view(self) -> StaticOutput:
-        tables = self.table()
-        return static_output(tables, tables.html)
-
     def _refresh(self) -> None:
-        self.live.picture = self._static_view()
+        self.live.picture = static_output(self.table())
         self.live.data = {**self.live.data, "shown": self._view_state("")}
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from kgot_lab.arguments import check_arguments, require_path
 from kgot_lab.errors import BadInput, require_amount
+from kgot_lab.evaluation.tables import escape_formula
 from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count, printable_line, replace_surrogates
 from kgot_lab.viz.live import is_for_pages, placeholder
@@ -265,7 +266,6 @@ def _normalize(value: Any) -> str:
 
 _MAX_FILE_SIZE = 1_000_000  # bytes of a file
 _MAX_STORED_NAME = 120  # maximum characters of a reader's or an exercise's name
-_FORMULA_STARTS = ("=", "+", "-", "@")  # characters with which a spreadsheet formula begins
 
 
 @dataclass(frozen=True)
@@ -315,8 +315,8 @@ class Marks:
         """
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(("name", "right", *map(_escape_formula, self.exercises)))
-        writer.writerows(tuple(map(_escape_formula, row)) for row in self.rows())
+        writer.writerow(("name", "right", *map(escape_formula, self.exercises)))
+        writer.writerows(tuple(map(escape_formula, row)) for row in self.rows())
         return buffer.getvalue()
 
 
@@ -381,7 +381,3 @@ def _format_mark(attempt: Attempt | None) -> str:
 
 def _clean_line(text: str) -> str:
     return " ".join(printable_line(text).split())[:_MAX_STORED_NAME]
-
-
-def _escape_formula(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

@@ -64,8 +64,11 @@ class StaticOutput:
 
 
 def static_output(tables: Table, *parts: Markup) -> StaticOutput:
-    """Join HTML fragments under a key made from their content, with the same content as tables."""
-    inner = concat(parts)
+    """Join HTML fragments, by default the tables, under a key made from their content.
+
+    The tables have the same content.
+    """
+    inner = concat(parts or [tables.html])
     key = hashlib.sha256(inner.encode()).hexdigest()[:12]
     return StaticOutput(element("div", inner, data_picture=key), tables)
 

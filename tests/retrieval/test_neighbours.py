@@ -197,8 +197,6 @@ def test_a_hit_that_is_no_node_is_named():
 def test_a_weight_that_is_no_weight_is_refused(weight):
     with pytest.raises(BadInput, match="weight of a boost"):
         boost(GRAPH, weight)
-    with pytest.raises(BadInput, match="count 0 or more"):
-        boosted_neighbours(GRAPH, const("s"), incoming=weight)
 
 
 def test_seeds_and_types_that_make_no_sense_are_refused():

@@ -123,12 +123,13 @@ def test_without_a_browser_the_queue_and_the_log_stand_there_as_tables_and_no_te
     claims.learn(type(lab_claim)(lab.Triple(EVIL, EVIL, EVIL), EVIL, Span(0, 3, EVIL), confidence=0.3))
     view = views.review(claims, by=EVIL)
     asked(view, decide="accept")
-    page = view._static_view()._repr_html_()
+    view._refresh()
+    page = view.live.picture._repr_html_()
     assert "<img src=x" not in page and "&lt;img src=x" in page and "Claims that wait for review" in page
     assert "The last decisions" in page
     assert "lives_in" in repr(view.table()) and "4 claims to decide on, 1 decided" in repr(view)
     with Claims(SQLiteClaims()) as empty:
-        assert "Nothing waits" in views.review(empty, by="Grace")._static_view()._repr_html_()
+        assert "Nothing waits" in views.review(empty, by="Grace").live.picture._repr_html_()
         assert views.review(empty, by="Grace").live.data["shown"]["claim"] is None
 
 

@@ -19,7 +19,7 @@ from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz import html, show_graph, stepper
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE
-from kgot_lab.viz.graph.marks import path_edges, shortest_path
+from kgot_lab.viz.graph.marks import path_edges
 from kgot_lab.viz.graph.view import find_text
 from kgot_lab.viz.graph.view_data import NO_GROUP_OPENS, group_views
 from kgot_lab.viz.live import placeholder
@@ -220,11 +220,12 @@ def test_a_path_as_highlight_must_be_in_the_graph():
             show_graph(graph, highlight=wrong)
 
 
-def test_a_shortest_path_is_as_short_as_networkx_says(islands):
+def test_a_shortest_path_is_as_short_as_networkx_says(view, islands):
     plain = nx.Graph(islands.to_networkx())
     for start, end in (("n0", "n299"), ("n7", "n7"), ("n51", "n260")):
-        assert len(shortest_path(islands, start, end)) == len(nx.shortest_path(plain, start, end))
-    assert shortest_path(islands, "n0", "far 2") == []
+        way = tell(view, path=[start, end])["way"]
+        assert len(way) == len(nx.shortest_path(plain, start, end))
+    assert "No path leads from" in tell(view, path=["n0", "far 2"])["said"]
 
 
 def test_no_text_can_end_the_place_of_a_live_view():

@@ -10,7 +10,6 @@ import errno
 import hashlib
 import queue
 import re
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -45,6 +44,7 @@ from kgot_lab.errors import (
     error_message,
 )
 from kgot_lab.evaluation.grading import parse_grade
+from kgot_lab.io.processes import exclusive_lock
 from kgot_lab.loop.events import Answered, Asked, Event
 from kgot_lab.types import LLM, Usage
 
@@ -286,13 +286,10 @@ def trace_name(id: str) -> str:
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder against other runs. Raises BadInput if one is active. A killed process leaves no lock."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)) as lock:
-        try:
-            lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            problem = f"another run is at work in {folder}: wait for it, or name another folder"
-            if error.sqlite_errorname != "SQLITE_BUSY":
-                problem = f"the folder {folder} cannot be used: {error}; make room, or name another"
-            raise BadInput(f"{problem} with --folder DIR") from None
+
+    def refuse() -> None:
+        problem = f"another run is at work in {folder}: wait for it, or name another folder"
+        raise BadInput(f"{problem} with --folder DIR")
+
+    with exclusive_lock(folder / ".lock", on_wait=refuse):
         yield

@@ -356,25 +356,15 @@ class GraphIndex:
         row_pairs = (near_rows, far_rows) if outwards else (far_rows, near_rows)
         return LevelEdges(*row_pairs, directions, steps)
 
-    def reverse_step(self, step: int) -> int:
-        """Return the position of the same step in the opposite direction."""
-        links, back = self.links, self.links.ends.indices[step]
-        first, last = int(links.ends.indptr[back]), int(links.ends.indptr[back + 1])
-        same = (links.edge_rows[first:last] == links.edge_rows[step]) & (
-            links.step_kinds[first:last] == links.step_kinds[step] ^ 1
-        )
-        return first + int(np.flatnonzero(same)[0])
-
-    def first_step_between(self, step: int, type_weights: Reals) -> int:
-        """Return the first step between the two ends of a step, over types with a weight above 0.
+    def first_step_between(self, start: int, end: int, type_weights: Reals) -> int:
+        """Return the first step from a row to another, over types with a weight above 0.
 
         A step along an arrow comes before one against it.
         """
-        links, row = self.links, self.links.origins[step]
+        links = self.links
         # steps along an arrow come first
-        first, last = (int(links.ends.indptr[row]), int(links.ends.indptr[row + 1]))
-        same_end = links.ends.indices[first:last] == links.ends.indices[step]
-        same = same_end & (type_weights[links.step_kinds[first:last]] > 0)
+        first, last = (int(links.ends.indptr[start]), int(links.ends.indptr[start + 1]))
+        same = (links.ends.indices[first:last] == end) & (type_weights[links.step_kinds[first:last]] > 0)
         return first + int(np.flatnonzero(same)[0])
 
     def edge(self, row: int) -> Edge:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -93,16 +93,15 @@ def trace_path(
         remarks = [f"no edge of the graph has the type {', '.join(absent)}"] if absent else []
         missing = _explain_missing_path(sides, max_depth, types, directed)
         return PathFound(node_a, node_b, False, (), "", (missing, *remarks))
-    onward = (index.reverse_step(step) for step in sides[1].steps_back_from(meeting))
-    found = [*reversed(sides[0].steps_back_from(meeting)), *onward]
-    forward_steps = [index.first_step_between(step, out) for step in found]
+    rows = [*reversed(sides[0].rows_back_from(meeting)), meeting, *sides[1].rows_back_from(meeting)]
+    forward_steps = [index.first_step_between(*ends, out) for ends in pairwise(rows)]
     steps = tuple(_build_step(index, step) for step in forward_steps)
     text = index.links.path(forward_steps) if forward_steps else index.names[start]
     return PathFound(node_a, node_b, True, steps, text, (text,))
 
 
 class _SearchSide:
-    """A breadth-first search from one end: the depth of every node, -1 if not reached, and the step that led
+    """A breadth-first search from one end: the depth of every node, -1 if not reached, and the node that led
     to it.
     """
 
@@ -110,7 +109,7 @@ class _SearchSide:
         self.index, self.worth, self.depth, self.is_exhausted = index, type_weights, 0, False
         self.depths: Ints = np.full(len(index.graph), -1, np.int32)
         self.depths[row] = 0
-        self.step_into = np.full(len(index.graph), -1, np.int64)
+        self.parents: Ints = np.full(len(index.graph), -1, np.int32)
         self.level = np.array([row], np.int32)
 
     @property
@@ -125,20 +124,20 @@ class _SearchSide:
         ends = self.index.links.ends.indices[steps]
         steps, ends = steps[self.depths[ends] < 0], ends[self.depths[ends] < 0]
         self.depth += 1
-        self.step_into[ends[::-1]] = steps[::-1]
+        self.parents[ends[::-1]] = self.index.links.origins[steps[::-1]]
         self.depths[ends] = self.depth
         self.level = distinct_integers(ends, len(self.depths)).astype(np.int32)
         self.is_exhausted = not len(self.level)
         rows = self.level[other.depths[self.level] >= 0]
         return int(rows[np.argmin(self.index.name_order[rows])]) if len(rows) else None
 
-    def steps_back_from(self, row: int) -> list[int]:
-        """Return the steps that led to a row, the last first."""
-        steps = []
+    def rows_back_from(self, row: int) -> list[int]:
+        """Return the rows that led to a row, the last first."""
+        rows = []
         while self.depths[row] > 0:
-            steps.append(int(self.step_into[row]))
-            row = int(self.index.links.origins[steps[-1]])
-        return steps
+            row = int(self.parents[row])
+            rows.append(row)
+        return rows
 
 
 def _build_step(index: GraphIndex, step: int) -> PathStep:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 
 from kgot_lab.arguments import check_arguments, check_fields
@@ -17,7 +17,7 @@ from kgot_lab.retrieval.fusion import (
     ranking_scores,
     weighted,
 )
-from kgot_lab.retrieval.stage import Stage
+from kgot_lab.retrieval.stage import Stage, fixed_stage
 from kgot_lab.types import Json, Query, Ranking
 from kgot_lab.viz.live import describe_error
 
@@ -172,7 +172,7 @@ class SearchResults:
         self.found: dict[str, Ranking] = {}
         self.failed: dict[str, str] = {}
         self.stages: dict[str, Stage] = {}
-        self._columns: dict[str, _RetrieverScores] = {}
+        self._columns: dict[str, tuple[Mapping[str, int], list[float], list[float]]] = {}
         self._joined = lru_cache(8)(lambda weights: _fuse(self.stages, dict(weights)).search(query))
         for name, stage in lanes.available.items():
             self._search(name, stage)
@@ -180,12 +180,14 @@ class SearchResults:
     def _search(self, name: str, stage: Stage) -> None:
         try:
             found = stage.search(self.query)
-            weighted((1.0, _fixed_stage(stage.name, found))).search(self.query)
+            weighted((1.0, fixed_stage(stage.name, found))).search(self.query)
         except Exception as error:  # a retriever may be user code, and a browser shows no traceback
             self.failed[name] = describe_error(error)
             return
-        self.found[name], self.stages[name] = found, _fixed_stage(stage.name, found)
-        self._columns[name] = _RetrieverScores.of(found)
+        self.found[name], self.stages[name] = found, fixed_stage(stage.name, found)
+        scores = ranking_scores(found)
+        ranks = {id: rank for rank, id in enumerate(found.ids, start=1)}
+        self._columns[name] = ranks, SCALES[_SCALE](scores).tolist(), scores.tolist()
 
     def joined(self, weights: Mapping[str, float]) -> Ranking:
         """Return the ranking that `weighted` makes with these shares.
@@ -196,36 +198,21 @@ class SearchResults:
 
     def parts(self, id: str, weights: Mapping[str, float]) -> tuple[ScorePart, ...]:
         """Return what each retriever adds to the score of a hit."""
-        return tuple(self._columns[name].part(name, share, id) for name, share in weights.items())
+        return tuple(self._part(name, share, id) for name, share in weights.items())
+
+    def _part(self, name: str, share: float, id: str) -> ScorePart:
+        ranks, scaled, scores = self._columns[name]
+        if not (rank := ranks.get(id, 0)):
+            return ScorePart(name, share)
+        return ScorePart(name, share, scaled[rank - 1], scores[rank - 1], rank)
 
     def scales(self, name: str) -> tuple[list[float], list[float]]:
         """Return the scores of a retriever's hits, best first: as scaled for fusion, and raw."""
-        return self._columns[name].scaled, self._columns[name].scores
+        return self._columns[name][1:]
 
     def path(self, id: str, weights: Mapping[str, float]) -> str:
         """Return the path by which a graph retriever reached a hit, or ""."""
         return next((path for name in weights if (path := find_path(id, self.found[name]))), "")
-
-
-@dataclass(frozen=True)
-class _RetrieverScores:
-    """The hits of a retriever by id, with the scores as scaled for fusion."""
-
-    place: Mapping[str, int]
-    scores: list[float] = field(repr=False)
-    scaled: list[float] = field(repr=False)
-
-    @staticmethod
-    def of(ranking: Ranking) -> _RetrieverScores:
-        scores = ranking_scores(ranking)
-        places = {id: place for place, id in enumerate(ranking.ids)}
-        return _RetrieverScores(places, scores.tolist(), SCALES[_SCALE](scores).tolist())
-
-    def part(self, name: str, share: float, id: str) -> ScorePart:
-        if id not in self.place:
-            return ScorePart(name, share)
-        index = self.place[id]
-        return ScorePart(name, share, self.scaled[index], self.scores[index], index + 1)
 
 
 def find_path(id: str, ranking: Ranking) -> str:
@@ -233,11 +220,6 @@ def find_path(id: str, ranking: Ranking) -> str:
     if path := ranking.paths.get(id, ""):
         return path
     return next((path for _, part in ranking.lanes if (path := find_path(id, part))), "")
-
-
-def _fixed_stage(name: str, found: Ranking) -> Stage:
-    """Wrap a finished ranking as a stage."""
-    return Stage(name, lambda ranking: found)
 
 
 def _is_number(value: object) -> bool:

@@ -16,7 +16,6 @@ from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.evidence import carrying_edges
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.trace import Trace, graph_after
-from kgot_lab.stores import lookup
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import canonical_answer
@@ -194,21 +193,6 @@ def _name_similarity(text: str, answer: str) -> int:
 
 
 # Paths between two nodes.
-
-
-def shortest_path(graph: PropertyGraph, start: str, end: str) -> list[str]:
-    """Return the node ids of a shortest path, ignoring edge direction.
-
-    The list is empty if no path exists. Raises UnknownName if a node does not exist.
-    """
-    graph.row(end)
-    edges = lookup.shortest_path(
-        start, end, len(graph), lambda ids: (edge for id in ids for edge in graph.neighbours(id, "both"))
-    )
-    path = [start]
-    for edge in edges:
-        path.append(edge.target if edge.source == path[-1] else edge.source)
-    return path if path[-1] == end else []
 
 
 def path_edges(graph: PropertyGraph, path: Sequence[str]) -> list[Edge]:

@@ -11,6 +11,7 @@ from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.encoding import encode, node_caption
 from kgot_lab.graph.exchange import as_graph, is_undirected
+from kgot_lab.kgos.methods.traversal import trace_path
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import folded_name
 from kgot_lab.types import Edge, Json, Node
@@ -21,7 +22,7 @@ from kgot_lab.viz.graph.collapse import (
     open_community,
     reveal_nodes,
 )
-from kgot_lab.viz.graph.marks import Highlight, MarkedGraph, Point, mark_graph, path_edges, shortest_path
+from kgot_lab.viz.graph.marks import Highlight, MarkedGraph, Point, mark_graph, path_edges
 from kgot_lab.viz.graph.scene import MAX_PLANNED_NODES, drawing_plan, view_scene
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view_data import EMPTY_ID, group_views, view_data
@@ -284,7 +285,7 @@ class GraphView(LiveOutput):
         """Show a shortest path in the whole graph, ignoring the direction of edges."""
         if start not in self.graph or end not in self.graph:
             return {"said": _GROUP_IN_PATH}
-        path = shortest_path(self.graph, start, end)
+        path = trace_path(self.graph, start, end, max_depth=len(self.graph)).ids
         if not path:
             names = f"{self._short_name(start)} to {self._short_name(end)}"
             note = f"No path leads from {names}: they are in parts of the graph that are not joined."

@@ -19,7 +19,7 @@ from kgot_lab.kgos.methods.search.results import MethodCall
 from kgot_lab.kgos.schemas.dimensions import within_bounds
 from kgot_lab.retrieval.fusion import Weights, normalised_weights, rows_and_scores, strongest, weighted
 from kgot_lab.retrieval.neighbours import BOOST_SEEDS, INCOMING_BOOST, OUTGOING_BOOST, LazyTexts
-from kgot_lab.retrieval.stage import Stage
+from kgot_lab.retrieval.stage import Stage, fixed_stage
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import stem
 from kgot_lab.types import HitColumns, Query, Ranking
@@ -184,7 +184,9 @@ def rank_nodes(
         trace.append(MethodCall("text", "no lane that weighs anything can be asked", found))
         weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
-    parts = [(share[name], _as_stage(name, ranking)) for name, ranking in rankings.items() if share[name] > 0]
+    parts = [
+        (share[name], fixed_stage(name, ranking)) for name, ranking in rankings.items() if share[name] > 0
+    ]
     fused = weighted(*parts, scale="maximum")
     return fused.search(request.query), weights, trace, walked
 
@@ -195,7 +197,7 @@ def _rank_by_text(index: GraphIndex, request: SearchRequest) -> Ranking:
     found = {
         name: _filter_ranking(index, ranking, request.passing, name) for name, ranking in searched.items()
     }
-    return strongest(*(_as_stage(name, ranking) for name, ranking in found.items())).search(request.query)
+    return strongest(*(fixed_stage(name, ranking) for name, ranking in found.items())).search(request.query)
 
 
 def _rank_by_graph(
@@ -206,7 +208,9 @@ def _rank_by_graph(
     Without other retrievers, the seeds are keyword matches.
     """
     share = asdict(normalised_weights(config.weights, *rankings)) if _has_weight(config, rankings) else {}
-    named = [(share[name], _as_stage(name, ranking)) for name, ranking in rankings.items() if share.get(name)]
+    named = [
+        (share[name], fixed_stage(name, ranking)) for name, ranking in rankings.items() if share.get(name)
+    ]
     start = weighted(*named, scale="maximum") if named else index.substring_retriever
     seeds = _filter_ranking(index, start.search(request.query), request.passing, "seeds")
     rows, _ = rows_and_scores(seeds, index.graph.ids)
@@ -279,8 +283,3 @@ def _filter_ranking(index: GraphIndex, ranking: Ranking, passing: BoolColumn, na
     inside = passing[rows]
     hits = HitColumns(index.graph.ids, rows[inside], scores[inside])
     return Ranking(ranking.query, hits, name, paths=ranking.paths)
-
-
-def _as_stage(name: str, ranking: Ranking) -> Stage:
-    """Wrap a computed ranking as a stage."""
-    return Stage(name, lambda _: ranking)
