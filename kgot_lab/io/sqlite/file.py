@@ -260,8 +260,9 @@ def require_closed(path: Path) -> None:
     Reading such a file without SQLite would release its locks (POSIX).
     """
     if is_open_in_process(path):
-        advice = "close that store, or have it searched by its verify()"
-        raise StoreUnavailable(f"{path} is open in this program: {advice}")
+        raise StoreUnavailable(
+            f"{path} is open in this program: close it first, or have a graph searched by its verify()"
+        )
 
 
 def is_open_in_process(path: Path) -> bool:
