@@ -126,7 +126,7 @@ def _is_kind(value: object, kind: _Kind) -> bool:
         return False
     if isinstance(value, type):
         return all(issubclass(value, each.type) for each in kind.items)
-    items = value.values() if isinstance(value, dict) else value
+    items = value.values() if kind.type is Mapping and isinstance(value, dict) else value
     if not kind.items or not isinstance(items, list | tuple | set | frozenset | type({}.values())):
         return True  # another container may compute its items when they are looked at
     one_of_each_type = dict(zip(map(type, items), items, strict=True)).values()  # there may be thousands

@@ -362,7 +362,7 @@ def model() -> None:
 
 @app.command()
 def doctor(
-    file: Path | None = argument("a log, graph, trace, tape, ledger or cache of vectors", default=None),
+    file: Path | None = argument("a log, SQLite file, trace, tape, ledger or graph file", default=None),
     salvage: bool = option("keep the intact part of a damaged log or graph", "--salvage", default=False),
     backup: Path | None = option(
         "copy an intact SQLite file to this new file, while others may write", "--backup", default=None

@@ -161,9 +161,11 @@ class SQLiteTripleStore(SQLiteFile):
 
     def _upgrade(self, connection: Connection) -> None:
         connection.create_function("has_keyword", 5, _has_keyword, deterministic=True)
-        with immediate_transaction(connection):
-            connection.execute(WORD_INDEX)
-            _index_new_rows(connection)  # for a file that another program made with the same tables
+        has_index = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'triple_words'").fetchone()
+        if not has_index or connection.execute(_SELECT_UNINDEXED).fetchone():
+            with immediate_transaction(connection):
+                connection.execute(WORD_INDEX)
+                _index_new_rows(connection)  # for a file that another program made with the same tables
 
 
 def _index_new_rows(connection: sqlite3.Connection) -> None:

@@ -73,7 +73,6 @@ def test_a_file_whose_checkpoint_was_stopped_is_damaged_without_the_log_that_it_
     assert stopped
 
 
-@pytest.mark.xfail(reason="the index of the log that is read at an opening stays open")
 @kinds
 def test_openings_leave_no_descriptor_behind(kind, tmp_path):
     recorded(kind, tmp_path, writes=2)

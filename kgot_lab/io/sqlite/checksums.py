@@ -26,7 +26,9 @@ _TABLE = """CREATE TABLE IF NOT EXISTS checksums (name TEXT PRIMARY KEY, sum INT
   summed INTEGER NOT NULL) STRICT, WITHOUT ROWID"""  # how many changes were made, and how many of them are in the sum
 _DEFINITION = "definition of "
 _DEFINITIONS = f"""SELECT '{_DEFINITION}' || name, checksum(sql), 0, 0 FROM sqlite_master
-  WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"""
+  WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+  UNION ALL SELECT '{_DEFINITION}user_version', user_version, 0, 0 FROM pragma_user_version, pragma_application_id
+  WHERE application_id <> 0"""
 _TABLES = """SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name <> 'checksums'
   AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"""  # SQLite must not have triggers on those of a full-text index
 _WORD_INDEXES = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5%'"

@@ -124,7 +124,7 @@ def describe_version(found: int, known: int) -> str:
 def file_error(error: Exception, path: Path | None, advice: str = RESTORE_ADVICE) -> StoreUnavailable | None:
     """Return the error to raise if an SQLite error concerns the file rather than a statement, or None."""
     location, code = path or "what is kept in memory", getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
         reason = f"another process has been writing to it for {BUSY_TIMEOUT:g} s"
         return StoreUnavailable(f"{location}: {reason}; try again when it is done")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError):

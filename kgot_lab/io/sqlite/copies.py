@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.io.sqlite.connection import Connection, connect
@@ -21,6 +22,7 @@ INDEX_BYTES = (
 )
 # indexes that were read, by device and number: closing one would release the locks that this process has on it (POSIX)
 _INDEX_FILES: dict[tuple[int, int], int] = {}
+_INDEX_LOCK = Lock()
 # in the head of a file: of a page, at 16, and how many there are, at 28
 _PAGE_SIZE_FIELD, _PAGE_COUNT_FIELD = (struct.Struct(">H"), struct.Struct(">I"))
 
@@ -88,9 +90,13 @@ def read_index_bytes(path: Path) -> bytes:
     index = path.with_name(path.name + "-shm")
     with suppress(OSError, AttributeError):  # Windows has no pread
         status = index.stat()
-        if (identity := (status.st_dev, status.st_ino)) not in _INDEX_FILES:
-            _INDEX_FILES[identity] = os.open(index, os.O_RDONLY)
-        return os.pread(_INDEX_FILES[identity], INDEX_BYTES, 0)
+        with _INDEX_LOCK:
+            for identity, descriptor in list(_INDEX_FILES.items()):
+                if not os.fstat(descriptor).st_nlink:  # deleted, so nobody can open it any more
+                    os.close(_INDEX_FILES.pop(identity))
+            if (identity := (status.st_dev, status.st_ino)) not in _INDEX_FILES:
+                _INDEX_FILES[identity] = os.open(index, os.O_RDONLY)
+            return os.pread(_INDEX_FILES[identity], INDEX_BYTES, 0)
     return b""
 
 

@@ -57,6 +57,7 @@ class SQLiteFile(Closing):
     def __init__(self, path: Path | None) -> None:
         self._path, self._lock = path, RLock()
         self._over: LabError | None = None  # why it can no longer be used
+        self._is_disturbed = False  # by an error of the disk, after which SQLite's state is not to be trusted
         # the database and its log as they were opened, by device and number; none in memory
         self._files: dict[str, tuple[int, int]] = {}
         self._is_new = was_empty = False
@@ -197,6 +198,10 @@ class SQLiteFile(Closing):
     def _require_open(self) -> None:
         if self._over is not None:
             raise type(self._over)(str(self._over))
+        if self._is_disturbed and self._path is not None:
+            self._close_connections()
+            self._open()
+            self._is_disturbed = False
 
     def _require_unmoved(self) -> None:
         """Raise StoreUnavailable if the file or its log was replaced since it was opened.
@@ -243,9 +248,12 @@ class SQLiteFile(Closing):
                 if end == "COMMIT" or connection.in_transaction:
                     with self._convert_errors():
                         connection.execute(end)
-            except BaseException:
+            except BaseException as error:
                 if self._over is None and connection.in_transaction:
                     connection.execute("ROLLBACK")
+                self._is_disturbed = isinstance(
+                    error, StoreUnavailable | sqlite3.OperationalError | MemoryError
+                )
                 raise
             if begin == "BEGIN IMMEDIATE":
                 self._require_unmoved()
@@ -260,8 +268,9 @@ def require_closed(path: Path) -> None:
     Reading such a file without SQLite would release its locks (POSIX).
     """
     if is_open_in_process(path):
-        advice = "close that store, or have it searched by its verify()"
-        raise StoreUnavailable(f"{path} is open in this program: {advice}")
+        raise StoreUnavailable(
+            f"{path} is open in this program: close it first, or have a graph searched by its verify()"
+        )
 
 
 def is_open_in_process(path: Path) -> bool:
