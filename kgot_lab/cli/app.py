@@ -369,6 +369,8 @@ def doctor(
     ),
 ) -> None:
     """Test each component and say how to get what is missing, or check whether a given file is intact."""
+    if salvage and backup is not None:
+        raise BadInput("a file is salvaged or backed up: give --salvage or --backup")
     if file is not None:
         return _examine_file(file, salvage=salvage, backup=backup)
     if salvage or backup is not None:
@@ -386,7 +388,7 @@ def doctor(
 def _examine_file(file: Path, *, salvage: bool, backup: Path | None) -> None:
     from kgot_lab.diagnostics.file_check import back_up_file, check_file, salvage_file
 
-    health = check_file(file)
+    health = check_file(file) if backup is None else back_up_file(file, backup)
     if salvage and not health.whole:
         salvaged = salvage_file(file)
         typer.echo(printable_line(f"{salvaged.summary}; the damaged file is kept as {salvaged.damaged_copy}"))
@@ -394,8 +396,6 @@ def _examine_file(file: Path, *, salvage: bool, backup: Path | None) -> None:
     typer.echo(printable_line(str(health)))
     if not health.whole:
         raise typer.Exit(1)
-    if backup is not None:
-        typer.echo(printable_line(str(back_up_file(file, backup))))
 
 
 def _replay_demo() -> None:

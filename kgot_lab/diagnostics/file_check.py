@@ -12,7 +12,7 @@ import sqlite3
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,14 +88,25 @@ def salvage_file(path: Path | str) -> SalvageResult:
 
 
 def back_up_file(path: Path | str, copy: Path | str) -> Health:
-    """Copy an SQLite file of this package, with its log, to a new file, and check that.
+    """Copy an SQLite file of this package, with its log, to a new file, while others may write, and check that.
 
-    Raises BadInput for another file, or if the copy exists, and StoreUnavailable if it cannot be made.
+    The copy is there if it is whole. Raises BadInput for another file, or if the copy exists, and
+    StoreUnavailable if it cannot be made.
     """
-    if (kind := _kind_of(path := Path(path))) not in {*_SQLITE_KINDS.values(), _TRIPLES, _CACHE}:
-        raise BadInput(f"{path} is {kind}: copy the file, which is whole by itself")
-    back_up(path, copy := Path(copy))
-    return check_file(copy)
+    path, copy = Path(path), Path(copy)
+    if not _head_of(path).startswith(b"SQLite format 3"):
+        raise BadInput(f"{path} is no SQLite file: copy it as any file, which is whole by itself")
+    if copy.exists():
+        raise BadInput(f"{copy} exists already, and a backup replaces nothing: give another name")
+    part = copy.with_name(f"{copy.name}.part")
+    try:
+        back_up(path, part)
+        health = check_file(part)
+        if health.whole:
+            part.replace(copy)
+    finally:
+        part.unlink(missing_ok=True)
+    return replace(health, path=copy if health.whole else path)
 
 
 def _kind_of(path: Path) -> str:
@@ -205,13 +216,13 @@ def _sqlite_kind(path: Path, application: int) -> str:
             if kind is not None:
                 require_own_format(connection, path)
                 return kind
-            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            columns = [
+                name for (name,) in connection.execute("SELECT name FROM pragma_table_info('triples')")
+            ]
         except (sqlite3.Error, UnicodeDecodeError):  # too damaged to identify
             return _GRAPH
-    if "triples" in tables:
+    if {"subject", "relation", "object", "confidence", "source_turn", "created_at"} <= set(columns):
         return _TRIPLES
-    if "cache" in tables:
-        return _CACHE
     message = f"{path} is an SQLite file of another program, not a graph, memory or cache of this package"
     raise BadInput(f"{message}: nothing here can check it")
 
@@ -350,7 +361,7 @@ _RESULTS = "results of questions"
 _SQLITE_KINDS = {  # by application id
     0x6B676C62: _GRAPH, 0x6B676C63: "a memory of claims", 0x6B676C77: "a world", 0x6B676C78: "experts",
     0x6B676C70: "proposals", 0x6B676C6F: "seen nonces", 0x6B676C69: "investment graphs", 0x6B676C75: "investment accounts",
-    0x6B676C6E: "investment news",
+    0x6B676C6E: "investment news", 0x6B676C76: _CACHE,
 }  # fmt: skip
 _EXAMINED: dict[str, Callable[[Path], str]] = {
     **dict.fromkeys(_SQLITE_KINDS.values(), _tables), _TRIPLES: _tables, _LOG: _log, _GRAPH: _graph, _CACHE: _cache, _TRACE: _trace,

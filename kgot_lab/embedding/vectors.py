@@ -22,7 +22,7 @@ from kgot_lab.embedding.embedder import Embedder, Matrix, checked_texts, normali
 from kgot_lab.embedding.pretrained import MiniLM, MultilingualE5
 from kgot_lab.errors import BadInput, UnknownName, short_repr
 from kgot_lab.io.files import bundled_path, write_atomically
-from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT
+from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, has_tables
 from kgot_lab.text.cleaning import replace_surrogates
 
 # Cached vectors, keyed by a hash of the text.
@@ -34,6 +34,7 @@ _CACHE_ERRORS = (sqlite3.Error, OSError, UnicodeDecodeError)
 _KEYS_PER_STATEMENT = 500  # keys in one statement
 CHECKSUM_BYTES = 8  # after each value
 # with row ids, two long values share a page; without, each would overflow a page
+_APPLICATION = 0x6B676C76  # "kglv"
 _CACHE = "CREATE TABLE IF NOT EXISTS cache (key BLOB PRIMARY KEY, value BLOB)"
 
 
@@ -80,6 +81,8 @@ class CacheFile:
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT)
         try:
+            if not has_tables(connection):
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(_CACHE)
         except BaseException:
             connection.close()

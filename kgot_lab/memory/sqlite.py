@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, StoreDamaged, require, require_count
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
 from kgot_lab.io.sqlite.connection import Connection, immediate_transaction
 from kgot_lab.io.sqlite.file import SQLiteFile
 from kgot_lab.memory import triples as triple_rules
@@ -45,11 +45,13 @@ _WITH_PREFIX = "SELECT id FROM triple_words WHERE word >= ? AND word < ? || char
 class SQLiteTripleStore(SQLiteFile):
     """A triple store in an SQLite file, created if it is missing.
 
-    Writers wait for each other. When `add` returns, its triples are on disk. Raises BadInput for a file of
-    another kind and StoreDamaged for a broken one, neither of which is changed, and StoreUnavailable.
+    Writers wait for each other. When `add` returns, its triples are on disk. The words of deleted triples leave
+    the file when it is closed. Raises BadInput for a file of another kind and StoreDamaged for a broken one,
+    neither of which is changed, and StoreUnavailable.
     """
 
     settings = ("secure_delete = ON", *SQLiteFile.settings)
+    _has_deleted = False
 
     def __init__(self, db_path: str | Path):
         require(db_path, (str, Path), "db_path is the path of a file")
@@ -112,6 +114,7 @@ class SQLiteTripleStore(SQLiteFile):
             words = (pair for row in deleted for pair in _indexed_words(row))
             connection.executemany("DELETE FROM triple_words WHERE word = ? AND id = ?", words)
             connection.execute(f"DELETE {condition}", values)
+        self._has_deleted = self._has_deleted or bool(deleted)
         return len(deleted)
 
     def all(self) -> list[Triple]:
@@ -166,6 +169,17 @@ class SQLiteTripleStore(SQLiteFile):
             with immediate_transaction(connection):
                 connection.execute(WORD_INDEX)
                 _index_new_rows(connection)  # for a file that another program made with the same tables
+
+    def _close_connections(self) -> None:
+        try:
+            if self._has_deleted and self._path is not None:
+                with self._convert_errors():
+                    self._connection.execute("VACUUM")  # pages keep copies of rows that were moved
+        except StoreUnavailable as error:
+            left = "closed, and the words of deleted triples stay in it until a store that deleted some is closed"
+            raise type(error)(f"{error} ({left})") from None
+        finally:
+            super()._close_connections()
 
 
 def _index_new_rows(connection: sqlite3.Connection) -> None:

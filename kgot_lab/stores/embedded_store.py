@@ -299,6 +299,9 @@ class EmbeddedStore(UndoableStore):
         """
         self._require_open()
         if self._path is not None and (self._log is None or self._log.closed):
+            if not self._path.exists():
+                problem = f"{self._path} was deleted or renamed while it was open here"
+                raise StoreUnavailable(f"{problem}: put it back, or open another")
             self._load_from_log(self._path)
         return self._state
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+import warnings
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from support.saved_run import save_run
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
 from kgot_lab.diagnostics.file_check import back_up_file, check_file, salvage_file
 from kgot_lab.embedding.vectors import CACHE_NAME, CachedEmbedder
-from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered
@@ -174,7 +177,59 @@ def test_a_backup_is_made_beside_a_writer_and_replaces_nothing(files, tmp_path):
         assert len(claims.from_source("letter")) == 1
     with pytest.raises(BadInput, match="replaces nothing"):
         back_up_file(path, copy)
-    with pytest.raises(BadInput, match="copy the file"):
+    with pytest.raises(BadInput, match="copy it as any file"):
         back_up_file(files["a trace"], tmp_path / "other.db")
     with pytest.raises(StoreUnavailable, match="no backup"):
         back_up_file(path, tmp_path / "absent" / "copy.db")
+
+
+def test_a_cut_graph_is_salvaged_though_a_damaged_row_has_no_text(files):
+    path = files["a graph in SQLite"]
+    data = path.read_bytes()
+    for end in range(4096 * 3, len(data), 4096 * 2):
+        path.write_bytes(data[:end])
+        with suppress(StoreDamaged):
+            salvage_file(path)
+
+
+def test_a_copy_beside_a_log_of_another_time_is_refused_unchanged(files, tmp_path):
+    path = files["a memory of claims"]
+    copy = path.read_bytes()
+    with open_claims(path) as claims:
+        claims.learn(
+            Claim(Triple(f"m{number}", "is", "a longer text " * 40), "page") for number in range(300)
+        )
+        log, index = (
+            path.with_name("memory.db-wal").read_bytes(),
+            path.with_name("memory.db-shm").read_bytes(),
+        )
+    (tmp_path / "copy").mkdir()
+    other = tmp_path / "copy" / "memory.db"
+    other.write_bytes(copy[: len(copy) // 4096 // 2 * 4096])
+    other.with_name("memory.db-wal").write_bytes(log[: len(log) // 2])
+    other.with_name("memory.db-shm").write_bytes(index)
+    before = other.read_bytes()
+    with warnings.catch_warnings(), pytest.raises(StoreDamaged, match="take FILE-wal and FILE-shm away"):
+        warnings.simplefilter("ignore")
+        open_claims(other)
+    assert other.read_bytes() == before
+
+
+def test_a_log_without_its_file_is_not_deleted(files):
+    path = files["a memory of claims"]
+    with open_claims(path) as claims:
+        claims.learn(Claim(Triple("Ada", "lives in", "London"), "letter"))
+        log = path.with_name("memory.db-wal").read_bytes()
+    path.unlink()
+    path.with_name("memory.db-wal").write_bytes(log)
+    with pytest.raises(StoreDamaged, match=r"it is missing, and memory\.db-wal beside it holds changes"):
+        open_claims(path)
+    assert path.with_name("memory.db-wal").read_bytes() == log and not path.exists()
+
+
+def test_tables_of_other_programs_are_not_taken_for_ours(tmp_path):
+    for name, table in {"one.db": "triples (a, b)", "two.db": "cache (key, value)"}.items():
+        with closing(sqlite3.connect(tmp_path / name)) as other, other:
+            other.execute(f"CREATE TABLE {table}")
+        with pytest.raises(BadInput, match="of another program"):
+            check_file(tmp_path / name)

@@ -175,3 +175,18 @@ def test_the_words_of_deleted_triples_are_not_in_the_closed_file(tmp_path, remov
     assert not [word for word in (b"quetzal", b"worship", b"zanzib") if word in kept]
     with SQLiteTripleStore(path) as store:
         assert len(store.search(["alice", "thing"], top_k=5000)) == store.count()
+
+
+def test_a_store_that_is_closed_while_another_writes_says_what_stays_in_its_file(path, monkeypatch):
+    monkeypatch.setattr("kgot_lab.io.sqlite.connection.BUSY_TIMEOUT", 0.1)
+    store = SQLiteTripleStore(path)
+    store.delete(subject="Alice")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(
+            StoreUnavailable, match=r"another process has been writing.*words of deleted triples"
+        ):
+            store.close()
+    store.close()
+    with SQLiteTripleStore(path) as again:
+        assert again.count() == 0

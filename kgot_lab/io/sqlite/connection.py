@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 BUSY_TIMEOUT = 30.0  # seconds to wait for another process that is writing
 # bytes of a file that is searched for damage at each opening, in about a second
 MAX_CHECKED_BYTES = 32_000_000
-RESTORE_ADVICE = "put a copy in its place"
+RESTORE_ADVICE = "put a copy in its place, and take FILE-wal and FILE-shm away"
 FILE_ADVICE = "see that its folder is there, can be written to and has room"
 _FILE_CODES = {
     getattr(sqlite3, f"SQLITE_{name}") for name in ("CANTOPEN", "IOERR", "FULL", "PERM", "READONLY")

@@ -65,22 +65,16 @@ def private_copy(path: Path) -> Iterator[PrivateCopy]:
 
 
 def back_up(path: Path, copy: Path) -> None:
-    """Copy an SQLite file with its log to a new file, while others may write, by SQLite's own backup.
+    """Copy an SQLite file with its log to a file, while others may write, by SQLite's own backup.
 
-    Raises BadInput if the copy exists, and StoreUnavailable if it cannot be made; there is none then.
+    Raises StoreUnavailable if it cannot be made.
     """
-    if copy.exists():
-        raise BadInput(f"{copy} exists already, and a backup replaces nothing: give another name")
+    address = f"{path.absolute().as_uri()}?mode=rw"
     try:
-        with (
-            closing(connect(f"{path.absolute().as_uri()}?mode=rw")) as source,
-            closing(connect(str(copy))) as target,
-        ):
-            source.backup(target)
-    except BaseException as error:
         copy.unlink(missing_ok=True)
-        if not isinstance(error, sqlite3.Error):
-            raise
+        with closing(connect(address)) as source, closing(connect(str(copy))) as target:
+            source.backup(target)
+    except (sqlite3.Error, OSError) as error:
         advice = "see that the folder is there and has room"
         raise StoreUnavailable(f"no backup {copy} of {path} could be made ({error}): {advice}") from None
 

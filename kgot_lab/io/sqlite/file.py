@@ -7,7 +7,7 @@ import sqlite3
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import ClassVar
@@ -16,7 +16,7 @@ from weakref import WeakSet
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable
 from kgot_lab.io.files import is_nonempty_file, require_valid_path
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, prevent_collection, register_for_forks
-from kgot_lab.io.sqlite.checksums import enable_checksums, find_damage, keep_checksums
+from kgot_lab.io.sqlite.checksums import describe_error, enable_checksums, find_damage, keep_checksums
 from kgot_lab.io.sqlite.connection import (
     FILE_ADVICE,
     RESTORE_ADVICE,
@@ -66,8 +66,8 @@ class SQLiteFile(Closing):
             if is_nonempty_file(path):
                 _refuse_other_names(path)
                 check_before_opening(path, self._refuse_foreign)
-            was_empty = path.exists() and not path.stat().st_size
-            if was_empty:
+            else:
+                was_empty = path.exists()
                 _refuse_lost_file(path)
         try:
             self._open()
@@ -86,8 +86,17 @@ class SQLiteFile(Closing):
                 with self._connection.raise_callback_errors():
                     self._prepare(self._connection)
             except BaseException:
-                self._connection.close()
+                self._close_unchanged()
                 raise
+
+    def _close_unchanged(self) -> None:
+        """Close a file that is refused, which keeps its log as long as another connection has it open."""
+        if self._path is None:
+            return self._connection.close()
+        with closing(connect(f"{self._path.absolute().as_uri()}?mode=ro")) as reader:
+            with suppress(sqlite3.Error, UnicodeDecodeError):
+                reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            self._connection.close()
 
     def close(self) -> None:
         """Close the file."""
@@ -165,8 +174,8 @@ class SQLiteFile(Closing):
         """Return the error to raise for an SQLite error, which says what to do."""
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_TOOBIG:
             return BadInput(f"{self._location}: {error}: no text of more than a billion bytes")
-        if str(error).startswith("no such "):  # a table or column of ours
-            return damage_error(self._path, str(error), self._advice)
+        if str(error).startswith(("no such ", "user-defined function")):  # tables and texts of ours
+            return damage_error(self._path, describe_error(error), self._advice)
         other = StoreUnavailable(f"{self._location}: {error}; {FILE_ADVICE}")
         return file_error(error, self._path, self._advice) or other
 
@@ -293,10 +302,13 @@ def _refuse_other_names(path: Path) -> None:
 
 
 def _refuse_lost_file(path: Path) -> None:
-    """Raise StoreDamaged for an empty file whose log is not, since SQLite would delete that."""
+    """Raise StoreDamaged for an empty or missing file whose log is there, since SQLite would delete that."""
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
-        raise damage_error(path, f"it is empty, and {log.name} beside it holds changes", RESTORE_ADVICE)
+        damage = f"it is {'empty' if path.exists() else 'missing'}, and {log.name} beside it holds changes"
+        raise damage_error(
+            path, damage, f"put the file that it belongs to in its place, or take {log.name} away"
+        )
 
 
 def _database_files(connection: sqlite3.Connection) -> dict[str, tuple[int, int]]:

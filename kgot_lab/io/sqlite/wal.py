@@ -150,10 +150,13 @@ def warn_of_lost_changes(
     except sqlite3.OperationalError:  # a long write by another process: the next opening checks
         return
     if lost_changes:
-        log_path = path.with_name(path.name + "-wal")
-        kept = f". It is kept as {back_up_damaged_file(log_path).name}" if before[0].ends else ""
+        log_path, ends = path.with_name(path.name + "-wal"), before[0].ends
+        kept = f". It is kept as {back_up_damaged_file(log_path).name}" if ends else ""
         doubt = "" if before[1] else ", unless the power failed while they were made"
-        problem = f"is damaged, and the last {lost_changes:,} changes in it are lost{doubt}{kept}"
+        more = (
+            " or more" if before[1] and len(ends) < before[1].pages else ""
+        )  # what is cut off is not counted
+        problem = f"is damaged, and the last {lost_changes:,}{more} changes in it are lost{doubt}{kept}"
         warnings.warn(f"{path}: SQLite's log beside it {problem}", stacklevel=7)
 
 

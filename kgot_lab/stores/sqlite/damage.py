@@ -115,9 +115,9 @@ def has_valid_checksum(row: Sequence[Any]) -> bool:
     return checksum is None or checksum == _checksum(*(column.encode() for column in columns))
 
 
-def _checksum(*columns: bytes) -> int:
+def _checksum(*columns: bytes | None) -> int:
     checksum = 0
-    for column in columns:
+    for column in (each or b"" for each in columns):  # None in a damaged row
         checksum = zlib.crc32(b"%d:%b" % (len(column), column), checksum)
     return checksum
 

@@ -62,10 +62,10 @@ def salvage_sqlite(path: Path) -> SalvageResult:
             wal = source.with_name(source.name + "-wal").read_bytes()
             damaged_copy.with_name(damaged_copy.name + "-wal").write_bytes(wal)
         replacement.replace(source)
-    except OSError as error:
+    except (OSError, StoreUnavailable) as error:
         replacement.unlink(missing_ok=True)
         problem = "could not be written anew, and is as it was"
-        raise StoreUnavailable(f"{path}: {problem}: {error.strerror or error}") from None
+        raise StoreUnavailable(f"{path}: {problem}: {getattr(error, 'strerror', None) or error}") from None
     for part in ("-wal", "-shm"):
         source.with_name(source.name + part).unlink(missing_ok=True)
     return SalvageResult(damaged_copy, summary)
