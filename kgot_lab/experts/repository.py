@@ -239,8 +239,7 @@ class ExpertTables(TableBacked):
         Raises NotFound if there is none, and what the function raises.
         """
         with self.storage.changing():
-            before = self.expert(id)
-            body = _config_json(change(before.config))
+            body = _config_json(change(self.expert(id).config))
             self.storage.rows(UPDATE_EXPERT, {"id": id, "body": body, "at": self._now()})
             return self.expert(id)
 

@@ -208,8 +208,7 @@ class ExpertService:
                 llm = self.models.open_model(model or variant.config.models.get("chat"))
                 choice = variant
         # a peer's question is not delegated further, since two instances could ask each other forever
-        asked_by_peer = owner.startswith(PEER_OWNER_PREFIX)
-        consultants = None if asked_by_peer else self.consultants
+        consultants = None if owner.startswith(PEER_OWNER_PREFIX) else self.consultants
         services = TurnServices(self.tables, self.playbooks, self.embedder, consultants)
         asked = services, expert, known, llm, owner, conversation, text, messages
         wishes = wishes[:_MAX_QUESTION_LENGTH]

@@ -152,9 +152,7 @@ class IncomingAnswer:
     def raw(self) -> RawReply | str:
         """Return the whole answer, with the text as it was passed on, or the reason why it is not an answer."""
         raw = self._collector.read()
-        if isinstance(raw, str) or not self.begun:
-            return raw
-        return replace(raw, said=self._said())
+        return raw if isinstance(raw, str) or not self.begun else replace(raw, said=self._said())
 
     def _said(self) -> str:
         """Return what was passed on, without the reasoning that a model began inside of."""

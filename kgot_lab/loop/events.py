@@ -371,9 +371,7 @@ def to_plain(value: Any) -> Json:
         return prompt_to_json(value)
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_plain(item) for item in value]
-    return value
+    return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _is_omitted(item: Field[Any], value: Any) -> bool:

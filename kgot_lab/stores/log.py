@@ -205,8 +205,7 @@ def salvage_log(path: Path) -> SalvageResult:
     nothing can be recovered.
     """
     with _open_locked(path) as file:
-        data = file.readall() or b""
-        records, written_count = hash_chain.salvage_records(data, path)
+        records, written_count = hash_chain.salvage_records(file.readall() or b"", path)
         if written_count and not records:
             problem = f"{path}: not one of {format_count(written_count, 'write')} could be read"
             raise StoreDamaged(f"{problem}; it stays as it is: restore a copy")

@@ -539,8 +539,7 @@ def review(claims: Claims, *, by: str, documents: Iterable[Document] = ()) -> Re
     Claims or `by` is blank.
     """
     require(claims, Claims, "what is reviewed is a memory of Claims")
-    texts = {document.id: document.text for document in documents}
-    return Review(claims, by, texts)
+    return Review(claims, by, {document.id: document.text for document in documents})
 
 
 def _describe_decision(decided: ReviewDecision) -> str:

@@ -257,9 +257,7 @@ def _normalize(value: Any) -> str:
         return f"{float(value):.{_DIGITS}g}"
     if isinstance(value, Mapping):
         return repr(sorted((_normalize(key), _normalize(item)) for key, item in value.items()))
-    if isinstance(value, Collection):
-        return repr(sorted(map(_normalize, value)))
-    return repr(value)
+    return repr(sorted(map(_normalize, value))) if isinstance(value, Collection) else repr(value)
 
 
 # Marks: a table of what was handed in. The files are untrusted input.

@@ -164,8 +164,7 @@ def _error_json(
     message = message.encode("utf-8", "replace").decode()
     retry_headers = {"retry-after": "5"} if status == 503 else {}
     body = error_body(request.url.path, status, code, message)
-    all_headers = {**(headers or {}), **retry_headers}
-    return JSONResponse(body, status, headers=all_headers)
+    return JSONResponse(body, status, headers={**(headers or {}), **retry_headers})
 
 
 # Events of a chat, generated in a thread and sent to a client that may disconnect at any time, which stops

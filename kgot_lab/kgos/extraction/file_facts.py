@@ -154,9 +154,7 @@ def extract_file(file: SourceFile) -> FileFacts:
     else:
         sections, remark = read_file_sections(found, path)
         facts = section_facts(sections, path)
-    if not remark:
-        return facts
-    return replace(facts, remark="; ".join(filter(None, (remark, facts.remark))))
+    return facts if not remark else replace(facts, remark="; ".join(filter(None, (remark, facts.remark))))
 
 
 def extract_batch(files: Sequence[SourceFile]) -> ExtractedBatch:

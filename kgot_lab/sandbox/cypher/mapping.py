@@ -94,9 +94,7 @@ def plain_value(value: Any) -> Any:
         return [plain_value(item) for item in value]
     if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    return str(value)
+    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else str(value)
 
 
 def backticked(name: str) -> str:

@@ -182,8 +182,7 @@ class PatternParser:
         is_bare = bool(name) and self.position == end
         self._parse_labels()
         if self.peek().text == "{":
-            is_empty = self.peek(1).text == "}"
-            separator = "" if is_empty else ", "
+            separator = "" if self.peek(1).text == "}" else ", "
             self.insertions.append((self.peek().end, f"{OWN_PROPERTIES[0]}: {self.mark}{separator}"))
             closing = self.pairs[self.position]
             self.open_frame(Frame("}"))

@@ -377,8 +377,7 @@ def transcript_page(
                 client.mount(scheme, _bounded_adapter(seconds, max_bytes))
             transcripts = list(YouTubeTranscriptApi(http_client=client).list(video))
             english = (transcript for transcript in transcripts if transcript.language_code.startswith("en"))
-            chosen = next(english, transcripts[0])
-            transcript = chosen.fetch()
+            transcript = next(english, transcripts[0]).fetch()
     except (RequestBlocked, YouTubeRequestFailed, RequestException) as error:
         raise ToolFailed(
             f"YouTube did not hand out the transcript of {video} ({type(error).__name__})", again=True

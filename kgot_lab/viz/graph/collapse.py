@@ -116,8 +116,7 @@ def reveal_nodes(view: View, ids: Iterable[str]) -> View:
     rows = np.array(list(dict.fromkeys(map(view.graph.row, ids))), dtype=np.int64)
     if not view.whole.ids:
         return view
-    earlier = view.shown[~np.isin(view.shown, rows)]
-    shown = np.concatenate([rows, earlier])
+    shown = np.concatenate([rows, view.shown[~np.isin(view.shown, rows)]])
     collapsed_still = np.count_nonzero(np.bincount(np.delete(view.whole.division.of, shown)))
     if len(shown) + collapsed_still <= view.whole.most:
         return make_view(view.whole, shown)

@@ -237,8 +237,7 @@ def select_scene(
     best = sorted(rows, key=lambda row: (ids[row] not in marks.nodes, ids[row] not in touched, -degree[row]))
     part = whole.subgraph(ids[row] for row in best[:limit])
     marked_first = sorted(part.edges, key=lambda edge: edge.identity not in marks.edges)
-    edges = tuple(marked_first[: EDGES_PER_NODE * limit])
-    return Scene(tuple(part.nodes), edges, marks)
+    return Scene(tuple(part.nodes), tuple(marked_first[: EDGES_PER_NODE * limit]), marks)
 
 
 def view_scene(view: View, marks: MarkedGraph) -> Scene:

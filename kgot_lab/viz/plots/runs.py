@@ -123,8 +123,7 @@ def _plot_vote_outcomes(votes: Sequence[Voted], description: str, rows: _Rows) -
         by_outcome.setdefault(kind, []).append(vote)
     outcomes = sorted(by_outcome, key=lambda kind: (-len(by_outcome[kind]), kind))
     bars = [f"{len(by_outcome[kind])} vote{'s' * (len(by_outcome[kind]) != 1)}" for kind in outcomes]
-    chosen = [by_outcome[kind][-1] for kind in outcomes]
-    return _plot_ballots(bars, chosen, description, rows)
+    return _plot_ballots(bars, [by_outcome[kind][-1] for kind in outcomes], description, rows)
 
 
 def _ballot_counts(vote: Voted) -> dict[str, int]:

@@ -182,8 +182,7 @@ def rank_nodes(
     parts = [
         (share[name], fixed_stage(name, ranking)) for name, ranking in rankings.items() if share[name] > 0
     ]
-    fused = weighted(*parts, scale="maximum")
-    return fused.search(request.query), weights, trace, walked
+    return weighted(*parts, scale="maximum").search(request.query), weights, trace, walked
 
 
 def _rank_by_text(index: GraphIndex, request: SearchRequest) -> Ranking:
