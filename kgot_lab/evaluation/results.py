@@ -39,6 +39,7 @@ from kgot_lab.types import Hit, Json
 
 KEEP = 20  # hits of a query in a results file: enough for recall@20
 RESULTS_FORMAT = "recall receipt 2"
+_EARLIER_FORMAT = "recall receipt 1"  # all in the header, without code or embedder
 # header fields that decide, with the data, what a system finds
 VERSION, EMBEDDER_HASH, ADDITIONS = ("version", "embedder", "additions")
 # in the last line: how many rankings are older than the run that wrote the file
@@ -160,8 +161,10 @@ def _parse_lines(path: Path, raw: bytes) -> tuple[dict[str, Json], list[dict[str
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise BadInput(f"{path.name} is not a results file that can be read ({error})") from error
     rows = [parse_json_row(line, f"{path.name}, line {number}") for number, line in enumerate(lines, start=1)]
-    if not rows or rows[0].get("format") != RESULTS_FORMAT:
+    if not rows or rows[0].get("format") not in (RESULTS_FORMAT, _EARLIER_FORMAT):
         raise BadInput(f"{path.name}, line 1: this is not the head of a {RESULTS_FORMAT!r}")
+    if rows[0]["format"] == _EARLIER_FORMAT:
+        return rows[0], rows[1:]
     if len(rows) == 1 or _TIMES[0] not in rows[-1]:
         raise BadInput(f"{path.name}, line {len(rows)}: the file ends without its times")
     return rows[0] | rows[-1], rows[1:-1]

@@ -293,7 +293,7 @@ def test_a_receipt_that_names_no_version_is_reported_and_replaced_where_its_syst
     path = results_path(tmp_path, DATA, "mine")
     head, *rows, end = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
     head = {name: value for name, value in head.items() if name not in ("version", "embedder", "additions")}
-    earlier = [head, *rows, end]
+    earlier = [head | end | {"format": "recall receipt 1"}, *rows]
     path.write_bytes(gzip.compress("".join(f"{json.dumps(row)}\n" for row in earlier).encode()))
     before = path.read_bytes()
     assert bench(DATA, systems={"base": BASE}, plan=PLAN, folder=tmp_path).row("mine").mean == 0.4375
