@@ -293,7 +293,9 @@ def _cache(path: Path) -> str:
         enable_checksums(connection)
         if damage := find_damage(connection):
             raise StoreDamaged(f"{damage}: delete it, and what it holds is computed again")
-        for key, value in connection.execute("SELECT key, CAST(value AS BLOB) FROM cache"):
+        is_begun = has_tables(connection)
+        rows_read = connection.execute("SELECT key, CAST(value AS BLOB) FROM cache") if is_begun else ()
+        for key, value in rows_read:
             rows += 1
             broken += not is_intact(key, value)
     if broken:

@@ -22,7 +22,7 @@ from kgot_lab.embedding.embedder import Embedder, Matrix, checked_texts, normali
 from kgot_lab.embedding.pretrained import MiniLM, MultilingualE5
 from kgot_lab.errors import BadInput, UnknownName, short_repr
 from kgot_lab.io.files import bundled_path, write_atomically
-from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, has_tables
+from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, has_tables, immediate_transaction
 from kgot_lab.text.cleaning import replace_surrogates
 
 # Cached vectors, keyed by a hash of the text.
@@ -82,8 +82,9 @@ class CacheFile:
         connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT)
         try:
             if not has_tables(connection):
-                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(_CACHE)
+                with immediate_transaction(connection):
+                    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                    connection.execute(_CACHE)
         except BaseException:
             connection.close()
             raise
