@@ -42,7 +42,8 @@ view
 
 @pytest.fixture
 def in_notebook(page, lab):
-    (lab.folder / "review.db").unlink(missing_ok=True)
+    for part in ("", "-wal", "-shm"):  # a kernel of another test may have it open
+        (lab.folder / f"review.db{part}").unlink(missing_ok=True)
     open_notebook(page, lab.scratch([cell.strip() for cell in CELLS]))
     view = run_cell(page, 0).locator(".kl-review")
     expect(view).to_be_visible()
