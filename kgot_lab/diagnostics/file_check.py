@@ -265,7 +265,8 @@ def _tables(path: Path) -> str:
         rows = sum(
             query_number(connection, f"SELECT count(*) FROM {table}") for table in tables_of(connection)
         )
-    known = f"another program changed {', '.join(unsummed)}, and {_ONLY_READ}" if unsummed else _AS_WRITTEN
+    changed = f"another program changed {', '.join(unsummed)}, where a changed value would not show"
+    known = changed if unsummed else _AS_WRITTEN
     return f"{format_count(rows, 'row')}, {known}{_missing_log(path, has_log)}"
 
 
