@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections import ChainMap
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
 from functools import cache, wraps
 from itertools import chain
 from math import isnan
@@ -38,7 +39,7 @@ class _Kind(NamedTuple):
     items: tuple[_Kind, ...] = ()  # of a list; () if they are not checked
 
 
-_Kinds = Mapping[str, tuple[_Kind, ...]]
+_Kinds = MutableMapping[str, tuple[_Kind, ...]]
 
 
 def check_arguments(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
@@ -68,14 +69,7 @@ def check_fields(record: Any) -> None:
 @cache
 def _fields_of(record: type) -> _Kinds:
     bases = [_fields_of(base) for base in getattr(record, "__orig_bases__", ()) if isinstance(base, type)]
-    return dict(
-        chain(
-            *(
-                each.items()
-                for each in (_kinds_of(record.__annotations__, vars(sys.modules[record.__module__])), *bases)
-            )
-        )
-    )
+    return ChainMap(_kinds_of(record.__annotations__, vars(sys.modules[record.__module__])), *bases)
 
 
 def _kinds_of(annotations: Mapping[str, Any], names: Mapping[str, Any]) -> _Kinds:
@@ -103,9 +97,7 @@ def _parse_union(text: str, names: Mapping[str, Any]) -> Iterator[_Kind | None]:
             kind, name = _KINDS[head]
             name = f"{name} made from {inner}" if head == "type" else name
             yield _Kind(kind, name, () if None in items else items)  # type: ignore[arg-type]
-        elif isinstance(
-            origin := getattr(value, "__origin__", None), type
-        ):  # a name for Callable[…] and the like
+        elif isinstance(origin := getattr(value, "__origin__", None), type):  # a name for Callable[…]
             yield from _parse_union(origin.__name__, names)
         elif isinstance(value, UnionType):
             yield from _parse_union(" | ".join(each.__name__ for each in value.__args__), names)

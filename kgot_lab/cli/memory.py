@@ -351,8 +351,7 @@ def certify_run(
     from kgot_lab.memory.claims.certificate import certificate_to_json
 
     run = load_run(trace)
-    certificate = certificate_of_run(run)
-    certificate_json = certificate_to_json(run.question, run.answer, certificate)
+    certificate_json = certificate_to_json(run.question, run.answer, certificate_of_run(run))
     print_result(certificate_json, as_json, terminal.certificate_lines(certificate_json))
 
 

@@ -78,8 +78,7 @@ def serve_experts(
         from kgot_lab.experts.http.tokens import new_token as create_token
         from kgot_lab.experts.repository import open_experts
 
-        tables = open_experts(experts_location(store))
-        typer.echo(create_token(tables, tenants.new_token, tenants.role))
+        typer.echo(create_token(open_experts(experts_location(store)), tenants.new_token, tenants.role))
         return
     market = federation.market
     if market is not None and "://" not in market and not Path(market).is_dir():
@@ -198,8 +197,7 @@ def serve_mcp(
         terminal.say(f"going on with {write}, as it was changed before; {graph} itself is not read")
     served = QueriedGraph(str(write) if is_continued else graph, None if is_continued else namespace).graph
     editor = None if write is None else Editor(served, by="assistant", store=_GraphFile(served, write))
-    server = graph_server(served, name=Path(graph).name or graph, editor=editor)
-    run_server(server, str(served), port)
+    run_server(graph_server(served, name=Path(graph).name or graph, editor=editor), str(served), port)
 
 
 def run_server(server: MCPServer[Any], description: str, port: int | None) -> None:

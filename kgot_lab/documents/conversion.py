@@ -283,8 +283,7 @@ def _workbook_text(data: bytes) -> tuple[str, str, str]:
                     comments += ("", f"Comment on {cell.coordinate}: {' '.join(cell.comment.text.split())}")
                 if cell.data_type == "f" and not grid[cell.row - 1][cell.column - 1]:
                     unknown += 1
-                    formula = getattr(cell.value, "text", cell.value)
-                    grid[cell.row - 1][cell.column - 1] = str(formula)
+                    grid[cell.row - 1][cell.column - 1] = str(getattr(cell.value, "text", cell.value))
         for merged in values.merged_cells.ranges:  # the cell of several rows holds for each of them
             if merged.min_col == merged.max_col:
                 for at in range(merged.min_row, merged.max_row):

@@ -85,8 +85,7 @@ class Failures:
         """
         failed = [question for question in self.questions if question.missed]
         more = f"<p>… and {len(failed) - limit} more</p>" if len(failed) > limit else ""
-        shown = map(self._question_html, failed[:limit])
-        return "".join([self.grid().html, *shown, more])
+        return "".join([self.grid().html, *map(self._question_html, failed[:limit]), more])
 
     def _question_html(self, question: FailedQuestion) -> str:
         rows = "".join(

@@ -145,8 +145,7 @@ def sign_flip_p(
         numbers = np.arange(2 ** len(moved))
         signs = 1.0 - 2.0 * ((numbers[:, None] >> np.arange(len(moved))) & 1)
         return float(np.mean(_at_least_as_far(signs @ moved, moved.sum())))
-    generator = np.random.default_rng(seed)
-    signs = 1.0 - 2.0 * generator.integers(0, 2, (rounds, len(moved)), np.int8)
+    signs = 1.0 - 2.0 * np.random.default_rng(seed).integers(0, 2, (rounds, len(moved)), np.int8)
     return float((1 + np.count_nonzero(_at_least_as_far(signs @ moved, moved.sum()))) / (1 + rounds))
 
 

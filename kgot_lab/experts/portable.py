@@ -68,10 +68,8 @@ def adapt_expert(
     content = {name: value for name, value in data.items() if name != "sha256"}
     if "sha256" in data and data["sha256"] != _content_hash(content):
         raise BadInput("the hash does not fit this expert: export it again, or take sha256 out")
-    body = data.get("expert")
-    config = _rename_graphs(expert_config(body), dict(graphs or {}))
-    graph_names = service.graphs.names()
-    require_known("graph", graph_names, *config.graphs)
+    config = _rename_graphs(expert_config(data.get("expert")), dict(graphs or {}))
+    require_known("graph", service.graphs.names(), *config.graphs)
     return _remove_missing(config, service)
 
 

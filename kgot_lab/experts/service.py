@@ -152,8 +152,7 @@ class ExpertService:
 
     def _validate_config(self, config: ExpertConfig) -> ExpertConfig:
         """Check that the graphs, models and playbooks of a configuration exist here, and return it."""
-        names = self.graphs.names()
-        require_known("graph", names, *config.graphs)
+        require_known("graph", self.graphs.names(), *config.graphs)
         require_known("model", self.models.makers, *config.models.values())
         require_known("playbook", self.playbooks, *config.playbook_skills)
         require_known_peers(config.delegates_to, self.consultants)

@@ -381,8 +381,7 @@ def from_edge_list(edges: pd.DataFrame) -> PropertyGraph:
     import pandas as pd
 
     require_distinct_columns(edges.columns, "edges")
-    names = {column: name for name, column in _edge_columns(edges).items()}
-    renamed = edges.rename(columns=names)
+    renamed = edges.rename(columns={column: name for name, column in _edge_columns(edges).items()})
     require_distinct_columns(renamed.columns, "edges")  # "Source" and "source"
     ends = pd.concat([renamed[end].astype(object) for end in ("source", "target")])
     return from_pandas(pd.DataFrame({"id": ends.dropna().map(id_text).drop_duplicates()}), renamed)

@@ -260,8 +260,7 @@ def authorization_headers(preset: Endpoint, key: str) -> dict[str, Any]:
     lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
     added = {line.partition(":")[0].strip() for line in lines if ":" in line}
     others = [name for name in added if name.lower() != "authorization"]
-    left_out = ("OpenAI-Organization", "OpenAI-Project", *others)
-    return dict.fromkeys(left_out, openai.Omit()) | headers
+    return dict.fromkeys(("OpenAI-Organization", "OpenAI-Project", *others), openai.Omit()) | headers
 
 
 def _spellings(key: str) -> Iterator[str]:

@@ -311,12 +311,12 @@ def _usable_cores() -> int:
 # Short checks of the local model, for `kgot-lab doctor`.
 
 
-def probe_local(llm: Local | None = None) -> str:
+def probe_local() -> str:
     """Run the local model once and return a line about its speed.
 
     Raises ModelMissing, NotInstalled or LLMError, with advice, if it does not work.
     """
-    local = llm or Local()
+    local = Local()
     started = time.perf_counter()
     local.count_tokens("loads the model")
     loaded = time.perf_counter() - started
@@ -324,8 +324,7 @@ def probe_local(llm: Local | None = None) -> str:
     reading = local(Prompt((Message("user", text),), max_tokens=1)).usage
     # the same prompt, so that nearly all the time goes into writing
     writing = local(Prompt((Message("user", text),), max_tokens=25)).usage
-    if llm is None:
-        local.close()
+    local.close()
     return (
         f"{local.name} answers on {local.threads} threads: loaded in {loaded:.1f} s, "
         f"reads {reading.prompt_tokens / reading.seconds:.0f} and writes {writing.completion_tokens / writing.seconds:.0f} tokens a second"

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, Literal, cast, get_args
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_arguments, check_fields
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, require_known
 from kgot_lab.llm.budget import CostEstimate, Rate, estimate
 from kgot_lab.text.words import SentenceRules, sentences
@@ -192,9 +192,7 @@ class Limits(_Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.models, ModelLimits, "limits.models are ModelLimits(…)")
-        require(self.tools, ToolLimits, "limits.tools are ToolLimits(…)")
-        require(self.options, (VotingOptions, PathOptions), "limits.options are those of a mode")
+        check_fields(self)
         if (self.writing == "mentions") != (self.reading == "paths"):
             raise BadInput(
                 'limits.writing "mentions" and limits.reading "paths" go together: the paths are those of the mentions'
@@ -409,8 +407,7 @@ def forecast(
     not counted. Votes and parses are counted in full, so an early decision costs less. A sentence counts as
     35 tokens.
     """
-    counts = calls_by_role(limits, steps=steps, calls=calls)
-    return estimate(counts, _CALL_TOKENS, rate or Rate())
+    return estimate(calls_by_role(limits, steps=steps, calls=calls), _CALL_TOKENS, rate or Rate())
 
 
 def forecast_extraction(limits: Limits, texts: Sequence[str], *, rate: Rate | None = None) -> CostEstimate:

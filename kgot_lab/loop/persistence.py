@@ -469,11 +469,7 @@ class MemorySession:
 
 @contextmanager
 def open_memory_session(
-    location: str | Path | Beliefs,
-    question: str,
-    *,
-    at: datetime | None = None,
-    max_facts: int = MAX_INITIAL_FACTS,
+    location: str | Path | Beliefs, question: str, *, at: datetime | None = None
 ) -> Iterator[MemorySession]:
     """Open a memory for a question, from a file of claims or from Claims, which stay open.
 
@@ -485,7 +481,7 @@ def open_memory_session(
     try:
         beliefs = claims.as_of(at, at if at is not None else claims.now()) if opened is claims else opened
         looks_only = at is not None or opened is not claims
-        begun = initial_graph(beliefs, question, max_facts=max_facts)
+        begun = initial_graph(beliefs, question)
         yield MemorySession(claims, beliefs, begun, looks_only, KnownSources(beliefs))
     finally:
         if opened is not location:

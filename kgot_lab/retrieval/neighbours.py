@@ -105,8 +105,7 @@ def jaccard(
 
         return replace(fused_ranking(ranking.query, ids, common / united, ()), paths=LazyTexts(ids, describe))
 
-    name = _stage_name("jaccard", start.name, types, seeds)
-    return Stage(name, step, inputs=(("", start),))
+    return Stage(_stage_name("jaccard", start.name, types, seeds), step, inputs=(("", start),))
 
 
 def _boost_stage(graph: PropertyGraph, types: Collection[str] | None) -> Stage:

@@ -231,9 +231,7 @@ class Sandbox(Closing):
         The next statement starts one of the child's own.
         """
         self._lock = threading.RLock()
-        if self._worker is not None:
-            self._worker.stop()
-        self._worker = self._pending = None
+        self.close()
 
     def _request(
         self,

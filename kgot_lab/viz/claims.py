@@ -11,6 +11,7 @@ from typing import Any
 from kgot_lab.errors import AlreadyDecided, BadInput, LabError, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
+from kgot_lab.memory.claims.certificate import format_fact
 from kgot_lab.memory.claims.claim import (
     ChangeEffect,
     Claim,
@@ -30,12 +31,6 @@ from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error, st
 from kgot_lab.viz.side_by_side import comparison_table
 from kgot_lab.viz.static.markup import Markup, bullet_list, element, first_lines, shorten
 from kgot_lab.viz.static.table import ALIGN_LEFT, Table, sheet
-
-
-def format_claim(fact: Triple) -> str:
-    """Format a fact as "subject – relation – object"."""
-    return f"{fact.subject} – {fact.relation} – {fact.object}"
-
 
 # The graph before and after a change of the claims: facts that fell or began to hold, and the answers that
 # rested on them.
@@ -63,7 +58,7 @@ class BeforeAfter:
         """
         lists = {"fell": self.fallen.facts, "began to hold": self.fallen.risen}
         sheets = [
-            sheet(("fact",), ((format_claim(fact),) for fact in facts[:limit]), name, len(facts))
+            sheet(("fact",), ((format_fact(fact),) for fact in facts[:limit]), name, len(facts))
             for name, facts in lists.items()
             if facts
         ]
@@ -167,7 +162,7 @@ def _fact_edges(facts: Sequence[Triple]) -> tuple[Edge, ...]:
 
 def _fact_section(facts: Sequence[Triple], verb: str) -> Markup:
     """Format changed facts, interleaved by subject, under their number and what became of them."""
-    lines = list(map(format_claim, _interleave_by_subject(facts)))
+    lines = list(map(format_fact, _interleave_by_subject(facts)))
     return _list_section(f"{format_count(len(facts), 'fact')} {verb}", lines)
 
 
@@ -338,7 +333,7 @@ def _spread_indices(length: int, limit: int) -> list[int]:
 
 
 def _format_first_facts(facts: Sequence[Triple]) -> str:
-    return "; ".join(first_lines(list(map(format_claim, facts)), _MAX_CAPTION_FACTS))
+    return "; ".join(first_lines(list(map(format_fact, facts)), _MAX_CAPTION_FACTS))
 
 
 # Review in a notebook, by keyboard: one waiting claim at a time, with its support and the effect of accepting
@@ -441,7 +436,7 @@ class Review(LiveOutput):
         return f"Taken back: {self._short_claim(claim.id)} waits again."
 
     def _short_claim(self, claim: str) -> str:
-        return shorten(format_claim(self.claims.claim(claim).fact), _MAX_FACT_LENGTH)
+        return shorten(format_fact(self.claims.claim(claim).fact), _MAX_FACT_LENGTH)
 
     # --- state for the browser ---
 
@@ -464,13 +459,13 @@ class Review(LiveOutput):
         queued = self.reviewer.in_view
         if queued is None:
             return "Nothing waits any more."
-        return f"Next: {shorten(format_claim(queued.claim.fact), _MAX_FACT_LENGTH)}."
+        return f"Next: {shorten(format_fact(queued.claim.fact), _MAX_FACT_LENGTH)}."
 
     def _claim_data(self, queued: QueuedClaim) -> dict[str, Json]:
         claim, weighed = queued.claim, self.reviewer.weighed(queued)
         return {
             "id": claim.id,
-            "fact": format_claim(claim.fact),
+            "fact": format_fact(claim.fact),
             "object": claim.fact.object,
             "confidence": claim.confidence,
             "sure": weighed.sure,
@@ -518,7 +513,7 @@ class Review(LiveOutput):
         claim, weighed = queued.claim, self.reviewer.weighed(queued)
         verb = "contradicts: " if weighed.single and weighed.others else ""
         quote = "".join(self._quotation(claim)[1:2])
-        claim_cells = format_claim(claim.fact), claim.source, quote, f"{claim.confidence:.2f}"
+        claim_cells = format_fact(claim.fact), claim.source, quote, f"{claim.confidence:.2f}"
         calibrated = f"{weighed.calibrated:.2f}" if weighed.calibrated != claim.confidence else ""
         cells = (*claim_cells, calibrated, f"{len(queued.starts):,}")
         return (*cells, verb + "; ".join(_format_rivals(weighed)))
@@ -529,7 +524,7 @@ class Review(LiveOutput):
                 f"{decided.at:%Y-%m-%d %H:%M:%S}",
                 decided.by or "nobody named",
                 _describe_decision(decided),
-                format_claim(decided.fact),
+                format_fact(decided.fact),
             )
             for decided in self.ledger.decided(_MAX_LOG_ROWS)
         ]
@@ -555,7 +550,7 @@ def _describe_decision(decided: ReviewDecision) -> str:
 
 
 def _format_first(facts: Sequence[Triple]) -> list[str]:
-    return first_lines([shorten(format_claim(fact), _MAX_FACT_LENGTH) for fact in facts], _MAX_FACTS)
+    return first_lines([shorten(format_fact(fact), _MAX_FACT_LENGTH) for fact in facts], _MAX_FACTS)
 
 
 def _format_rivals(weighed: DecisionEvidence) -> list[str]:

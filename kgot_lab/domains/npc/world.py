@@ -279,8 +279,7 @@ class NpcWorld(TableBacked, Traversals):
         Raises BadInput if it does not exist.
         """
         with self.storage.changing():
-            entity = self.get_entity(id)
-            self.storage.rows(statements.DELETE_ENTITY, {"id": uuids(entity.id)[0]})
+            self.storage.rows(statements.DELETE_ENTITY, {"id": uuids(self.get_entity(id).id)[0]})
 
     def delete_relationship(self, source_id: str, target_id: str, type: str) -> None:
         """Delete a relationship, a symmetric one in both directions.

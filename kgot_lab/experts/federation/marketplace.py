@@ -38,7 +38,7 @@ from kgot_lab.experts.federation.delegation import (
     failure_reason,
     request_reply,
 )
-from kgot_lab.experts.federation.envelope import Clock, InstanceKey
+from kgot_lab.experts.federation.envelope import InstanceKey
 from kgot_lab.experts.federation.signing import Peer, exchange, is_plain_url, run_with_timeout, sign_envelope
 from kgot_lab.io.files import os_errors_as, read_regular_file, write_atomically
 from kgot_lab.io.processes import exclusive_lock
@@ -111,7 +111,7 @@ def sign_capabilities(data: bytes, federation: Federation, experts: Iterable[Adv
 
 
 def request_offers(
-    peers: Iterable[Peer], key: InstanceKey, *, timeout: float = 10.0, now: Clock = utc_now
+    peers: Iterable[Peer], key: InstanceKey, *, timeout: float = 10.0
 ) -> tuple[PeerOffer, ...]:
     """Ask all peers at once what they offer.
 
@@ -119,7 +119,7 @@ def request_offers(
     """
     asked_peers = list(peers)
     outcomes = run_with_timeout(
-        [partial(_request_offer, peer, key, timeout, now) for peer in asked_peers], timeout
+        [partial(_request_offer, peer, key, timeout) for peer in asked_peers], timeout
     )
     return tuple(
         each if isinstance(each, PeerOffer) else PeerOffer(peer, reason=failure_reason(each))
@@ -139,9 +139,9 @@ def best_match(question: str, advertised: Iterable[PeerOffer]) -> tuple[Peer, Ad
     return offers[int(hits[0].id)] if hits else None
 
 
-def _request_offer(peer: Peer, key: InstanceKey, seconds: float, now: Clock) -> PeerOffer:
-    sent = sign_envelope("introduction", {}, key, peer.public_key, now=now)
-    reply = request_reply(peer, sent, CAPABILITIES_PATH, "capabilities", seconds, now)
+def _request_offer(peer: Peer, key: InstanceKey, seconds: float) -> PeerOffer:
+    sent = sign_envelope("introduction", {}, key, peer.public_key)
+    reply = request_reply(peer, sent, CAPABILITIES_PATH, "capabilities", seconds, utc_now)
     try:
         experts = _Offer(**reply.body).experts
     except BadInput:

@@ -287,8 +287,7 @@ def _graph_routes(service: ExpertService) -> APIRouter:
 
         At most 40 neighbours are returned, those with the most edges first.
         """
-        graph = _find_graph(service, db_id, node_id)
-        neighbourhood = lay_out_neighbourhood(graph, node_id)
+        neighbourhood = lay_out_neighbourhood(_find_graph(service, db_id, node_id), node_id)
         fields: _Json = {**vars(neighbourhood), "graph": db_id, "node": vars(neighbourhood.node)}
         fields["limitations"] = [limitation._asdict() for limitation in neighbourhood.limitations]
         fields["neighbours"] = list(map(vars, neighbourhood.neighbours))

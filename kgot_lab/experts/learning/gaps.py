@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import comb
 
 import numpy as np
@@ -96,10 +96,8 @@ def question_records(
     return tuple(records)
 
 
-def owner_questions(
-    tables: ExpertTables, expert: str, owner: str, graph: str, *, limit: int = 200
-) -> tuple[QuestionRecord, ...]:
-    """Return the questions of an owner to an expert, from at most `limit` conversations, the latest first.
+def owner_questions(tables: ExpertTables, expert: str, owner: str, graph: str) -> tuple[QuestionRecord, ...]:
+    """Return the questions of an owner to an expert, from the latest 200 conversations, the latest first.
 
     The questions of several people are the union of these. Joining them shows the words of one person to
     everyone who reads the report.
@@ -107,12 +105,9 @@ def owner_questions(
     thumbs = {
         answer.message: answer.thumb for answer in tables.judged_answers(expert) if answer.thumb is not None
     }
-    conversations, _ = tables.conversations(expert, owner, limit=limit)
-    return tuple(
-        record
-        for talk in conversations
-        for record in question_records(tables.messages(talk.id), thumbs, graph)
-    )
+    conversations, _ = tables.conversations(expert, owner, limit=200)
+    records = (question_records(tables.messages(talk.id), thumbs, graph) for talk in conversations)
+    return tuple(chain.from_iterable(records))
 
 
 # Patterns of failed questions: an intent or a word whose questions fail more often than the others.

@@ -34,8 +34,7 @@ def script_facts(text: str, path: str) -> FileFacts:
     Parts that do not parse are left out, with a remark. Raises NotInstalled if the grammars are missing and
     BadInput if the code is nested too deeply.
     """
-    data = text.encode("utf-8", "replace")
-    tree = _parser(PurePosixPath(path).suffix.lower()).parse(data)
+    tree = _parser(PurePosixPath(path).suffix.lower()).parse(text.encode("utf-8", "replace"))
     reader = _ScriptReader(path)
     last, comment = text.count("\n") + 1, _file_comment(tree.root_node)
     itself = Definition(path, "module", PurePosixPath(path).name, 1, last, "", comment)

@@ -139,8 +139,7 @@ def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:
     selected = order[:k]
     parts = (part[selected].tolist() for part in (scores, jaccard, types, names))
     identities = (map(c.__getitem__, selected.tolist()) for c in (graph.ids, index.names, index.label_texts))
-    nodes = tuple(map(SimilarNode, *identities, *parts))
-    return SimilarNodes(node, nodes, tuple(why))
+    return SimilarNodes(node, tuple(map(SimilarNode, *identities, *parts)), tuple(why))
 
 
 def _neighbour_jaccard(index: GraphIndex, row: int) -> Reals:

@@ -275,8 +275,7 @@ def _edge_types_by_child(index: GraphIndex, reached: LevelEdges) -> dict[int, tu
     """Return the types of the edges over which each child was reached, in alphabetical order."""
     names = index.graph.type_names
     in_order = sorted(range(len(names)), key=names.__getitem__)
-    rank = np.argsort(in_order)
-    codes = reached.children * np.int64(len(names)) + rank[reached.ways // 2]
+    codes = reached.children * np.int64(len(names)) + np.argsort(in_order)[reached.ways // 2]
     pairs = distinct_integers(codes, len(index.graph) * len(names))
     children, types = pairs // len(names), [names[in_order[code]] for code in (pairs % len(names)).tolist()]
     starts = np.flatnonzero(np.diff(children, prepend=-1))

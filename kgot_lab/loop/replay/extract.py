@@ -153,8 +153,7 @@ def _extract(
         "execution": run.execution.name,
         "dialect": run.store.dialect.name,
     }
-    limits = {"limits": run.limits.as_json()}
-    yield run.record(Started, question="", **limits, **names)
+    yield run.record(Started, question="", limits=run.limits.as_json(), **names)
     if resume is not None and (yield from resume()):
         documents = documents[1:]
     for document in documents:

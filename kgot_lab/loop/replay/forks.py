@@ -82,7 +82,7 @@ def fork_to_file(
     The run is replayed up to the change before this returns. Raises BadInput if the replay differs from the
     recording, without leaving a file.
     """
-    replayed = fork_events(original, at, change, live=live)
+    replayed = fork_events(original, at, change, live)
     recorded = repeated_events(original.events[: at + 1])
     replayed_events: list[Event] = []
     for recorded_event, event in zip(recorded, replayed, strict=False):

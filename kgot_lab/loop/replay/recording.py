@@ -386,16 +386,14 @@ class ReplayStore(StoreWrapper):
         return tuple(replace(self, store=s, reads_in=s.dialect.name, spoken=None) for s in stores)
 
     def write(self, statement: str) -> Diff:
-        key = "write", self.fingerprint.now, statement
-        diff, is_recorded = self._run(self.store.write, key)
+        diff, is_recorded = self._run(self.store.write, ("write", self.fingerprint.now, statement))
         if is_recorded:
             self.store.apply(diff)
         self.fingerprint.update(diff)
         return diff
 
     def read(self, statement: str) -> Rows:
-        key = "read", self.fingerprint.now, statement, self.reads_in
-        return self._run(self.store.read, key)[0]
+        return self._run(self.store.read, ("read", self.fingerprint.now, statement, self.reads_in))[0]
 
     def recorded_evidence(self, answer: str, statements: Sequence[str]) -> Rows | None:
         """Return the recorded evidence of an answer after some reads, or None if none is recorded."""

@@ -577,19 +577,13 @@ def fork(
     return Fork(tuple(forked), graph_after(forked), first, avoided, recording.made, stopped)
 
 
-def fork_events(
-    run: Trace | Sequence[Event],
-    at: int,
-    change: str,
-    store: Store | None = None,
-    live: Resources = _NO_RESOURCES,
-) -> Iterator[Event]:
+def fork_events(run: Trace | Sequence[Event], at: int, change: str, live: Resources) -> Iterator[Event]:
     """Yield the events of a fork as they happen.
 
     Errors that stop it are raised: LLMError, SandboxError, BadInput.
     """
     events, _, recording, edits = _prepare_fork(run, at, change, live)
-    with _open_store_for(events, store) as opened:
+    with _open_store_for(events, None) as opened:
         yield from replay_events(events, recording, replay_store(recording, events, opened, edits), live)
 
 

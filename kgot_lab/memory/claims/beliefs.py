@@ -187,8 +187,7 @@ class Beliefs:
         valid then that began last. Another fact that began at the same time is also returned, and marks the
         answer as contested.
         """
-        time = self.query_time(at)
-        return period_at(time, self.changes_of(subject, relation))
+        return period_at(self.query_time(at), self.changes_of(subject, relation))
 
     def changes_of(self, subject: str, relation: str) -> tuple[Period, ...]:
         """Return what answered for a subject and a relation in each period, in order.

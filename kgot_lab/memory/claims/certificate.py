@@ -130,7 +130,7 @@ class CertifiedFact:
             return self.reason or nothing
         sources = f" ({', '.join(self.sole_sources)})" if self.state == "one source" else ""
         verb = "is " if self.state in ("contested", "out of date") else ""
-        return f"{_format_fact(self.fact)} {verb}{self.description}{sources}"
+        return f"{format_fact(self.fact)} {verb}{self.description}{sources}"
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Certificate:
         return replace(self, facts=tuple(_redact_answer(answer, fact) for fact in self.facts))
 
     def __str__(self) -> str:
-        texts = (_format_fact(fact.fact) if fact.fact else str(fact.needed) for fact in self.facts)
+        texts = (format_fact(fact.fact) if fact.fact else str(fact.needed) for fact in self.facts)
         described = zip(self.facts, texts, strict=True)
         lines = (f"  {fact.state}: {text}{fact.reason and f' ({fact.reason})'}" for fact, text in described)
         return "\n".join([f"{self.ruling}, at {self.at.isoformat()}", *lines])
@@ -343,5 +343,6 @@ def _redact_answer(answer: str, fact: CertifiedFact) -> CertifiedFact:
     )
 
 
-def _format_fact(fact: Triple) -> str:
+def format_fact(fact: Triple) -> str:
+    """Format a fact as "subject – relation – object"."""
     return f"{fact.subject} – {fact.relation} – {fact.object}"

@@ -114,8 +114,7 @@ def collect_changes(journal: Journal) -> dict[str, list[ElementChange]]:
     edge_changes = (
         _edge_change(*ends, b, _edge_attributes(graph, *ends)) for ends, b in journal.edges.items()
     )
-    edges = [change for change in edge_changes if change]
-    return {"nodes": nodes, "edges": edges}
+    return {"nodes": nodes, "edges": [change for change in edge_changes if change]}
 
 
 def _edge_attributes(

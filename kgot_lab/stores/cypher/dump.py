@@ -59,8 +59,7 @@ def bolt_rows(transaction: Transaction, statement: str, namespace: str) -> Itera
     Raises ResultTooLarge before more than a million characters are read, and ForeignElement if the rows contain an element
     of another namespace.
     """
-    result = transaction.run(statement)
-    records = list(_limit_records(result))
+    records = list(_limit_records(transaction.run(statement)))
     ends = {node.element_id for record in records for node in _unnamed_ends(record.values())}
     names = dict(transaction.run(_NAMES, places=sorted(ends)).values()) if ends else {}
     _refuse_foreign([value for record in records for value in record.values()], namespace)

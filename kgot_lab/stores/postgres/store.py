@@ -181,8 +181,7 @@ class Postgres(SqlGraph):
         """
         require_count(limit, 0, "limit")
         values = {"words": rows.storable_text(words), "limit": limit}
-        found = self._link.fetch_rows(rows.SEARCH_QUERY, values)
-        return tuple(map(rows.node_from_row, found))
+        return tuple(map(rows.node_from_row, self._link.fetch_rows(rows.SEARCH_QUERY, values)))
 
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.

@@ -302,8 +302,7 @@ class SparqlServer(EmbeddedStore):
         removed = {edge.identity for edge in diff.removed_edges}
         added = {edge.identity: edge for edge in diff.written_edges}
         remaining = {identity: edge for identity, edge in edges.items() if identity not in removed} | added
-        new = to_triples(diff.written_nodes, remaining.values())
-        return dict.fromkeys(old), dict.fromkeys(new)
+        return dict.fromkeys(old), dict.fromkeys(to_triples(diff.written_nodes, remaining.values()))
 
     def _rewrite_graph(self) -> None:
         """Rewrite the server's whole graph in the form of this store."""

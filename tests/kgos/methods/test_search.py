@@ -267,9 +267,9 @@ def test_a_configuration_that_makes_no_sense_is_refused_with_a_sentence(given, s
     "make, said",
     [
         (lambda: GoalMapping(()), "would change nothing"),
-        (lambda: GoalMapping("requires"), "not one text"),
+        (lambda: GoalMapping("requires"), "'boost_types' is a list"),
         (lambda: intent_search(COOKBOOK, " "), "blank"),
-        (lambda: intent_search(COOKBOOK, 7), "a query is a text"),
+        (lambda: intent_search(COOKBOOK, 7), "'query' is a text"),
         (lambda: intent_search("graph", "x"), "PropertyGraph"),
         (lambda: intent_search(COOKBOOK, "x", config={"limit": 3}), "RetrievalConfig"),
         (lambda: intent_search(COOKBOOK, "x", embedder="minilm"), "an embedder is"),

@@ -63,7 +63,7 @@ def test_a_node_without_a_vector_is_found_by_the_other_lanes_and_a_vector_withou
             r"none of the 3 stored vectors is of a node: .* 'x1', .* 'n1'",
         ),
         (StoredVectors.of(["n1"], [[1.0, 0.0]]), "letters gives 26 numbers, and the stored vectors have 2"),
-        (LETTERS, "stored vectors are StoredVectors"),
+        (LETTERS, "'vectors' is a StoredVectors"),
     ],
 )
 def test_vectors_of_another_graph_and_of_another_embedder_are_refused(vectors, said):

@@ -34,10 +34,7 @@ class GoalMapping:
     dimension_boosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("boost_types", "dimension_boosts"):
-            if isinstance(getattr(self, name), str):
-                value = getattr(self, name)
-                raise BadInput(f"{name} of a goal mapping are a list of names, not one text: [{value!r}]")
+        check_fields(self)
         if not self.boost_types and not self.dimension_boosts:
             problem = "a goal mapping names an edge type or a dimension"
             raise BadInput(f"{problem}; an empty one would change nothing")

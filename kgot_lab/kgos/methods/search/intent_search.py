@@ -9,9 +9,10 @@ from functools import partial
 
 import numpy as np
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import StoredVectors
-from kgot_lab.errors import BadInput, require
+from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.compose_for import compose_for
 from kgot_lab.kgos.methods.dimensions import select_rows, validate_filters
@@ -153,6 +154,7 @@ def run_methods_after_ranking(
 _ScoreParts = Mapping[str, tuple[dict[str, float], Mapping[str, str]]]
 
 
+@check_arguments
 def intent_search(
     graph: PropertyGraph | MultiGraph,
     query: str,
@@ -171,11 +173,9 @@ def intent_search(
     can_it and compose_for, whose nodes go into the intent retriever, or impact_analysis, similar_to and
     explore_smart on the best node. Raises BadInput and UnknownName.
     """
-    require(query, str, "a query is a text")
     if not query.strip():
         raise BadInput("the query is blank; ask something")
     config = config or RetrievalConfig()
-    require(config, RetrievalConfig, "config is a RetrievalConfig")
     several = graph if isinstance(graph, MultiGraph) else None
     index = graph_index(graph.graph if isinstance(graph, MultiGraph) else graph)
     intents = classify_intent(query, threshold=config.intent_threshold)

@@ -10,7 +10,7 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import StoredVectors
-from kgot_lab.errors import UnknownName, require, require_known
+from kgot_lab.errors import UnknownName, require_known
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, Reals
 from kgot_lab.kgos.methods.intents import INTENTS, IntentRule, Intents
@@ -104,11 +104,6 @@ def dense_retriever(
         if embedder is None:
             return None
         return DenseRetriever(index.dense_retriever(embedder), f"cosine of the vectors of {embedder.name}")
-    require(
-        vectors,
-        StoredVectors,
-        "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
-    )
     if embedder is None:
         # brings the client of servers, which most searches do without
         from kgot_lab.embedding.embedders import query_embedder

@@ -235,14 +235,11 @@ MIN_COSINE = 0.6  # the least cosine of two sentences that are linked
 
 
 def similar_titles(
-    new: Sequence[GraphSentence],
-    known_sentences: Iterable[GraphSentence],
-    embedder: Embedder | None,
-    min_cosine: float = MIN_COSINE,
+    new: Sequence[GraphSentence], known_sentences: Iterable[GraphSentence], embedder: Embedder | None
 ) -> dict[str, str]:
     """Map the node of each new sentence to the other title with the most similar sentence.
 
-    Similarity is the cosine, and must be at least `min_cosine`. Returns an empty dict without an embedder.
+    Similarity is the cosine, and must be at least MIN_COSINE. Returns an empty dict without an embedder.
     """
     if embedder is None or not new:
         return {}
@@ -256,7 +253,7 @@ def similar_titles(
     return {
         sentence.place: str(titles[place])
         for row, (sentence, place) in enumerate(zip(new, best, strict=True))
-        if cosines[row, place] >= min_cosine
+        if cosines[row, place] >= MIN_COSINE
     }
 
 
