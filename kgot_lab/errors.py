@@ -306,8 +306,11 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def short_repr(value: object) -> str:
-    """Format a value for a message on one line, truncated if it is long."""
-    text = repr(value[: 2 * _MAX_SHOWN] if isinstance(value, str | bytes) else value)
+    """Format a value for a message on one line, truncated if it is long, or by its type if it has no text."""
+    try:
+        text = repr(value[: 2 * _MAX_SHOWN] if isinstance(value, str | bytes) else value)
+    except Exception as error:  # its own, or that of Python for huge numbers and deep lists
+        text = f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
     text = re.sub(r"\s*\n\s*", " ", text)
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 2]} …"
 
