@@ -723,3 +723,21 @@ def test_bad_input_is_refused_with_one_clear_sentence(case):
 
 def test_the_table_has_cases_for_every_kind_of_wrong_input():
     assert len({case.what for case in CASES}) == len(CASES) >= 60
+
+
+class Unshown:
+    """A value whose text is an error."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_a_value_that_has_no_text_is_refused_by_its_type():
+    deep: list[object] = []
+    for _ in range(5_000):
+        deep = [deep]
+    for value in (Unshown(), [Unshown()], deep, 10**5_000):
+        with pytest.raises(BadInput):
+            lab.find(value, value)
+        with pytest.raises(BadInput):
+            lab.Limits(steps=value)
