@@ -112,14 +112,10 @@ def main() -> None:
     half = parser.parse_args().half
     meaning = embedder("minilm")
     rows = [
-        {
-            "set": name,
-            "arm": arm,
-            "id": case["id"],
-            "kind": case["kind"],
-            **judged(case, recalled(arm, case, meaning)),
-        }
+        {"set": f"{name}, {tokens} tokens", "arm": arm, "id": case["id"], "kind": case["kind"]}
+        | judged(case, recalled(arm, case, meaning, tokens))
         for name in SETS
+        for tokens in BUDGETS
         for arm in ARMS
         for case in questions(name, half)
     ]
