@@ -15,6 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, StoreUnavailable, require
 from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, refuse_foreign_head
 from kgot_lab.io.sqlite.file import SQLiteFile
@@ -43,6 +44,7 @@ class SQLiteTables(SQLiteFile):
     settings = ("secure_delete = ON", *SQLiteFile.settings)
     closed_error = BadInput
 
+    @check_arguments
     def __init__(self, layout: Layout, path: Path | str = ":memory:") -> None:
         self.layout = layout
         super().__init__(None if path == ":memory:" else Path(path))

@@ -206,7 +206,7 @@ class TextTool:
         return {**self.takes, **self.may}
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may name an argument "self"
-        return self.function(**self.check_arguments(arguments))
+        return checked_result(self.function(**self.check_arguments(arguments)))
 
     def check_arguments(self, arguments: Mapping[str, Json]) -> dict[str, str]:
         """Return the texts that the function gets. Raises ToolFailed for arguments that it does not take."""

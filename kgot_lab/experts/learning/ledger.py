@@ -18,9 +18,10 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.editing import CURATED_PROPERTY, Editor
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.loop.events import diff_from_json, to_plain
-from kgot_lab.memory.claims.claim import check_text, from_micros, to_micros, utc_now
+from kgot_lab.memory.claims.claim import from_micros, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Diff, Json
 
 # All SQL of proposals and decisions, common to SQLite and PostgreSQL.
@@ -272,7 +273,10 @@ class ProposalLedger(TableBacked):
 
         Raises BadInput if somebody has too many proposals.
         """
-        person, quote = check_text(said.said_by, "who says it (said_by)"), check_text(said.quote, "the quote")
+        person, quote = (
+            checked_text(said.said_by, "who says it (said_by)"),
+            checked_text(said.quote, "the quote"),
+        )
         with self.storage.changing():
             at = to_micros(self.now(), "now")
             if not self.storage.rows(SELECT_PROPOSAL, {"id": proposal.id}):
@@ -373,7 +377,7 @@ class ProposalLedger(TableBacked):
         ((last,),) = self.storage.rows(SELECT_LAST_NUMBER)
         diff, after = (Diff(), "") if change is None else (change.diff, change.after.digest)
         decision = {"number": int(last) + 1, "proposal": id, "action": action, "undoes": undoes}
-        decider = {"who": check_text(by, "who decides (by)"), "at": to_micros(self.now(), "now")}
+        decider = {"who": checked_text(by, "who decides (by)"), "at": to_micros(self.now(), "now")}
         text, settled = json.dumps(to_plain(diff)), int(change is None)
         effect = {"diff": text, "before": before, "after": after, "settled": settled}
         self.storage.rows(INSERT_VERDICT, decision | decider | effect)

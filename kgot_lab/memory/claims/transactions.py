@@ -15,7 +15,6 @@ from kgot_lab.memory.claims.claim import (
     Claim,
     ErasureCounts,
     RecordedAnswer,
-    check_text,
     fact_id,
     from_micros,
     to_micros,
@@ -31,6 +30,7 @@ from kgot_lab.memory.claims.justification import (
     read_aliases,
 )
 from kgot_lab.memory.tables import ClaimRow, ClaimStorage, fact_keys
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple
 
 
@@ -84,7 +84,7 @@ def open_change(
 
     Raises BadInput if `by` is not a text.
     """
-    who = check_text(by, "who makes a change (by)", blank=True)
+    who = checked_text(by, "who makes a change (by)", blank=True)
     with storage.changing():
         # read inside the transaction, because waiting for another process must not turn back time
         clock = to_micros(now(), "now")
@@ -153,11 +153,17 @@ def write_claim(storage: ClaimStorage, claim: Claim) -> None:
         storage.rows(sql.NEW_PREMISE, {"claim": claim.id, "fact": fact_id(premise)})
 
 
+_LONGEST_PART = 10_000  # characters of a subject, a relation or an object
+
+
 def write_fact(storage: ClaimStorage, fact: Triple) -> None:
     """Store the texts of a fact and its lookup keys.
 
-    It holds only by its claims.
+    It holds only by its claims. Raises BadInput if one is long.
     """
+    if (length := max(map(len, triple_key(fact)))) > _LONGEST_PART:
+        advice = f"{_LONGEST_PART:,} are the most: name things, and put the text in the span of the claim"
+        raise BadInput(f"a part of the fact {short_repr(str(fact))} has {length:,} characters; {advice}")
     id = fact_id(fact)
     storage.rows(sql.NEW_FACT_KEYS, {"id": id, "keys": fact_keys(*triple_key(fact))})
     parts = {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
