@@ -155,7 +155,8 @@ class ClaimMemory:
         """
         turn = checked_text(source, "a source").removeprefix(f"{self.session}/")
         with self._notify_copies("" if turn == source else turn):
-            return self.claims.retract_source(source, by=by)
+            known = source in self.claims.sources()  # a turn may have stated nothing
+            return self.claims.retract_source(source, by=by) if known else ChangeEffect(None)
 
     def erase(self, target: str | Triple, *, by: str = "") -> ErasureCounts:
         """Erase a source or a fact from every file, with everything an agent keeps that may repeat it."""

@@ -153,17 +153,11 @@ def write_claim(storage: ClaimStorage, claim: Claim) -> None:
         storage.rows(sql.NEW_PREMISE, {"claim": claim.id, "fact": fact_id(premise)})
 
 
-_LONGEST_PART = 10_000  # characters of a subject, a relation or an object
-
-
 def write_fact(storage: ClaimStorage, fact: Triple) -> None:
     """Store the texts of a fact and its lookup keys.
 
-    It holds only by its claims. Raises BadInput if one is long.
+    It holds only by its claims.
     """
-    if (length := max(map(len, triple_key(fact)))) > _LONGEST_PART:
-        advice = f"{_LONGEST_PART:,} are the most: name things, and put the text in the span of the claim"
-        raise BadInput(f"a part of the fact {short_repr(str(fact))} has {length:,} characters; {advice}")
     id = fact_id(fact)
     storage.rows(sql.NEW_FACT_KEYS, {"id": id, "keys": fact_keys(*triple_key(fact))})
     parts = {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
