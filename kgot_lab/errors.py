@@ -30,11 +30,13 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date
 from difflib import get_close_matches
-from numbers import Real
+from numbers import Number, Real
 from typing import Any
 
 _MAX_SHOWN = 60  # characters of a value that a message shows
+_MAX_BITS = 1_024  # of a whole number that a message shows
 MAX_SECONDS = 86_400  # of a time limit: clocks and system calls overflow with far more
 
 
@@ -317,9 +319,11 @@ def short_repr(value: object) -> str:
 
 def describe_value(value: object) -> str:
     """Describe a value of the wrong kind for a message, as None, or its type and, if it is short, itself."""
-    if value is None or isinstance(value, bool | int | float):
-        return short_repr(value)
     kind = type(value).__name__
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        return f"a whole number of {int(value.bit_length() * 0.30103) + 1:,} digits"
+    if value is None or isinstance(value, Number) or kind.startswith("bool"):  # "bool_" of NumPy
+        return short_repr(value)
     article = "an" if kind[0] in "aeiouAEIOU" else "a"
     return (
         f"{article} {kind} ({short_repr(value)})" if isinstance(value, str | bytes) else f"{article} {kind}"
@@ -331,7 +335,7 @@ def require(value: object, kinds: type | tuple[type, ...], what: str) -> None:
 
     `what` states the requirement, as in "a question is a text".
     """
-    if not isinstance(value, kinds):
+    if not isinstance(value, kinds) or (isinstance(value, date) and value != value):  # NaT of pandas
         raise BadInput(f"{what}, not {describe_value(value)}")
 
 

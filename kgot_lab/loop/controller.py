@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, UnknownName, describe_value, require_count, require_parts
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require_count
 from kgot_lab.llm.adapters import as_model
 from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.call_pool import PARALLEL, CallPool
@@ -80,7 +80,6 @@ def think(
         raise UnknownName("option of a run", name, ThinkOptions.__optional_keys__)
     llm, parallel = as_model(llm), options.get("parallel", PARALLEL)
     execution = as_model(options["execution"]) if options.get("execution") else llm
-    require_parts(store, ("write", "read", "schema"), "a store is what open_store(…) gives")
     require_count(parallel, 1, "parallel", "it is how many calls run at once")
     tools = list(map(as_tool, tools))
     if not tools and not store.schema().nodes:

@@ -34,7 +34,6 @@ from kgot_lab.errors import (
     error_message,
     mask_secrets,
     require_count,
-    require_parts,
     short_repr,
 )
 from kgot_lab.io.coroutines import run_awaitable
@@ -419,11 +418,6 @@ def python(execute: PythonRunner, *, name: str = "python") -> TextTool:
 
     A broken sandbox raises its own SandboxError.
     """
-
-    requirement = (
-        "python() runs code where something computes, as in open_sandbox(): an object with compute(code)"
-    )
-    require_parts(execute, ("compute",), requirement)
 
     def run(code: str) -> Result:
         try:
