@@ -15,6 +15,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, require_count, require_known, short_repr
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import read_statements
 from kgot_lab.kgos.editing import CURATED_PROPERTY, Editor
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.loop.events import diff_from_json, to_plain
@@ -26,20 +27,7 @@ from kgot_lab.types import Diff, Json
 
 # All SQL of proposals and decisions, common to SQLite and PostgreSQL.
 
-PROPOSAL_TABLES = (
-    """CREATE TABLE proposals (id TEXT PRIMARY KEY, graph TEXT NOT NULL, body TEXT NOT NULL, standing TEXT NOT NULL, at BIGINT NOT NULL)""",
-    """CREATE TABLE sayings (proposal TEXT NOT NULL, message TEXT NOT NULL, conversation TEXT NOT NULL, said_by TEXT NOT NULL,
-         quote TEXT NOT NULL, at BIGINT NOT NULL, PRIMARY KEY (proposal, message))""",
-    """CREATE TABLE verdicts (number BIGINT PRIMARY KEY, proposal TEXT NOT NULL, action TEXT NOT NULL, who TEXT NOT NULL,
-         at BIGINT NOT NULL, undoes BIGINT, diff TEXT NOT NULL, digest_before TEXT NOT NULL, digest_after TEXT NOT NULL,
-         settled BIGINT NOT NULL)""",
-)
-PROPOSAL_INDEXES = (
-    "CREATE INDEX proposals_by_standing ON proposals (graph, standing)",
-    "CREATE INDEX sayings_by_conversation ON sayings (conversation)",
-    "CREATE INDEX sayings_by_person ON sayings (said_by)",
-)
-PROPOSALS_LAYOUT = Layout("proposals", 0x6B676C70, PROPOSAL_TABLES, PROPOSAL_INDEXES)  # "kglp"
+PROPOSALS_LAYOUT = Layout("proposals", 0x6B676C70, **read_statements(__file__, "ledger.sql"))  # "kglp"
 
 SELECT_PROPOSAL = "SELECT id, body, standing, at FROM proposals WHERE id = :id"
 SELECT_WAITING_PROPOSALS = "SELECT id, body, standing, at FROM proposals WHERE standing = 'queued' AND graph = :graph ORDER BY at, id"
