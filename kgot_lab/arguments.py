@@ -1,7 +1,8 @@
 """Check the arguments of public functions, and the fields of records, by their annotations.
 
-Known are texts, numbers, paths, functions, containers with the type of their items, and classes. A parameter
-whose annotation names anything else is not checked here.
+Known are texts, numbers, paths, functions, containers with the type of their items, classes, and protocols by
+their public members. A protocol with `__call__`, for which a function may stand in, and any other annotation is
+not checked here. Numbers and paths of other libraries become those of Python, and iterators lists.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import re
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
+from datetime import date
+from decimal import Decimal
 from functools import cache, wraps
-from itertools import chain
-from math import isnan
+from inspect import getattr_static
+from numbers import Integral, Real
 from pathlib import Path
-from types import NoneType, UnionType
+from types import FunctionType, GeneratorType, NoneType, UnionType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from kgot_lab.errors import BadInput, describe_value, short_repr
@@ -31,12 +34,19 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
 }  # fmt: skip
 _CONTAINERS = ("frozenset", "Iterable", "Collection", "Sequence", "tuple", "Mapping", "type")
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes
+_NO_LISTS = (str, bytes, bytearray, Mapping, set, frozenset)
+_NO_FIT = object()  # instead of a value that is of none of some kinds
+_MADE_BY = {  # what makes an object of a protocol
+    "Store": ", as open_store(…) gives", "Embedder": ", as minilm() gives", "Verifier": ", as Aligner(embedder)",
+    "PythonRunner": ", as open_sandbox() gives",
+}  # fmt: skip
 
 
 class _Kind(NamedTuple):
     type: Any
     name: str
     items: tuple[_Kind, ...] = ()  # of a list; () if they are not checked
+    members: tuple[str, ...] = ()  # of a protocol
 
 
 _Kinds = MutableMapping[str, tuple[_Kind, ...]]
@@ -45,7 +55,8 @@ _Kinds = MutableMapping[str, tuple[_Kind, ...]]
 def check_arguments(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
     """Check the arguments of each call of a function by its annotations.
 
-    A call raises BadInput for an argument of another type, and for a path that no file can have.
+    A call raises BadInput for an argument of another type, for a path that no file can have, and for a generator
+    that was read to its end before.
     """
     inner = getattr(function, "__wrapped__", function)
     names = inner.__code__.co_varnames[: inner.__code__.co_argcount]
@@ -53,8 +64,9 @@ def check_arguments(function: Callable[Parameters, Returned]) -> Callable[Parame
 
     @wraps(function)
     def checked(*arguments: Parameters.args, **options: Parameters.kwargs) -> Returned:
-        _require_kinds(chain(zip(names, arguments, strict=False), options.items()), kinds())
-        return function(*arguments, **options)
+        fitted = (_fit_argument(*given, kinds()) for given in zip(names, arguments, strict=False))
+        named = {name: _fit_argument(name, value, kinds()) for name, value in options.items()}
+        return function(*fitted, *arguments[len(names) :], **named)  # type: ignore[arg-type]
 
     return checked
 
@@ -63,7 +75,10 @@ def check_fields(record: Any) -> None:
     """Check the fields of a dataclass by their annotations. Raises BadInput as `check_arguments` does."""
     own: Any = type(record)
     kinds = _fields_of(own)
-    _require_kinds(((name, getattr(record, name)) for name in kinds), kinds)
+    for name in kinds:
+        value = getattr(record, name)
+        if (fitted := _fit_argument(name, value, kinds)) is not value:
+            object.__setattr__(record, name, fitted)
 
 
 @cache
@@ -101,27 +116,87 @@ def _parse_union(text: str, names: Mapping[str, Any]) -> Iterator[_Kind | None]:
             yield from _parse_union(origin.__name__, names)
         elif isinstance(value, UnionType):
             yield from _parse_union(" | ".join(each.__name__ for each in value.__args__), names)
-        elif isinstance(value, type) and value is not Any and not getattr(value, "_is_protocol", False):
+        elif getattr(value, "_is_protocol", False):
+            yield _protocol_kind(value)
+        elif isinstance(value, type) and value is not Any:
             yield _Kind(value, f"{'an' if head[0] in 'AEIOU' else 'a'} {head}")
         else:
             yield None
 
 
-def _require_kinds(values: Iterable[tuple[str, object]], kinds: _Kinds) -> None:
-    for name, value in values:
-        if name not in kinds:
-            continue
-        if not any(_is_kind(value, kind) for kind in kinds[name]):
-            given = short_repr(value) if isinstance(value, list | tuple | dict) else describe_value(value)
-            raise BadInput(f"the argument {name!r} is {_describe_kinds(kinds[name])}, not {given}")
-        if isinstance(value, str | Path) and any(kind.type is Path for kind in kinds[name]):
-            require_path(str(value), name)
+def _protocol_kind(protocol: type) -> _Kind | None:
+    parts = [vars(base) for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
+    names = dict.fromkeys(name for own in parts for name in (*own.get("__annotations__", ()), *own))
+    members = tuple(name for name in names if not name.startswith("_"))
+    if "__call__" in names or not members:
+        return None
+    texts = [f"{name}()" if callable(getattr(protocol, name, None)) else name for name in members]
+    made = _MADE_BY.get(protocol.__name__, "")
+    return _Kind(object, f"an object with {', '.join(texts)}{made}", (), members)
+
+
+def _fit_argument(name: str, value: object, kinds: _Kinds) -> Any:
+    """Return an argument as one of the kinds of its parameter. Raises BadInput if it is of none."""
+    if name not in kinds:
+        return value
+    if isinstance(value, GeneratorType) and value.gi_frame is None:
+        raise BadInput(f"the argument {name!r} is a generator that was read to its end before: give a list")
+    fitted = _fit(value, kinds[name])
+    if fitted is _NO_FIT:
+        given = short_repr(value) if isinstance(value, list | tuple | dict) else describe_value(value)
+        members = [member for kind in kinds[name] for member in kind.members]
+        missing = [member for member in members if not _has_member(value, member)]
+        lacks = f", which has no {missing[0]}" if 0 < len(missing) < len(members) else ""
+        raise BadInput(f"the argument {name!r} is {_describe_kinds(kinds[name])}, not {given}{lacks}")
+    if isinstance(fitted, str | Path) and any(kind.type is Path for kind in kinds[name]):
+        require_path(str(fitted), name)
+    return fitted
+
+
+def _fit(value: object, kinds: Collection[_Kind]) -> object:
+    """Return a value if it is of one of some kinds, or as the first that it can be converted to, or _NO_FIT."""
+    if getattr(type(value), "item", None) and getattr(value, "ndim", None) == 0:
+        value = value.item()  # type: ignore[attr-defined]  # a number of NumPy
+    if any(_is_kind(value, kind) for kind in kinds):
+        return value
+    converted = ((kind, _convert(value, kind)) for kind in kinds)
+    return next((each for kind, each in converted if each is not value and _is_kind(each, kind)), _NO_FIT)
+
+
+def _convert(value: object, kind: _Kind) -> object:
+    try:
+        if kind.name.endswith("number") and isinstance(value, Integral) and not isinstance(value, bool):
+            return int(value)
+        if kind.name == "a number" and isinstance(value, Real | Decimal) and not isinstance(value, int):
+            return float(value)
+        if kind.type is Path and isinstance(value, os.PathLike):
+            return Path(os.fsdecode(value))
+    except (OverflowError, TypeError, ValueError):  # a fraction of a thousand digits; a path that is none
+        return value
+    if kind.type is Mapping and isinstance(value, dict):
+        return {name: _fit(item, kind.items) for name, item in value.items()}
+    if kind.name == "a list" and isinstance(value, Iterable) and not isinstance(value, _NO_LISTS):
+        items = [_fit(item, kind.items) if kind.items else item for item in value]
+        return tuple(items) if kind.type == _KINDS["tuple"][0] else items
+    return value
+
+
+def _has_member(value: object, name: str) -> bool:
+    """Return whether an object has an attribute, without computing it, or a class has it without an instance."""
+    found = getattr_static(value, name, None)
+    if isinstance(value, type):
+        return found is not None and not isinstance(found, FunctionType | property)
+    return found is not None or hasattr(value, name)
 
 
 def _is_kind(value: object, kind: _Kind) -> bool:
-    is_number = not isinstance(value, bool) and not (isinstance(value, float) and isnan(value))
-    if not isinstance(value, kind.type) or (kind.name.endswith("number") and not is_number):
+    if kind.members:
+        return all(_has_member(value, name) for name in kind.members)
+    if not isinstance(value, kind.type) or (isinstance(value, float | date) and value != value):  # NaN, NaT
         return False
+    if kind.name.endswith("number") and isinstance(value, int):
+        is_too_large = kind.name == "a number" and abs(value) > sys.float_info.max
+        return not isinstance(value, bool) and not is_too_large
     if kind.name == "a list" and isinstance(value, str | bytes):
         return False
     if isinstance(value, type):
@@ -129,8 +204,9 @@ def _is_kind(value: object, kind: _Kind) -> bool:
     items = value.values() if kind.type is Mapping and isinstance(value, dict) else value
     if not kind.items or not isinstance(items, list | tuple | set | frozenset | type({}.values())):
         return True  # another container may compute its items when they are looked at
-    one_of_each_type = dict(zip(map(type, items), items, strict=True)).values()  # there may be thousands
-    return all(any(_is_kind(item, each) for each in kind.items) for item in one_of_each_type)
+    if all(each.name != "a number" for each in kind.items):  # there may be thousands: one of each type
+        items = dict(zip(map(type, items), items, strict=True)).values()
+    return all(any(_is_kind(item, each) for each in kind.items) for item in items)
 
 
 def _describe_kinds(kinds: Iterable[_Kind]) -> str:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from kgot_lab.analogy import calibration
 from kgot_lab.analogy.calibration import PREVALENCE, BandShares, expected_precision
 from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.arguments import check_arguments
-from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, normalise_rows
-from kgot_lab.errors import BadInput, require, require_parts
+from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.embedding.embedder import Embedder, Matrix, normalise_rows
+from kgot_lab.errors import BadInput, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.pass_through import COMPUTED, TEXT_PROPERTIES
 from kgot_lab.similarity.blocks import DEFAULT_EFFORT, Effort
@@ -285,6 +285,7 @@ def compare_texts(
     return compare_pairs([(a, b)], skeletons, embedder, verifier=verifier)[0]
 
 
+@check_arguments
 def compare_pairs(
     pairs: Sequence[tuple[str, str]],
     skeletons: Skeletons,
@@ -297,7 +298,6 @@ def compare_pairs(
     Raises BadInput for a text without a skeleton, for a text or skeleton without a word known to the
     embedder, and for NaN.
     """
-    _validate_parts(skeletons, embedder, verifier)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     for text in texts:
         require(text, str, "texts are compared")
@@ -347,16 +347,6 @@ def replace_computed_edges(
     return PropertyGraph.of(graph.nodes, [*(edge for edge in graph.edges if edge.type != type), *edges])
 
 
-def _validate_parts(skeletons: object, embedder: object, verifier: object = None) -> None:
-    """Raise BadInput unless texts can be compared with these."""
-    source = "what skeletons(texts, maker) gives, or Skeletons({text: skeleton}, maker)"
-    require(skeletons, Skeletons, f"skeletons are {source}")
-    checked_embedder(embedder)
-    if verifier is not None:
-        expected = "a verifier is an object that aligns two texts, as Aligner(embedder) does"
-        require_parts(verifier, ("align",), expected)
-
-
 # --- rules ---
 
 
@@ -370,7 +360,7 @@ class _EdgeRule:
     verifier: Verifier | None
 
     def __post_init__(self) -> None:
-        _validate_parts(self.skeletons, self.embedder, self.verifier)
+        check_fields(self)
 
     def find_edges(
         self,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, UnknownName, describe_value, require_count, require_parts
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require_count
 from kgot_lab.llm.adapters import as_model
 from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.call_pool import PARALLEL, CallPool
@@ -23,7 +23,7 @@ from kgot_lab.loop.run_context import RunContext, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import model_metadata, record
 from kgot_lab.stores.protocol import PythonRunner, Store, readers
-from kgot_lab.text.cleaning import replace_surrogates
+from kgot_lab.text.cleaning import checked_text, replace_surrogates
 from kgot_lab.tools.tool import Tool, as_tool, search_argument, source_digest
 from kgot_lab.types import LLM, Json
 
@@ -74,13 +74,11 @@ def think(
     model or the sandbox that cannot be recovered from: LLMError, SandboxError; and NotApproved if a paid
     call is denied.
     """
-    if not question.strip():
-        raise BadInput("the question is empty; ask something")
+    question = checked_text(question, "the question").strip()
     for name in options.keys() - ThinkOptions.__optional_keys__:
         raise UnknownName("option of a run", name, ThinkOptions.__optional_keys__)
     llm, parallel = as_model(llm), options.get("parallel", PARALLEL)
     execution = as_model(options["execution"]) if options.get("execution") else llm
-    require_parts(store, ("write", "read", "schema"), "a store is what open_store(…) gives")
     require_count(parallel, 1, "parallel", "it is how many calls run at once")
     tools = list(map(as_tool, tools))
     if not tools and not store.schema().nodes:
@@ -108,7 +106,7 @@ def think(
     mode = kind(run)
     files = tuple(replace_surrogates(str(path)) for path in options.get("attachments", ()))
     mode.check(files)
-    events = _run_turns(mode, replace_surrogates(question.strip()), files)
+    events = _run_turns(mode, question, files)
     return record(events, options["trace"], metadata=model_metadata(llm)) if "trace" in options else events
 
 

@@ -98,7 +98,7 @@ def _verb_of(token: Any, subjects: dict[Any, Any]) -> Any:
 
 
 def _joins(token: Any) -> bool:
-    return token.is_punct or token.is_space or token.dep_ == "cc"
+    return bool(token.is_punct or token.is_space or token.dep_ == "cc")
 
 
 def _is_unreal(verb: Any, subjects: dict[Any, Any]) -> bool:

@@ -24,7 +24,6 @@ from kgot_lab.memory.claims.claim import (
     Claim,
     ErasureCounts,
     Span,
-    check_text,
     digest,
     from_micros,
     utc_now,
@@ -35,7 +34,7 @@ from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.owned import OwnedTables
 from kgot_lab.memory.relations import ANY, question_stems, relations, relations_by, word_list
 from kgot_lab.memory.statements import ME, MessageReader, ReadSentence, Statement
-from kgot_lab.text.cleaning import estimate_tokens, printable_line
+from kgot_lab.text.cleaning import checked_text, estimate_tokens, printable_line
 from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens, stem
 from kgot_lab.types import Triple
 
@@ -117,7 +116,7 @@ class Memory(Closing):
     """
 
     def __init__(self, claims: Claims, user: str, *, embedder: Embedder | None = None) -> None:
-        if "/" in check_text(user, "the name of a user"):
+        if "/" in checked_text(user, "the name of a user"):
             raise BadInput(f'the name of a user has no "/", and {short_repr(user)} has')
         self.user, self._embedder = user, embedder
         self.claims = Claims(
@@ -146,6 +145,8 @@ class Memory(Closing):
         is the time of the others, now by default. A message that is known already changes nothing.
         """
         given = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        if not isinstance(given, Iterable):
+            raise BadInput(f"messages are a text, or a list of dictionaries, not {describe_value(messages)}")
         given = [given] if isinstance(given, Mapping) else list(given)
         now = self.claims.query_time(at)
         checked = [_check_message(message, now) for message in given]
@@ -259,7 +260,7 @@ class Memory(Closing):
         about, later before earlier. Each line has the day on which it was said, until when its facts were true,
         and, with a question mark, what a later sentence seems to tell anew. `at` asks what was known then.
         """
-        check_text(question, "a question", blank=True)
+        checked_text(question, "a question", blank=True)
         at = self.claims.query_time(at)
         sentences = [sentence for sentence in self._sentences() if sentence.told <= at]
         asked = {
@@ -439,7 +440,9 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
     content = message.get("content")
     if isinstance(content, list):  # the parts of a message: texts, and pictures, which are not read
         content = " ".join(part.get("text", "") for part in content if isinstance(part, Mapping))
-    text = check_text("" if content is None else content, "the content of a message", blank=True)
+    if content is None and message["role"] != "user":  # an assistant that calls a tool
+        content = ""
+    text = checked_text(content, "the content of a message", blank=True)
     time = message.get("at", now)
     if isinstance(time, str):
         try:

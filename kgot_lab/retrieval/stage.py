@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from kgot_lab.arguments import check_fields
-from kgot_lab.errors import BadInput, require, require_count, short_repr
+from kgot_lab.errors import BadInput, attribute_errors, require, require_count, short_repr
 from kgot_lab.types import Hit, HitColumns, Query, Ranking, are_finite
 
 
@@ -29,7 +29,11 @@ class Stage:
         check_fields(self)
 
     def __call__(self, ranking: Ranking) -> Ranking:
-        found: object = self.step(ranking)
+        require(
+            ranking, Ranking, f"the stage {self.name!r} takes a Ranking; stage.search(query) takes a text"
+        )
+        with attribute_errors(f"the stage {self.name!r} failed on {short_repr(ranking.query.text)}"):
+            found: object = self.step(ranking)
         if not isinstance(found, Ranking):
             made = f"the stage {self.name!r} gave a {type(found).__name__}, not a Ranking"
             raise BadInput(f"{made}; make one with ranked(ranking.query, scores by id)")

@@ -480,7 +480,6 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
             raise TraceError(
                 f"{path} cannot be resumed, for {inconsistency_message(inconsistent)}: ask again, in a namespace of its own"
             )
-        require_parts(store, ("write", "read", "schema"), _EXPECTED_STORE)
         missing = unrecorded_write(trace.events, store, _replay_aside)
         any_order = has_own_order(start_event(trace.events).dialect)
         recording = Recording.from_events((*trace.events, *missing), any_order=any_order)
