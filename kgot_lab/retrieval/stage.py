@@ -8,6 +8,7 @@ from operator import itemgetter
 
 from kgot_lab.arguments import check_fields
 from kgot_lab.errors import BadInput, require, require_count, short_repr
+from kgot_lab.text.cleaning import is_encodable
 from kgot_lab.types import Hit, HitColumns, Query, Ranking, are_finite
 
 
@@ -52,7 +53,11 @@ class Stage:
         Raises BadInput if `query` is not a text or a Query.
         """
         require(query, (str, Query), "a query is a text or a Query")
-        return self(Ranking(query if isinstance(query, Query) else Query(query), ()))
+        query = query if isinstance(query, Query) else Query(query)
+        if "\0" in query.text or not is_encodable(query.text):
+            problem = f"the query {short_repr(query.text)} holds a NUL or half a surrogate pair"
+            raise BadInput(f"{problem}, which no document does: leave it out")
+        return self(Ranking(query, ()))
 
     def __rshift__(self, then: Stage) -> Stage:
         require(then, Stage, "what comes behind >> is a Stage")
