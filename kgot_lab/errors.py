@@ -26,16 +26,19 @@ LabError
 """
 
 import errno
+import math
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
+from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Number, Real
 from typing import Any
 
 _MAX_SHOWN = 60  # characters of a value that a message shows
+_LONGEST_CAUSE = 300  # characters of the error of a caller's code
 _MAX_BITS = 1_024  # of a whole number that a message shows
 MAX_SECONDS = 86_400  # of a time limit: clocks and system calls overflow with far more
 
@@ -58,7 +61,7 @@ class UnknownName(BadInput):
     """
 
     def __init__(self, what: str, name: str, known: Iterable[str], *, meant: str = "", advice: str = ""):
-        self.name, self.known = name, sorted(known)
+        self.name, self.known = name, sorted(map(str, known))
         suggestions = [meant] if meant else get_close_matches(str(name)[:_MAX_SHOWN], self.known, n=1)
         separator = "; " if any("," in known_name for known_name in self.known) else ", "
         suggestion = f"; did you mean {suggestions[0]!r}?" if suggestions else "."
@@ -355,6 +358,22 @@ def needs_extra(extra: str, package: str) -> Iterator[None]:
         raise NotInstalled(extra, package) from None
 
 
+@contextmanager
+def attribute_errors(what: str) -> Iterator[None]:
+    """Raise LabError for an error of a caller's own code in the `with` block, which `what` names.
+
+    Errors of this package, and lack of memory, are passed on.
+    """
+    try:
+        yield
+    except LabError:
+        raise
+    except Exception as error:
+        if is_out_of_memory(error):  # the caller gives advice
+            raise
+        raise LabError(f"{what}: {type(error).__name__}: {error_message(error)[:_LONGEST_CAUSE]}") from error
+
+
 def require_parts(value: object, parts: Iterable[str], what: str) -> None:
     """Raise BadInput unless a value, and not merely its class, has these attributes.
 
@@ -379,16 +398,21 @@ def require_amount(
     value: object, name: str, *, positive: bool = False, maximum: float = sys.float_info.max
 ) -> None:
     """Raise BadInput unless a value is a number from 0 to `maximum`. With `positive`, it must be above 0."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= value <= maximum or (positive and not value):  # type: ignore[operator]
+    if not 0 <= _as_number(value) <= maximum or (positive and not value):
         least = "more than 0" if positive else "0 or more"
         most = f" and at most {maximum:,}" if maximum < sys.float_info.max else ""
         raise BadInput(f"{name} must be a number, {least}{most}, not {describe_value(value)}")
 
 
+def _as_number(value: Any) -> Any:
+    """Return a number, and NaN for what is none: it is in no range."""
+    is_number = isinstance(value, Real | Decimal) and not isinstance(value, bool)
+    return value if is_number and value == value else math.nan
+
+
 def require_probability(value: Any, name: str) -> float:
     """Return a number from 0 to 1. Raises BadInput for anything else."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:  # type: ignore[operator]
+    if not 0 <= _as_number(value) <= 1:
         raise BadInput(f"{name} is a number from 0 to 1, not {describe_value(value)}")
     return float(value)
 

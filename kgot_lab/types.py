@@ -73,7 +73,8 @@ class Triple:
         if not all(isinstance(part, str) for part in self.identity):
             problem = "a triple is (subject, relation, object), three texts"
             raise BadInput(f"{problem}, not {short_repr(self.identity)}")
-        require_probability(self.confidence, "the confidence of a triple")
+        sure = require_probability(self.confidence, "the confidence of a triple")
+        object.__setattr__(self, "confidence", sure)
         if self.source_turn is not None:
             require_count(self.source_turn, 0, "the source_turn of a triple", maximum=2**62)
         require(self.created_at, (datetime, type(None)), "the created_at of a triple is a datetime")
@@ -162,6 +163,9 @@ class Query:
     text: str
     id: str = ""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 class Hit(NamedTuple):
     """A retrieved document with its score. Higher is better."""
@@ -245,7 +249,6 @@ class Ranking:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_fields(self.query)
 
     def __repr__(self) -> str:
         system = f" by {_single_line(self.system, 60)}" if self.system else ""
@@ -345,6 +348,9 @@ class Message:
     text: str
     images: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True)
 class Prompt:
@@ -356,6 +362,9 @@ class Prompt:
     seed: int | None = None
     max_tokens: int = 512
     likelihood: bool = False  # whether to request the log-probability of the reply
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True)

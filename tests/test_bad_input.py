@@ -168,7 +168,7 @@ CASES = [
     *cases(
         "ask",
         ("no text", lambda: lab.ask(None, ADA, model()), "'question' is a text"),
-        ("an empty question", lambda: lab.ask("  ", ADA, model()), "question is empty"),
+        ("an empty question", lambda: lab.ask("  ", ADA, model()), "the question is blank"),
         ("no documents", lambda: ask(None, model()), "nothing to take facts from"),
         ("an empty list", lambda: ask([], model()), "no documents"),
         ("a number for documents", lambda: ask(3, model()), "documents are"),
@@ -438,14 +438,24 @@ CASES = [
     Case("bm25: no title", lambda: bm25([lab.Document("d0", "text", None)]), "the title of 'd0' is None"),
     Case("weighted: nothing", lambda: weighted(), "at least one pair"),
     Case("weighted: all zero", lambda: weighted((0.0, WORDS), (0, WORDS)), "above 0"),
-    Case("weighted: NaN", lambda: weighted((NAN, WORDS)), "weights of 0 or more"),
-    Case("weighted: below zero", lambda: weighted((-0.1, WORDS), (1, WORDS)), "weights of 0 or more"),
-    Case("weighted: infinity", lambda: weighted((float("inf"), WORDS)), "weights of 0 or more"),
+    Case(
+        "weighted: NaN", lambda: weighted((NAN, WORDS)), "a weight of weighted() must be a number, 0 or more"
+    ),
+    Case(
+        "weighted: below zero",
+        lambda: weighted((-0.1, WORDS), (1, WORDS)),
+        "a weight of weighted() must be a number, 0 or more",
+    ),
+    Case(
+        "weighted: infinity",
+        lambda: weighted((float("inf"), WORDS)),
+        "a weight of weighted() must be a number, 0 or more",
+    ),
     Case("weighted: no pair", lambda: weighted(WORDS), "pairs (weight, stage)"),
     Case("weighted: turned round", lambda: weighted((WORDS, 0.5)), "pairs (weight, stage)"),
     Case("weighted: an unknown scale", lambda: weighted((1, WORDS), scale="rnage"), "did you mean 'range'"),
     Case("rrf: a text", lambda: rrf("bm25"), "takes stages"),
-    Case("rrf: k that is NaN", lambda: rrf(WORDS, k=NAN), "k of 0 or more"),
+    Case("rrf: k that is NaN", lambda: rrf(WORDS, k=NAN), "must be a number, 0 or more"),
     Case("strongest: nothing", lambda: strongest(), "at least one stage"),
     Case("hybrid: an unknown preset", lambda: hybrid("defualt", text=WORDS), "did you mean 'default'"),
     Case("hybrid: no lane", lambda: hybrid("default"), "at least one retriever"),

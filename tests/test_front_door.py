@@ -269,7 +269,7 @@ def test_passages_are_found_in_a_folder_and_in_documents_and_shown(folder):
         (festival, "Кто построил мельницу?", "Мельницу построил Тимофей."),
     ):
         assert lab.find(question, [lab.Document("t#1", text)])[0].sentence == sentence
-    for question, options, problem in (("", {}, "empty"), ("Who?", {"k": 0}, "k must be 1")):
+    for question, options, problem in (("", {}, "blank"), ("Who?", {"k": 0}, "k must be 1")):
         with pytest.raises(lab.LabError, match=problem):
             lab.find(question, folder, **options)
 

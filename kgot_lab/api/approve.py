@@ -5,11 +5,13 @@ from __future__ import annotations
 import typer
 
 from kgot_lab.api.ask import in_notebook
+from kgot_lab.arguments import check_arguments
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.loop.approval import Deny, Proposal
 from kgot_lab.text.cleaning import printable_line
 
 
+@check_arguments
 def approve(proposal: Proposal) -> bool | str | Deny:
     """Ask whether a step of a run is approved, changed, or denied for a reason.
 

@@ -30,7 +30,7 @@ from kgot_lab.loop.trace import Trace, append_events, load_run, model_metadata, 
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.cleaning import replace_surrogates
+from kgot_lab.text.cleaning import checked_text, replace_surrogates
 from kgot_lab.tools.search import tools_for
 from kgot_lab.tools.tool import Tool, as_tool, search_argument
 from kgot_lab.types import LLM, Document, checked_documents
@@ -204,8 +204,7 @@ def ask(
     facts that were known before. Beliefs of an earlier time, as `Claims.as_of` returns them, learn nothing.
     Raises what `open_claims` raises, before a model is called.
     """
-    if not question.strip():
-        raise BadInput("the question is empty; ask something")
+    question = checked_text(question, "the question").strip()
     for name in options.keys() - AskOptions.__optional_keys__:
         raise UnknownName("option of ask()", name, AskOptions.__optional_keys__)
     attachments, given_tools = options.get("attachments", ()), options.get("tools", ())
@@ -291,7 +290,7 @@ def _load_interrupted(trace: str | Path, question: str, limits: Limits | None, n
     if not run.events:
         return run
     start, advice = start_event(run.events), "name another file for this one"
-    asked = replace_surrogates(question.strip()), tuple(map(replace_surrogates, names))
+    asked = question, tuple(map(replace_surrogates, names))
     if (start.question, start.attachments) != asked:
         described = " about ".join(filter(None, (repr(start.question), ", ".join(start.attachments))))
         raise TraceError(f"{trace} holds the run of another question, {described}: {advice}")

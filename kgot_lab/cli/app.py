@@ -371,6 +371,8 @@ def doctor(
     """Test each component and say how to get what is missing, or check whether a given file is intact."""
     if salvage and backup is not None:
         raise BadInput("a file is salvaged or backed up: give --salvage or --backup")
+    if file == Path():  # an empty text, or the folder itself
+        raise BadInput("the name of the file is empty: give that of a file")
     if file is not None:
         return _examine_file(file, salvage=salvage, backup=backup)
     if salvage or backup is not None:

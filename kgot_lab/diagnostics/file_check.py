@@ -33,6 +33,7 @@ _APPLICATION = slice(68, 72)  # the application id of an SQLite file, also in a 
 _LONG_NAME = 4_000  # longer than any path
 _LINES, _LONGEST = 50, 20_000_000  # maximum lines of JSON to read, and bytes of each
 _AS_WRITTEN = "every row is as it was written"
+_UNKNOWN = "where a changed value would not show"
 _ONLY_READ = "it can be read, and holds no checksum, so a changed value would not show"
 
 
@@ -241,17 +242,22 @@ def _log(path: Path) -> str:
 
 def _graph(path: Path) -> str:
     from kgot_lab.stores.hash_chain import SALVAGE_ADVICE
-    from kgot_lab.stores.sqlite.damage import enable_checksums, find_damage
+    from kgot_lab.stores.sqlite import damage
     from kgot_lab.stores.sqlite.tables import GRAPH_TABLES
 
     with _whole_copy(path, f"{SALVAGE_ADVICE} {path}") as (connection, has_log):
-        enable_checksums(connection)
-        if damage := find_damage(connection, GRAPH_TABLES):
-            raise StoreDamaged(f"{damage}: {SALVAGE_ADVICE} {path}")
+        damage.enable_checksums(connection)
+        found = damage.find_damage(connection, GRAPH_TABLES) or damage.find_dangling_edge(connection)
+        if found:
+            raise StoreDamaged(f"{found}: {SALVAGE_ADVICE} {path}")
         nodes, edges = (
             query_number(connection, f"SELECT count(*) FROM {kind}") for kind in ("nodes", "edges")
         )
-    return f"{format_count(nodes, 'node')}, {format_count(edges, 'edge')}, {_AS_WRITTEN}{_missing_log(path, has_log)}"
+        foreign = damage.count_without_checksum(connection)
+    known = f"another program wrote {format_count(foreign, 'row')}, {_UNKNOWN}" if foreign else _AS_WRITTEN
+    return (
+        f"{format_count(nodes, 'node')}, {format_count(edges, 'edge')}, {known}{_missing_log(path, has_log)}"
+    )
 
 
 def _tables(path: Path) -> str:
@@ -262,10 +268,14 @@ def _tables(path: Path) -> str:
         if not has_tables(connection):
             return "nothing yet: what created it did not end, and opening it does"
         unsummed = unsummed_tables(connection)
+        # a table without row ids is an index
+        tables = connection.execute("SELECT name FROM pragma_table_list WHERE wr = 0").fetchall()
         rows = sum(
-            query_number(connection, f"SELECT count(*) FROM {table}") for table in tables_of(connection)
+            query_number(connection, f"SELECT count(*) FROM {table}")
+            for table in tables_of(connection)
+            if (table,) in tables
         )
-    changed = f"another program changed {', '.join(unsummed)}, where a changed value would not show"
+    changed = f"another program changed {', '.join(unsummed)}, {_UNKNOWN}"
     known = changed if unsummed else _AS_WRITTEN
     return f"{format_count(rows, 'row')}, {known}{_missing_log(path, has_log)}"
 
@@ -300,8 +310,8 @@ def _cache(path: Path) -> str:
             rows += 1
             broken += not is_intact(key, value)
     if broken:
-        damage = "are not as they were written: they are computed again when they are needed"
-        raise StoreDamaged(f"{broken:,} of {format_count(rows, 'value')} {damage}")
+        advice = "each is computed again when it is needed"
+        raise StoreDamaged(f"of {format_count(rows, 'value')} not as written: {broken:,}; {advice}")
     return f"{format_count(rows, 'value')}, each as it was written"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Matrix, checked_texts, normalise_rows
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.io.http_client import UnusableBody, bounded_client, proxy_options
@@ -41,6 +42,7 @@ class API:
     servers refuse, and for a proxy that cannot be used.
     """
 
+    @check_arguments
     def __init__(
         self,
         model: str,

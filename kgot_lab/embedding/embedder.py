@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from inspect import getattr_static
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgot_lab.errors import BadInput, describe_value
+from kgot_lab.errors import BadInput, attribute_errors, describe_value, require
 from kgot_lab.text.cleaning import replace_surrogates
 
 Matrix = NDArray[np.float32]
@@ -49,10 +49,15 @@ def checked_embedder(
 def checked_texts(texts: Sequence[str]) -> list[str]:
     """Return the texts as an embedder can read them.
 
-    Raises BadInput for one text in place of a list.
+    Raises BadInput for what is no list of texts, as one text.
     """
-    if isinstance(texts, str):
-        raise BadInput(f"give a list of texts, not one text: embed([{texts[:40]!r}])")
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise BadInput(
+            f"what is embedded is a list of texts, as in embed(['one']), not {describe_value(texts)}"
+        )
+    texts = list(texts)
+    for kind in set(map(type, texts)):
+        require(next(text for text in texts if type(text) is kind), str, "what is embedded is a text")
     return [replace_surrogates(text) for text in texts]
 
 
@@ -64,7 +69,7 @@ def normalise_rows(vectors: ArrayLike, source: str) -> Matrix:
     """
     try:
         rows = np.asarray(vectors, np.float32)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         problem = f"{source}: its vectors are not all of one length"
         raise BadInput(f"{problem}, or hold what is no number") from None
     if rows.ndim != 2:
@@ -98,7 +103,8 @@ class RowEmbedder:
         texts = checked_texts(texts)
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
-        rows = normalise_rows(self._encode(texts), self.name)
+        with attribute_errors(f"the embedder {self.name!r} failed"):
+            rows = normalise_rows(self._encode(texts), self.name)
         self.dimension = self.dimension or rows.shape[1]
         if rows.shape != (len(texts), self.dimension) or not self.dimension:
             came = f"{rows.shape[0]} rows of {rows.shape[1]} numbers for {len(texts)} texts"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.api import API
 from kgot_lab.embedding.embedder import Embedder, RowEmbedder
 from kgot_lab.embedding.fitted import infonce, lsa
@@ -166,6 +167,7 @@ class FunctionEmbedder(RowEmbedder):
         return run_awaitable(self._function(texts))
 
 
+@check_arguments
 def as_embedder(model: Any, *, name: str = "") -> Embedder:
     """Return an embedder as it is, and a SentenceTransformer or a function as an embedder.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Matrix, RowEmbedder
-from kgot_lab.errors import BadInput, InsufficientData, NotInstalled
+from kgot_lab.errors import InsufficientData, NotInstalled, require_count
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Document, checked_documents, full_text
 
@@ -24,8 +24,7 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
     words. Raises BadInput without a document, InsufficientData if they have no word, and NotInstalled for a
     missing package.
     """
-    if dimension < 1:
-        raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
+    require_count(dimension, 1, "the dimension of a vector")
     texts = [replace_surrogates(full_text(document)) for document in checked_documents(documents)]
     try:
         from sklearn.decomposition import TruncatedSVD
@@ -110,8 +109,7 @@ def infonce(
     documents = checked_documents(documents)
     texts = [_sentences(replace_surrogates(full_text(document))) for document in documents]
     texts = [sentences for sentences in texts if sum(map(len, sentences)) >= 2]
-    if dimension < 1:
-        raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
+    require_count(dimension, 1, "the dimension of a vector", maximum=100_000)
     if len(texts) < 2:
         problem = "InfoNCE tells documents of two words or more apart"
         raise InsufficientData(f"{problem}, and {len(texts)} of these {len(documents)} are such")

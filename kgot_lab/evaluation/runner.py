@@ -21,8 +21,7 @@ from kgot_lab.errors import (
     LabError,
     LLMError,
     StoreUnavailable,
-    error_message,
-    is_out_of_memory,
+    attribute_errors,
     short_repr,
 )
 from kgot_lab.evaluation.dataset import Dataset
@@ -120,7 +119,6 @@ _TASK_FIELDS = ("dataset", "documents", "questions", "qrels", "system", "kept", 
 _SYSTEM_FIELDS = ("description", VERSION, EMBEDDER_HASH, ADDITIONS)
 _NO_EMBEDDER, _AND = "none", "; "
 _EMBEDDER = "its embedder"  # in the reason why a system is run again
-_LONGEST_ERROR = 300  # characters of an error of a system's own code
 
 SystemBuilder = Callable[[], Retriever]
 _Found = tuple[tuple[Hit, ...], float]
@@ -185,7 +183,7 @@ def build_system(system: Retriever | SystemBuilder, name: str) -> Retriever:
 
     Raises BadInput if a builder does not return a stage, and LabError if it fails.
     """
-    with _attribute_errors(f"the system {name!r} could not be built"):
+    with attribute_errors(f"the system {name!r} could not be built"):
         made: Any = cast(SystemBuilder, system)() if _is_builder(system) else system
     if _is_builder(made):
         raise BadInput(f"{name!r} built a {type(made).__name__}, not a Stage")
@@ -309,7 +307,7 @@ def _run_missing(
 def _search_hits(
     stage: Retriever, query: Query, dataset: Dataset, known: set[str], keep: int, ties: str, name: str
 ) -> _Found:
-    with _attribute_errors(f"the system {name!r} failed on question {query.id!r}, {short_repr(query.text)}"):
+    with attribute_errors(f"the system {name!r} failed on question {query.id!r}, {short_repr(query.text)}"):
         out = dataset.excluded.get(query.id, frozenset())
         found, took = timed_search(stage, query, keep + len(out), ties)
         hits = tuple(hit for hit in found if hit.id not in out)[:keep]
@@ -327,22 +325,6 @@ def _build_run(done: Mapping[str, _Found], fixed: Mapping[str, Json], older: int
     names = str(fixed["system"]), str(fixed["description"]), str(fixed["dataset"])
     hits = {query: found for query, (found, _) in done.items()}
     return Run(*names, int(fixed["kept"]), hits, latency(list(seconds.values())), seconds, about)
-
-
-@contextmanager
-def _attribute_errors(what: str) -> Iterator[None]:
-    """Attribute an error in a system's own code to the system, and keep it as the cause.
-
-    Errors of this package are passed on.
-    """
-    try:
-        yield
-    except LabError:
-        raise
-    except Exception as error:
-        if is_out_of_memory(error):  # the caller gives advice
-            raise
-        raise LabError(f"{what}: {type(error).__name__}: {error_message(error)[:_LONGEST_ERROR]}") from error
 
 
 @contextmanager

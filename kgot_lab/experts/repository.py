@@ -16,6 +16,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import Expert, ExpertConfig, slugify
+from kgot_lab.io.files import read_statements
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked
@@ -23,22 +24,7 @@ from kgot_lab.types import Json
 
 # All SQL of experts and their conversations, common to SQLite and PostgreSQL.
 
-EXPERT_TABLES = (
-    """CREATE TABLE experts (id TEXT PRIMARY KEY, body TEXT NOT NULL, created BIGINT NOT NULL, updated BIGINT NOT NULL, gone BIGINT)""",
-    """CREATE TABLE conversations (id TEXT PRIMARY KEY, expert TEXT NOT NULL, owner TEXT NOT NULL, started BIGINT NOT NULL,
-         last BIGINT NOT NULL, preview TEXT NOT NULL, chain TEXT NOT NULL)""",
-    """CREATE TABLE messages (conversation TEXT NOT NULL, number BIGINT NOT NULL, id TEXT NOT NULL UNIQUE, role TEXT NOT NULL,
-         content TEXT NOT NULL, at BIGINT NOT NULL, metadata TEXT NOT NULL, PRIMARY KEY (conversation, number))""",
-    """CREATE TABLE opinions (message TEXT PRIMARY KEY, thumb BIGINT NOT NULL, at BIGINT NOT NULL)""",
-    """CREATE TABLE trials (id TEXT PRIMARY KEY, expert TEXT NOT NULL, body TEXT NOT NULL, begun BIGINT NOT NULL, ended BIGINT)""",
-    """CREATE TABLE tokens (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL, role TEXT NOT NULL, made BIGINT NOT NULL, revoked BIGINT)""",
-)
-EXPERT_INDEXES = (
-    "CREATE INDEX experts_by_age ON experts (created, id)",  # a database created without it only needs longer for a page
-    "CREATE INDEX conversations_by_expert ON conversations (expert, owner, last)",
-    "CREATE INDEX conversations_by_chain ON conversations (chain)",
-)
-EXPERTS_LAYOUT = Layout("experts", 0x6B676C78, EXPERT_TABLES, EXPERT_INDEXES)  # "kglx"
+EXPERTS_LAYOUT = Layout("experts", 0x6B676C78, **read_statements(__file__, "repository.sql"))  # "kglx"
 
 # --- experts ---
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName, require_known
 from kgot_lab.experts.chat.consulting import Consultants, require_known_peers
@@ -31,6 +32,7 @@ from kgot_lab.experts.trials.verdict import TrialPlan, begin_trial, choose_varia
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS_BY_NAME
 from kgot_lab.kgos.schemas.vocabularies import cookbook
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import LLM, Json
 
 LOCAL_OWNER = "local"
@@ -168,6 +170,7 @@ class ExpertService:
 
     # --- chat ---
 
+    @check_arguments
     def ask(
         self,
         expert_id: str,
@@ -277,12 +280,9 @@ def _validate_history(history: Iterable[tuple[str, str]]) -> Sequence[tuple[str,
 
 
 def _validate_text(text: str, label: str, *, blank: bool = False) -> str:
+    checked_text(text, label, blank=blank)
     if len(text) > _MAX_QUESTION_LENGTH:
         raise BadInput(f"{label} has {len(text):,} characters, and {_MAX_QUESTION_LENGTH:,} are the most")
-    if not blank and not text.strip():
-        raise BadInput(f"{label} is blank; ask something")
-    if any(character == "\x00" or 0xD800 <= ord(character) <= 0xDFFF for character in text):
-        raise BadInput(f"{label} has a character that cannot be stored: a null, or half of a surrogate pair")
     return text
 
 

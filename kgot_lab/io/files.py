@@ -5,12 +5,14 @@ from __future__ import annotations
 import codecs
 import errno
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import Any
 from unicodedata import category
 from uuid import uuid4
 
@@ -256,12 +258,25 @@ def is_nonempty_file(path: Path) -> bool:
     return True
 
 
+def read_statements(module: str, name: str) -> dict[str, Any]:
+    """Read the statements of an SQL file beside a module, by section.
+
+    A section begins with a comment of its name, such as "-- indexes".
+    """
+    text = Path(module).with_name(name).read_text(encoding="utf-8")
+    _, *parts = re.split(r"^-- (\w+).*\n", text, flags=re.MULTILINE)
+    sections = zip(parts[::2], parts[1::2], strict=True)
+    return {name: tuple(text.strip().removesuffix(";").split(";\n")) for name, text in sections}
+
+
 def back_up_damaged_file(path: Path) -> Path:
-    """Copy a file to an unused name beside it and return the path of the copy.
+    """Copy a file to an unused name beside it, unless it has a copy, and return the path of the copy.
 
     Raises OSError if that fails.
     """
     copies = (path.with_name(f"{path.name}.damaged-{number}") for number in count(1))
-    copy = next(copy for copy in copies if not copy.exists())
-    copy.write_bytes(path.read_bytes())
+    data, part = path.read_bytes(), path.with_name(f"{path.name}.damaged.part")
+    copy = next(copy for copy in copies if not copy.exists() or copy.read_bytes() == data)
+    part.write_bytes(data)
+    part.replace(copy)
     return copy

@@ -129,7 +129,10 @@ def _models(models: str | Path | Mapping[str, ModelEntry] | None) -> Mapping[str
         from kgot_lab.llm.models import load_models
 
         return load_models(models)
-    require(models, Mapping, "models are a file, or what load_models(…) gave")
+    from kgot_lab.llm.models import ModelEntry
+
+    for entry in models.values():
+        require(entry, ModelEntry, "models are a file, or what load_models(…) gave: each is a ModelEntry")
     return models
 
 
@@ -167,6 +170,7 @@ def _shared_local(path: Path, modified: int) -> LLM:
     return Local(path)
 
 
+@check_arguments
 def _server(spec: str, key_variable: str) -> tuple[Endpoint, str]:
     """Return the server and the model of a specification, with an alternative key variable if named."""
     from dataclasses import replace

@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import (
     BadInput,
     LabError,
     LLMError,
     describe_value,
     error_message,
-    require,
     require_options,
 )
 from kgot_lab.io.coroutines import run_awaitable
@@ -67,6 +67,7 @@ class AdaptedModel:
     the object fails or returns no text.
     """
 
+    @check_arguments
     def __init__(
         self,
         model: Any,
@@ -79,12 +80,11 @@ class AdaptedModel:
         parts = ("model_name", "model", "name", "__name__")
         called = (getattr(each, part, None) for part in parts for each in (model, own))
         named = (text for text in called if isinstance(text, str) and text)
-        if price is not None:
-            require(price, Price, "a price is Price(dollars, dollars) a million tokens read and written")
         self.name, self.price = name or next(named, type(own).__name__), price
         self._model, self._ask, self._is_told = model, ask, False
         self._takes = _sampling_options(model)
 
+    @check_arguments
     def __call__(self, prompt: Prompt) -> Reply:
         started = time.perf_counter()
         own = [name for name in _SAMPLING if name not in self._takes]

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, LLMError, OverBudget, require_amount, require_count
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.llm.streaming import run_in_steps, stream_reply
@@ -352,6 +353,7 @@ class Budgeted(WrappedLLM):
         """The hash of the wrapped model, for the header of a tape."""
         return self._llm.sha256 if isinstance(self._llm, FromFile) else ""
 
+    @check_arguments
     def __call__(self, prompt: Prompt) -> Reply:
         worst = self._affordable(prompt)
         with self.spending.call(worst) as record_usage:

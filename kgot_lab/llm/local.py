@@ -24,6 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
 from kgot_lab.io.processes import deferred_interrupts
 from kgot_lab.llm.model_file import find_model, sha256_of
@@ -138,6 +139,7 @@ class Local:
         """The hash of the model file."""
         return sha256_of(self.path)
 
+    @check_arguments
     def __call__(self, prompt: Prompt) -> Reply:
         prompt = self._apply_settings(prompt)
         with self._lock:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kgot_lab.errors import BadInput, LLMError, require
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, LLMError, require_parts
 from kgot_lab.io.http_client import bounded_client, proxy_options, proxy_variable
 from kgot_lab.llm.budget import (
     CHARACTERS_PER_TOKEN,
@@ -84,6 +85,7 @@ class OpenAICompatible:
 
     concurrent = True  # it takes several calls at once
 
+    @check_arguments
     def __init__(
         self,
         preset: Endpoint,
@@ -110,8 +112,6 @@ class OpenAICompatible:
             )
         self.name = f"{preset.name}:{model}{settings.suffix}"
         self.preset, self.model, self.patience, self.settings = preset, model, patience, settings
-        if price is not None:
-            require(price, Price, "a price is Price(dollars, dollars) a million tokens read and written")
         self.price = price or price_of(preset, model)
         self.requests = 0
         self._told: frozenset[str] = frozenset()  # messages that were said, without their numbers
@@ -128,6 +128,7 @@ class OpenAICompatible:
             client = openai.OpenAI(
                 api_key=key, base_url=preset.base_url, default_headers=headers, http_client=connections
             )
+        require_parts(client, ("chat", "with_options"), "client is an openai.OpenAI")
         self._client = client.with_options(max_retries=0, timeout=patience.timeout)
 
     @property
@@ -144,6 +145,7 @@ class OpenAICompatible:
         written = (asked.max_tokens + self._manner.allowance) * (2**tries - 1)
         return Usage(estimate_tokens(asked) * tries, written)
 
+    @check_arguments
     def __call__(self, prompt: Prompt) -> Reply:
         (reply,) = self._parts(prompt, streams=False)
         assert isinstance(reply, Reply)

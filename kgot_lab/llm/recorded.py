@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
-from kgot_lab.errors import LLMError, ReplayMiss, TraceError, UnknownName
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import LLMError, ReplayMiss, TraceError, UnknownName, require
 from kgot_lab.io.files import os_errors_as, read_regular_file
 from kgot_lab.llm.budget import Spending, WrappedLLM, charged_account
 from kgot_lab.llm.presets import FREE
@@ -103,6 +104,7 @@ class Recorded:
         """The name of the recorded model."""
         return self.head.model
 
+    @check_arguments
     def __call__(self, prompt: Prompt) -> Reply:
         key = self._keys.next_key(prompt)
         if key not in self.replies:
@@ -181,6 +183,7 @@ class Recorder(WrappedLLM):
         """The account of the live model."""
         return charged_account(self._llm)
 
+    @check_arguments
     def __call__(self, prompt: Prompt) -> Reply:
         key = self._keys.next_key(prompt)
         if key not in self._tape.replies:
@@ -432,13 +435,16 @@ class Scripted:
 
     price = FREE
 
+    @check_arguments
     def __init__(self, replies: Sequence[str] | Callable[[Prompt], str], name: str = "scripted"):
         self.name = name
         self.asked: list[Prompt] = []
         self._replies = replies if callable(replies) else tuple(replies)
 
+    @check_arguments
     def __call__(self, prompt: Prompt) -> Reply:
         text = self._replies(prompt) if callable(self._replies) else self._next()
+        require(text, str, f"a reply of {self.name} is a text")
         self.asked.append(prompt)
         words = sum(len(message.text.split()) for message in prompt.messages)
         return Reply(text, Usage(words, len(text.split())))

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kgot_lab.errors import BadInput, LabError, describe_value
+from kgot_lab.errors import BadInput, LabError, attribute_errors, describe_value
 from kgot_lab.io.coroutines import run_awaitable
 from kgot_lab.loop.events import Decided
 
@@ -51,7 +51,8 @@ def decide(approve: Approve, proposal: Proposal) -> tuple[str, str]:
 
     A coroutine is run to its end. Raises BadInput for any other answer.
     """
-    answer = run_awaitable(approve(proposal))
+    with attribute_errors(f"approve({proposal.what}) failed"):
+        answer = run_awaitable(approve(proposal))
     if isinstance(answer, bool):
         answer = proposal.text if answer else Deny()
     if isinstance(answer, str) and not answer.strip():

@@ -23,7 +23,7 @@ from kgot_lab.loop.run_context import RunContext, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import model_metadata, record
 from kgot_lab.stores.protocol import PythonRunner, Store, readers
-from kgot_lab.text.cleaning import replace_surrogates
+from kgot_lab.text.cleaning import checked_text, replace_surrogates
 from kgot_lab.tools.tool import Tool, as_tool, search_argument, source_digest
 from kgot_lab.types import LLM, Json
 
@@ -74,8 +74,7 @@ def think(
     model or the sandbox that cannot be recovered from: LLMError, SandboxError; and NotApproved if a paid
     call is denied.
     """
-    if not question.strip():
-        raise BadInput("the question is empty; ask something")
+    question = checked_text(question, "the question").strip()
     for name in options.keys() - ThinkOptions.__optional_keys__:
         raise UnknownName("option of a run", name, ThinkOptions.__optional_keys__)
     llm, parallel = as_model(llm), options.get("parallel", PARALLEL)
@@ -107,7 +106,7 @@ def think(
     mode = kind(run)
     files = tuple(replace_surrogates(str(path)) for path in options.get("attachments", ()))
     mode.check(files)
-    events = _run_turns(mode, replace_surrogates(question.strip()), files)
+    events = _run_turns(mode, question, files)
     return record(events, options["trace"], metadata=model_metadata(llm)) if "trace" in options else events
 
 

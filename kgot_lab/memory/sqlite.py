@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
+from kgot_lab.io.files import read_statements
 from kgot_lab.io.sqlite.connection import Connection, immediate_transaction
 from kgot_lab.io.sqlite.file import SQLiteFile
 from kgot_lab.memory import triples as triple_rules
@@ -16,21 +17,7 @@ from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
 
 _MAX_ROWS = 2**62  # the largest limit that a database accepts
-TRIPLE_TABLES = (
-    """CREATE TABLE triples (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    subject TEXT NOT NULL,
-    relation TEXT NOT NULL,
-    object TEXT NOT NULL,
-    confidence REAL DEFAULT 1.0,
-    source_turn INTEGER,
-    created_at TEXT,
-    UNIQUE(subject, relation, object)
-)""",
-    "CREATE INDEX idx_subject ON triples(subject)",
-    "CREATE INDEX idx_object ON triples(object)",
-    "CREATE INDEX idx_relation ON triples(relation)",
-)
+TRIPLE_TABLES = read_statements(__file__, "triples.sql")["tables"]
 # Rows that another program adds are indexed in this store's next transaction, by their ids, which AUTOINCREMENT
 # never reuses.
 WORD_INDEX = "CREATE TABLE IF NOT EXISTS triple_words (word TEXT, id INTEGER, PRIMARY KEY (word, id)) STRICT, WITHOUT ROWID"

@@ -15,6 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, StoreUnavailable, require
 from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, refuse_foreign_head
 from kgot_lab.io.sqlite.file import SQLiteFile
@@ -29,8 +30,21 @@ from kgot_lab.memory.tables import (
 )
 from kgot_lab.stores.opening import resolve_location
 
-_ANY_OF_LIST = re.compile(r"= ANY\((:\w+)\)")
-_UNNEST = re.compile(r"unnest\((:\w+)\) AS (\w+) \(value\)")
+# from the dialect of PostgreSQL
+_TRANSLATIONS = (
+    (r"= ANY\((:\w+)\)", r"IN (SELECT value FROM json_each(\1))"),
+    (r"unnest\((?:CAST\()?(:\w+)[^)]*\)+ AS (\w+) \(value\)", r"json_each(\1) AS \2"),
+    (r"(\w+\.\w+) \? CAST\((:\w+) AS text\)", r"EXISTS (SELECT 1 FROM json_each(\1) WHERE value = \2)"),
+    (r"to_tsvector\('[\w.]+', (:\w+)\)", r"\1"),
+    # an index of the words of a column is a table
+    (
+        r"(\w+) (\w+) ON \w+\.(\w+) @@ plainto_tsquery\('[\w.]+', ([\w.]+)\)",
+        r"\1_\3 ON \1_\3 MATCH \4 JOIN \1 \2 ON \2.number = \1_\3.rowid",
+    ),
+    (r"\b(UUID|JSONB|TIMESTAMPTZ|tsvector)\b", "TEXT"),
+    (r"BIGINT GENERATED ALWAYS AS IDENTITY", "INTEGER"),
+    (r"pgvector\.vector", "BLOB"),
+)
 
 
 class SQLiteTables(SQLiteFile):
@@ -43,6 +57,7 @@ class SQLiteTables(SQLiteFile):
     settings = ("secure_delete = ON", *SQLiteFile.settings)
     closed_error = BadInput
 
+    @check_arguments
     def __init__(self, layout: Layout, path: Path | str = ":memory:") -> None:
         self.layout = layout
         super().__init__(None if path == ":memory:" else Path(path))
@@ -70,7 +85,7 @@ class SQLiteTables(SQLiteFile):
     def _create_tables(self, connection: sqlite3.Connection) -> None:
         layout = self.layout
         for statement in (*layout.tables, *layout.indexes, *layout.sqlite):
-            connection.execute(statement)
+            connection.execute(_to_sqlite(statement))
         connection.execute(f"PRAGMA application_id = {layout.application}")
         connection.execute(f"PRAGMA user_version = {layout.version}")
 
@@ -108,8 +123,9 @@ class SQLiteClaims(SQLiteTables):
 
 @cache
 def _to_sqlite(statement: str) -> str:
-    listed = _ANY_OF_LIST.sub(r"IN (SELECT value FROM json_each(\1))", statement)
-    return _UNNEST.sub(r"json_each(\1) AS \2", listed)
+    for pattern, replacement in _TRANSLATIONS:
+        statement = re.sub(pattern, replacement, statement)
+    return statement
 
 
 # Open tables by the name of a file, in memory, or by the address of a PostgreSQL server.

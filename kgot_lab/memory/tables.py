@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from kgot_lab.io.files import read_statements
 from kgot_lab.io.processes import Closing
 from kgot_lab.memory.triples import MAX_TEXT_LENGTH, pad_words
 
@@ -53,50 +54,6 @@ def _signed_hash(kind: str, text: str) -> int:
 # times, so what was known at a time is what was known after the last change until then.
 
 TEXT_BY_BYTES = 'TEXT COLLATE "C"'  # of PostgreSQL: ids and names in byte order, as in SQLite
-CLAIM_TABLES = (  # what has no primary key may be of any length, which no index of PostgreSQL takes but one of hashes
-    "CREATE TABLE facts (id TEXT PRIMARY KEY, subject TEXT NOT NULL, relation TEXT NOT NULL, object TEXT NOT NULL)",
-    """CREATE TABLE claims (id TEXT PRIMARY KEY, fact TEXT NOT NULL REFERENCES facts (id), source TEXT NOT NULL,
-         span_start BIGINT, span_end BIGINT, span_text TEXT, said_by TEXT NOT NULL, kind TEXT NOT NULL,
-         confidence DOUBLE PRECISION NOT NULL, valid_from BIGINT, valid_until BIGINT)""",
-    "CREATE TABLE premises (claim TEXT NOT NULL, fact TEXT NOT NULL, PRIMARY KEY (claim, fact))",
-    """CREATE TABLE changes (id BIGINT PRIMARY KEY, at BIGINT NOT NULL, clock BIGINT NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL,
-         undoes BIGINT, erased BIGINT NOT NULL DEFAULT 0)""",
-    """CREATE TABLE versions (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, number DOUBLE PRECISION,
-         opened BIGINT NOT NULL, closed BIGINT)""",
-    "CREATE TABLE answers (id TEXT NOT NULL, text TEXT NOT NULL, at BIGINT NOT NULL)",
-    "CREATE TABLE answer_facts (answer TEXT NOT NULL, fact TEXT NOT NULL)",
-    "CREATE TABLE unscrubbed (change BIGINT NOT NULL)",  # erased, but its bytes may still be in a file
-)
-_KEY_TABLE = "CREATE TABLE fact_keys (key BIGINT NOT NULL, learnt BIGINT NOT NULL, fact {0} NOT NULL, PRIMARY KEY (key, learnt, fact))"
-CLAIM_INDEXES = (  # in both
-    "CREATE INDEX claims_by_fact ON claims (fact)",
-    "CREATE INDEX premises_by_fact ON premises (fact)",
-    "CREATE INDEX changes_by_undone ON changes (undoes)",
-    "CREATE INDEX versions_by_opening ON versions (opened)",
-    "CREATE INDEX versions_by_closing ON versions (closed)",
-    "CREATE INDEX answers_by_fact ON answer_facts (fact)",
-)
-SQLITE_INDEXES = (
-    f"{_KEY_TABLE.format('TEXT')} WITHOUT ROWID",  # there the index is the table
-    "CREATE INDEX facts_by_subject ON facts (subject, relation)",
-    "CREATE INDEX facts_by_relation ON facts (relation)",
-    "CREATE INDEX facts_by_object ON facts (object)",
-    "CREATE INDEX claims_by_source ON claims (source)",
-    "CREATE UNIQUE INDEX versions_by_key ON versions (kind, key, value, opened)",
-    "CREATE UNIQUE INDEX answers_by_id ON answers (id)",
-    "CREATE UNIQUE INDEX facts_by_answer ON answer_facts (answer, fact)",
-)
-POSTGRES_INDEXES = (
-    _KEY_TABLE.format(TEXT_BY_BYTES),
-    "CREATE INDEX facts_by_subject ON facts USING hash (subject)",
-    "CREATE INDEX facts_by_relation ON facts USING hash (relation)",
-    "CREATE INDEX facts_by_object ON facts USING hash (object)",
-    "CREATE INDEX claims_by_source ON claims USING hash (source)",
-    "CREATE INDEX versions_by_key ON versions USING hash (key)",
-    "CREATE INDEX versions_by_kind ON versions (kind, opened) WHERE kind IN ('merged', 'declared')",
-    "CREATE INDEX answers_by_id ON answers USING hash (id)",
-    "CREATE INDEX facts_by_answer ON answer_facts USING hash (answer)",
-)
 
 _KNOWN_THEN = "{0}.opened <= :known AND ({0}.closed IS NULL OR {0}.closed > :known)"
 STANDINGS = "CROSS JOIN versions s"  # CROSS: SQLite goes from claims
@@ -249,7 +206,7 @@ class Layout:
 
     name: str  # what it holds: "claims"
     application: int  # application id of a file of this kind
-    tables: tuple[str, ...]
+    tables: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
     sqlite: tuple[str, ...] = ()
     postgres: tuple[str, ...] = ()
@@ -262,9 +219,7 @@ class Layout:
 
 
 # "kglc"
-CLAIMS_LAYOUT = Layout(
-    "claims", 0x6B676C63, CLAIM_TABLES, CLAIM_INDEXES, SQLITE_INDEXES, POSTGRES_INDEXES, version=2
-)
+CLAIMS_LAYOUT = Layout("claims", 0x6B676C63, **read_statements(__file__, "claims.sql"), version=2)
 
 
 # The interface of tables: the statements of one file, run in transactions, with SQLite or another engine.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +29,11 @@ def weighted(*retrievers: tuple[float, Stage], scale: str = "range") -> Stage:
     unknown scale. Searching raises BadInput if a retriever returns a score that is not finite or one id
     twice, as in the other fusions.
     """
-    _check_weighted(retrievers)
+    pairs = _checked_pairs(retrievers)
     require_known("scale", SCALES, scale)
     options = [f"scale={scale}"] if scale != "range" else []
-    labels = [f"{weight:g}" for weight, _ in retrievers]
-    return _fusion("weighted", retrievers, SCALES[scale], options, labels=labels)
+    labels = [f"{weight:g}" for weight, _ in pairs]
+    return _fusion("weighted", pairs, SCALES[scale], options, labels=labels)
 
 
 def rrf(*stages: Stage, k: int = 60) -> Stage:
@@ -41,12 +42,11 @@ def rrf(*stages: Stage, k: int = 60) -> Stage:
     score(d) = sum over stages of 1 / (k + rank). Raises BadInput without a stage, or for k below 0.
     """
     _check_stages("rrf", stages)
-    if isinstance(k, bool) or not isinstance(k, int | float) or not (math.isfinite(k) and k >= 0):
-        raise BadInput(f"rrf() takes a k of 0 or more, not {describe_value(k)}")
+    require_amount(k, "the k of rrf()")
 
     def by_rank(found: _Floats) -> _Floats:
         # k = 60 as in the paper; small k trusts the top ranks more
-        return 1 / (k + np.arange(1, len(found) + 1))
+        return 1 / (float(k) + np.arange(1, len(found) + 1))
 
     return _fusion("rrf", [(1.0, stage) for stage in stages], by_rank, [f"k={k}"] * (k != 60))
 
@@ -86,18 +86,19 @@ def _fusion(
     return Stage(f"{function}({', '.join([*names, *options])})", step, inputs=inputs)
 
 
-def _check_weighted(pairs: Sequence[object]) -> None:
-    """Raise BadInput unless these are pairs of a weight and a stage, with at least one weight above 0."""
+def _checked_pairs(pairs: Sequence[Any]) -> list[tuple[float, Stage]]:
+    """Return pairs of a weight and a stage.
+
+    Raises BadInput for anything else, and unless a weight is above 0.
+    """
     for pair in pairs:
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[1], Stage)):
             example = "as in weighted((0.7, one), (0.3, other))"
             raise BadInput(f"weighted() takes pairs (weight, stage), {example}, not {describe_value(pair)}")
-        weight = pair[0]
-        is_number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
-        if not (is_number and math.isfinite(weight) and weight >= 0):
-            raise BadInput(f"weighted() takes weights of 0 or more, which {describe_value(weight)} is not")
-    if not any(pair[0] > 0 for pair in pairs if isinstance(pair, tuple | list)):
+        require_amount(pair[0], "a weight of weighted()")
+    if not any(weight for weight, _ in pairs):
         raise BadInput("weighted() takes at least one pair (weight, stage) with a weight above 0")
+    return [(float(weight), stage) for weight, stage in pairs]
 
 
 def _check_stages(name: str, stages: Sequence[object]) -> None:

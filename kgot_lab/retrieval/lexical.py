@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import sqlite3
 import threading
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import argsort_descending
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require_amount, require_probability
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.analysis import analyzer
 from kgot_lab.text.cleaning import replace_surrogates
@@ -45,8 +44,8 @@ def bm25(
     without a known word finds nothing. Raises BadInput if a weight in `emphasis` is negative or not a number,
     if its key is not one word, if `k1` is below 0, or if `b` is outside 0 to 1.
     """
-    if not (0 <= k1 < math.inf and 0 <= b <= 1):
-        raise BadInput(f"bm25() takes a k1 of 0 or more and a b from 0 to 1, not k1={k1} and b={b}")
+    require_amount(k1, "the k1 of bm25()")
+    require_probability(b, "the b of bm25()")
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     texts = [full_text(document) for document in documents]
     words_of = analyzer(map(main_text, documents))
@@ -99,8 +98,7 @@ def ranked_by_score(query: Query, ids: Sequence[str], scores: NDArray[Any]) -> R
 def _checked_emphasis(emphasis: Mapping[str, float]) -> dict[str, float]:
     weight_of = {}
     for key, weight in emphasis.items():
-        if not (math.isfinite(weight) and weight >= 0):
-            raise BadInput(f"emphasis on {key!r} must be a number of 0 or more, not {weight}")
+        require_amount(weight, f"emphasis on {key!r}")
         if len(searched_words(key)) != 1:
             problem = f"emphasis is on single words that are searched, and {key!r} is not one"
             raise BadInput(f"{problem}; stop words are left out")

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from kgot_lab.arguments import check_fields
-from kgot_lab.errors import BadInput, require, require_count, short_repr
-from kgot_lab.text.cleaning import is_encodable
+from kgot_lab.errors import BadInput, attribute_errors, require, require_count, short_repr
 from kgot_lab.types import Hit, HitColumns, Query, Ranking, are_finite
 
 
@@ -30,7 +29,11 @@ class Stage:
         check_fields(self)
 
     def __call__(self, ranking: Ranking) -> Ranking:
-        found: object = self.step(ranking)
+        require(
+            ranking, Ranking, f"the stage {self.name!r} takes a Ranking; stage.search(query) takes a text"
+        )
+        with attribute_errors(f"the stage {self.name!r} failed on {short_repr(ranking.query.text)}"):
+            found: object = self.step(ranking)
         if not isinstance(found, Ranking):
             made = f"the stage {self.name!r} gave a {type(found).__name__}, not a Ranking"
             raise BadInput(f"{made}; make one with ranked(ranking.query, scores by id)")
@@ -53,11 +56,7 @@ class Stage:
         Raises BadInput if `query` is not a text or a Query.
         """
         require(query, (str, Query), "a query is a text or a Query")
-        query = query if isinstance(query, Query) else Query(query)
-        if "\0" in query.text or not is_encodable(query.text):
-            problem = f"the query {short_repr(query.text)} holds a NUL or half a surrogate pair"
-            raise BadInput(f"{problem}, which no document does: leave it out")
-        return self(Ranking(query, ()))
+        return self(Ranking(query if isinstance(query, Query) else Query(query), ()))
 
     def __rshift__(self, then: Stage) -> Stage:
         require(then, Stage, "what comes behind >> is a Stage")

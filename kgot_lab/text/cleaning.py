@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.types import Json
 
 _JOINERS = "\u200c\u200d"  # invisible, but part of words in many scripts
@@ -65,6 +65,21 @@ def is_encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def checked_text(text: str, what: str, *, blank: bool = False) -> str:
+    """Return a text that every file, model and database accepts.
+
+    Raises BadInput, which names what it is, for another type, for half a surrogate pair or a NUL, and unless
+    `blank` for a text without a character to read.
+    """
+    require(text, str, f"{what} is a text")
+    if not blank and not text.strip():
+        raise BadInput(f"{what} is blank: say something")
+    if "\0" in text or not is_encodable(text):
+        problem = "holds a NUL or half a surrogate pair, which no database takes"
+        raise BadInput(f"{what} {problem}: {short_repr(text)}")
+    return str(text)
 
 
 def decode_argument(text: str, what: str) -> str:

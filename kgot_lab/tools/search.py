@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import overload
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, require_count
+from kgot_lab.errors import NotInstalled, ToolFailed, require_count
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.multihop.retriever import convex_hybrid, hybrid_multihop
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.analysis import analyzer
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.text.function_words import languages_of_word
 from kgot_lab.text.words import WORD, search_form, stem, text_sentences
 from kgot_lab.tools.files import read_attachment
@@ -130,9 +131,7 @@ def find_passages(
 
     Raises BadInput for an empty question, for no documents, and for `k` below 1.
     """
-    require(question, str, "a question is a text")
-    if not question.strip():
-        raise BadInput("the question is empty; ask something")
+    checked_text(question, "the question")
     require_count(k, 1, "k", "it is how many passages are found")
     documents = checked_documents(documents)
     ranking = (default_retriever(documents, progress) % k).search(question)

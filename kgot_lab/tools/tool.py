@@ -205,7 +205,7 @@ class TextTool:
         return {**self.takes, **self.may}
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may name an argument "self"
-        return self.function(**self.check_arguments(arguments))
+        return _own_result(self.name, self.function(**self.check_arguments(arguments)))
 
     def check_arguments(self, arguments: Mapping[str, Json]) -> dict[str, str]:
         """Return the texts that the function gets. Raises ToolFailed for arguments that it does not take."""
@@ -284,14 +284,17 @@ class FunctionTool:
         return checked
 
     def __call__(self, /, **arguments: Json) -> Result:
-        result = self._function(**self.check_arguments(arguments))
-        try:
-            return checked_result(result)
-        except BadInput as error:
-            raise broken_tool(self.name, error) from error
+        return _own_result(self.name, self._function(**self.check_arguments(arguments)))
 
     def __repr__(self) -> str:
         return f"<tool {self.name}({', '.join(self.arguments['properties'])})>"
+
+
+def _own_result(name: str, result: object) -> Result:
+    try:
+        return checked_result(result)
+    except BadInput as error:
+        raise broken_tool(name, error) from error
 
 
 def as_tool(tool: object) -> Tool:

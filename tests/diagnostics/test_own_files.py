@@ -236,3 +236,46 @@ def test_tables_of_other_programs_are_not_taken_for_ours(tmp_path):
             other.execute(f"CREATE TABLE {table}")
         with pytest.raises(BadInput, match="of another program"):
             check_file(tmp_path / name)
+
+
+# --- what another program changed ---
+
+
+def _changed_by_another_program(path, *statements):
+    with closing(sqlite3.connect(path)) as other, other:
+        for statement in statements:
+            other.execute(statement)
+
+
+def test_the_doctor_says_that_an_edge_has_lost_a_node_and_a_salvage_drops_it(files):
+    path = files["a graph in SQLite"]
+    _changed_by_another_program(path, "DELETE FROM nodes WHERE id = 'n3'")
+    health = check_file(path)
+    assert not health.whole and "has lost a node" in health.said and "--salvage" in health.said
+    with open_store(str(path)) as store, pytest.raises(StoreDamaged, match=r"has lost a node.*--salvage"):
+        store.graph()
+    assert salvage_file(path).summary == "kept 19 of 19 nodes and 18 of 20 edges"
+    with open_store(str(path)) as store:
+        assert len(store.graph()) == 19
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE nodes SET properties = '{}' WHERE id = 'n3'", "INSERT INTO nodes (id) VALUES ('Ada')"],
+)
+def test_the_doctor_says_that_another_program_wrote_rows_of_a_graph(files, statement):
+    path = files["a graph in SQLite"]
+    _changed_by_another_program(path, statement)
+    health = check_file(path)
+    assert health.whole and "another program wrote 1 row, where a changed value would not show" in health.said
+    open_store(str(path)).close()
+    assert "every row is as it was written" in check_file(path).said
+
+
+def test_the_doctor_counts_no_rows_of_indexes(tmp_path):
+    with open_claims(tmp_path / "memory.db") as claims:
+        claims.learn(Claim(Triple("Ada", "born in", "London"), "book"))
+    with SQLiteTripleStore(tmp_path / "triples.db") as triples:
+        triples.add([Triple("Ada", "born in", "London")])
+    assert ": 4 rows," in str(check_file(tmp_path / "memory.db"))  # the fact, claim, change and its version
+    assert ": 1 row," in str(check_file(tmp_path / "triples.db"))

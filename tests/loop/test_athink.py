@@ -180,7 +180,7 @@ def test_an_error_arrives_as_itself(store, error):
 
 def test_bad_input_is_told_at_the_first_event(store):
     events = lab.athink("  ", model(), store, [TOOL], FEW)
-    with pytest.raises(BadInput, match="the question is empty"):
+    with pytest.raises(BadInput, match="the question is blank"):
         asyncio.run(anext(events))
 
 

@@ -63,7 +63,7 @@ def test_a_lane_with_one_hit_or_equal_scores_gives_all_of_them_full_marks():
 
 @pytest.mark.parametrize("weight", [-1, math.nan, math.inf])
 def test_a_weight_that_makes_no_sense_is_refused(weight):
-    with pytest.raises(BadInput, match="weights"):
+    with pytest.raises(BadInput, match="a weight of"):
         weighted((weight, WORDS))
 
 

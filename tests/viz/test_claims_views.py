@@ -182,7 +182,7 @@ def test_only_what_stands_around_the_change_is_drawn(claims):
 
 def test_a_report_of_nothing_or_of_another_memory_is_refused(claims):
     with pytest.raises(BadInput, match="changed nothing"):
-        views.before_and_after(claims, claims.retract_source("no such source"))
+        views.before_and_after(claims, ChangeEffect(None))
     with pytest.raises(BadInput, match="no change 99"):
         views.before_and_after(claims, ChangeEffect(99))
 

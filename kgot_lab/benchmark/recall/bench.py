@@ -347,6 +347,8 @@ def bench_families(
     per system and data set. With `table` nothing runs: the numbers are recomputed from those files. Raises
     BadInput if they do not fit the data.
     """
+    plan = load_plan(Path(folder), FAMILY_PLAN) if folder is not None else FAMILY_PLAN
+    require_known("measure", plan.measures, measure)
     if table and folder is not None:
         return family_table(derive_reports(Path(folder), load_dataset), measure)
     with TemporaryDirectory(prefix="kgot_lab-families-") as made:

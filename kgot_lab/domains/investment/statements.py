@@ -6,35 +6,10 @@ queried: rows that were opened by then, not yet closed and not yet expired. The 
 
 from __future__ import annotations
 
+from kgot_lab.io.files import read_statements
 from kgot_lab.memory.tables import Layout
 
-GRAPH_LAYOUT = Layout(
-    "investment graphs",
-    0x6B676C69,  # "kgli"
-    (
-        "CREATE TABLE changes (id BIGINT PRIMARY KEY, at BIGINT NOT NULL, clock BIGINT NOT NULL)",
-        """CREATE TABLE nodes (owner TEXT NOT NULL, id TEXT NOT NULL, type TEXT NOT NULL, name TEXT NOT NULL, symbol TEXT NOT NULL,
-             properties TEXT NOT NULL, created_at BIGINT NOT NULL, expires_at BIGINT, opened BIGINT NOT NULL, closed BIGINT)""",
-        """CREATE TABLE edges (owner TEXT NOT NULL, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
-             properties TEXT NOT NULL, created_at BIGINT NOT NULL, expires_at BIGINT, opened BIGINT NOT NULL, closed BIGINT)""",
-        """CREATE TABLE indicators (name TEXT NOT NULL, period BIGINT NOT NULL, value DOUBLE PRECISION NOT NULL, source TEXT NOT NULL,
-             opened BIGINT NOT NULL, closed BIGINT)""",
-    ),
-    (
-        "CREATE UNIQUE INDEX nodes_now ON nodes (id) WHERE closed IS NULL",
-        "CREATE INDEX nodes_by_id ON nodes (id)",
-        "CREATE INDEX nodes_by_type ON nodes (type)",
-        "CREATE INDEX nodes_by_symbol ON nodes (symbol)",
-        "CREATE UNIQUE INDEX edges_now ON edges (owner, source, type, target) WHERE closed IS NULL",
-        "CREATE INDEX edges_by_source ON edges (source)",
-        "CREATE INDEX edges_by_target ON edges (target)",
-        "CREATE UNIQUE INDEX indicators_now ON indicators (name, period) WHERE closed IS NULL",
-        "CREATE INDEX indicators_by_name ON indicators (name, period)",
-    ),
-    ("CREATE INDEX nodes_by_name ON nodes (name)",),
-    # a headline may be longer than other indexes allow
-    ("CREATE INDEX nodes_by_name ON nodes USING hash (name)",),
-)
+GRAPH_LAYOUT = Layout("investment graphs", 0x6B676C69, **read_statements(__file__, "graph.sql"))  # "kgli"
 
 LAST_TIME = "SELECT coalesce(max(at), :least) FROM changes"
 LAST_NUMBER = "SELECT coalesce(max(id), 0) FROM changes"
@@ -82,19 +57,8 @@ CLOSE_VALUE = "UPDATE indicators SET closed = :at WHERE name = :name AND period 
 # --- accounts: holdings are stored here only ---
 
 ACCOUNTS_LAYOUT = Layout(
-    "investment accounts",
-    0x6B676C75,  # "kglu"
-    (
-        """CREATE TABLE profiles (user_id TEXT PRIMARY KEY, owner TEXT NOT NULL UNIQUE, risk_tolerance TEXT NOT NULL,
-             horizon TEXT NOT NULL, goals TEXT NOT NULL, preferences TEXT NOT NULL)""",
-        """CREATE TABLE positions (user_id TEXT NOT NULL REFERENCES profiles (user_id), symbol TEXT NOT NULL, shares TEXT NOT NULL,
-             avg_cost TEXT NOT NULL, added_at BIGINT NOT NULL, PRIMARY KEY (user_id, symbol))""",
-        """CREATE TABLE watchlist (user_id TEXT NOT NULL REFERENCES profiles (user_id), symbol TEXT NOT NULL, added_at BIGINT NOT NULL,
-             PRIMARY KEY (user_id, symbol))""",
-        """CREATE TABLE outbox (key TEXT PRIMARY KEY, user_id TEXT NOT NULL REFERENCES profiles (user_id), body TEXT NOT NULL,
-             created_at BIGINT NOT NULL, sent_at BIGINT)""",
-    ),
-)
+    "investment accounts", 0x6B676C75, **read_statements(__file__, "accounts.sql")
+)  # "kglu"
 
 USERS = "SELECT user_id FROM profiles ORDER BY user_id"
 PROFILE = "SELECT owner, risk_tolerance, horizon, goals, preferences FROM profiles WHERE user_id = :user"

@@ -10,9 +10,9 @@ from uuid import UUID, uuid4
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count, require_probability, short_repr
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import CLAIM_KINDS, check_text, to_micros
+from kgot_lab.memory.claims.claim import CLAIM_KINDS, to_micros
 from kgot_lab.stores.sql import json_text, refuse_null
-from kgot_lab.text.cleaning import replace_surrogates
+from kgot_lab.text.cleaning import checked_text, replace_surrogates
 from kgot_lab.types import Json
 
 # Validation of input to a world: ids, types, depths and attributes. Anything that a storage cannot hold is
@@ -43,7 +43,7 @@ def check_types(types: tuple[str, ...]) -> tuple[str, ...]:
     """
     if isinstance(types, str) or not isinstance(types, tuple | list | set | frozenset):
         raise BadInput(f"types are texts in a tuple, not {describe_value(types)}")
-    return tuple(dict.fromkeys(check_text(type, "a type") for type in types))
+    return tuple(dict.fromkeys(checked_text(type, "a type") for type in types))
 
 
 def check_direction(direction: Direction) -> None:
@@ -85,7 +85,7 @@ def check_attributes(
     """
     require(attributes, Mapping, f"the attributes of {of} are a dictionary")
     for name in attributes:
-        check_text(name, f"the name of an attribute of {of}")
+        checked_text(name, f"the name of an attribute of {of}")
     checked: dict[str, Json] = replace_surrogates(dict(attributes))
     refuse_null(json_text(checked, f"the attributes of {of}"), f"one of the attributes of {of}")
     for mark in marks:
@@ -101,9 +101,9 @@ def check_attributes(
 def check_short_text(text: str, what: str, *, blank: bool = False) -> str:
     """Validate a text that an index can hold.
 
-    Raises BadInput if it is too long, and as `check_text` does.
+    Raises BadInput if it is too long, and as `checked_text` does.
     """
-    text = check_text(text, what, blank=blank)
+    text = checked_text(text, what, blank=blank)
     if len(text) > _MAX_NAME_LENGTH:
         problem = f"{what} has {len(text):,} characters"
         raise BadInput(f"{problem}: say it in {_MAX_NAME_LENGTH} or fewer, and the rest in an attribute")
@@ -202,8 +202,8 @@ class EntityFilter:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "types", check_types(self.types))
-        object.__setattr__(self, "name", check_text(self.name, "the name in a filter", blank=True))
-        contains = check_text(self.contains, "the part of a name in a filter", blank=True)
+        object.__setattr__(self, "name", checked_text(self.name, "the name in a filter", blank=True))
+        contains = checked_text(self.contains, "the part of a name in a filter", blank=True)
         object.__setattr__(self, "contains", contains)
         object.__setattr__(self, "attributes", check_attributes(self.attributes, "a filter", lists=()))
 

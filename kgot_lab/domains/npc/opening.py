@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
-from kgot_lab.domains.npc.statements import WORLD_LAYOUT, WorldRow, WorldStorage, to_plain_column, to_sqlite
+from kgot_lab.domains.npc.statements import WORLD_LAYOUT, WorldRow, WorldStorage, to_plain_column
 from kgot_lab.domains.npc.visibility import VISIBLE, policy_parameters, visible_in_python, world_from_rows
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput, require_probability
@@ -36,7 +36,7 @@ class SQLiteWorld(SQLiteTables):
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
         plain = {name: to_plain_column(value) for name, value in (values or {}).items()}
-        return super().rows(to_sqlite(statement), plain)
+        return super().rows(statement, plain)
 
     def visible_world(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
         return visible_in_python(self, npc_id, policy)

@@ -7,78 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from kgot_lab.domains.npc import models
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.graph.property_graph import Direction
+from kgot_lab.io.files import read_statements
 from kgot_lab.memory.tables import Layout, TableStorage
 from kgot_lab.stores.postgres.rows import jsonb_text, parse_jsonb
 from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json
 
-# The tables of a world. Each statement is idempotent.
-#
-# They extend those in the document on the entity graph by a row for each session that supports a relationship
-# (`support`), its standing, the time of its last change, a mark for secrets, and an index on confidence as a
-# number.
+DEFINITIONS = read_statements(__file__, "world.sql")  # each statement is idempotent
+WORLD_LAYOUT = Layout("world", 0x6B676C77, sqlite=DEFINITIONS["world"], postgres=DEFINITIONS["world"])
 
-CONFIDENCE = "(r.provenance->>'confidence')::float8"  # the index of PostgreSQL is on this expression, so queries use it too
-_TABLES = (
-    """CREATE TABLE IF NOT EXISTS entities (
-         id UUID PRIMARY KEY DEFAULT gen_random_uuid(), type TEXT NOT NULL, name TEXT NOT NULL, attributes JSONB NOT NULL DEFAULT '{}',
-         created_at TIMESTAMPTZ NOT NULL DEFAULT now(), updated_at TIMESTAMPTZ NOT NULL DEFAULT now())""",
-    """CREATE TABLE IF NOT EXISTS relationships (
-         source_id UUID NOT NULL REFERENCES entities (id) ON DELETE CASCADE,
-         target_id UUID NOT NULL REFERENCES entities (id) ON DELETE CASCADE,
-         rel_type TEXT NOT NULL, attributes JSONB NOT NULL DEFAULT '{}', provenance JSONB NOT NULL DEFAULT '{}',
-         standing TEXT NOT NULL DEFAULT 'accepted', secret BOOLEAN NOT NULL GENERATED ALWAYS AS (
-           coalesce(attributes->'secret', 'false') <> 'false' OR coalesce(attributes->'hidden', 'false') <> 'false') STORED,
-         created_at TIMESTAMPTZ NOT NULL DEFAULT now(), updated_at TIMESTAMPTZ NOT NULL DEFAULT now(),
-         PRIMARY KEY (source_id, target_id, rel_type))""",
-    """CREATE TABLE IF NOT EXISTS support (
-         source_id UUID NOT NULL, target_id UUID NOT NULL, rel_type TEXT NOT NULL, session_id TEXT NOT NULL,
-         said_at TIMESTAMPTZ NOT NULL, confidence DOUBLE PRECISION NOT NULL, source TEXT NOT NULL, dm_confirmed BOOLEAN NOT NULL,
-         standing TEXT NOT NULL, PRIMARY KEY (source_id, target_id, rel_type, session_id),
-         FOREIGN KEY (source_id, target_id, rel_type) REFERENCES relationships ON DELETE CASCADE)""",
-)
-_INDEXES = (
-    "CREATE INDEX IF NOT EXISTS idx_entities_type ON entities (type)",
-    "CREATE INDEX IF NOT EXISTS idx_entities_name ON entities (name)",
-    "CREATE INDEX IF NOT EXISTS idx_rel_source ON relationships (source_id)",
-    "CREATE INDEX IF NOT EXISTS idx_rel_target ON relationships (target_id)",
-    "CREATE INDEX IF NOT EXISTS idx_rel_type ON relationships (rel_type)",
-    "CREATE INDEX IF NOT EXISTS idx_rel_provenance_confidence ON relationships (((provenance->>'confidence')::float8))",
-    "CREATE INDEX IF NOT EXISTS idx_support_queued ON support (standing) WHERE standing = 'queued'",
-)
-_IN_SQLITE = {
-    "UUID": "TEXT",
-    "JSONB": "TEXT",
-    "TIMESTAMPTZ": "TEXT",
-    " DEFAULT gen_random_uuid()": "",
-    " DEFAULT now()": "",
-    "attributes->'secret'": "json_type(attributes, '$.secret')",
-    "attributes->'hidden'": "json_type(attributes, '$.hidden')",
-    "(r.provenance->>'confidence')::float8": "CAST(json_extract(r.provenance, '$.confidence') AS REAL)",
-    "((provenance->>'confidence')::float8)": "CAST(json_extract(provenance, '$.confidence') AS REAL)",
-}
-
-
-@cache
-def to_sqlite(statement: str) -> str:
-    """Translate a statement or definition from PostgreSQL to SQLite."""
-    for postgres_text, sqlite_text in _IN_SQLITE.items():
-        statement = statement.replace(postgres_text, sqlite_text)
-    return statement
-
-
-_DEFINITIONS = (*_TABLES, *_INDEXES)
-_IN_FILES = tuple(map(to_sqlite, _DEFINITIONS))
-WORLD_LAYOUT = Layout("world", 0x6B676C77, (), sqlite=_IN_FILES, postgres=_DEFINITIONS)
-
-
+CONFIDENCE = "CAST(r.provenance->>'confidence' AS float8)"  # the expression of an index
 _ENTITY_COLUMNS = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"
 _RELATIONSHIP_COLUMNS = (
     "r.source_id, r.target_id, r.rel_type, r.attributes, r.provenance, r.standing, r.created_at, r.updated_at"

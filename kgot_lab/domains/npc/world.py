@@ -51,8 +51,9 @@ from kgot_lab.domains.npc.visibility import (
 from kgot_lab.errors import BadInput, require, require_probability, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import check_text, utc_now
+from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.memory.tables import TableBacked
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Json
 
 # Writing entities and relationships to the tables: attributes by key, a row of support for each session, and
@@ -287,7 +288,7 @@ class NpcWorld(TableBacked, Traversals):
         Raises BadInput if it does not exist.
         """
         source, target = check_id(source_id), check_id(target_id)
-        type = check_text(type, "the type of a relationship")
+        type = checked_text(type, "the type of a relationship")
         with self.storage.changing():
             self._read_support(source, target, type)
             both_ends = {(source, target), (target, source)}
@@ -341,7 +342,7 @@ class NpcWorld(TableBacked, Traversals):
         Raises BadInput if the relationship does not exist.
         """
         return self._read_support(
-            check_id(source_id), check_id(target_id), check_text(type, "the type of a relationship")
+            check_id(source_id), check_id(target_id), checked_text(type, "the type of a relationship")
         )
 
     def neighbours(

@@ -15,30 +15,19 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, require_count, require_known, short_repr
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import read_statements
 from kgot_lab.kgos.editing import CURATED_PROPERTY, Editor
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.loop.events import diff_from_json, to_plain
-from kgot_lab.memory.claims.claim import check_text, from_micros, to_micros, utc_now
+from kgot_lab.memory.claims.claim import from_micros, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Diff, Json
 
 # All SQL of proposals and decisions, common to SQLite and PostgreSQL.
 
-PROPOSAL_TABLES = (
-    """CREATE TABLE proposals (id TEXT PRIMARY KEY, graph TEXT NOT NULL, body TEXT NOT NULL, standing TEXT NOT NULL, at BIGINT NOT NULL)""",
-    """CREATE TABLE sayings (proposal TEXT NOT NULL, message TEXT NOT NULL, conversation TEXT NOT NULL, said_by TEXT NOT NULL,
-         quote TEXT NOT NULL, at BIGINT NOT NULL, PRIMARY KEY (proposal, message))""",
-    """CREATE TABLE verdicts (number BIGINT PRIMARY KEY, proposal TEXT NOT NULL, action TEXT NOT NULL, who TEXT NOT NULL,
-         at BIGINT NOT NULL, undoes BIGINT, diff TEXT NOT NULL, digest_before TEXT NOT NULL, digest_after TEXT NOT NULL,
-         settled BIGINT NOT NULL)""",
-)
-PROPOSAL_INDEXES = (
-    "CREATE INDEX proposals_by_standing ON proposals (graph, standing)",
-    "CREATE INDEX sayings_by_conversation ON sayings (conversation)",
-    "CREATE INDEX sayings_by_person ON sayings (said_by)",
-)
-PROPOSALS_LAYOUT = Layout("proposals", 0x6B676C70, PROPOSAL_TABLES, PROPOSAL_INDEXES)  # "kglp"
+PROPOSALS_LAYOUT = Layout("proposals", 0x6B676C70, **read_statements(__file__, "ledger.sql"))  # "kglp"
 
 SELECT_PROPOSAL = "SELECT id, body, standing, at FROM proposals WHERE id = :id"
 SELECT_WAITING_PROPOSALS = "SELECT id, body, standing, at FROM proposals WHERE standing = 'queued' AND graph = :graph ORDER BY at, id"
@@ -272,7 +261,10 @@ class ProposalLedger(TableBacked):
 
         Raises BadInput if somebody has too many proposals.
         """
-        person, quote = check_text(said.said_by, "who says it (said_by)"), check_text(said.quote, "the quote")
+        person, quote = (
+            checked_text(said.said_by, "who says it (said_by)"),
+            checked_text(said.quote, "the quote"),
+        )
         with self.storage.changing():
             at = to_micros(self.now(), "now")
             if not self.storage.rows(SELECT_PROPOSAL, {"id": proposal.id}):
@@ -373,7 +365,7 @@ class ProposalLedger(TableBacked):
         ((last,),) = self.storage.rows(SELECT_LAST_NUMBER)
         diff, after = (Diff(), "") if change is None else (change.diff, change.after.digest)
         decision = {"number": int(last) + 1, "proposal": id, "action": action, "undoes": undoes}
-        decider = {"who": check_text(by, "who decides (by)"), "at": to_micros(self.now(), "now")}
+        decider = {"who": checked_text(by, "who decides (by)"), "at": to_micros(self.now(), "now")}
         text, settled = json.dumps(to_plain(diff)), int(change is None)
         effect = {"diff": text, "before": before, "after": after, "settled": settled}
         self.storage.rows(INSERT_VERDICT, decision | decider | effect)

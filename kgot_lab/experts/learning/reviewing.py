@@ -23,7 +23,7 @@ from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.kgos.methods.index import graph_index
-from kgot_lab.memory.claims.claim import check_text
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Diff
 
 _NO_LIMIT = 2**31 - 1  # decisions
@@ -66,7 +66,7 @@ class GraphReviewer:
     def __init__(self, ledger: ProposalLedger, target: EditableGraph, graph: str, by: str) -> None:
         require(ledger, ProposalLedger, "a reviewer decides on a ProposalLedger")
         self.ledger, self.target, self.graph = ledger, target, graph
-        self.by = check_text(by, "who decides (by)")
+        self.by = checked_text(by, "who decides (by)")
         self.settle()
 
     def plan(self, id: str) -> PlannedChange:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims import justification
 from kgot_lab.memory.claims.claim import (
@@ -14,7 +15,6 @@ from kgot_lab.memory.claims.claim import (
     Claim,
     Period,
     Span,
-    check_text,
     check_triple,
     digest,
     from_micros,
@@ -24,6 +24,7 @@ from kgot_lab.memory.claims.claim import (
     utc_now,
 )
 from kgot_lab.memory.tables import ClaimStorage
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple
 
 _MAX_SHARE = 0.1  # share of subjects with several objects up to which a relation is suggested as single
@@ -35,6 +36,7 @@ class Beliefs:
     Names are read as they were merged at that change.
     """
 
+    @check_arguments
     def __init__(
         self,
         storage: ClaimStorage,
@@ -81,7 +83,7 @@ class Beliefs:
         """Return the facts that hold and have the given parts, in alphabetical order."""
         parts = {"subject": subject, "relation": relation, "object": object}
         given = {part: text for part, text in parts.items() if text is not None}
-        pattern = {part: check_text(text, f"the {part} of a fact") for part, text in given.items()}
+        pattern = {part: checked_text(text, f"the {part} of a fact") for part, text in given.items()}
         with self.storage.reading():
             if not pattern:
                 return tuple(sorted(self._held_facts(), key=triple_key))
@@ -92,6 +94,7 @@ class Beliefs:
             candidates = names.canonical_facts(self.storage.rows(sql.select_facts(*pattern), by_name))
             return tuple(sorted(candidates & self._held_facts(candidates).keys(), key=triple_key))
 
+    @check_arguments
     def triples(self, facts: Iterable[Triple] | None = None) -> tuple[Triple, ...]:
         """Return the facts that hold, or those among `facts`, in the order in which they were first learnt.
 
@@ -146,6 +149,7 @@ class Beliefs:
             fact = self.canonical_fact(fact)
             return justification.sole_sources(fact, self._deciding_claims([fact]), self._valid)
 
+    @check_arguments
     def claims_of(self, facts: Iterable[Triple]) -> dict[Triple, tuple[Claim, ...]]:
         """Return the claims that support each fact, as in `supports_of`.
 
@@ -174,8 +178,9 @@ class Beliefs:
 
         Sentences that were no part of its text are left out.
         """
+        values = {"source": checked_text(source, "a source")}
         with self.storage.reading():
-            ids = [claim for (claim,) in self.storage.rows(sql.CLAIMS_FROM_SOURCE, {"source": source})]
+            ids = [claim for (claim,) in self.storage.rows(sql.CLAIMS_FROM_SOURCE, values)]
             spans = (claim.span for claim in claims_by_id(self.storage, ids) if claim.span is not None)
             own = (span.text for span in spans if span.end - span.start <= 2 * len(span.text))
             return tuple(dict.fromkeys(own))
@@ -207,6 +212,7 @@ class Beliefs:
                 )
             )
 
+    @check_arguments
     def turning_points(self, facts: Iterable[Triple] | None = None) -> tuple[datetime, ...]:
         """Return the times at which a claim in force begins or ends to be valid, in order.
 
@@ -221,7 +227,7 @@ class Beliefs:
 
         "many" if none was declared.
         """
-        return self.declared().get(check_text(relation, "a relation"), "many")
+        return self.declared().get(checked_text(relation, "a relation"), "many")
 
     def declared(self) -> dict[str, Cardinality]:
         """Return the relations with a declared cardinality."""

@@ -14,7 +14,8 @@ from typing import Literal, get_args
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_known
 from kgot_lab.memory.claims.beliefs import Beliefs, period_at
-from kgot_lab.memory.claims.claim import Claim, Period, check_text, check_triple, triple_key
+from kgot_lab.memory.claims.claim import Claim, Period, check_triple, triple_key
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.text.words import contains_words
 from kgot_lab.types import Json, Triple
 
@@ -36,8 +37,8 @@ class OpenFact:
     subject: str = ""
 
     def __post_init__(self) -> None:
-        check_text(self.relation, "the relation of an open fact")
-        check_text(self.subject, "the subject of an open fact", blank=True)
+        checked_text(self.relation, "the relation of an open fact")
+        checked_text(self.subject, "the subject of an open fact", blank=True)
 
     def __str__(self) -> str:
         return f"{self.subject or '?'} --[{self.relation}]--> ?"

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count, require_probability, short_repr
-from kgot_lab.text.cleaning import format_count, replace_surrogates
+from kgot_lab.text.cleaning import checked_text, format_count
 from kgot_lab.types import Json, Triple
 
 # Times as they are stored: whole microseconds since 1970 in UTC, converted from aware times only.
@@ -84,7 +84,7 @@ class Span:
     def __post_init__(self) -> None:
         require_count(self.start, 0, "the start of a span")
         require_count(self.end, self.start, "the end of a span", "it does not end before it begins")
-        object.__setattr__(self, "text", check_text(self.text, "the text of a span", blank=True))
+        object.__setattr__(self, "text", checked_text(self.text, "the text of a span", blank=True))
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ class Claim:
             require(self.span, Span, "the span of a claim is a Span(start, end, text)")
         checked = {
             "fact": check_triple(self.fact, "the fact of a claim"),
-            "source": check_text(self.source, "the source of a claim"),
-            "said_by": check_text(self.said_by, "who said a claim", blank=True),
+            "source": checked_text(self.source, "the source of a claim"),
+            "said_by": checked_text(self.said_by, "who said a claim", blank=True),
             "confidence": require_probability(self.confidence, "the confidence of a claim"),
             "premises": tuple(
                 sorted({check_triple(premise, "a premise") for premise in self.premises}, key=triple_key)
@@ -165,19 +165,6 @@ def digest(value: Json) -> str:
     return hashlib.blake2b(json.dumps(value, ensure_ascii=False).encode(), digest_size=16).hexdigest()
 
 
-def check_text(text: str, what: str, *, blank: bool = False) -> str:
-    """Return a text that every storage accepts, with halves of surrogate pairs replaced.
-
-    Raises BadInput if it is blank or contains a NUL.
-    """
-    require(text, str, f"{what} is a text")
-    if not blank and not text.strip():
-        raise BadInput(f"{what} is blank: say something")
-    if "\0" in text:
-        raise BadInput(f"{what} holds a NUL, which no database takes: {short_repr(text)}")
-    return str(replace_surrogates(text))
-
-
 def check_triple(fact: Triple, what: str) -> Triple:
     """Return a fact with three plain texts and no other attributes.
 
@@ -185,7 +172,7 @@ def check_triple(fact: Triple, what: str) -> Triple:
     """
     require(fact, Triple, f"{what} is a Triple(subject, relation, object)")
     parts = ("subject", "relation", "object")
-    subject, relation, object = (check_text(getattr(fact, part), f"the {part} of {what}") for part in parts)
+    subject, relation, object = (checked_text(getattr(fact, part), f"the {part} of {what}") for part in parts)
     return Triple(subject, relation, object)
 
 

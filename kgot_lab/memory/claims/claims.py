@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, require, require_probability, short_repr
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, UnknownName, require, require_probability, short_repr
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
@@ -26,7 +27,6 @@ from kgot_lab.memory.claims.claim import (
     Learnt,
     MergeProposal,
     RecordedAnswer,
-    check_text,
     check_triple,
     fact_id,
     from_micros,
@@ -39,6 +39,7 @@ from kgot_lab.memory.claims.lookup import propose_merges
 from kgot_lab.memory.postgres_tables import PostgresClaims
 from kgot_lab.memory.sqlite_tables import SQLiteClaims, open_at
 from kgot_lab.memory.tables import ClaimStorage
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple
 
 
@@ -50,6 +51,7 @@ class Claims(Beliefs, Closing):
     number, by which it can be undone, a time that is never before that of the last one, and an author (`by`).
     """
 
+    @check_arguments
     def __init__(
         self, storage: ClaimStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
     ) -> None:
@@ -62,6 +64,7 @@ class Claims(Beliefs, Closing):
 
     # --- learning ---
 
+    @check_arguments
     def learn(self, claims: Claim | Iterable[Claim], *, by: str = "", back: bool = True) -> Learnt:
         """Store claims, all or none.
 
@@ -69,11 +72,8 @@ class Claims(Beliefs, Closing):
         rejected. Without `back`, what was retracted stays retracted, and nothing new is learnt from a
         retracted source: to read it again is to learn nothing.
         """
-        claims_given = [claims] if isinstance(claims, Claim) else claims
-        if not isinstance(claims_given, Iterable) or isinstance(claims_given, str | bytes):
-            raise BadInput("learn(claims) takes a Claim or several")
         distinct: dict[str, Claim] = {}
-        for claim in claims_given:
+        for claim in [claims] if isinstance(claims, Claim) else claims:
             require(claim, Claim, "what is learnt is a Claim")
             distinct.setdefault(claim.id, claim)
         counts = {"new": 0, "known": 0, "back": 0, "queued": 0, "left": 0}
@@ -105,12 +105,13 @@ class Claims(Beliefs, Closing):
             counts["queued"] += standing == "queued"
             change.open("standing", claim.id, standing, claim.confidence)
 
+    @check_arguments
     def note_answer(self, id: str, text: str, facts: Iterable[Triple]) -> None:
         """Record an answer and the facts that it depends on, so that a change can name it.
 
         An answer with the same id is replaced.
         """
-        answer, text = check_text(id, "the id of an answer"), check_text(text, "an answer", blank=True)
+        answer, text = checked_text(id, "the id of an answer"), checked_text(text, "an answer", blank=True)
         checked = (check_triple(fact, "a fact that an answer rests on") for fact in facts)
         facts_by_id = {fact_id(fact): fact for fact in checked}
         with self.storage.changing():
@@ -127,9 +128,11 @@ class Claims(Beliefs, Closing):
     def retract_source(self, source: str, *, by: str = "") -> ChangeEffect:
         """Drop every claim of a source.
 
-        What was derived from them stops to hold with its premises, and nothing else does.
+        What was derived from them stops to hold with its premises, and nothing else does. Raises UnknownName if
+        nothing was learnt from it.
         """
-        source = check_text(source, "a source")
+        if checked_text(source, "a source") not in (known := self.sources()):
+            raise UnknownName("source", source, known)
         return self._retract("source", sql.CLAIMS_FROM_SOURCE, lambda: {"source": source}, by)
 
     def retract_fact(self, fact: Triple, *, by: str = "") -> ChangeEffect:
@@ -174,7 +177,7 @@ class Claims(Beliefs, Closing):
 
     def erase_source(self, source: str, *, by: str = "") -> ErasureCounts:
         """Erase every claim of a source, and the facts that no other source claims, as `erase_fact` does."""
-        source = check_text(source, "a source")
+        source = checked_text(source, "a source")
         return transactions.erase_claims(self, sql.CLAIMS_FROM_SOURCE, lambda: {"source": source}, by)
 
     # --- cardinalities and names ---
@@ -184,7 +187,7 @@ class Claims(Beliefs, Closing):
 
         Returns the number of the change, or None if that was declared already.
         """
-        relation = check_text(relation, "a relation")
+        relation = checked_text(relation, "a relation")
         if cardinality not in ("single", "many"):
             raise BadInput(f'a relation is "single" or "many", not {short_repr(cardinality)}')
         with transactions.open_change(self.storage, "declare", by, self.now) as change:
@@ -192,6 +195,7 @@ class Claims(Beliefs, Closing):
                 change.replace("declared", relation, cardinality)
             return change.number
 
+    @check_arguments
     def declare_by(self, vocabulary: Vocabulary, *, by: str = "") -> tuple[str, ...]:
         """Declare the relations that a vocabulary says are single, and return those that are new."""
         names = vocabulary.single_types
@@ -210,7 +214,7 @@ class Claims(Beliefs, Closing):
 
         Every fact keeps the name it was learnt with. Raises BadInput for a cycle.
         """
-        kept, other = check_text(kept, "a name"), check_text(other, "a name")
+        kept, other = checked_text(kept, "a name"), checked_text(other, "a name")
         with transactions.open_change(self.storage, "merge", by, self.now) as change:
             names = self.names()
             if other in names.merges:
@@ -226,7 +230,7 @@ class Claims(Beliefs, Closing):
 
         Raises BadInput if the name is not merged.
         """
-        other = check_text(other, "a name")
+        other = checked_text(other, "a name")
         with transactions.open_change(self.storage, "unmerge", by, self.now) as change:
             if other not in self.names().merges:
                 raise BadInput(f"{short_repr(other)} is merged into no other name")
@@ -244,7 +248,7 @@ class Claims(Beliefs, Closing):
 
     def from_source(self, source: str) -> tuple[Claim, ...]:
         """Return every claim of a source as it was learnt, in force or not, in the order of their ids."""
-        rows = self.storage.rows(sql.CLAIMS_FROM_SOURCE, {"source": check_text(source, "a source")})
+        rows = self.storage.rows(sql.CLAIMS_FROM_SOURCE, {"source": checked_text(source, "a source")})
         return claims_by_id(self.storage, [id for (id,) in rows])
 
     def claims_on(self, fact: Triple) -> tuple[Claim, ...]:
@@ -254,7 +258,7 @@ class Claims(Beliefs, Closing):
 
     def ids_beginning(self, beginning: str) -> tuple[str, ...]:
         """Return the ids of the claims, in force or not, that begin with some characters."""
-        prefix = check_text(beginning, "how an id begins")
+        prefix = checked_text(beginning, "how an id begins")
         values = {"beginning": prefix, "length": len(prefix)}
         return tuple(id for (id,) in self.storage.rows(sql.CLAIMS_BY_ID_PREFIX, values))
 
@@ -308,7 +312,7 @@ class Claims(Beliefs, Closing):
             return tuple(entries)
 
     def _require_claim(self, id: str) -> None:
-        if not self.storage.rows(sql.CLAIM_EXISTS, {"claim": check_text(id, "the id of a claim")}):
+        if not self.storage.rows(sql.CLAIM_EXISTS, {"claim": checked_text(id, "the id of a claim")}):
             hint = "supports_of(fact) and the queue of a ReviewLedger name them by `id`"
             raise BadInput(f"there is no claim {short_repr(id)}: {hint}")
 

@@ -13,11 +13,12 @@ from datetime import datetime
 from kgot_lab.errors import require_count, require_parts
 from kgot_lab.memory.agent import CopyHolder, CurrentAnswer, TurnOutcome, UserTurn
 from kgot_lab.memory.claims.beliefs import period_at
-from kgot_lab.memory.claims.claim import ChangeEffect, Claim, ErasureCounts, Span, check_text, check_triple
+from kgot_lab.memory.claims.claim import ChangeEffect, Claim, ErasureCounts, Span, check_triple
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.lookup import BeliefTriples
 from kgot_lab.memory.extraction import SPEAKER, Extraction, ExtractionMode, Extractor, StatedTimes
 from kgot_lab.memory.knowledge import format_context
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.text.words import content_words, sentences
 from kgot_lab.types import LLM, Triple
 
@@ -45,7 +46,7 @@ class ClaimMemory:
         methods = ("learn", "retract_source", "erase_source")
         require_parts(claims, methods, "claims are Claims(SQLiteClaims(path))")
         require_count(max_context_triples, 0, "max_context_triples")
-        self.claims, self.session = claims, check_text(session, "the name of a session")
+        self.claims, self.session = claims, checked_text(session, "the name of a session")
         self.max_context_triples = max_context_triples
         self._extractor = Extractor(provider, extraction_model, extraction, aliases)
         self._keepers: list[CopyHolder] = []
@@ -152,9 +153,10 @@ class ClaimMemory:
 
         An undo restores the claims, not the copies.
         """
-        turn = check_text(source, "a source").removeprefix(f"{self.session}/")
+        turn = checked_text(source, "a source").removeprefix(f"{self.session}/")
         with self._notify_copies("" if turn == source else turn):
-            return self.claims.retract_source(source, by=by)
+            known = source in self.claims.sources()  # a turn may have stated nothing
+            return self.claims.retract_source(source, by=by) if known else ChangeEffect(None)
 
     def erase(self, target: str | Triple, *, by: str = "") -> ErasureCounts:
         """Erase a source or a fact from every file, with everything an agent keeps that may repeat it."""
@@ -162,7 +164,7 @@ class ClaimMemory:
             fact = check_triple(target, "a fact")
             with self._notify_copies(None):
                 return self.claims.erase_fact(fact, by=by)
-        source = check_text(target, "what is erased, a source or a Triple,")
+        source = checked_text(target, "what is erased, a source or a Triple,")
         with self._notify_copies(None):
             return self.claims.erase_source(source, by=by)
 

@@ -24,7 +24,6 @@ from kgot_lab.memory.claims.claim import (
     Claim,
     QueuedClaim,
     ReviewDecision,
-    check_text,
     from_micros,
 )
 from kgot_lab.memory.claims.claims import Claims
@@ -44,7 +43,7 @@ from kgot_lab.memory.claims.transactions import (
     record_effect,
     write_claim,
 )
-from kgot_lab.text.cleaning import printable_line
+from kgot_lab.text.cleaning import checked_text, printable_line
 from kgot_lab.types import Triple
 
 
@@ -108,7 +107,7 @@ class ReviewLedger:
         if (confidence is None) == (object is None):
             raise BadInput("override(claim) takes another confidence or another object")
         if object is not None:
-            return self._correct(claim, check_text(object, "the object of a fact"), by)
+            return self._correct(claim, checked_text(object, "the object of a fact"), by)
         sure = require_probability(confidence, "the confidence of a claim")
         return self._decide("override", claim, "accepted", by, sure)
 
@@ -250,7 +249,7 @@ class Reviewer:
     """
 
     def __init__(self, claims: Claims, by: str) -> None:
-        self.claims, self.by = claims, check_text(by, "who decides (by)")
+        self.claims, self.by = claims, checked_text(by, "who decides (by)")
         self.ledger = ReviewLedger(claims)
         self.queue: tuple[QueuedClaim, ...] = ()
         self.place = 0

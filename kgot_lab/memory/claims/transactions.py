@@ -15,7 +15,6 @@ from kgot_lab.memory.claims.claim import (
     Claim,
     ErasureCounts,
     RecordedAnswer,
-    check_text,
     fact_id,
     from_micros,
     to_micros,
@@ -31,6 +30,7 @@ from kgot_lab.memory.claims.justification import (
     read_aliases,
 )
 from kgot_lab.memory.tables import ClaimRow, ClaimStorage, fact_keys
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple
 
 
@@ -84,7 +84,7 @@ def open_change(
 
     Raises BadInput if `by` is not a text.
     """
-    who = check_text(by, "who makes a change (by)", blank=True)
+    who = checked_text(by, "who makes a change (by)", blank=True)
     with storage.changing():
         # read inside the transaction, because waiting for another process must not turn back time
         clock = to_micros(now(), "now")

@@ -14,21 +14,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kgot_lab.io.sqlite.checksums import check_integrity, describe_damage
-from kgot_lab.io.sqlite.connection import Connection
+from kgot_lab.io.sqlite.connection import Connection, query_number
+from kgot_lab.types import Edge
 
 _COLUMNS: dict[str, tuple[str, ...]] = {"nodes": ("id", "labels", "properties")}
 _COLUMNS["edges"] = ("source", "type", "target", "key", "properties")
-CHECKSUM_REMOVAL_TRIGGERS = {
-    f"sum_{kind}_before_{event}": (kind, event) for kind in _COLUMNS for event in ("UPDATE", "DELETE")
-}
-CHECKSUM_SCHEMA = (
-    "CREATE TABLE sums (kind TEXT NOT NULL, number INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (kind, number))"
-    " STRICT, WITHOUT ROWID",
-    *(
-        f"CREATE TRIGGER {name} BEFORE {event} ON {kind} BEGIN DELETE FROM sums WHERE kind = '{kind}' AND number = OLD.number; END"
-        for name, (kind, event) in CHECKSUM_REMOVAL_TRIGGERS.items()
-    ),
-)
 
 
 def _checksum_sql(kind: str, row: str) -> str:
@@ -36,21 +26,20 @@ def _checksum_sql(kind: str, row: str) -> str:
     return f"checksum({', '.join(f'CAST({row}.{column} AS BLOB)' for column in _COLUMNS[kind])})"
 
 
+CHECKSUM_MISMATCH = "is not as it was written"
 CHECKSUM_TRIGGERS = {
-    f"sum_{kind}_after_{event}": f"CREATE TEMP TRIGGER sum_{kind}_after_{event} AFTER {event} ON main.{kind} BEGIN"
+    f"sum_{kind}_after_{event}": f"CREATE TEMP TRIGGER sum_{kind}_after_{event} AFTER {event} ON main.{kind} {unless} BEGIN"
     f" INSERT OR REPLACE INTO sums VALUES ('{kind}', NEW.number, {_checksum_sql(kind, 'NEW')}); END"
     for kind in _COLUMNS
-    for event in ("INSERT", "UPDATE")
+    for event, unless in (("INSERT", "WHEN NOT EXISTS (SELECT yes FROM waiting)"), ("UPDATE", ""))
 }
-CHECKSUM_MISMATCH = "is not as it was written"
-VERIFICATION_TRIGGERS = {  # triggers of a connection run before those of the file, which remove the checksum
+CHECKSUM_TRIGGERS |= {  # triggers of a connection run before those of the file, which remove the checksum
     f"sound_{kind}_before_{event}": f"CREATE TEMP TRIGGER sound_{kind}_before_{event} BEFORE {event} ON main.{kind}"
     f" WHEN (SELECT sum FROM sums WHERE kind = '{kind}' AND number = OLD.number) <> {_checksum_sql(kind, 'OLD')}"
     f" BEGIN SELECT RAISE(ABORT, 'a row of {kind} {CHECKSUM_MISMATCH}'); END"
     for kind in _COLUMNS
     for event in ("UPDATE", "DELETE")
 }
-INSERT_CHECKSUM_TRIGGERS = {name: sql for name, sql in CHECKSUM_TRIGGERS.items() if name.endswith("INSERT")}
 SELECT_SOUND_ROWS = {
     kind: f"SELECT {', '.join(columns)} FROM {kind} AS row LEFT JOIN sums ON sums.kind = '{kind}' AND sums.number = row.number"
     f" WHERE coalesce(sum, {_checksum_sql(kind, 'row')}) = {_checksum_sql(kind, 'row')}"
@@ -60,45 +49,37 @@ SELECT_WITH_CHECKSUM = {  # with its checksum, or NULL, after the others
     kind: f"SELECT {', '.join(columns)}, (SELECT sum FROM sums WHERE sums.kind = '{kind}' AND sums.number = {kind}.number) FROM {kind}"
     for kind, columns in _COLUMNS.items()
 }
-_ROWS_WITHOUT_CHECKSUM = {
-    kind: f"FROM {kind} WHERE number NOT IN (SELECT number FROM sums WHERE kind = '{kind}')"
+_IS_MISSING = {
+    kind: f"NOT EXISTS (SELECT 1 FROM sums WHERE sums.kind = '{kind}' AND sums.number = row.number)"
     for kind in _COLUMNS
 }
-_FILL_CHECKSUMS = tuple(
-    statement
-    for kind in _COLUMNS
-    for statement in (
-        f"DELETE FROM sums WHERE kind = '{kind}' AND number NOT IN (SELECT number FROM {kind})",
-        f"INSERT INTO sums SELECT '{kind}', number, {_checksum_sql(kind, kind)} {_ROWS_WITHOUT_CHECKSUM[kind]}",
-    )
-)
 
 
 def last_row_numbers(connection: sqlite3.Connection) -> dict[str, int]:
     """Return the largest row number of each kind."""
     queries = {kind: f"SELECT coalesce(max(number), 0) FROM {kind}" for kind in _COLUMNS}
-    return {kind: connection.execute(query).fetchone()[0] for kind, query in queries.items()}
+    return {kind: query_number(connection, query) for kind, query in queries.items()}
 
 
-def add_checksums_since(connection: sqlite3.Connection, numbers: Mapping[str, int]) -> None:
-    """Add checksums to the rows that were added after those of the given numbers."""
-    for kind, number in numbers.items():
-        connection.execute(
-            f"INSERT INTO sums SELECT '{kind}', number, {_checksum_sql(kind, kind)} FROM {kind} WHERE number > ?",
-            (number,),
-        )
+def count_without_checksum(connection: sqlite3.Connection) -> int:
+    """Count the rows that have no checksum, because another program wrote them."""
+    queries = (f"SELECT count(*) FROM {kind} AS row WHERE {missing}" for kind, missing in _IS_MISSING.items())
+    return sum(query_number(connection, query) for query in queries)
 
 
-def lacks_checksums(connection: sqlite3.Connection) -> bool:
-    """Return whether a row has no checksum, because another program wrote it."""
-    queries = (f"SELECT 1 {without} LIMIT 1" for without in _ROWS_WITHOUT_CHECKSUM.values())
-    return any(connection.execute(query).fetchone() for query in queries)
+def fill_checksums(connection: sqlite3.Connection, since: Mapping[str, int] | None = None) -> None:
+    """Add checksums to the rows that have none, or to all that are newer than those of the given numbers."""
+    for kind, missing in _IS_MISSING.items():
+        condition = missing if since is None else f"row.number > {since[kind]}"
+        rows = f"SELECT '{kind}', number, {_checksum_sql(kind, 'row')} FROM {kind} AS row WHERE {condition}"
+        connection.execute(f"INSERT OR REPLACE INTO sums {rows}")
 
 
-def fill_checksums(connection: sqlite3.Connection) -> None:
-    """Add checksums to the rows that have none."""
-    for statement in _FILL_CHECKSUMS:
-        connection.execute(statement)
+def find_dangling_edge(connection: sqlite3.Connection) -> str:
+    """Describe an edge without one of its nodes, which programs that do not enforce foreign keys leave, or return ""."""
+    query = "SELECT source, type, target FROM edges WHERE source NOT IN (SELECT id FROM nodes) OR target NOT IN (SELECT id FROM nodes)"
+    edge = connection.execute(f"{query} LIMIT 1").fetchone()
+    return f"the edge {Edge(*edge)} has lost a node, which another program deleted" if edge else ""
 
 
 def enable_checksums(connection: sqlite3.Connection) -> None:

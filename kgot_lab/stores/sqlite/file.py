@@ -27,20 +27,16 @@ from kgot_lab.stores.sql import json_text, parse_json
 from kgot_lab.stores.sqlite.damage import (
     CHECKSUM_MISMATCH,
     CHECKSUM_TRIGGERS,
-    INSERT_CHECKSUM_TRIGGERS,
-    VERIFICATION_TRIGGERS,
-    add_checksums_since,
+    count_without_checksum,
     enable_checksums,
     fill_checksums,
     find_damage,
-    lacks_checksums,
     last_row_numbers,
 )
 from kgot_lab.stores.sqlite.tables import (
     GRAPH_TABLES,
     INDEX_NEW_NODES,
     JOURNAL_STATEMENTS,
-    JOURNAL_TRIGGERS,
     Guard,
 )
 
@@ -123,11 +119,25 @@ class GraphFile(SQLiteFile):
 
     def _keep_checksums(self, connection: Connection) -> None:
         """Keep a checksum of each row, and compute those that are missing in a file that is not too large."""
-        if is_searched_at_opening(connection) and lacks_checksums(connection):
+        if is_searched_at_opening(connection) and count_without_checksum(connection):
             with immediate_transaction(connection):
                 fill_checksums(connection)
-        for statement in (*CHECKSUM_TRIGGERS.values(), *VERIFICATION_TRIGGERS.values()):
+        for statement in CHECKSUM_TRIGGERS.values():
             connection.execute(statement)
+
+    @contextmanager
+    def _bulk_insert(self) -> Iterator[None]:
+        """Index the rows that are added in a block, and compute their checksums, together at its end.
+
+        Nothing may be deleted meanwhile, since a new row could reuse its number.
+        """
+        writer, last_numbers = self._connection, last_row_numbers(self._connection)
+        writer.execute("INSERT INTO waiting VALUES (1)")
+        yield
+        writer.execute("DELETE FROM waiting")
+        writer.execute(INDEX_NEW_NODES, (last_numbers["nodes"],))
+        if self._path is not None:
+            fill_checksums(writer, last_numbers)
 
     def _close_connections(self) -> None:
         self._reader.close()
@@ -143,28 +153,6 @@ class GraphFile(SQLiteFile):
     @property
     def _advice(self) -> str:
         return f"{SALVAGE_ADVICE} {self._path}"
-
-
-@contextmanager
-def bulk_insert(writer: sqlite3.Connection) -> Iterator[None]:
-    """Disable the triggers for each row while many rows are added in a transaction.
-
-    Nothing is journalled, and the rows are indexed and get their checksums together. Nothing may be deleted
-    meanwhile, since a new row could reuse its number.
-    """
-    last_numbers, triggers = last_row_numbers(writer), JOURNAL_TRIGGERS | INSERT_CHECKSUM_TRIGGERS
-    active = writer.execute("SELECT name FROM temp.sqlite_master WHERE type = 'trigger'")
-    active_triggers = {name for (name,) in active} & triggers.keys()
-    for name in active_triggers:
-        writer.execute(f"DROP TRIGGER temp.{name}")
-    writer.execute("INSERT INTO waiting VALUES (1)")
-    yield
-    writer.execute("DELETE FROM waiting")
-    writer.execute(INDEX_NEW_NODES, (last_numbers["nodes"],))
-    if active_triggers & INSERT_CHECKSUM_TRIGGERS.keys():  # none in memory
-        add_checksums_since(writer, last_numbers)
-    for name in active_triggers:
-        writer.execute(triggers[name])
 
 
 def unavailable_error(error: Exception, path: Path | None) -> StoreUnavailable | None:

@@ -53,8 +53,10 @@ def salvage_sqlite(path: Path) -> SalvageResult:
     if not nodes:
         raise StoreDamaged(f"{path}: not one whole row could be read; it stays as it is: restore a copy")
     replacement = source.with_name(source.name + ".new")
+    left = [replacement.with_name(replacement.name + part) for part in ("", "-wal", "-shm")]
     try:
-        replacement.unlink(missing_ok=True)
+        for file in left:  # by a salvage that was killed
+            file.unlink(missing_ok=True)
         with Sqlite(replacement) as store:
             store.apply(Diff(added_nodes=tuple(nodes.values()), added_edges=tuple(edges.values())))
         damaged_copy = back_up_damaged_file(source)

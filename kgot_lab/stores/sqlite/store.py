@@ -15,6 +15,7 @@ from typing import Any
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, QueryFailed, require_count, require_seconds
+from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.io.sqlite.connection import Connection
 from kgot_lab.stores import sql
@@ -23,9 +24,10 @@ from kgot_lab.stores.sqlite import tables
 from kgot_lab.stores.sqlite.damage import (
     CHECKSUM_MISMATCH,
     SELECT_WITH_CHECKSUM,
+    find_dangling_edge,
     has_valid_checksum,
 )
-from kgot_lab.stores.sqlite.file import GraphFile, bulk_insert, damaged_error, unavailable_error
+from kgot_lab.stores.sqlite.file import GraphFile, damaged_error, unavailable_error
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
@@ -147,11 +149,19 @@ class Sqlite(GraphFile, sql.SqlGraph):
             self._require_fit(diff, writer)
             for statement, rows in deletions:
                 writer.executemany(statement, rows)
-            with bulk_insert(writer) if is_bulk else nullcontext():
+            with self._bulk_insert() if is_bulk else nullcontext():
                 for statement, rows in insertions:
                     writer.executemany(statement, rows)
 
     # --- queries ---
+
+    def graph(self) -> PropertyGraph:
+        """Return the whole graph in its current state, oldest elements first."""
+        try:
+            return super().graph()
+        except BadInput as error:
+            with self._connected() as connection:
+                raise damaged_error(self._path, find_dangling_edge(connection) or str(error)) from None
 
     @check_arguments
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:

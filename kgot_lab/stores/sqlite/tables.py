@@ -12,40 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.stores.sqlite.damage import CHECKSUM_REMOVAL_TRIGGERS, CHECKSUM_SCHEMA, CHECKSUM_TRIGGERS
+from kgot_lab.io.files import read_statements
+from kgot_lab.stores.sqlite.damage import CHECKSUM_TRIGGERS
 from kgot_lab.types import Json, Rows
 
-SCHEMA = (
-    """CREATE TABLE nodes (
-        id TEXT NOT NULL UNIQUE CHECK (id <> ''),
-        labels TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(labels) AND json_type(labels) = 'array'),
-        properties TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(properties) AND json_type(properties) = 'object'),
-        number INTEGER PRIMARY KEY
-    ) STRICT""",  # by number, oldest first: a declared one stays the same through VACUUM
-    """CREATE TABLE edges (
-        source TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE ON UPDATE CASCADE,
-        type TEXT NOT NULL CHECK (type <> ''),
-        target TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE ON UPDATE CASCADE,
-        key TEXT NOT NULL DEFAULT '',
-        properties TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(properties) AND json_type(properties) = 'object'),
-        number INTEGER PRIMARY KEY,
-        UNIQUE (source, type, target, key)
-    ) STRICT""",
-    "CREATE INDEX edges_by_target ON edges (target, source, type, key)",
-    "CREATE INDEX edges_by_type ON edges (type)",  # these two so that counting reads no properties
-    "CREATE INDEX nodes_by_labels ON nodes (labels)",
-    "CREATE VIEW facts (subject, relation, object, key, properties) AS SELECT source, type, target, key, properties FROM edges",
-    "CREATE VIRTUAL TABLE words USING fts5 (name, texts, tokenize = 'porter unicode61')",
-    "CREATE TABLE waiting (yes)",  # holds a row, within a transaction, while new nodes are indexed later and together
-    "CREATE TRIGGER words_come AFTER INSERT ON nodes WHEN NOT EXISTS (SELECT yes FROM waiting) BEGIN {index} END",
-    "CREATE TRIGGER words_go AFTER DELETE ON nodes BEGIN DELETE FROM words WHERE rowid = OLD.number; END",
-    """CREATE TRIGGER words_change AFTER UPDATE OF id, properties, number ON nodes BEGIN
-        DELETE FROM words WHERE rowid = OLD.number; {index} END""",
-    *CHECKSUM_SCHEMA,
-)
 _TEXTS = """(SELECT coalesce(group_concat(atom, ' '), '') FROM json_tree({0}.properties) WHERE type IN ('text', 'integer', 'real'))"""
-_INDEX = f"INSERT INTO words (rowid, name, texts) VALUES (NEW.number, NEW.id, {_TEXTS.format('NEW')});"
-GRAPH_TABLES = tuple(statement.replace("{index}", _INDEX) for statement in SCHEMA)
+_SCHEMA = read_statements(__file__, "schema.sql")
+GRAPH_TABLES: tuple[str, ...] = sum(_SCHEMA.values(), ())
 INDEX_NEW_NODES = f"INSERT INTO words (rowid, name, texts) SELECT number, id, {_TEXTS.format('nodes')} FROM nodes WHERE number > ?"
 
 # The journal is this connection's own: nothing of it is written to the file, and its cost is that of the rows
@@ -128,8 +101,8 @@ def query_terms(words: str) -> list[str]:
 
 # Which actions a statement may perform in an SQLite file.
 
-_TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes"}
-_TRIGGERS |= {*JOURNAL_TRIGGERS, *CHECKSUM_TRIGGERS, *CHECKSUM_REMOVAL_TRIGGERS}
+_TRIGGERS = {*re.findall(r"CREATE TRIGGER (\w+)", " ".join(GRAPH_TABLES)), "fact_comes"}
+_TRIGGERS |= {*JOURNAL_TRIGGERS, *CHECKSUM_TRIGGERS}
 # the tables of the full-text index
 _INDEX_TABLES = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}
 _READABLE = _INDEX_TABLES.union(

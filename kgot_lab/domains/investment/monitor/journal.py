@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, facts_from_json, news_item_from_json
+from kgot_lab.io.files import read_statements
 from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply, record_replayed
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
@@ -25,21 +26,7 @@ from kgot_lab.types import LLM, Prompt, Reply
 # All SQL of the journal, common to SQLite and PostgreSQL: items, replies of models, ticks. It has no user
 # data.
 
-JOURNAL_LAYOUT = Layout(
-    "investment news",
-    0x6B676C6E,  # "kgln"
-    (
-        """CREATE TABLE items (id TEXT PRIMARY KEY, body TEXT NOT NULL, published_at BIGINT NOT NULL, arrived_at BIGINT NOT NULL,
-             failed BIGINT NOT NULL, facts TEXT, written_at BIGINT)""",
-        "CREATE TABLE replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, asked BIGINT NOT NULL, reply TEXT)",
-        """CREATE TABLE ticks (id BIGINT PRIMARY KEY, due BIGINT NOT NULL, missed BIGINT NOT NULL, begun_at BIGINT NOT NULL,
-             ended_at BIGINT)""",
-    ),
-    (
-        "CREATE INDEX items_to_read ON items (failed, published_at, id) WHERE facts IS NULL",
-        "CREATE INDEX items_to_write ON items (published_at, id) WHERE written_at IS NULL",
-    ),
-)
+JOURNAL_LAYOUT = Layout("investment news", 0x6B676C6E, **read_statements(__file__, "journal.sql"))  # "kgln"
 
 ITEM_BODIES = "SELECT id, body FROM items WHERE id = ANY(:ids)"
 ADD_ITEM = "INSERT INTO items (id, body, published_at, arrived_at, failed) VALUES (:id, :body, :published_at, :at, 0)"

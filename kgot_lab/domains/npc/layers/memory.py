@@ -34,7 +34,7 @@ from kgot_lab.domains.npc.visibility import sort_by_name
 from kgot_lab.domains.npc.world import NpcWorld, require_entities
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder
 from kgot_lab.errors import BadInput, require, require_amount, require_count
-from kgot_lab.memory.claims.claim import check_text
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.text.words import searched_words
 
 # Texts about the entities of a world, for dense retrieval (L2).
@@ -118,7 +118,7 @@ class SemanticIndex:
 
     def embed_query(self, query: str) -> Matrix:
         """Return the embedding of a query, shape (dimension,)."""
-        vector: Matrix = self.embedder.embed([check_text(query, "the question")])[0]
+        vector: Matrix = self.embedder.embed([checked_text(query, "the question")])[0]
         return vector
 
     def _refuse_other_embedders(self) -> None:
@@ -180,7 +180,7 @@ class SessionLog:
 
     def _search(self, who: str, words: str, limit: int, **npc: object) -> tuple[LogEntry, ...]:
         require_count(limit, 1, "limit", "how many entries are found")
-        words = check_text(words, "the words that are looked for", blank=True)
+        words = checked_text(words, "the words that are looked for", blank=True)
         # in quotes FTS5 treats none as an operator
         terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][:_MAX_QUERY_WORDS]
         if not terms:
@@ -190,7 +190,7 @@ class SessionLog:
 
     def _last(self, who: str, limit: int, session_id: str, **npc: object) -> tuple[LogEntry, ...]:
         require_count(limit, 1, "limit", "how many entries are found")
-        session = {"session": check_text(session_id, "the session of entries")} if session_id else {}
+        session = {"session": checked_text(session_id, "the session of entries")} if session_id else {}
         statement = sql.select_last_entries(who, of_session=bool(session))
         rows = self.storage.rows(statement, {"limit": limit, **session, **npc})
         return tuple(map(entry_from_row, reversed(rows)))

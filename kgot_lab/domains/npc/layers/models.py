@@ -11,7 +11,8 @@ from kgot_lab.domains.npc.models import Entity, check_bounded_depth, check_id, c
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, describe_value, require_count, require_probability
-from kgot_lab.memory.claims.claim import check_text, to_micros
+from kgot_lab.memory.claims.claim import to_micros
+from kgot_lab.text.cleaning import checked_text
 
 Audience = tuple[str, ...] | None  # the ids of those it is for; None: everyone
 
@@ -32,7 +33,7 @@ class LogEntry:
     def __post_init__(self) -> None:
         session = check_short_text(self.session_id, "the session of an entry", blank=True)
         object.__setattr__(self, "session_id", session)
-        object.__setattr__(self, "text", check_text(self.text, "the text of an entry"))
+        object.__setattr__(self, "text", checked_text(self.text, "the text of an entry"))
         object.__setattr__(self, "audience", check_audience(self.audience))
         if self.speaker_id is not None:
             object.__setattr__(self, "speaker_id", check_id(self.speaker_id))
@@ -55,7 +56,7 @@ class Chunk:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "entity_id", check_id(self.entity_id))
-        object.__setattr__(self, "text", check_text(self.text, "the text of a chunk"))
+        object.__setattr__(self, "text", checked_text(self.text, "the text of a chunk"))
         object.__setattr__(self, "audience", check_audience(self.audience))
         object.__setattr__(self, "id", check_id(self.id))
 

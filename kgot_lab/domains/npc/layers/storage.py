@@ -16,6 +16,7 @@ from kgot_lab.domains.npc import visibility
 from kgot_lab.domains.npc.layers import models
 from kgot_lab.domains.npc.opening import PostgresWorld, SQLiteWorld
 from kgot_lab.domains.npc.statements import (
+    DEFINITIONS,
     WorldRow,
     WorldStorage,
     build_unchecked,
@@ -53,15 +54,8 @@ class GraphRAG(Protocol):
     def query_with_context(self, asked: models.ContextQuery) -> tuple[models.ContextResult, ...]: ...
 
 
-# The tables of the layers and their queries, for PostgreSQL. `file` has those that SQLite writes differently.
+# The queries of the layers, in PostgreSQL's dialect.
 
-LOG_TABLE = """CREATE TABLE log (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, session_id TEXT NOT NULL, speaker_id UUID,
-  text TEXT NOT NULL, audience JSONB, at TIMESTAMPTZ NOT NULL, words tsvector NOT NULL)"""
-LOG_SESSIONS = "CREATE INDEX log_sessions ON log (session_id, number)"
-LOG_WORDS = "CREATE INDEX log_words ON log USING gin (words)"
-CHUNK_TABLE = """CREATE TABLE chunks (id UUID PRIMARY KEY, entity_id UUID NOT NULL REFERENCES entities (id) ON DELETE CASCADE,
-  content TEXT NOT NULL, audience JSONB, embedder TEXT NOT NULL, embedding pgvector.vector NOT NULL)"""
-CHUNK_ENTITIES = "CREATE INDEX chunk_entities ON chunks (entity_id)"
 CHUNK_VECTORS = """CREATE INDEX chunk_vectors_{dimension} ON chunks
   USING hnsw ((embedding::pgvector.vector({dimension})) pgvector.vector_ip_ops) WHERE {of_dimension}"""
 OF_DIMENSION = "pgvector.vector_dims(embedding) = {dimension}"  # may have rows of another embedder
@@ -234,23 +228,6 @@ def query_parameters(query: models.ContextQuery, vector: str) -> dict[str, Any]:
 
 # The layers of a world in an SQLite file: lexical search by FTS5, vectors by a scan of the texts in scope.
 
-_IN_SQLITE = {
-    "x.audience ? CAST(:npc AS text)": "EXISTS (SELECT 1 FROM json_each(x.audience) AS a WHERE a.value = :npc)",
-    TERMS: "json_each(:terms) AS t",
-    MATCHED: "JOIN log_words ON log_words MATCH t.value JOIN log x ON x.number = log_words.rowid",
-    INDEXED: ":words",
-    "words tsvector": "words TEXT",
-    "BIGINT GENERATED ALWAYS AS IDENTITY": "INTEGER",
-    "pgvector.vector": "BLOB",
-}
-_LOG_INDEXES = (
-    LOG_SESSIONS,
-    "CREATE VIRTUAL TABLE log_words USING fts5 (words, content = 'log', content_rowid = 'number', tokenize = 'porter unicode61')",
-    "CREATE TRIGGER log_comes AFTER INSERT ON log BEGIN INSERT INTO log_words (rowid, words) VALUES (NEW.number, NEW.words); END",
-    """CREATE TRIGGER log_goes AFTER DELETE ON log BEGIN
-         INSERT INTO log_words (log_words, rowid, words) VALUES ('delete', OLD.number, OLD.words); END""",
-)
-
 
 class SQLiteLayers(LayerStorage):
     """The layers in the file of a world."""
@@ -259,13 +236,13 @@ class SQLiteLayers(LayerStorage):
         self._storage = storage
 
     def prepare_log(self) -> None:
-        self._storage.define("log", map(_to_sqlite, (LOG_TABLE, *_LOG_INDEXES)))
+        self._storage.define("log", (*DEFINITIONS["log"], *DEFINITIONS["log_words_sqlite"]))
 
     def prepare_chunks(self) -> None:
-        self._storage.define("chunks", map(_to_sqlite, (CHUNK_TABLE, CHUNK_ENTITIES)))
+        self._storage.define("chunks", DEFINITIONS["chunks"])
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
-        return self._storage.rows(_to_sqlite(statement), values)
+        return self._storage.rows(statement, values)
 
     def vector(self, row: Matrix) -> bytes:
         return np.asarray(row, "<f4").tobytes()
@@ -273,13 +250,6 @@ class SQLiteLayers(LayerStorage):
     def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[models.ChunkMatch, ...]:
         found = rank_rows_by_cosine(self.rows(CHUNKS, {"embedder": embedder}), vector)
         return tuple(sorted(found, key=lambda e: (-e.similarity, e.chunk.entity_id, e.chunk.id))[:limit])
-
-
-@cache
-def _to_sqlite(statement: str) -> str:
-    for postgres_text, sqlite_text in _IN_SQLITE.items():
-        statement = statement.replace(postgres_text, sqlite_text)
-    return statement
 
 
 # The layers of a world on PostgreSQL: its full-text search, pgvector, and both with the graph in one
@@ -294,11 +264,13 @@ class PostgresLayers(LayerStorage, GraphRAG):
         self._vectors = ""  # the schema of pgvector, once chunks are used
 
     def prepare_log(self) -> None:
-        self._storage.define("log", (LOG_TABLE, LOG_SESSIONS, LOG_WORDS))
+        self._storage.define("log", (*DEFINITIONS["log"], *DEFINITIONS["log_words_postgres"]))
 
     def prepare_chunks(self) -> None:
         self._vectors = self._storage.vectors()
-        self._storage.define("chunks", (_with_vector_schema(CHUNK_TABLE, self._vectors), CHUNK_ENTITIES))
+        self._storage.define(
+            "chunks", [_with_vector_schema(each, self._vectors) for each in DEFINITIONS["chunks"]]
+        )
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
         return self._storage.rows(_with_vector_schema(statement, self._vectors), values)
