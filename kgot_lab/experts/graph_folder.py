@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.experts.expert import GRAPH_ID, CrossEdge, ExpertConfig
 from kgot_lab.graph import PropertyGraph
@@ -101,6 +102,7 @@ class GraphFolder:
     once.
     """
 
+    @check_arguments
     def __init__(self, folder: Path | None = None, more: Mapping[str, _MakeGraph] | None = None):
         self.folder = None if folder is None else folder.resolve()
         self._factories = dict(more or {})

@@ -16,6 +16,7 @@ import numpy as np
 from kgot_lab.errors import BadInput, describe_value, needs_extra, require_parts, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.encoding import encode, encoded_size, encoded_width, node_caption
+from kgot_lab.graph.validation import MAX_NESTING
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Edge, Json, Node, Triple
 
@@ -70,7 +71,7 @@ def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
 
     Ids become text, values JSON, and undirected edges keep the direction in which they are listed. Labels come from
     `labels` and `label`. The type of an edge is the first text among relation, relationship, label and type,
-    else its key if that is a text, else "related_to". Raises BadInput if two ids have the same text, such as
+    else its key if that is a text but no number, else "related_to". Raises BadInput if two ids have the same text, such as
     1 and "1".
     """
     require_parts(graph, ("nodes", "edges", "is_multigraph"), "from_networkx takes a NetworkX graph")
@@ -124,7 +125,10 @@ def _edges_with_keys(edges: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) -
     for source, target, nx_key, data in edges:
         texts = {name: data.get(name) for name in TYPE_ATTRIBUTES}
         attribute = next((name for name, text in texts.items() if isinstance(text, str) and text), None)
-        type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else UNTYPED
+        is_type = (
+            isinstance(nx_key, str) and nx_key and not nx_key.isdecimal()
+        )  # a number in a file is a text
+        type = data[attribute] if attribute else nx_key if is_type else UNTYPED
         others = {name: value for name, value in data.items() if name != attribute}
         properties = unescape_reserved(others, EDGE_FIELDS, drop=False)
         own = nx_key.removeprefix(f"{type}#") if isinstance(nx_key, str) and nx_key != type else ""
@@ -320,18 +324,18 @@ def unescape_reserved(
     return {name[:-1] if pattern.fullmatch(name) else name: plain_value(value) for name, value in items}
 
 
-def plain_value(value: Any) -> Json:
+def plain_value(value: Any, depth: int = 0) -> Json:
     """Return a value of another library as JSON.
 
     Numbers and arrays of numpy become those of Python, dates and times ISO text, and decimals numbers, or text if
-    no number is exact. Anything else is returned as it is.
+    no number is exact. Anything else, and what is nested too deeply, is returned as it is.
     """
-    if value is None or type(value) in (str, int, float, bool):
+    if value is None or type(value) in (str, int, float, bool) or depth > MAX_NESTING:
         return value
     if isinstance(value, Mapping):
-        return {str(name): plain_value(each) for name, each in value.items()}
+        return {str(name): plain_value(each, depth + 1) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [plain_value(each) for each in value]
+        return [plain_value(each, depth + 1) for each in value]
     if isinstance(value, Decimal):
         return float(value) if Decimal(repr(float(value))) == value else str(value)
     if isinstance(value, date | time) or hasattr(value, "tolist"):

@@ -26,7 +26,7 @@ from kgot_lab.errors import (
     short_repr,
 )
 from kgot_lab.graph.changes import MutableGraph, compare_tables, same_properties
-from kgot_lab.graph.validation import copy_properties, require_labels
+from kgot_lab.graph.validation import copy_properties, require_labels, validate_diff, validate_properties
 from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
 
@@ -401,9 +401,8 @@ class PropertyGraph:
         Raises BadInput if the diff does not fit: its old values must be in the graph and its additions must
         not.
         """
-        require(diff, Diff, "what is applied to a graph is a Diff")
         graph = MutableGraph(self.nodes, self.edges)
-        graph.apply(diff)
+        graph.apply(validate_diff(diff))
         return PropertyGraph.of(graph.nodes.values(), graph.edges.values())
 
     def __eq__(self, other: object) -> bool:
@@ -466,20 +465,27 @@ class _ColumnBuilder:
             given = _format_value(node)
             raise BadInput(f"a node is Node(id, labels, properties) whose id is a text, not {given}")
         labels = require_labels(node)
-        _require_properties(node.properties, node)
+        properties = (
+            validate_properties(node, is_stored=False)
+            if node.properties != _NO_PROPERTIES
+            else _NO_PROPERTIES
+        )
         row = self.row_of.setdefault(node.id, len(self.labels))
         if row == len(self.labels):
             self.labels.append(labels)
-            properties = copy_properties(node.properties) if node.properties else _NO_PROPERTIES
             self.node_properties.append(properties)
-        elif labels != self.labels[row] or not same_properties(node.properties, self.node_properties[row]):
+        elif labels != self.labels[row] or not same_properties(properties, self.node_properties[row]):
             problem = f"two different nodes have the id {node.id!r}"
             raise BadInput(f"{problem}; give each its own id or merge them first")
 
     def add_edge(self, edge: Edge, bare_ends: bool) -> None:
         if not isinstance(edge, Edge) or not all(isinstance(part, str) for part in edge.identity):
             raise BadInput(f"an edge is Edge(source, type, target) of three texts, not {_format_value(edge)}")
-        _require_properties(edge.properties, edge)
+        properties = (
+            validate_properties(edge, is_stored=False)
+            if edge.properties != _NO_PROPERTIES
+            else _NO_PROPERTIES
+        )
         for end in (edge.source, edge.target):
             if end not in self.row_of:
                 if not bare_ends:
@@ -493,9 +499,8 @@ class _ColumnBuilder:
             self.sources.append(source)
             self.targets.append(target)
             self.codes.append(code)
-            properties = copy_properties(edge.properties) if edge.properties else _NO_PROPERTIES
             self.edge_properties.append(properties)
-        elif not same_properties(edge.properties, self.edge_properties[row]):
+        elif not same_properties(properties, self.edge_properties[row]):
             raise BadInput(f"two different edges are {edge.identity}; give each its own key")
 
     def graph(self) -> PropertyGraph:
@@ -521,14 +526,6 @@ def _triple_parts(triple: object) -> tuple[str, str, str]:
     if isinstance(parts, tuple | list) and len(parts) == 3 and all(isinstance(part, str) for part in parts):
         return parts[0], parts[1], parts[2]
     raise BadInput(f"a triple is (subject, relation, object), three texts, not {_format_value(triple)}")
-
-
-def _require_properties(properties: object, element: Node | Edge) -> None:
-    names = list(properties) if isinstance(properties, Mapping) else None
-    odd = [name for name in names or () if not isinstance(name, str)]
-    if odd or names is None:
-        given = f"one with the name {short_repr(odd[0])}" if odd else describe_value(properties)
-        raise BadInput(f"the properties of {_format_value(element)} are a dictionary, not {given}")
 
 
 def _format_value(value: object) -> str:

@@ -35,10 +35,10 @@ def validate_diff(diff: object) -> Diff:
     """
     if not isinstance(diff, Diff):
         raise BadInput(f"what is applied to a store is a Diff, not {describe_value(diff)}")
-    for old_element in chain(diff.removed_nodes, (before for before, _ in diff.changed_nodes)):
-        _require_element(old_element, Node)
+    for old_node in chain(diff.removed_nodes, (before for before, _ in diff.changed_nodes)):
+        validate_properties(_require_element(old_node, Node))
     for old_edge in chain(diff.removed_edges, (before for before, _ in diff.changed_edges)):
-        _require_element(old_edge, Edge)
+        validate_properties(_require_element(old_edge, Edge))
     return Diff(
         added_nodes=tuple(map(validate_node, diff.added_nodes)),
         removed_nodes=tuple(diff.removed_nodes),
@@ -65,7 +65,7 @@ def validate_node(value: object) -> Node:
     owner = f"node {short_repr(node.id)}"
     validate_text(node.id, f"the id of {owner}")
     labels = tuple(validate_text(label, f"a label of {owner}") for label in node.labels)
-    validated = Node(node.id, labels, _validate_properties(node.properties, owner))
+    validated = Node(node.id, labels, validate_properties(node))
     return _require_size(validated, (node.id, labels), owner)
 
 
@@ -86,8 +86,7 @@ def validate_edge(value: object) -> Edge:
     for text, part in ((edge.source, "source"), (edge.type, "type"), (edge.target, "target")):
         validate_text(text, f"the {part} of {owner}")
     validate_text(edge.key, f"the key of {owner}", allow_blank=True)
-    properties = _validate_properties(edge.properties, owner)
-    validated = Edge(edge.source, edge.type, edge.target, properties, edge.key)
+    validated = Edge(edge.source, edge.type, edge.target, validate_properties(edge), edge.key)
     return _require_size(validated, edge.identity, owner)
 
 
@@ -107,16 +106,18 @@ def validate_text(text: object, what: str, *, allow_blank: bool = False) -> str:
     return str(text)
 
 
-def validate_value(value: object, owner: str, depth: int = 0) -> Json:
+def validate_value(value: object, owner: str, depth: int = 0, *, is_stored: bool = True) -> Json:
     """Return a copy of a JSON value, with tuples as lists.
 
     Raises BadInput, which names what the value belongs to, for NaN, sets, bytes and other values that are not
-    JSON.
+    JSON, and, if it `is_stored`, for half a surrogate pair.
     """
+    if getattr(type(value), "item", None) and getattr(value, "ndim", None) == 0:
+        value = value.item()  # type: ignore[attr-defined]  # a number of NumPy
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return validate_text(value, owner, allow_blank=True)
+        return validate_text(value, owner, allow_blank=True) if is_stored else str(value)
     if isinstance(value, int) and value.bit_length() <= _MAX_INTEGER_BITS:
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
@@ -124,12 +125,11 @@ def validate_value(value: object, owner: str, depth: int = 0) -> Json:
     if depth > MAX_NESTING:
         raise BadInput(f"{owner} is nested more than {MAX_NESTING} levels deep")
     if isinstance(value, Mapping):
-        items = ((_validate_property_name(name, owner), inner) for name, inner in value.items())
-        return {name: validate_value(inner, owner, depth + 1) for name, inner in items}
+        items = ((_validate_property_name(name, owner, is_stored), inner) for name, inner in value.items())
+        return {name: validate_value(inner, owner, depth + 1, is_stored=is_stored) for name, inner in items}
     if isinstance(value, list | tuple):
-        return [validate_value(inner, owner, depth + 1) for inner in value]
-    what = "a whole number of thousands of digits" if isinstance(value, int) else describe_value(value)
-    problem = f"{owner} is {what}, which is not JSON and cannot be kept"
+        return [validate_value(inner, owner, depth + 1, is_stored=is_stored) for inner in value]
+    problem = f"{owner} is {describe_value(value)}, which is not JSON and cannot be kept"
     raise BadInput(f"{problem}: give text, finite numbers, True, False, None, lists or dicts")
 
 
@@ -190,9 +190,6 @@ def _require_element(element: object, element_type: type[Element]) -> Element:
         raise BadInput(
             f"the id of a node and the ends, the type and the key of an edge are texts, which those of {description} are not"
         )
-    if not isinstance(element.properties, Mapping):
-        given = describe_value(element.properties)
-        raise BadInput(f"the properties of {description} are a dictionary, not {given}")
     return element
 
 
@@ -232,22 +229,40 @@ def _are_plain_properties(properties: object) -> bool:
         if kind is str and not (len(value) <= _FAST_TEXT_LENGTH and value.isascii()):
             return False
         is_small_integer = kind is int and -_FAST_INTEGER < value < _FAST_INTEGER
-        if not (kind is str or kind is bool or is_small_integer):
+        if not (kind is str or kind is bool or is_small_integer or (kind is float and math.isfinite(value))):
             return False
-        # a number has at most 20 digits; quotes, a colon and a comma
+        # a number has at most 24 characters; quotes, a colon and a comma
         characters += len(name) + (len(value) if kind is str else 4) + 1
     return characters <= _FAST_ELEMENT_LENGTH
 
 
-def _validate_properties(properties: Mapping[str, Json], owner: str) -> dict[str, Json]:
-    of, items = f"a property of {owner}", properties.items()
-    return {_validate_property_name(name, owner): validate_value(value, of) for name, value in items}
+def validate_properties(element: Node | Edge, *, is_stored: bool = True) -> dict[str, Json]:
+    """Return a copy of the properties of an element that graphs and, if it `is_stored`, stores can keep exactly.
+
+    Raises BadInput if they cannot.
+    """
+    if _are_plain_properties(element.properties):
+        return dict(element.properties)
+    owner = (
+        f"node {short_repr(element.id)}"
+        if isinstance(element, Node)
+        else f"edge {short_repr(element.identity)}"
+    )
+    if not isinstance(element.properties, Mapping):
+        raise BadInput(
+            f"the properties of {owner} are a dictionary, not {describe_value(element.properties)}"
+        )
+    of, items = f"a property of {owner}", element.properties.items()
+    return {
+        _validate_property_name(name, owner, is_stored): validate_value(value, of, is_stored=is_stored)
+        for name, value in items
+    }
 
 
-def _validate_property_name(name: object, owner: str) -> str:
+def _validate_property_name(name: object, owner: str, is_stored: bool) -> str:
     if not isinstance(name, str):
         raise BadInput(f"a property of {owner} has the name {short_repr(name)}, which is not text")
-    return validate_text(name, f"the name of a property of {owner}", allow_blank=True)
+    return validate_value(name, f"the name of a property of {owner}", is_stored=is_stored)  # type: ignore[no-any-return]
 
 
 # Vocabularies: the types of nodes and edges in a graph, what edges join, and their properties.

@@ -155,6 +155,7 @@ def _is_text(data: bytes, encoding: str) -> bool:
 # Files that are written completely or not at all.
 
 
+@check_arguments
 def write_atomically(path: Path | str, content: str | bytes, what: str) -> Path:
     """Write bytes, or a text as UTF-8, atomically and return the path.
 

@@ -1,8 +1,5 @@
 """Colours, sizes and widths by a property: in the still picture, in the live view, and in pyvis."""
 
-import math
-from decimal import Decimal
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -46,7 +43,7 @@ def test_the_karate_club_is_coloured_by_its_club_in_every_drawing():
     ("values", "legend"),
     [
         ((1, 2, 3), ["1", "2", "3"]),
-        ((0.1, Decimal("0.5"), np.float64(0.9), np.int64(1)), ["0.10", "0.50", "0.90", "1"]),
+        ((0.1, np.float32(0.5), np.float64(0.9), np.int64(1)), ["0.10", "0.50", "0.90", "1"]),
         (range(1, 11), ["1 to 2", "3 to 4", "5 to 6", "7 to 8", "9 to 10"]),
         ((1, 2, 9, 40, 300, 5000), ["1 to 2", "9", "40", "300", "5000"]),
         ((7, 7, 7), ["7"]),
@@ -54,8 +51,8 @@ def test_the_karate_club_is_coloured_by_its_club_in_every_drawing():
         ((True, False, True), ["True", "False"]),
         ((1, "one", 1), ["1", "one"]),
         ((["x", "y"], ["x"]), ["x, y", "x"]),
-        ((math.nan, None, "", 3), ["3"]),
-        ((math.nan, None, ""), []),
+        ((None, "", 3), ["3"]),
+        ((None, ""), []),
     ],
 )
 def test_numbers_are_a_scale_and_everything_else_is_categories(values, legend):

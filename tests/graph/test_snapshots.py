@@ -143,7 +143,7 @@ def test_a_file_that_is_no_text_or_not_there_is_refused(tmp_path):
 def test_a_value_that_is_not_json_is_refused_before_the_file_is_touched(value, tmp_path):
     path = tmp_path / "snapshot.json"
     path.write_text("old")
-    with pytest.raises(BadInput, match="'n' holds a value that is not JSON"):
+    with pytest.raises(BadInput, match="a property of node 'n' is"):
         write_snapshot(PropertyGraph.of([Node("n", (), {"x": value})]), path)
     assert path.read_text() == "old"
 

@@ -11,6 +11,7 @@ from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from typing import Literal, get_args
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_known
 from kgot_lab.memory.claims.beliefs import Beliefs, period_at
 from kgot_lab.memory.claims.claim import Claim, Period, check_triple, triple_key
@@ -174,6 +175,7 @@ class Certificate:
         return "\n".join([f"{self.ruling}, at {self.at.isoformat()}", *lines])
 
 
+@check_arguments
 def certify(
     beliefs: Beliefs,
     needed: Iterable[Triple | OpenFact],
@@ -186,9 +188,6 @@ def certify(
     `at` defaults to the time of the beliefs, or now. An open fact is filled with the fact of highest
     confidence. Raises BadInput if `needed` contains anything but facts, and for a naive time.
     """
-    if isinstance(needed, Triple | OpenFact | str):
-        expected = "takes the facts that an answer needs in a list, as [Triple(...), OpenFact(...)]"
-        raise BadInput(f"certify(beliefs, needed) {expected}")
     checked = [_check_needed_fact(needed_fact) for needed_fact in needed]
     time = beliefs.query_time(at)
     facts: list[CertifiedFact] = []

@@ -129,6 +129,8 @@ def _normalize_node_ids(journal: Journal) -> None:
     graph = journal.graph
     for raw_id in [i for i in journal.nodes if i in graph._node and not isinstance(i, str)]:
         name = node_id(raw_id)
+        if name in graph._node and journal.nodes.get(name, {}) is None:  # both are new
+            raise RefusedValue(f"the ids {raw_id!r} and {name!r} have the same text; rename one")
         graph.add_node(name)
         graph._node[name].update(graph._node[raw_id])
         views = (graph.out_edges, graph.in_edges)
@@ -415,6 +417,7 @@ def _result_rows(result: Any) -> list[Any]:
         isinstance(result, str | bytes)
         or not isinstance(result, Iterable)
         or getattr(result, "shape", None) == ()
+        or hasattr(result, "iterrows")
     ):
         result = [result.item() if getattr(result, "shape", None) == () else result]
     elif isinstance(result, set | frozenset):

@@ -90,6 +90,8 @@ def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) 
             kind, value = "U", value.astype(str)  # the list of times may be one of whole numbers
         if kind not in ("m", "M", "V"):
             return json_value(value.tolist(), what, depth + 1, reading=reading)
+    if hasattr(value, "iterrows"):
+        raise RefusedValue(f"{what} is a table of pandas: give table.reset_index().to_dict('records')")
     if isinstance(value, Mapping):
         named = text_keys(value, what)
         return {key: json_value(item, what, depth + 1, reading=reading) for key, item in named.items()}

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.documents.archives import unpacked
 from kgot_lab.documents.encodings import guess_encoding
 from kgot_lab.errors import BadInput, UnknownName, require, require_known, short_repr
@@ -296,6 +297,7 @@ def check_graph_file(path: Path | str, *, of_any: bool = True) -> None:
         import_oxigraph()
 
 
+@check_arguments
 def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None) -> None:
     """Write a graph without loss, in the format of the file's suffix or in a named one, compressed if it ends with .gz.
 

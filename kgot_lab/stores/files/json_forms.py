@@ -38,7 +38,7 @@ def read_json(text: str, source: str, options: Options) -> Elements:
     """
     found = Elements("JSON")
     try:
-        value = json.loads(text) if text.strip() else []
+        value = json.loads(text, object_pairs_hook=_distinct_fields) if text.strip() else []
     except (ValueError, RecursionError) as error:
         if "Extra data" not in str(error):
             raise BadInput(f"{source}: not JSON: {error}") from None
@@ -74,7 +74,7 @@ def read_json(text: str, source: str, options: Options) -> Elements:
                 _add_record(record, found, f"{source}, line {number}")
         records = [record for record in records if record is not None]
         kinds = {record.get("type") if isinstance(record, dict) else "" for record in records}
-        found.is_ours = kinds <= {"node", "relationship"}
+        found.is_ours = kinds <= {"node", "relationship"} and bool(records or not text.strip())
         if found.is_ours and all(record.keys() <= _SNAPSHOT_KEYS for record in records):
             return found  # a list in its properties is one
     if turned := [edge for edge in found.edges if "from" in _arrows(edge)]:
@@ -102,9 +102,16 @@ def _arrows(edge: Any) -> set[str]:
 
 def _parse_line(line: str, location: str) -> Any:
     try:
-        return json.loads(line) if line.strip() else None
+        return json.loads(line, object_pairs_hook=_distinct_fields) if line.strip() else None
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{location}: not JSON: {error}") from None
+
+
+def _distinct_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(fields := dict(pairs)) < len(pairs):
+        name = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise ValueError(f"one object has the key {short_repr(name)} twice, of which one would be lost")
+    return fields
 
 
 def _graph_objects(value: Any, found: Elements, source: str) -> Iterator[Mapping[str, Any]]:

@@ -16,7 +16,7 @@ from kgot_lab.viz.plots.retrieval import bands, pace, recall_curves, scatter, sp
 from kgot_lab.viz.plots.runs import ballots, growth
 
 PLOTS: Mapping[str, Callable[..., Plot]] = {
-    each.__name__: each
+    each.__name__: check_arguments(each)
     for each in (ballots, bands, growth, lifelines, pace, recall_curves, review_reliability, scatter, spans)
 }
 
