@@ -447,7 +447,11 @@ CASES = [
             "the id of a document is a text, not 0",
         ),
     ),
-    Case("bm25: no title", lambda: bm25([lab.Document("d0", "text", None)]), "the argument 'title' is a text, not None"),
+    Case(
+        "bm25: no title",
+        lambda: bm25([lab.Document("d0", "text", None)]),
+        "the argument 'title' is a text, not None",
+    ),
     Case("weighted: nothing", lambda: weighted(), "at least one pair"),
     Case("weighted: all zero", lambda: weighted((0.0, WORDS), (0, WORDS)), "above 0"),
     Case(
