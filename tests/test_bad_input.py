@@ -506,7 +506,7 @@ CASES = [
             lambda: compared(Partial("name", "embed", "dimension")),
             "which has no digest",
         ),
-        ("the class of an embedder", lambda: compared(Uneven), "not a type, which has no embed"),
+        ("the class of an embedder", lambda: compared(Uneven), "not a type"),
         (
             "a verifier that does not align",
             lambda: compared(Uneven((2, 3)), verifier=len),
