@@ -16,9 +16,9 @@ from datetime import date
 from decimal import Decimal
 from functools import cache, wraps
 from inspect import getattr_static
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
-from types import FunctionType, GeneratorType, NoneType, UnionType
+from types import GeneratorType, NoneType, UnionType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from kgot_lab.errors import BadInput, describe_value, short_repr
@@ -34,12 +34,8 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
 }  # fmt: skip
 _CONTAINERS = ("frozenset", "Iterable", "Collection", "Sequence", "tuple", "Mapping", "type")
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes
-_NO_LISTS = (str, bytes, bytearray, Mapping, set, frozenset)
 _NO_FIT = object()  # instead of a value that is of none of some kinds
-_MADE_BY = {  # what makes an object of a protocol
-    "Store": ", as open_store(…) gives", "Embedder": ", as minilm() gives", "Verifier": ", as Aligner(embedder)",
-    "PythonRunner": ", as open_sandbox() gives",
-}  # fmt: skip
+_MADE_BY = {"Store": "open_store(…)", "Embedder": "minilm()", "Verifier": "Aligner(embedder)"}  # by protocol
 
 
 class _Kind(NamedTuple):
@@ -131,7 +127,7 @@ def _protocol_kind(protocol: type) -> _Kind | None:
     if "__call__" in names or not members:
         return None
     texts = [f"{name}()" if callable(getattr(protocol, name, None)) else name for name in members]
-    made = _MADE_BY.get(protocol.__name__, "")
+    made = f", as {_MADE_BY[protocol.__name__]} gives" if protocol.__name__ in _MADE_BY else ""
     return _Kind(object, f"an object with {', '.join(texts)}{made}", (), members)
 
 
@@ -145,7 +141,7 @@ def _fit_argument(name: str, value: object, kinds: _Kinds) -> Any:
     if fitted is _NO_FIT:
         given = short_repr(value) if isinstance(value, list | tuple | dict) else describe_value(value)
         members = [member for kind in kinds[name] for member in kind.members]
-        missing = [member for member in members if not _has_member(value, member)]
+        missing = [member for member in members if not has_member(value, member)]
         lacks = f", which has no {missing[0]}" if 0 < len(missing) < len(members) else ""
         raise BadInput(f"the argument {name!r} is {_describe_kinds(kinds[name])}, not {given}{lacks}")
     if isinstance(fitted, str | Path) and any(kind.type is Path for kind in kinds[name]):
@@ -165,8 +161,6 @@ def _fit(value: object, kinds: Collection[_Kind]) -> object:
 
 def _convert(value: object, kind: _Kind) -> object:
     try:
-        if kind.name.endswith("number") and isinstance(value, Integral) and not isinstance(value, bool):
-            return int(value)
         if kind.name == "a number" and isinstance(value, Real | Decimal) and not isinstance(value, int):
             return float(value)
         if kind.type is Path and isinstance(value, os.PathLike):
@@ -175,28 +169,25 @@ def _convert(value: object, kind: _Kind) -> object:
         return value
     if kind.type is Mapping and isinstance(value, dict):
         return {name: _fit(item, kind.items) for name, item in value.items()}
-    if kind.name == "a list" and isinstance(value, Iterable) and not isinstance(value, _NO_LISTS):
+    if kind.name == "a list" and isinstance(value, Iterable) and not isinstance(value, str | Mapping | set):
         items = [_fit(item, kind.items) if kind.items else item for item in value]
         return tuple(items) if kind.type == _KINDS["tuple"][0] else items
     return value
 
 
-def _has_member(value: object, name: str) -> bool:
-    """Return whether an object has an attribute, without computing it, or a class has it without an instance."""
-    found = getattr_static(value, name, None)
-    if isinstance(value, type):
-        return found is not None and not isinstance(found, FunctionType | property)
-    return found is not None or hasattr(value, name)
+def has_member(value: object, name: str) -> bool:
+    """Return whether an object, and not merely its class, has an attribute, which is not computed."""
+    is_defined = getattr_static(value, name, None) is not None or hasattr(value, name)
+    return is_defined and not isinstance(value, type)
 
 
 def _is_kind(value: object, kind: _Kind) -> bool:
     if kind.members:
-        return all(_has_member(value, name) for name in kind.members)
+        return all(has_member(value, name) for name in kind.members)
     if not isinstance(value, kind.type) or (isinstance(value, float | date) and value != value):  # NaN, NaT
         return False
     if kind.name.endswith("number") and isinstance(value, int):
-        is_too_large = kind.name == "a number" and abs(value) > sys.float_info.max
-        return not isinstance(value, bool) and not is_too_large
+        return not isinstance(value, bool) and (kind.name != "a number" or abs(value) <= sys.float_info.max)
     if kind.name == "a list" and isinstance(value, str | bytes):
         return False
     if isinstance(value, type):

@@ -39,7 +39,6 @@ from typing import Any
 
 _MAX_SHOWN = 60  # characters of a value that a message shows
 _LONGEST_CAUSE = 300  # characters of the error of a caller's code
-_MAX_BITS = 1_024  # of a whole number that a message shows
 MAX_SECONDS = 86_400  # of a time limit: clocks and system calls overflow with far more
 
 
@@ -323,7 +322,7 @@ def short_repr(value: object) -> str:
 def describe_value(value: object) -> str:
     """Describe a value of the wrong kind for a message, as None, or its type and, if it is short, itself."""
     kind = type(value).__name__
-    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+    if isinstance(value, int) and value.bit_length() > 1_024:
         return f"a whole number of {int(value.bit_length() * 0.30103) + 1:,} digits"
     if value is None or isinstance(value, Number) or kind.startswith("bool"):  # "bool_" of NumPy
         return short_repr(value)

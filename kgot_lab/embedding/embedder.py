@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from inspect import getattr_static
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kgot_lab.arguments import has_member
 from kgot_lab.errors import BadInput, attribute_errors, describe_value, require
 from kgot_lab.text.cleaning import replace_surrogates
 
@@ -38,9 +38,7 @@ def checked_embedder(
 
     None is evaluated, since that may call a server.
     """
-    undefined = [part for part in parts if getattr_static(embedder, part, None) is None]
-    missing = [part for part in undefined if not hasattr(embedder, part)]
-    if missing or isinstance(embedder, type):
+    if missing := [part for part in parts if not has_member(embedder, part)]:
         lacks = f", which has no {missing[0]}" if 0 < len(missing) < len(parts) else ""
         problem = f"an embedder is an object with {', '.join(parts)}, as minilm() gives one"
         raise BadInput(f"{problem}, not {describe_value(embedder)}{lacks}")

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from math import floor, isfinite, log10
-from numbers import Real
+from math import floor, log10
+from sys import float_info
 from typing import TypeVar
 
 import numpy as np
@@ -143,16 +142,13 @@ def _node_values(graph: PropertyGraph, name: str) -> dict[str, Json]:
 
 
 def _without_missing(values: Mapping[_Key, Json]) -> dict[_Key, Json]:
-    """Leave out None, empty texts and numbers that are none."""
-    known = {key: value for key, value in values.items() if value is not None}
-    scalars = (str, Real, Decimal)
-    return {key: v for key, v in known.items() if not isinstance(v, scalars) or (v != "" and v == v)}
+    """Leave out None and empty texts."""
+    return {key: value for key, value in values.items() if value is not None and value != ""}
 
 
 def _as_number(value: Json) -> float | None:
-    if isinstance(value, Real | Decimal) and not isinstance(value, bool) and isfinite(value):
-        return float(value)
-    return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) <= float_info.max else None
 
 
 def _categories(values: Mapping[str, Json]) -> tuple[dict[str, str], dict[str, NodeLook]]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
-from kgot_lab.errors import BadInput, require_known
+from kgot_lab.errors import require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count
@@ -88,11 +88,7 @@ def _with_relationship_ids(edges: Iterable[Edge]) -> Iterator[tuple[Edge, str]]:
 
 def _format_record(record: Record, is_apoc: bool) -> str:
     separators = (",", ":") if is_apoc else (", ", ": ")
-    try:
-        return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=separators)
-    except (TypeError, ValueError) as error:
-        element = f"{record['type']} {record.get('id', '')!r}"
-        raise BadInput(f"{element} holds a value that is not JSON: {error}") from None
+    return json.dumps(record, ensure_ascii=False, separators=separators)
 
 
 # Names for nodes of other programs' graphs, whose ids are numbers or IRIs that no question mentions.

@@ -62,7 +62,7 @@ def validate_node(value: object) -> Node:
     ):
         return Node(value.id, value.labels, dict(value.properties))
     node = _require_element(value, Node)
-    owner = f"node {short_repr(node.id)}"
+    owner = _name_element(node)
     validate_text(node.id, f"the id of {owner}")
     labels = tuple(validate_text(label, f"a label of {owner}") for label in node.labels)
     validated = Node(node.id, labels, validate_properties(node))
@@ -82,7 +82,7 @@ def validate_edge(value: object) -> Edge:
     ):
         return Edge(value.source, value.type, value.target, dict(value.properties))
     edge = _require_element(value, Edge)
-    owner = f"edge {short_repr(edge.identity)}"
+    owner = _name_element(edge)
     for text, part in ((edge.source, "source"), (edge.type, "type"), (edge.target, "target")):
         validate_text(text, f"the {part} of {owner}")
     validate_text(edge.key, f"the key of {owner}", allow_blank=True)
@@ -181,16 +181,19 @@ def _require_element(element: object, element_type: type[Element]) -> Element:
         wanted = "Node(id, labels, properties) in its nodes and Edge(source, type, target) in its edges"
         raise BadInput(f"a diff holds {wanted}, not {describe_value(element)}")
     if isinstance(element, Node):
-        has_texts, description = isinstance(element.id, str), f"node {short_repr(element.id)}"
         require_labels(element)
-    else:
-        has_texts = all(isinstance(part, str) for part in element.identity)
-        description = f"edge {short_repr(element.identity)}"
-    if not has_texts:
-        raise BadInput(
-            f"the id of a node and the ends, the type and the key of an edge are texts, which those of {description} are not"
-        )
+    if not all(
+        isinstance(part, str) for part in ((element.id,) if isinstance(element, Node) else element.identity)
+    ):
+        problem = "the id of a node and the ends, the type and the key of an edge are texts"
+        raise BadInput(f"{problem}, which those of {_name_element(element)} are not")
     return element
+
+
+def _name_element(element: Node | Edge) -> str:
+    if isinstance(element, Node):
+        return f"node {short_repr(element.id)}"
+    return f"edge {short_repr(element.identity)}"
 
 
 def _require_size(element: Element, identifiers: tuple[object, ...], owner: str) -> Element:
@@ -243,11 +246,7 @@ def validate_properties(element: Node | Edge, *, is_stored: bool = True) -> dict
     """
     if _are_plain_properties(element.properties):
         return dict(element.properties)
-    owner = (
-        f"node {short_repr(element.id)}"
-        if isinstance(element, Node)
-        else f"edge {short_repr(element.identity)}"
-    )
+    owner = _name_element(element)
     if not isinstance(element.properties, Mapping):
         raise BadInput(
             f"the properties of {owner} are a dictionary, not {describe_value(element.properties)}"

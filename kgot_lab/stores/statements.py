@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from kgot_lab.errors import BadInput, QueryFailed, ServerLost, describe_value, require, require_count
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, QueryFailed, ServerLost, require, require_count
 from kgot_lab.stores.protocol import Scalar, StatementConstants
 from kgot_lab.text.cleaning import is_encodable
 
@@ -182,6 +183,7 @@ class PathQuery(NamedTuple):
     limit: int
 
 
+@check_arguments
 def path_query(names: Sequence[str], scores: Mapping[str, float], limit: int) -> PathQuery:
     """Check the arguments of a path query and return them normalized.
 
@@ -189,12 +191,8 @@ def path_query(names: Sequence[str], scores: Mapping[str, float], limit: int) ->
     list of texts or a score is not a finite number.
     """
     require_count(limit, 1, "the number of paths")
-    if isinstance(names, str) or not all(isinstance(name, str) for name in (*names, *scores)):
-        raise BadInput("paths are read from a list of names, as texts, over sentences by their nodes' ids")
-    for sentence_id, score in scores.items():
-        if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
-            given = describe_value(score)
-            raise BadInput(f"what the sentence {sentence_id!r} is worth must be a number, not {given}")
+    if not all(map(math.isfinite, scores.values())):
+        raise BadInput("what a sentence is worth must be a finite number")
     # + 0.0: no -0.0
     rounded = {
         sentence_id: round(float(scores[sentence_id]), _SCORE_DECIMALS) + 0.0
