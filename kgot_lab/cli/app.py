@@ -372,7 +372,7 @@ def doctor(
     if salvage and backup is not None:
         raise BadInput("a file is salvaged or backed up: give --salvage or --backup")
     if file == Path():  # an empty text, or the folder itself
-        raise BadInput("the name of the file is empty: give that of a file")
+        raise BadInput("no file is named: give its name, such as kgot-lab doctor memory.db")
     if file is not None:
         return _examine_file(file, salvage=salvage, backup=backup)
     if salvage or backup is not None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.io.files import SPECIAL_FILES, read_regular_file, refuse_wide_encoding, utf8_text
-from kgot_lab.io.sqlite.checksums import enable_checksums, find_damage, tables_of, unsummed_tables
+from kgot_lab.io.sqlite.checksums import enable_checksums, find_damage, migrate, tables_of, unsummed_tables
 from kgot_lab.io.sqlite.connection import Connection, connect, has_tables, is_unavailable, query_number
 from kgot_lab.io.sqlite.copies import back_up, open_copy, private_copy
 from kgot_lab.io.sqlite.file import require_closed
@@ -243,18 +243,21 @@ def _log(path: Path) -> str:
 def _graph(path: Path) -> str:
     from kgot_lab.stores.hash_chain import SALVAGE_ADVICE
     from kgot_lab.stores.sqlite import damage
+    from kgot_lab.stores.sqlite.file import STEPS
     from kgot_lab.stores.sqlite.tables import GRAPH_TABLES
 
     with _whole_copy(path, f"{SALVAGE_ADVICE} {path}") as (connection, has_log):
         damage.enable_checksums(connection)
-        found = damage.find_damage(connection, GRAPH_TABLES) or damage.find_dangling_edge(connection)
-        if found:
+        is_old = query_number(connection, "PRAGMA user_version") in range(1, max(STEPS))
+        found = migrate(connection, STEPS) or damage.find_damage(connection, GRAPH_TABLES)
+        if found := found or damage.find_dangling_edge(connection):
             raise StoreDamaged(f"{found}: {SALVAGE_ADVICE} {path}")
         nodes, edges = (
             query_number(connection, f"SELECT count(*) FROM {kind}") for kind in ("nodes", "edges")
         )
         foreign = damage.count_without_checksum(connection)
     known = f"another program wrote {format_count(foreign, 'row')}, {_UNKNOWN}" if foreign else _AS_WRITTEN
+    known = _ONLY_READ if is_old else known
     return (
         f"{format_count(nodes, 'node')}, {format_count(edges, 'edge')}, {known}{_missing_log(path, has_log)}"
     )
@@ -268,13 +271,10 @@ def _tables(path: Path) -> str:
         if not has_tables(connection):
             return "nothing yet: what created it did not end, and opening it does"
         unsummed = unsummed_tables(connection)
-        # a table without row ids is an index
-        tables = connection.execute("SELECT name FROM pragma_table_list WHERE wr = 0").fetchall()
-        rows = sum(
-            query_number(connection, f"SELECT count(*) FROM {table}")
-            for table in tables_of(connection)
-            if (table,) in tables
-        )
+        # which are tables without row ids
+        indexes = {name for (name,) in connection.execute("SELECT name FROM pragma_table_list WHERE wr = 1")}
+        counts = (f"SELECT count(*) FROM {table}" for table in tables_of(connection) if table not in indexes)
+        rows = sum(query_number(connection, count) for count in counts)
     changed = f"another program changed {', '.join(unsummed)}, {_UNKNOWN}"
     known = changed if unsummed else _AS_WRITTEN
     return f"{format_count(rows, 'row')}, {known}{_missing_log(path, has_log)}"
@@ -310,8 +310,8 @@ def _cache(path: Path) -> str:
             rows += 1
             broken += not is_intact(key, value)
     if broken:
-        advice = "each is computed again when it is needed"
-        raise StoreDamaged(f"of {format_count(rows, 'value')} not as written: {broken:,}; {advice}")
+        advice = "what is damaged is computed again when it is needed"
+        raise StoreDamaged(f"it holds {format_count(broken, 'damaged value')} of {rows:,}: {advice}")
     return f"{format_count(rows, 'value')}, each as it was written"
 
 

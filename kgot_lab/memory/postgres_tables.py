@@ -9,18 +9,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, describe_version
-from kgot_lab.memory.tables import (
-    CLAIMS_LAYOUT,
-    COUNT_UNSCRUBBED,
-    MARK_SCRUBBED,
-    STANDINGS,
-    TEXT_BY_BYTES,
-    ClaimRow,
-    Layout,
-)
+from kgot_lab.memory import tables
+from kgot_lab.memory.tables import ClaimRow, Layout
 from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink, import_driver
 from kgot_lab.stores.postgres.tables import (
     fill_names,
@@ -59,9 +53,8 @@ class PostgresTables:
     settings = _SETTINGS  # of a connection
     alone = "BEGIN"  # what begins the transaction of a single statement; "" where that has none but its own, and so takes one exchange
 
+    @check_arguments
     def __init__(self, layout: Layout, url: str, *, namespace: str) -> None:
-        require(url, str, "the address of PostgreSQL is a text")
-        require(namespace, str, "a namespace is a text")
         self.layout = layout
         self.namespace, self._url = require_namespace(namespace), url
         digest = hashlib.blake2b(f"{layout.mark}{namespace}".encode(), digest_size=8).digest()
@@ -181,7 +174,7 @@ class PostgresTables:
         for command in ("CREATE SCHEMA {namespace}", "SET LOCAL search_path = {namespace}, pg_temp"):
             connection.execute(fill_names(command, namespace=self.namespace))
         for statement in self.layout.tables:
-            connection.execute(statement.replace("TEXT", TEXT_BY_BYTES))
+            connection.execute(statement.replace("TEXT", tables.TEXT_BY_BYTES))
         for statement in (*self.layout.indexes, *self.layout.postgres):
             connection.execute(statement)
         self._mark_created(connection)
@@ -237,13 +230,13 @@ class PostgresClaims(PostgresTables):
     settings = f"{_SETTINGS}; SET join_collapse_limit = 1"
 
     def __init__(self, url: str, *, namespace: str = CLAIMS_NAMESPACE) -> None:
-        super().__init__(CLAIMS_LAYOUT, url, namespace=namespace)
+        super().__init__(tables.CLAIMS_LAYOUT, url, namespace=namespace)
         # what was to erase its bytes was stopped before it had, or is at it
-        if self.rows(COUNT_UNSCRUBBED) != [(0,)]:
+        if self.rows(tables.COUNT_UNSCRUBBED) != [(0,)]:
             self.scrub()
 
     def rewrite_statement(self, statement: str) -> str:
-        return statement.replace(STANDINGS, _STANDINGS_LATERAL_JOIN)
+        return statement.replace(tables.STANDINGS, _STANDINGS_LATERAL_JOIN)
 
     def scrub(self) -> None:
         """Rewrite the tables without what was deleted, under an exclusive lock.
@@ -256,7 +249,7 @@ class PostgresClaims(PostgresTables):
             try:
                 for table in _SCRUBBED_TABLES:
                     self._rewrite_table(connection, table)
-                connection.execute(MARK_SCRUBBED)
+                connection.execute(tables.MARK_SCRUBBED)
             finally:
                 with suppress(import_driver().Error):  # a connection that broke has let go of it
                     connection.execute(f"SELECT pg_advisory_unlock({self._lock})")

@@ -19,15 +19,9 @@ from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, StoreUnavailable, require
 from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, refuse_foreign_head
 from kgot_lab.io.sqlite.file import SQLiteFile
+from kgot_lab.memory import tables
 from kgot_lab.memory.postgres_tables import PostgresTables
-from kgot_lab.memory.tables import (
-    CLAIMS_LAYOUT,
-    COUNT_UNSCRUBBED,
-    MARK_SCRUBBED,
-    ClaimRow,
-    Layout,
-    TableStorage,
-)
+from kgot_lab.memory.tables import ClaimRow, Layout, TableStorage
 from kgot_lab.stores.opening import resolve_location
 
 # from the dialect of PostgreSQL
@@ -97,8 +91,9 @@ class SQLiteClaims(SQLiteTables):
     """
 
     def __init__(self, path: Path | str = ":memory:") -> None:
-        super().__init__(CLAIMS_LAYOUT, path)
-        if self.rows(COUNT_UNSCRUBBED) != [(0,)]:  # what was to erase its bytes was stopped before it had
+        super().__init__(tables.CLAIMS_LAYOUT, path)
+        # what was to erase its bytes was stopped before it had
+        if self._connection.can_write and self.rows(tables.COUNT_UNSCRUBBED) != [(0,)]:
             self.scrub()
 
     def scrub(self) -> None:
@@ -107,7 +102,7 @@ class SQLiteClaims(SQLiteTables):
         Raises StoreUnavailable while another process reads.
         """
         with self._connected() as connection:
-            for statement in ("VACUUM", MARK_SCRUBBED):
+            for statement in ("VACUUM", tables.MARK_SCRUBBED):
                 connection.execute(statement)
                 self._empty_log(connection)
 

@@ -13,7 +13,7 @@ import shutil
 import stat
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 from kgot_lab.errors import StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.graph.changes import Identity, MutableGraph
 from kgot_lab.io.files import back_up_damaged_file, os_errors_as, read_regular_file, require_valid_path
-from kgot_lab.io.processes import lock_file, register_for_forks
+from kgot_lab.io.processes import exclusive_lock, lock_file, register_for_forks
 from kgot_lab.sandbox.replies import encode_element, encode_removal
 from kgot_lab.stores import hash_chain
 from kgot_lab.text.cleaning import format_count
@@ -39,8 +39,11 @@ class DiffLog:
         self.path = Path(path).expanduser()
         require_valid_path(self.path)
         with os_errors_as(f"{short_repr(str(path))}: cannot be opened", StoreUnavailable):
+            is_written = self.path.exists() and self.path.stat().st_size > 0
+        # who creates it has locked it before another looks whether it is there
+        with nullcontext() if is_written else exclusive_lock(self.path):
             existed = self.path.exists()
-        self._file = _open_locked(self.path)
+            self._file = _open_locked(self.path)
         try:
             chain = hash_chain.read_chain(_read_all(self._file, self.path), self.path)
             _require_sound(chain, self.path)

@@ -7,17 +7,20 @@ import subprocess
 import sys
 import warnings
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
 from support.saved_run import save_run
 
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
+from kgot_lab.cli.app import doctor
 from kgot_lab.diagnostics.file_check import back_up_file, check_file, salvage_file
 from kgot_lab.embedding.vectors import CACHE_NAME, CachedEmbedder
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.query.graph_loading import read_store_file
 from kgot_lab.loop.events import Answered
 from kgot_lab.loop.state import Entry, Ledger
 from kgot_lab.memory.claims.claim import Claim
@@ -254,6 +257,8 @@ def test_the_doctor_says_that_an_edge_has_lost_a_node_and_a_salvage_drops_it(fil
     assert not health.whole and "has lost a node" in health.said and "--salvage" in health.said
     with open_store(str(path)) as store, pytest.raises(StoreDamaged, match=r"has lost a node.*--salvage"):
         store.graph()
+    with pytest.raises(StoreDamaged, match=r"has lost a node.*--salvage"):
+        read_store_file(path)
     assert salvage_file(path).summary == "kept 19 of 19 nodes and 18 of 20 edges"
     with open_store(str(path)) as store:
         assert len(store.graph()) == 19
@@ -279,3 +284,49 @@ def test_the_doctor_counts_no_rows_of_indexes(tmp_path):
         triples.add([Triple("Ada", "born in", "London")])
     assert ": 4 rows," in str(check_file(tmp_path / "memory.db"))  # the fact, claim, change and its version
     assert ": 1 row," in str(check_file(tmp_path / "triples.db"))
+
+
+def test_a_salvage_that_was_killed_leaves_nothing_that_stops_the_next_one(files):
+    path = files["a graph in SQLite"]
+    _changed_by_another_program(path, "DELETE FROM nodes WHERE id = 'n3'")
+    for part in (".new", ".new-wal", ".new-shm", ".damaged.part"):
+        path.with_name(path.name + part).write_bytes(path.read_bytes()[:5000])
+    path.with_name(path.name + ".damaged-1").write_bytes(path.read_bytes())
+    assert salvage_file(path).damaged_copy.name == "graph.db.damaged-1"
+    assert check_file(path).whole
+    assert sorted(each.name for each in path.parent.glob("graph.db?*")) == ["graph.db.damaged-1"]
+
+
+@pytest.mark.parametrize("kind", ["a graph in SQLite", "a memory of claims", "a store of triples", "experts"])
+@pytest.mark.parametrize("byte", [16, 19, 21, 22, 23])
+def test_damage_in_the_head_of_a_file_is_not_taken_for_a_file_of_another_program(files, kind, byte):
+    path = files[kind]
+    data = bytearray(path.read_bytes())
+    data[byte] ^= 4
+    path.write_bytes(data)
+    openers = {"a graph in SQLite": open_store, "a memory of claims": open_claims, "experts": open_experts}
+    with pytest.raises(StoreDamaged, match="is damaged"):
+        openers.get(kind, SQLiteTripleStore)(str(path))
+    assert not check_file(path).whole
+
+
+def test_a_damaged_head_does_not_matter_where_the_log_has_the_whole_one(tmp_path):
+    path = tmp_path / "memory.db"
+    with open_claims(path) as claims, closing(sqlite3.connect(path)) as reader:
+        reader.execute("BEGIN")  # keeps the log
+        reader.execute("SELECT * FROM facts").fetchone()
+        claims.learn(Claim(Triple("Ada", "born in", "London"), "book"))
+        for name in ("memory.db", "memory.db-wal"):
+            data = bytearray((tmp_path / name).read_bytes())
+            (tmp_path / f"copy of {name}").write_bytes(data)
+    copy = tmp_path / "copy of memory.db"
+    data = bytearray(copy.read_bytes())
+    data[21] ^= 4
+    copy.write_bytes(data)
+    with open_claims(copy) as claims:
+        assert len(claims.triples()) == 1
+
+
+def test_the_doctor_asks_for_the_name_of_a_file_where_it_is_empty():
+    with pytest.raises(BadInput, match="no file is named: give its name"):
+        doctor(Path(), salvage=False, backup=None)

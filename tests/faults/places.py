@@ -18,6 +18,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+from faults.disk import below_log
 from faults.kinds import KINDS, NOON, Kind
 from faults.steps import Files, fault_of_refusal, recorded, stops
 
@@ -37,6 +38,11 @@ def left_by_a_kill(kind: Kind, folder: Path) -> Files:
     return next((files for files, act in stops(kind, recording.acts) if act.acknowledged == 8), closed)
 
 
+def has_log_without_index(path: Path) -> bool:
+    """Whether a log is beside a file that only who can write can recover."""
+    return path.with_name(f"{path.name}-wal").exists() and not path.with_name(f"{path.name}-shm").exists()
+
+
 def told(kind: Kind, path: Path) -> list[str]:
     """What is wrong with how a file that cannot be written to is read, and a write to it refused."""
     faults, wanted = list[str](), set(range(8))
@@ -44,7 +50,10 @@ def told(kind: Kind, path: Path) -> list[str]:
         if (found := kind.things(path).keys()) != wanted:
             faults.append(f"{sorted(found)} are read")
     except Exception as error:
-        faults.append(fault_of_refusal(error, "read"))
+        needs_writing = kind.below is below_log or has_log_without_index(path)
+        is_told = kind.below is below_log or "the log beside it cannot be recovered" in str(error)
+        fault = fault_of_refusal(error, "read") if needs_writing and is_told else f"it is not read: {error}"
+        faults.append(fault)
     try:
         with closing(kind.open(path)) as opened:
             kind.write(opened, 50)

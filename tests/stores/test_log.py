@@ -9,16 +9,18 @@ import random
 import subprocess
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from kgot_lab.diagnostics.file_check import check_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
+from kgot_lab.io.processes import lock_file
 from kgot_lab.stores import open_store
 from kgot_lab.stores.embedded_store import InMemory, inverse
 from kgot_lab.stores.hash_chain import format_record
-from kgot_lab.stores.log import read_history, salvage_log
+from kgot_lab.stores.log import DiffLog, read_history, salvage_log
 from kgot_lab.types import Diff, Edge, Node
 
 NASTY = "quote \" ' brace {} \\ ` line\u2028 é 中 🧪 \x00"
@@ -396,3 +398,21 @@ def test_what_is_no_text_or_nested_without_end_is_refused_by_name(kind):
         with pytest.raises(QueryFailed, match="half a surrogate pair"):
             store.read("RETURN '\ud800'")
         assert len(store.graph()) == 0
+
+
+def test_a_log_that_another_process_creates_at_the_same_time_is_not_said_to_be_empty(tmp_path, monkeypatch):
+    path, other = tmp_path / "graph.log", list[subprocess.Popen]()
+    code = f"from kgot_lab.stores.log import DiffLog; DiffLog({str(path)!r})"
+
+    def lock_after_another_came(file):
+        if not other:
+            command = [sys.executable, "-W", "error", "-c", code]
+            other.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+            with suppress(subprocess.TimeoutExpired):  # where it waits for this one, as it should
+                other[0].wait(5)
+        lock_file(file)
+
+    monkeypatch.setattr("kgot_lab.stores.log.lock_file", lock_after_another_came)
+    log = DiffLog(path)
+    assert "is open already" in other[0].communicate()[1]
+    log.close()

@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from support.waiting import AMPLE
 
 from kgot_lab.diagnostics.file_check import check_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
+from kgot_lab.kgos.query.graph_loading import read_store_file
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 from kgot_lab.stores.sqlite.store import BULK_ROWS, Sqlite
@@ -454,7 +456,7 @@ def test_a_file_that_something_else_made_is_not_touched(tmp_path):
     other.execute("CREATE TABLE nodes (id TEXT, labels TEXT, properties TEXT)")
     other.commit()
     other.close()
-    for path, version in ((newer, 99), (older, 1)):
+    for path, version in ((newer, 99), (older, 0)):
         Sqlite(path).close()
         changed = sqlite3.connect(path)
         changed.execute(f"PRAGMA user_version = {version}")
@@ -696,3 +698,77 @@ def test_the_diff_of_a_statement_has_every_text_as_it_was_written(text):
         assert repr(removed.removed_edges) == repr(added.added_edges)
         store.undo(removed)
         assert repr(store.neighbours(text)) == repr(added.added_edges)
+
+
+# --- files of an older version ---
+
+_FIRST_VERSION = """
+CREATE TABLE nodes (
+        id TEXT NOT NULL UNIQUE CHECK (id <> ''),
+        labels TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(labels) AND json_type(labels) = 'array'),
+        properties TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(properties) AND json_type(properties) = 'object'),
+        number INTEGER PRIMARY KEY
+    ) STRICT;
+CREATE TABLE edges (
+        source TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE ON UPDATE CASCADE,
+        type TEXT NOT NULL CHECK (type <> ''),
+        target TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE ON UPDATE CASCADE,
+        key TEXT NOT NULL DEFAULT '',
+        properties TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(properties) AND json_type(properties) = 'object'),
+        number INTEGER PRIMARY KEY,
+        UNIQUE (source, type, target, key)
+    ) STRICT;
+CREATE INDEX edges_by_target ON edges (target, source, type, key);
+CREATE INDEX edges_by_type ON edges (type);
+CREATE INDEX nodes_by_labels ON nodes (labels);
+CREATE VIEW facts (subject, relation, object, key, properties) AS SELECT source, type, target, key, properties FROM edges;
+CREATE VIRTUAL TABLE words USING fts5 (name, texts, tokenize = 'porter unicode61');
+CREATE TABLE waiting (yes);
+CREATE TRIGGER words_come AFTER INSERT ON nodes WHEN NOT EXISTS (SELECT yes FROM waiting) BEGIN INSERT INTO words (rowid, name, texts) VALUES (NEW.number, NEW.id, (SELECT coalesce(group_concat(atom, ' '), '') FROM json_tree(NEW.properties) WHERE type IN ('text', 'integer', 'real'))); END;
+CREATE TRIGGER words_go AFTER DELETE ON nodes BEGIN DELETE FROM words WHERE rowid = OLD.number; END;
+CREATE TRIGGER words_change AFTER UPDATE OF id, properties, number ON nodes BEGIN
+        DELETE FROM words WHERE rowid = OLD.number; INSERT INTO words (rowid, name, texts) VALUES (NEW.number, NEW.id, (SELECT coalesce(group_concat(atom, ' '), '') FROM json_tree(NEW.properties) WHERE type IN ('text', 'integer', 'real'))); END;
+INSERT INTO nodes (id, properties) VALUES ('Ada', '{"born":1815}'), ('London', '{}');
+INSERT INTO edges (source, type, target) VALUES ('Ada', 'born in', 'London');
+PRAGMA application_id = 1801940066;
+PRAGMA user_version = 1;
+"""  # noqa: E501
+
+
+def _of_the_first_version(path):
+    with closing(sqlite3.connect(path)) as other:
+        other.executescript(_FIRST_VERSION)
+    return path
+
+
+def test_a_graph_of_the_version_before_checksums_is_read_and_gets_them(tmp_path):
+    path = _of_the_first_version(tmp_path / "graph.db")
+    assert "2 nodes, 1 edge, it can be read, and holds no checksum" in check_file(path).said
+    assert len(read_store_file(path).graph) == 2
+    with Sqlite(path) as store:
+        assert len(store.graph()) == 2 and store.search("London")
+        store.apply(Diff(added_nodes=(Node("Babbage"),)))
+    health = check_file(path)
+    assert health.whole and "3 nodes, 1 edge, every row is as it was written" in health.said
+    path.write_bytes(path.read_bytes().replace(b'"born":1815', b'"born":1816'))
+    with pytest.raises(StoreDamaged, match="not as it was written"):
+        Sqlite(path)
+
+
+def test_a_damaged_graph_of_an_older_version_is_not_changed(tmp_path):
+    path = _of_the_first_version(tmp_path / "graph.db")
+    data = path.read_bytes()
+    path.write_bytes(data[: 4096 * 3] + bytes(4096) + data[4096 * 4 :])
+    before = path.read_bytes()
+    with pytest.raises(StoreDamaged):
+        Sqlite(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("version", [0, 3])
+def test_a_graph_of_a_version_from_which_no_steps_lead_here_is_refused(tmp_path, version):
+    path = _of_the_first_version(tmp_path / "graph.db")
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(BadInput, match="version of this package"):
+        Sqlite(path)

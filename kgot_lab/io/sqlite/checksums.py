@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -22,6 +22,8 @@ from kgot_lab.io.sqlite.connection import (
     query_number,
 )
 
+# by version, what brings a file of the version before it there, within a transaction
+Steps = Mapping[int, Callable[[sqlite3.Connection], None]]
 _TABLE = """CREATE TABLE IF NOT EXISTS checksums (name TEXT PRIMARY KEY, sum INTEGER NOT NULL, changes INTEGER NOT NULL,
   summed INTEGER NOT NULL) STRICT, WITHOUT ROWID"""  # how many changes were made, and how many of them are in the sum
 _DEFINITION = "definition of "
@@ -64,6 +66,22 @@ def keep_checksums(connection: Connection) -> None:
                 f"CREATE TEMP TRIGGER IF NOT EXISTS sum_{table}_{event} AFTER {event} ON main.{table} BEGIN UPDATE checksums"
                 f" SET sum = sum{change.format(**rows)}, summed = summed + 1 WHERE name = '{table}'; END"
             )
+
+
+def migrate(connection: Connection, steps: Steps) -> str:
+    """Bring a file of an older version to the newest, or describe the damage in it, which is then not changed."""
+    while (version := query_number(connection, "PRAGMA user_version") + 1) in steps:
+        with describe_damage(connection) as damages:
+            damages += islice(check_integrity(connection), 1)
+        if damages:
+            return damages[0]
+        with immediate_transaction(connection):
+            if query_number(connection, "PRAGMA user_version") < version:  # no other process was first
+                steps[version](connection)
+                connection.execute(f"PRAGMA user_version = {version}")
+                if _has_checksums(connection):
+                    connection.execute(f"INSERT OR REPLACE INTO checksums {_DEFINITIONS}")
+    return ""
 
 
 def enable_checksums(connection: Connection) -> None:
@@ -177,7 +195,10 @@ def _checksum(*columns: Any) -> int:
 
 
 def _begin_transaction(connection: Connection) -> bool:
-    """Begin a transaction that can write if no other process is writing."""
+    """Begin a transaction that can write if this connection can, and no other process is writing."""
+    if not connection.can_write:
+        connection.execute("BEGIN")
+        return False
     (timeout,) = connection.execute("PRAGMA busy_timeout").fetchone()
     connection.execute("PRAGMA busy_timeout = 0")
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ class Connection(sqlite3.Connection):
     """
 
     raised: BaseException | None = None
+    can_write = True
 
     def create_function(
         self, name: str, narg: int, func: Callable[..., Any] | None, /, *, deterministic: bool = False
@@ -64,14 +65,11 @@ class Connection(sqlite3.Connection):
 
 def connect(address: str) -> Connection:
     """Connect to SQLite by a path or URI, for several threads that take turns."""
-    return sqlite3.connect(
-        address,
-        BUSY_TIMEOUT,
-        isolation_level=None,
-        check_same_thread=False,
-        factory=Connection,
-        uri=True,
+    connection = sqlite3.connect(
+        address, BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, factory=Connection, uri=True
     )
+    connection.can_write = "mode=ro" not in address
+    return connection
 
 
 @contextmanager
@@ -99,16 +97,20 @@ def is_searched_at_opening(connection: sqlite3.Connection) -> bool:
 
 
 def refuse_foreign_head(
-    connection: sqlite3.Connection, path: Path | None, application: int, version: int
+    connection: sqlite3.Connection,
+    path: Path | None,
+    application: int,
+    version: int,
+    steps: Iterable[int] = (),
 ) -> None:
-    """Raise BadInput for a file of another application or another version."""
+    """Raise BadInput for a file of another application, or of a version that no steps lead from to this one."""
     found, found_version = (
         query_number(connection, f"PRAGMA {name}") for name in ("application_id", "user_version")
     )
     if found != application:
         origin = "an SQLite file that something else made"
         raise BadInput(f"{path}: {origin}, so it was not touched; give another path")
-    if found_version != version:
+    if found_version > version or not set(steps).issuperset(range(found_version + 1, version + 1)):
         raise BadInput(f"{path}: {describe_version(found_version, version)}")
 
 

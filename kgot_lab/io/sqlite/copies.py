@@ -14,12 +14,13 @@ from pathlib import Path
 from threading import Lock
 
 from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.io.files import os_errors_as
 from kgot_lab.io.sqlite.connection import Connection, connect
 
 _TRIES = 5
-INDEX_BYTES = (
-    136  # of a log's index: its head, twice, and how much is checkpointed (sqlite.org/walformat.html, 2)
-)
+_MAGIC = b"SQLite format 3\0"
+# of a log's index: its head, twice, and how much is checkpointed (sqlite.org/walformat.html, 2)
+INDEX_BYTES = 136
 # indexes that were read, by device and number: closing one would release the locks that this process has on it (POSIX)
 _INDEX_FILES: dict[tuple[int, int], int] = {}
 _INDEX_LOCK = Lock()
@@ -94,24 +95,22 @@ def read_index_bytes(path: Path) -> bytes:
     return b""
 
 
-def check_before_opening(path: Path, check: Callable[[sqlite3.Connection], None]) -> None:
+def check_before_opening(path: Path, check: Callable[[sqlite3.Connection], None], *, is_open: bool) -> None:
     """Run a check on an SQLite file without its write-ahead log, so that nothing is written.
 
     Errors of SQLite are ignored: without its log an undamaged file looks damaged during a checkpoint and
-    after one that was interrupted. Damage is found when the file is opened. SQLite reads the file, because
-    opening and closing it here would release the locks that this process has on it (POSIX). Raises BadInput
-    for a file that is not SQLite, and what `check` raises.
+    after one that was interrupted. Damage is found when the file is opened. Raises BadInput for a file that is
+    not SQLite, and what `check` raises. The beginning of a file that this process has open is not read here,
+    which would release its locks (POSIX).
     """
-    in_transaction = path.with_name(path.name + "-journal").exists()
-    try:
+    if not is_open and not path.with_name(path.name + "-journal").exists():
+        with os_errors_as(f"{path}: cannot be opened", StoreUnavailable), path.open("rb") as file:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                raise BadInput(f"{path}: not an SQLite file, so it was not touched; give another path")
+    with suppress(sqlite3.Error, UnicodeDecodeError):  # the latter in a message that quotes the damage
         address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(address, uri=True)) as connection:
             check(connection)
-    except UnicodeDecodeError:  # in a message of SQLite's that quotes the damage
-        return
-    except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB and not in_transaction:
-            raise BadInput(f"{path}: not an SQLite file, so it was not touched; give another path") from None
 
 
 def pad_to_size(path: Path) -> None:

@@ -16,7 +16,7 @@ from weakref import WeakSet
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable
 from kgot_lab.io.files import is_nonempty_file, require_valid_path
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, prevent_collection, register_for_forks
-from kgot_lab.io.sqlite.checksums import describe_error, enable_checksums, find_damage, keep_checksums
+from kgot_lab.io.sqlite import checksums
 from kgot_lab.io.sqlite.connection import (
     FILE_ADVICE,
     RESTORE_ADVICE,
@@ -51,11 +51,13 @@ class SQLiteFile(Closing):
         "cache_size = -65536",
         "recursive_triggers = ON",  # those of checksums see rows that are replaced
     )
+    steps: ClassVar[checksums.Steps] = {}
     closed_error: ClassVar[type[LabError]] = StoreUnavailable
     _connection: Connection
 
     def __init__(self, path: Path | None) -> None:
         self._path, self._lock = path, RLock()
+        self._mode = "mode=rwc"
         self._over: LabError | None = None  # why it can no longer be used
         self._is_disturbed = False  # by an error of the disk, after which SQLite's state is not to be trusted
         # the database and its log as they were opened, by device and number; none in memory
@@ -64,8 +66,9 @@ class SQLiteFile(Closing):
         if path is not None:
             require_valid_path(path)
             if is_nonempty_file(path):
+                self._mode = _opening_mode(path)
                 _refuse_other_names(path)
-                check_before_opening(path, self._refuse_foreign)
+                check_before_opening(path, self._refuse_foreign, is_open=is_open_in_process(path))
             else:
                 was_empty = path.exists()
                 _refuse_lost_file(path)
@@ -129,28 +132,36 @@ class SQLiteFile(Closing):
 
     def _keep_checksums(self, connection: Connection) -> None:
         """Keep checksums of all tables."""
-        keep_checksums(connection)
+        checksums.keep_checksums(connection)
 
     def _find_damage(self, connection: Connection) -> str:
         """Describe the damage in the file, or return ""."""
-        return find_damage(connection)
+        return checksums.find_damage(connection)
 
     def _connect(self) -> Connection:
         if self._path is None:
             return connect(":memory:")
         before = read_log_and_index(self._path)
-        connection = connect(f"{self._path.absolute().as_uri()}?mode=rwc")
+        connection = connect(f"{self._path.absolute().as_uri()}?{self._mode}")
         try:
-            enable_checksums(connection)
+            checksums.enable_checksums(connection)
             warn_of_lost_changes(before, connection, self._path)
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if self._mode == "mode=ro" and isinstance(error, sqlite3.OperationalError):
+                problem = "the log beside it cannot be recovered where nothing can be written"
+                advice = "copy both, FILE and FILE-wal, to a folder that can be written to"
+                raise StoreUnavailable(f"{self._path}: {problem}: {advice}") from None
             raise
         return connection
 
     def _prepare(self, connection: Connection) -> None:
         """Search for damage, create the tables in a new file, and set the options of the connection."""
         is_empty = not has_tables(connection)
+        if not is_empty and self.steps:
+            self._refuse_foreign(connection)
+            if damage := checksums.migrate(connection, self.steps):
+                raise damage_error(self._path, damage, self._advice)
         if self._path is not None and (is_empty or is_searched_at_opening(connection)):
             self._refuse_damage()  # damage can also look like emptiness
         if is_empty:
@@ -160,10 +171,10 @@ class SQLiteFile(Closing):
                 if self._is_new:
                     self._create_tables(connection)
         self._refuse_foreign(connection)
-        for setting in self.settings:
+        for setting in self.settings if connection.can_write else ():
             set_option(connection, setting)
         self._upgrade(connection)
-        if self._path is not None:
+        if self._path is not None and connection.can_write:
             self._keep_checksums(connection)
             self._files = _database_files(connection)
 
@@ -175,7 +186,7 @@ class SQLiteFile(Closing):
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_TOOBIG:
             return BadInput(f"{self._location}: {error}: no text of more than a billion bytes")
         if str(error).startswith(("no such ", "user-defined function")):  # tables and texts of ours
-            return damage_error(self._path, describe_error(error), self._advice)
+            return damage_error(self._path, checksums.describe_error(error), self._advice)
         other = StoreUnavailable(f"{self._location}: {error}; {FILE_ADVICE}")
         return file_error(error, self._path, self._advice) or other
 
@@ -287,6 +298,16 @@ def is_open_in_process(path: Path) -> bool:
     status = _file_status(str(path))
     files = list(_OPEN_FILES)
     return status is not None and any((status.st_dev, status.st_ino) in f._files.values() for f in files)
+
+
+def _opening_mode(path: Path) -> str:
+    """Return how to open a file: where nothing can be written, it is only read, without locks if it has no log."""
+    file = path.resolve()  # beside which its log is
+    log = file.with_name(file.name + "-wal")
+    if os.access(file, os.W_OK) and any(os.access(each, os.W_OK) for each in (file.parent, log)):
+        return "mode=rwc"
+    warnings.warn(f"{path} cannot be written to here: it is only read", stacklevel=4)
+    return "mode=ro" if is_nonempty_file(log) else "mode=ro&immutable=1"
 
 
 def _refuse_other_names(path: Path) -> None:

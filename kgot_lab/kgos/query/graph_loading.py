@@ -30,9 +30,10 @@ from kgot_lab.stores.hash_chain import EMPTY_LOG, read_chain
 from kgot_lab.stores.log import read_history, read_log
 from kgot_lab.stores.opening import environment_login, open_store
 from kgot_lab.stores.sql import edge_from_row, node_from_row
-from kgot_lab.stores.sqlite.damage import SELECT_SOUND_ROWS, enable_checksums
+from kgot_lab.stores.sqlite.damage import SELECT_SOUND_ROWS, enable_checksums, find_dangling_edge
 from kgot_lab.stores.sqlite.file import (
     APPLICATION,
+    STEPS,
     damaged_error,
     require_own_format,
     unavailable_error,
@@ -95,11 +96,15 @@ def _read_sqlite(path: Path, columns: Mapping[str, str]) -> NamedGraph:
                 return _read_foreign_sqlite(path, columns)
             _require_sound_file(connection, path)
             enable_checksums(connection)
+            for version in range(query_number(connection, "PRAGMA user_version"), max(STEPS)):
+                STEPS[version + 1](connection)  # on a copy
             ordered = (f"{SELECT_SOUND_ROWS[kind]} ORDER BY row.number" for kind in ("nodes", "edges"))
             nodes, edges = (connection.execute(query).fetchall() for query in ordered)
             for kind, rows in (("nodes", nodes), ("edges", edges)):
                 if gone := query_number(connection, f"SELECT count(*) FROM {kind}") - len(rows):
                     raise damaged_error(path, f"{format_count(gone, 'row')} of {kind} not as written")
+            if dangling := find_dangling_edge(connection):
+                raise damaged_error(path, dangling)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise unavailable_error(error, path) or StoreUnavailable(f"{path}: {error}") from None
     return NamedGraph(PropertyGraph.of(map(node_from_row, nodes), map(edge_from_row, edges)), lost)

@@ -15,7 +15,7 @@ from typing import Any
 
 from kgot_lab.io.sqlite.checksums import check_integrity, describe_damage
 from kgot_lab.io.sqlite.connection import Connection, query_number
-from kgot_lab.types import Edge
+from kgot_lab.types import Triple
 
 _COLUMNS: dict[str, tuple[str, ...]] = {"nodes": ("id", "labels", "properties")}
 _COLUMNS["edges"] = ("source", "type", "target", "key", "properties")
@@ -79,7 +79,8 @@ def find_dangling_edge(connection: sqlite3.Connection) -> str:
     """Describe an edge without one of its nodes, which programs that do not enforce foreign keys leave, or return ""."""
     query = "SELECT source, type, target FROM edges WHERE source NOT IN (SELECT id FROM nodes) OR target NOT IN (SELECT id FROM nodes)"
     edge = connection.execute(f"{query} LIMIT 1").fetchone()
-    return f"the edge {Edge(*edge)} has lost a node, which another program deleted" if edge else ""
+    problem = "has lost a node, which another program deleted"
+    return f"the edge {Triple(*edge)} {problem}" if edge else ""
 
 
 def enable_checksums(connection: sqlite3.Connection) -> None:

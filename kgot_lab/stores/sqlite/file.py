@@ -24,21 +24,7 @@ from kgot_lab.io.sqlite.connection import (
 from kgot_lab.io.sqlite.file import SQLiteFile
 from kgot_lab.stores.hash_chain import SALVAGE_ADVICE
 from kgot_lab.stores.sql import json_text, parse_json
-from kgot_lab.stores.sqlite.damage import (
-    CHECKSUM_MISMATCH,
-    CHECKSUM_TRIGGERS,
-    count_without_checksum,
-    enable_checksums,
-    fill_checksums,
-    find_damage,
-    last_row_numbers,
-)
-from kgot_lab.stores.sqlite.tables import (
-    GRAPH_TABLES,
-    INDEX_NEW_NODES,
-    JOURNAL_STATEMENTS,
-    Guard,
-)
+from kgot_lab.stores.sqlite import damage, tables
 
 APPLICATION = 0x6B676C62  # "kglb": the application id of files made by this package
 _VERSION = 2  # 1 had no checksums of rows
@@ -50,6 +36,15 @@ MAX_WRITTEN_BYTES = 2 * MAX_READ_BYTES  # a row of the journal holds an element 
 MAX_PATTERN_BYTES = 250
 
 
+def _add_checksums(connection: sqlite3.Connection) -> None:
+    for statement in tables.SCHEMA["version_2"]:
+        connection.execute(statement)
+    damage.fill_checksums(connection)
+
+
+STEPS = {2: _add_checksums}
+
+
 class GraphFile(SQLiteFile):
     """A graph in an SQLite file or in memory, with two connections, of which only the first can write.
 
@@ -58,6 +53,7 @@ class GraphFile(SQLiteFile):
     """
 
     settings = (*SQLiteFile.settings, "foreign_keys = ON")
+    steps = STEPS
     _reader: Connection
 
     def __init__(self, path: Path | None) -> None:
@@ -65,7 +61,8 @@ class GraphFile(SQLiteFile):
             problem = f"this Python has SQLite {sqlite3.sqlite_version}"
             raise StoreUnavailable(f"{problem}; {'.'.join(map(str, _MIN_SQLITE_VERSION))} or newer is needed")
         # that of the writer is active only while a statement is prepared
-        self._guard, self._read_guard = Guard(allows_writes=True, is_active=False), Guard(allows_writes=False)
+        self._guard = tables.Guard(allows_writes=True, is_active=False)
+        self._read_guard = tables.Guard(allows_writes=False)
         super().__init__(path)
 
     def after_fork(self) -> None:
@@ -88,14 +85,14 @@ class GraphFile(SQLiteFile):
         if self._path is None:
             self._uri = f"file:/kgot_lab-{uuid4().hex}?vfs=memdb"
             return _limited(connect(self._uri), MAX_WRITTEN_BYTES)
-        self._uri = f"{self._path.absolute().as_uri()}?"
+        self._uri = f"{self._path.absolute().as_uri()}?{self._mode.replace('rwc', 'ro')}"
         connection = _limited(super()._connect(), MAX_WRITTEN_BYTES)
-        enable_checksums(connection)  # those of rows
+        damage.enable_checksums(connection)  # those of rows
         return connection
 
     def _prepare(self, connection: Connection) -> None:
         super()._prepare(connection)
-        self._reader = _limited(connect(f"{self._uri}&mode=ro"), MAX_READ_BYTES)
+        self._reader = _limited(connect(self._uri if self._path else f"{self._uri}&mode=ro"), MAX_READ_BYTES)
         self._reader.execute("PRAGMA query_only = ON")
         for each, guard in ((connection, self._guard), (self._reader, self._read_guard)):
             each.set_authorizer(guard)
@@ -105,24 +102,25 @@ class GraphFile(SQLiteFile):
 
     def _create_tables(self, connection: sqlite3.Connection) -> None:
         pragmas = (f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {_VERSION}")
-        for statement in (*GRAPH_TABLES, *pragmas):
+        for statement in (*tables.GRAPH_TABLES, *pragmas):
             connection.execute(statement)
 
     def _find_damage(self, connection: Connection) -> str:
-        is_empty = not has_tables(connection)
-        return super()._find_damage(connection) if is_empty else find_damage(connection, GRAPH_TABLES)
+        if has_tables(connection):
+            return damage.find_damage(connection, tables.GRAPH_TABLES)
+        return super()._find_damage(connection)
 
     def _upgrade(self, connection: Connection) -> None:
         connection.create_function("merged", 2, _merge_properties, deterministic=True)
-        for statement in JOURNAL_STATEMENTS:
+        for statement in tables.JOURNAL_STATEMENTS:
             connection.execute(statement)
 
     def _keep_checksums(self, connection: Connection) -> None:
         """Keep a checksum of each row, and compute those that are missing in a file that is not too large."""
-        if is_searched_at_opening(connection) and count_without_checksum(connection):
+        if is_searched_at_opening(connection) and damage.count_without_checksum(connection):
             with immediate_transaction(connection):
-                fill_checksums(connection)
-        for statement in CHECKSUM_TRIGGERS.values():
+                damage.fill_checksums(connection)
+        for statement in damage.CHECKSUM_TRIGGERS.values():
             connection.execute(statement)
 
     @contextmanager
@@ -131,13 +129,13 @@ class GraphFile(SQLiteFile):
 
         Nothing may be deleted meanwhile, since a new row could reuse its number.
         """
-        writer, last_numbers = self._connection, last_row_numbers(self._connection)
+        writer, last_numbers = self._connection, damage.last_row_numbers(self._connection)
         writer.execute("INSERT INTO waiting VALUES (1)")
         yield
         writer.execute("DELETE FROM waiting")
-        writer.execute(INDEX_NEW_NODES, (last_numbers["nodes"],))
+        writer.execute(tables.INDEX_NEW_NODES, (last_numbers["nodes"],))
         if self._path is not None:
-            fill_checksums(writer, last_numbers)
+            damage.fill_checksums(writer, last_numbers)
 
     def _close_connections(self) -> None:
         self._reader.close()
@@ -157,9 +155,14 @@ class GraphFile(SQLiteFile):
 
 def unavailable_error(error: Exception, path: Path | None) -> StoreUnavailable | None:
     """Return the error to raise if an SQLite error concerns the file rather than a statement, or None."""
-    if str(error).endswith(CHECKSUM_MISMATCH):
+    if str(error).endswith(damage.CHECKSUM_MISMATCH):
         return damaged_error(path, str(error))
     return file_error(error, path, f"{SALVAGE_ADVICE} {path}")
+
+
+def damaged_error(path: Path | None, problem: str) -> StoreDamaged:
+    """Create the error for a damaged file."""
+    return damage_error(path, problem, f"{SALVAGE_ADVICE} {path}")
 
 
 def require_own_format(connection: sqlite3.Connection, path: Path | None) -> None:
@@ -167,18 +170,13 @@ def require_own_format(connection: sqlite3.Connection, path: Path | None) -> Non
 
     Raises sqlite3.Error if that cannot be read.
     """
-    refuse_foreign_head(connection, path, APPLICATION, _VERSION)
+    refuse_foreign_head(connection, path, APPLICATION, _VERSION, STEPS)
 
 
 def _limited(connection: Connection, max_bytes: int) -> Connection:
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max_bytes)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN_BYTES)
     return connection
-
-
-def damaged_error(path: Path | None, damage: str) -> StoreDamaged:
-    """Create the error for a damaged file."""
-    return damage_error(path, damage, f"{SALVAGE_ADVICE} {path}")
 
 
 def _merge_properties(old_text: str, new_text: str) -> str:

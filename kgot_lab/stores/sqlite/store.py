@@ -20,13 +20,7 @@ from kgot_lab.graph.validation import validate_diff
 from kgot_lab.io.sqlite.connection import Connection
 from kgot_lab.stores import sql
 from kgot_lab.stores.protocol import Scalar
-from kgot_lab.stores.sqlite import tables
-from kgot_lab.stores.sqlite.damage import (
-    CHECKSUM_MISMATCH,
-    SELECT_WITH_CHECKSUM,
-    find_dangling_edge,
-    has_valid_checksum,
-)
+from kgot_lab.stores.sqlite import damage, tables
 from kgot_lab.stores.sqlite.file import GraphFile, damaged_error, unavailable_error
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
@@ -39,7 +33,7 @@ _MIN_COMMON_NODES = 1_000  # nodes that must contain a word before it can count 
 _BATCH_SIZE = 500  # ids per query
 BULK_ROWS = 2_000  # rows from which on inserting is faster without a trigger for each
 
-_NODES, _EDGES = SELECT_WITH_CHECKSUM["nodes"], SELECT_WITH_CHECKSUM["edges"]
+_NODES, _EDGES = damage.SELECT_WITH_CHECKSUM["nodes"], damage.SELECT_WITH_CHECKSUM["edges"]
 _SEARCH = (
     f"{_NODES} JOIN (SELECT rowid, -bm25(words, ?, 1.0) AS score FROM words WHERE words MATCH ? ORDER BY score DESC, rowid LIMIT ?) AS best"
     " ON best.rowid = number ORDER BY score DESC, length(id), id"
@@ -161,7 +155,7 @@ class Sqlite(GraphFile, sql.SqlGraph):
             return super().graph()
         except BadInput as error:
             with self._connected() as connection:
-                raise damaged_error(self._path, find_dangling_edge(connection) or str(error)) from None
+                raise damaged_error(self._path, damage.find_dangling_edge(connection) or str(error)) from None
 
     @check_arguments
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
@@ -238,8 +232,8 @@ class Sqlite(GraphFile, sql.SqlGraph):
         Raises StoreDamaged if a row does not match its checksum.
         """
         for row in rows:
-            if not has_valid_checksum(row):
-                raise damaged_error(Path(self._location), f"what it holds of {row[0]!r} {CHECKSUM_MISMATCH}")
+            if not damage.has_valid_checksum(row):
+                raise damaged_error(self._path, f"what it holds of {row[0]!r} {damage.CHECKSUM_MISMATCH}")
             yield row[:-1]
 
     def _query(self, statement: str, parameters: _Parameters = ()) -> list[Any]:

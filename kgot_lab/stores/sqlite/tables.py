@@ -17,8 +17,8 @@ from kgot_lab.stores.sqlite.damage import CHECKSUM_TRIGGERS
 from kgot_lab.types import Json, Rows
 
 _TEXTS = """(SELECT coalesce(group_concat(atom, ' '), '') FROM json_tree({0}.properties) WHERE type IN ('text', 'integer', 'real'))"""
-_SCHEMA = read_statements(__file__, "schema.sql")
-GRAPH_TABLES: tuple[str, ...] = sum(_SCHEMA.values(), ())
+SCHEMA = read_statements(__file__, "schema.sql")
+GRAPH_TABLES: tuple[str, ...] = sum(SCHEMA.values(), ())
 INDEX_NEW_NODES = f"INSERT INTO words (rowid, name, texts) SELECT number, id, {_TEXTS.format('nodes')} FROM nodes WHERE number > ?"
 
 # The journal is this connection's own: nothing of it is written to the file, and its cost is that of the rows
