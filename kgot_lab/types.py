@@ -155,6 +155,9 @@ class Document:
     text: str
     title: str = ""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True)
 class Query:
@@ -436,19 +439,13 @@ def main_text(document: Document) -> str:
 def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
     """Return the documents as a tuple after checking them.
 
-    Raises BadInput if there are none, if two share an id, or if one is not a Document of strings.
+    Raises BadInput if there are none, if two share an id, or if one is not a Document.
     """
     if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping):
         raise BadInput(f"documents are a list of Document(id, text, title), not {describe_value(documents)}")
     documents = tuple(documents)
     for document in documents:
         require(document, Document, "each document is a Document(id, text, title)")
-        for field_name, value in (("id", document.id), ("text", document.text), ("title", document.title)):
-            if not isinstance(value, str):
-                requirement = "the id, the text and the title of a document are texts"
-                raise BadInput(
-                    f"{requirement}; the {field_name} of {short_repr(document.id)} is {describe_value(value)}"
-                )
     if not documents:
         raise BadInput("there are no documents to search; give at least one")
     duplicates = [id for id, times in Counter(document.id for document in documents).items() if times > 1]

@@ -5,6 +5,7 @@ is taken quietly.
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -22,12 +23,23 @@ from kgot_lab import PropertyGraph, open_store, show
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import delta_edges
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
+from kgot_lab.domains.investment.accounts import open_accounts
+from kgot_lab.domains.investment.briefing import Wishes, briefings
+from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.errors import BadInput, TraceError
+from kgot_lab.evaluation.runs import timed_search
 from kgot_lab.io.files import bundled_path
+from kgot_lab.kgos.extraction.folder import extract_folder
+from kgot_lab.llm.recorded import Scripted
+from kgot_lab.loop.approval import Proposal, decide
 from kgot_lab.loop.limits import preset
+from kgot_lab.memory.claims.claim import Claim
+from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.types import Message
 from kgot_lab.viz.explorer.explorer import Lanes
 
 LONGEST = 520  # characters of a message; the longest names all limits
@@ -300,7 +312,7 @@ CASES = [
         "'documents' is a list (each item a Document)",
     ),
     Case("search: no documents", lambda: lab.search([]), "no documents"),
-    Case("search: a text that is none", lambda: lab.search([lab.Document("d1", None)], WORDS), "are texts"),
+    Case("search: a text that is none", lambda: lab.search([lab.Document("d1", None)], WORDS), "is a text"),
     Case("search: no hits", lambda: lab.search(ADA, WORDS, k=0), "k must be 1"),
     Case("search: half a hit", lambda: lab.search(ADA, WORDS, k=1.5), "whole number"),
     Case(
@@ -435,7 +447,11 @@ CASES = [
             "the id of a document is a text, not 0",
         ),
     ),
-    Case("bm25: no title", lambda: bm25([lab.Document("d0", "text", None)]), "the title of 'd0' is None"),
+    Case(
+        "bm25: no title",
+        lambda: bm25([lab.Document("d0", "text", None)]),
+        "the argument 'title' is a text, not None",
+    ),
     Case("weighted: nothing", lambda: weighted(), "at least one pair"),
     Case("weighted: all zero", lambda: weighted((0.0, WORDS), (0, WORDS)), "above 0"),
     Case(
@@ -655,6 +671,97 @@ CHECKED = [
     (lab.open_store, ("in_memory",), "where at seconds unsafe"),
     (lab.Limits().but, (), "steps writing reading votes temperature python_seconds merge"),
 ]
+BIG = 10**400  # more than a float can hold
+OTHER = lab.ranked(lab.Query("another"), {"d": 1.0})
+FACT = lab.Triple("Ada", "born in", "London")
+
+
+def raising(*_: Any) -> Any:
+    """A function of a caller that has a bug."""
+    raise ZeroDivisionError
+
+
+def by_embedder(texts: Any, rows: Any = ((1.0, 2.0),)) -> Any:
+    """Texts given to an embedder that is a function."""
+    return lab.embedder(lambda texts: list(rows) * len(texts)).embed(texts)
+
+
+DEEPER = [  # what raised errors of Python, or was taken without a word, below the functions of the front door
+    *cases(
+        "numbers",
+        ("a huge weight", lambda: weighted((BIG, WORDS)), "a weight of weighted()"),
+        ("a huge k", lambda: rrf(WORDS, k=BIG), "the k of rrf()"),
+        ("a huge k1", lambda: bm25(ADA, k1=BIG), "the k1 of bm25()"),
+        ("a huge vector", lambda: by_embedder(["a"], [[BIG]]), "what is no number"),
+        ("a text for a dimension", lambda: lab.embedder("lsa", documents=ADA, dimension="2"), "dimension"),
+    ),
+    *cases(
+        "models",
+        ("texts in models", lambda: lab.connect("x", models={"x": "openai:m"}), "a ModelEntry"),
+        ("a number for settings", lambda: lab.connect("ollama:x", settings=5), "'settings' is a Settings"),
+        ("a number for patience", lambda: lab.connect("ollama:x", patience=5), "'patience' is a RetryPolicy"),
+        ("a text for a prompt", lambda: lab.connect(lambda text: text)("text"), "'prompt' is a Prompt"),
+        ("a number for replies", lambda: Scripted(5), "'replies' is a list"),
+        ("a number for a message", lambda: Message("user", 5), "'text' is a text"),
+    ),
+    *cases(
+        "callbacks",
+        ("a stage", lambda: lab.Stage("mine", raising).search("Ada"), "the stage 'mine' failed on 'Ada'"),
+        ("a stage given a text", lambda: WORDS("Ada"), "takes a Ranking"),
+        ("an embedder", lambda: lab.embedder(raising), "the embedder 'raising' failed: ZeroDivisionError"),
+        ("approve", lambda: decide(raising, Proposal("write", "x")), "approve(write) failed"),
+        ("approve of nothing", lambda: lab.approve(None), "'proposal' is a Proposal"),
+        (
+            "a ranking of another query",
+            lambda: timed_search(lab.Stage("mine", lambda _: OTHER), lab.Query("this"), 5),
+            "answered 'another' in place of 'this'",
+        ),
+    ),
+    *cases(
+        "texts",
+        ("a number to embed", lambda: by_embedder([5]), "what is embedded is a text"),
+        ("bytes to embed", lambda: by_embedder(b"ab"), "is a list of texts"),
+        *(
+            (f"{act.__name__} of {text!r}", partial(act, text, ADA), "half a surrogate pair")
+            for act in (lab.ask, lab.find)
+            for text in ("a\0b", "a\ud800")
+        ),
+        ("think", lambda: lab.think("a\ud800", model(), open_store(), ADA), "half a surrogate pair"),
+        ("a claim", lambda: Claim(lab.Triple("a\ud800", "b", "c"), "s"), "half a surrogate pair"),
+    ),
+    *cases(
+        "memory",
+        ("a number for a file", lambda: SQLiteClaims(5), "'path' is a path or a text"),
+        ("a time that is none", lambda: Claim(FACT, "s", valid_from=pd.NaT), "a datetime with a time zone"),
+        (
+            "one fact for facts",
+            lambda: Claims(SQLiteClaims()).note_answer("a", "b", FACT),
+            "'facts' is a list",
+        ),
+        (
+            "another source",
+            lambda: Claims(SQLiteClaims()).retract_source("nosuch"),
+            "unknown source 'nosuch'",
+        ),
+    ),
+    *cases(
+        "benches",
+        ("no client", lambda: lab.bench("hotpotqa", client=5), "'client' is an object with submit"),
+        ("a client for a folder", lambda: extract_folder(".", client=5), "'client' is an object with submit"),
+        ("another measure", lambda: lab.bench_families(measure="nosuch"), "unknown measure 'nosuch'"),
+    ),
+    *cases(
+        "investment",
+        ("a number for a briefing", lambda: open_accounts().post(5), "'briefing' is a Briefing"),
+        ("a text for wishes", lambda: Wishes(least_strength="much"), "'least_strength' is a number"),
+        ("a number for a view", lambda: briefings(5, 5), "'view' is an InvestmentView"),
+        (
+            "a huge value",
+            lambda: open_investment_graph().note_indicator("CPI", {datetime.now(UTC): BIG}),
+            "'values' is a dictionary",
+        ),
+    ),
+]
 QUIET = [  # what was taken without a word
     *cases(
         "a path",
@@ -725,14 +832,14 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-@every("case", [*CASES, *QUIET], ids=lambda case: case.what)
+@every("case", [*CASES, *DEEPER, *QUIET], ids=lambda case: case.what)
 @pytest.mark.usefixtures("elsewhere")
 def test_bad_input_is_refused_with_one_clear_sentence(case):
     with pytest.raises(lab.LabError) as refused:
         case.act()
     message = str(refused.value)
     assert case.says in message
-    assert isinstance(refused.value, BadInput | TraceError)
+    assert isinstance(refused.value, BadInput | TraceError) or "failed" in message
     assert 10 < len(message) < LONGEST and "\n" not in message
     assert not any(
         word in message for word in ("Traceback", "TypeError", "AttributeError", "NoneType", "object at 0x")

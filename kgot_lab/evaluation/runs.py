@@ -113,6 +113,11 @@ def timed_search(
     if not (isinstance(ranking, Ranking) and all(isinstance(hit, Hit) for hit in ranking.hits[:keep])):
         problem = f"{system.name} gave no Ranking of hits for query {query.id!r}"
         raise BadInput(f"{problem}; make one with ranked(query, scores by id)")
+    if ranking.query != query:
+        answered = f"answered {short_repr(ranking.query.text)} in place of {short_repr(query.text)}"
+        raise BadInput(
+            f"{system.name} {answered}: a ranking is that of its query, as in ranked(ranking.query, scores)"
+        )
     hits = _top_hits(ranking.hits, keep, ties)
     if len({hit.id for hit in hits}) < len(hits):
         problem = f"{system.name} found a document twice for query {query.id!r}"
@@ -150,9 +155,6 @@ def checked_queries(queries: Iterable[Query]) -> tuple[Query, ...]:
     seen: set[str] = set()
     for query in queries:
         require(query, Query, "each query is a Query(text, id)")
-        if not (isinstance(query.text, str) and isinstance(query.id, str)):
-            problem = "the text and the id of a query are texts"
-            raise BadInput(f"{problem}, not {short_repr(query.text)} and {short_repr(query.id)}")
         if not query.id or query.id in seen:
             problem = f"query {query.text[:60]!r} has {'the id of another one' if query.id else 'no id'}"
             raise BadInput(f"{problem}; give each an id of its own")

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kgot_lab.errors import BadInput, LabError, mask_secrets, needs_extra, require_amount
 
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
+
+
+class DaskClient(Protocol):
+    """A client of Dask, as `dask_client` gives one."""
+
+    submit: Any
+    cancel: Any
+    nthreads: Any
 
 
 @contextmanager

@@ -8,13 +8,13 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Self
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import (
     BadInput,
     UnknownName,
     describe_value,
     require,
     require_count,
-    require_parts,
     require_probability,
 )
 from kgot_lab.memory.agent import TurnOutcome, UserTurn
@@ -41,6 +41,7 @@ class KnowledgeGraphMemory:
     stay as the model wrote them. Raises BadInput.
     """
 
+    @check_arguments
     def __init__(
         self,
         store: TripleStore,
@@ -51,8 +52,6 @@ class KnowledgeGraphMemory:
         extraction: ExtractionMode = "schema",
         aliases: Mapping[str, str] | None = None,
     ):
-        methods = ("add", "query", "search", "delete", "all", "clear", "count")
-        require_parts(store, methods, "store is a store of triples")
         require_count(max_context_triples, 0, "max_context_triples")
         self._extractor = Extractor(provider, extraction_model, extraction, aliases)
         self.store, self.provider, self.extraction_model = store, provider, extraction_model

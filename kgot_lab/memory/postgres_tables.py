@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, describe_version
 from kgot_lab.memory import tables
@@ -52,9 +53,8 @@ class PostgresTables:
     settings = _SETTINGS  # of a connection
     alone = "BEGIN"  # what begins the transaction of a single statement; "" where that has none but its own, and so takes one exchange
 
+    @check_arguments
     def __init__(self, layout: Layout, url: str, *, namespace: str) -> None:
-        require(url, str, "the address of PostgreSQL is a text")
-        require(namespace, str, "a namespace is a text")
         self.layout = layout
         self.namespace, self._url = require_namespace(namespace), url
         digest = hashlib.blake2b(f"{layout.mark}{namespace}".encode(), digest_size=8).digest()

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
-from kgot_lab.errors import BadInput, describe_value, require, require_count
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph.validation import validate_text
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
@@ -112,14 +113,12 @@ def check_triple(triple: Triple) -> Triple:
     return replace(triple, confidence=float(triple.confidence), created_at=time)
 
 
+@check_arguments
 def check_triples(triples: Iterable[Triple]) -> list[Triple]:
     """Return triples as a store keeps them.
 
     Raises BadInput before any of them is stored.
     """
-    if isinstance(triples, str | Triple) or not isinstance(triples, Iterable):
-        expected = "triples are a list of Triple(subject, relation, object)"
-        raise BadInput(f"{expected}, not {describe_value(triples)}")
     return [check_triple(triple) for triple in triples]
 
 
@@ -193,14 +192,12 @@ class Keyword:
         return self.quoted in normalized if self.quoted else self.words in words
 
 
+@check_arguments
 def check_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
     """Return the distinct keywords of a search, without those that contain no word.
 
     Raises BadInput for anything but a list of texts, and for too many.
     """
-    if isinstance(keywords, str) or not isinstance(keywords, Iterable):
-        expected = 'keywords are a list of texts, such as ["Alice", "Acme Corp"]'
-        raise BadInput(f"{expected}, not {describe_value(keywords)}")
     require_count(top_k, 0, "top_k")
     distinct: dict[Keyword, None] = {}
     for keyword in keywords:

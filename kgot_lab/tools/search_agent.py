@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import (
     BadReply,
     LabError,
@@ -17,7 +18,6 @@ from kgot_lab.errors import (
     ToolFailed,
     is_out_of_memory,
     require_count,
-    require_parts,
 )
 from kgot_lab.llm.adapters import as_model
 from kgot_lab.llm.structured import compact_schema, parse, repair_prompt
@@ -75,6 +75,7 @@ class _Finish(BaseModel):
     answer: str
 
 
+@check_arguments
 def ask_search_agent(
     llm: LLM, access: WebAccess, *, stamina: AgentLimits = AgentLimits(), name: str = "ask_search_agent"
 ) -> TextTool:
@@ -84,8 +85,6 @@ def ask_search_agent(
     an unsuccessful search. The model's LLMError is passed on, except for replies that are not a valid move.
     """
     llm = as_model(llm, "ask_search_agent()")
-    requirement = "ask_search_agent() takes a WebAccess: an engine and what opens pages"
-    require_parts(access, ("engine", "open_page"), requirement)
     require_count(stamina.turns, 1, "turns", "an agent needs one to answer")
 
     def run(query: str) -> Result:

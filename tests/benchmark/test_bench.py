@@ -24,7 +24,7 @@ from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import AS_RANKED, BY_ID
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Document, Hit, Query, Ranking, ranked
+from kgot_lab.types import Document, Hit, Ranking, ranked
 
 pytestmark = pytest.mark.extended
 
@@ -476,10 +476,6 @@ BAD_DATA = {
     "a huge grade": (graded({"d03": 2**31 - 1}), "a whole number up to 1,000,000"),
     "texts for queries": (tiny(queries=("Who?", "Where?")), r"each query is a Query\(text, id\), not a str"),
     "nothing for queries": (tiny(queries=None), "needs two queries or more"),
-    "a query without text": (
-        tiny(queries=(Query(None, "q0"), Query("?", "q1"))),
-        "the text and the id of a query are texts, not None",
-    ),
     "no name": (tiny(name=None), "a data set is named by a text with a letter or digit, not by None"),
     "one locked query": (
         tiny(locked=frozenset({"q0"})),

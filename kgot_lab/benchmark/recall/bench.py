@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from kgot_lab.arguments import check_arguments, check_fields, require_path
 from kgot_lab.benchmark.recall.datasets import load_dataset, open_dataset
@@ -32,6 +31,7 @@ from kgot_lab.evaluation.results import EMBEDDER_HASH, Plan, load_results
 from kgot_lab.evaluation.runs import Run, checked_queries
 from kgot_lab.evaluation.significance import compare
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
+from kgot_lab.io.dask_workers import DaskClient
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import checked_documents
 
@@ -47,7 +47,7 @@ def bench(
     plan: Plan | None = None,
     folder: Path | str | None = None,
     progress: BenchmarkProgress = lambda done, total, what: None,
-    client: Any = None,
+    client: DaskClient | None = None,
     embedder: Embedder | str | None = None,
 ) -> Report:
     """Evaluate systems on a data set and compare each with the plan's baseline.
@@ -88,7 +88,7 @@ def _bench_folder(
     systems: Mapping[str, SystemOrBuilder],
     plan: Plan | None,
     progress: BenchmarkProgress,
-    client: Any,
+    client: DaskClient | None,
 ) -> Report:
     known = dict.fromkeys([*systems, *(run.system for run in load_stored_runs(folder, dataset))])
     baseline = BASELINE if BASELINE in known else next(iter(systems))
@@ -220,7 +220,7 @@ def run_benchmark(
     develop: bool = False,
     plan: Plan | None = None,
     progress: BenchmarkProgress = lambda done, total, what: None,
-    client: Any = None,
+    client: DaskClient | None = None,
 ) -> list[Report]:
     """Run the systems on data sets, and report on them and everything else in the folder.
 

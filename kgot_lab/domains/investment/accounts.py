@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Literal, get_args
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
-from kgot_lab.domains.investment.view import MAX_ID_LENGTH, storable_text, symbol_key
-from kgot_lab.errors import BadInput, require, require_known
+from kgot_lab.domains.investment.view import MAX_ID_LENGTH, symbol_key
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import TableBacked
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Json
 
 RiskTolerance = Literal["conservative", "moderate", "aggressive"]
@@ -94,18 +96,18 @@ class Accounts(TableBacked):
 
     # --- changes ---
 
+    @check_arguments
     def set_profile(
         self,
         user: str,
         *,
         risk_tolerance: RiskTolerance = "moderate",
         horizon: str = "",
-        goals: Iterable[Json] = (),
+        goals: Sequence[Json] = (),
         preferences: Mapping[str, Json] | None = None,
     ) -> UserAccount:
         """Create or replace the profile of a user, who keeps the first owner key."""
         user = _check_user(user)
-        require(horizon, str, "a horizon is a text")
         require_known("risk tolerance", get_args(RiskTolerance), risk_tolerance)
         try:
             serialized = {
@@ -117,7 +119,7 @@ class Accounts(TableBacked):
         values = serialized | {
             "user": user,
             "risk_tolerance": risk_tolerance,
-            "horizon": storable_text(horizon),
+            "horizon": checked_text(horizon, "a horizon", blank=True),
         }
         with self.storage.changing():
             if self.storage.rows(sql.PROFILE, {"user": user}):
@@ -144,6 +146,7 @@ class Accounts(TableBacked):
                 values = {"shares": str(count), "avg_cost": str(cost), "at": to_micros(self.now(), "now")}
                 self.storage.rows(sql.SET_POSITION, key | values)
 
+    @check_arguments
     def watch(self, user: str, symbol: str, *, stop: bool = False) -> None:
         """Add an asset to a user's watchlist, or remove it."""
         key = {"user": _check_user(user), "symbol": _check_symbol(symbol, "an entry of a watchlist")}
@@ -156,6 +159,7 @@ class Accounts(TableBacked):
 
     # --- the outbox ---
 
+    @check_arguments
     def post(self, briefing: Briefing) -> bool:
         """Put a briefing in the outbox unless its key was ever posted, and return whether it was new."""
         with self.storage.changing():
@@ -181,8 +185,8 @@ class Accounts(TableBacked):
 
     def mark_sent(self, key: str) -> None:
         """Record that a briefing was sent. The first time counts."""
+        checked_text(key, "the key of a briefing")
         with self.storage.changing():
-            key = storable_text(key)
             if not self.storage.rows(sql.IN_OUTBOX, {"key": key}):
                 raise BadInput("no briefing in the outbox has this key; take one of outbox()")
             self.storage.rows(sql.MARK_SENT, {"key": key, "at": to_micros(self.now(), "now")})
@@ -209,7 +213,7 @@ def open_accounts(
 def _check_user(user: str) -> str:
     if not isinstance(user, str) or not user.strip() or len(user) > MAX_ID_LENGTH:
         raise BadInput(f"a user has a name or a number, as a text of at most {MAX_ID_LENGTH} characters")
-    return storable_text(user)
+    return checked_text(user, "a user")
 
 
 def _check_symbol(symbol: str, what: str) -> str:

@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from kgot_lab.arguments import check_arguments, check_fields
 from kgot_lab.domains.investment.reach import DECAYS, PathHop, ReachedAsset, reach
 from kgot_lab.domains.investment.view import DatedNode, InvestmentView, display_name, symbol_key
 from kgot_lab.errors import BadInput
@@ -33,9 +34,13 @@ class Wishes:
     actions: frozenset[str] = frozenset({"buy", "sell", "hold"})
     watchlist: bool = True  # whether assets that are only watched count
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     __pydantic_config__: ClassVar[ConfigDict] = {"extra": "forbid"}
 
     @classmethod
+    @check_arguments
     def of(cls, preferences: Mapping[str, Json]) -> Wishes:
         """Parse the wishes in preferences, under "briefings".
 
@@ -140,6 +145,7 @@ class Holdings(NamedTuple):
     watched: frozenset[str] = frozenset()
 
 
+@check_arguments
 def signals(view: InvestmentView) -> tuple[Signal, ...]:
     """Return the live signals with an action that an owner sees, by id.
 
@@ -155,6 +161,7 @@ def signals(view: InvestmentView) -> tuple[Signal, ...]:
     return tuple(Signal(i, tuple(by_signal.get(i.node.id, {}).values()), view.time) for i in insights)
 
 
+@check_arguments
 def decide(
     signal: Signal, reached: Sequence[ReachedAsset], holdings: Holdings, wishes: Wishes = Wishes()
 ) -> Briefing | Withheld:
@@ -194,6 +201,7 @@ def _reason_against(signal: Signal, wishes: Wishes) -> Withheld | None:
     return None
 
 
+@check_arguments
 def briefings(
     view: InvestmentView,
     holdings: Holdings,

@@ -5,16 +5,16 @@ Nothing is deleted, so the state at any time can be viewed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment import versions
-from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView, storable_text
-from kgot_lab.errors import BadInput, describe_value, require, short_repr
+from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView
+from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault, find_faults, refuse_errors
@@ -22,7 +22,8 @@ from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
 from kgot_lab.memory.claims.claim import to_micros, to_micros_or_none, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import TableBacked, TableStorage
-from kgot_lab.types import Edge, Node
+from kgot_lab.text.cleaning import checked_text
+from kgot_lab.types import Edge, Node, are_finite
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class InvestmentGraph(TableBacked):
 
     # --- writing ---
 
+    @check_arguments
     def write(
         self,
         nodes: Iterable[Node] = (),
@@ -128,7 +130,7 @@ class InvestmentGraph(TableBacked):
         """
         versions.check_owner(owner)
         for target in targets:
-            for part in (target,) if isinstance(target, str) else target:
+            for part in target if isinstance(target, tuple | list) else [target]:
                 versions.check_storable_key(part, "what is to end")
         with self.storage.changing():
             change = versions.GraphChange(self.storage, owner, self.now)
@@ -143,17 +145,16 @@ class InvestmentGraph(TableBacked):
         ended_nodes = tuple(target for target in ended if isinstance(target, str))
         return GraphUpdate(ended_nodes, tuple(target for target in ended if not isinstance(target, str)))
 
+    @check_arguments
     def note_indicator(self, name: str, values: Mapping[datetime, float], *, source: str = "") -> int:
         """Store values of an indicator by period, and return how many were new or revised.
 
         Existing values are revised.
         """
         versions.check_storable_key(name, "the name of an indicator, such as CPI,")
-        require(source, str, "the source of an indicator is a text")
-        for value in values.values():
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise BadInput(f"a value of {name} is a finite number, not {describe_value(value)}")
-        source = storable_text(source)
+        checked_text(source, "the source of an indicator", blank=True)
+        if not are_finite(values.values()):
+            raise BadInput(f"the values of {name} are finite numbers")
         what = f"the time of a value of {name}"
         by_period = {to_micros(time, what): float(value) for time, value in values.items()}
         with self.storage.changing():

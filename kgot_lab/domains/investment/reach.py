@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment.view import DatedEdge, DatedNode, InvestmentView, display_name, symbol_key
-from kgot_lab.errors import BadInput, describe_value
+from kgot_lab.errors import require_amount
 from kgot_lab.memory.claims.claim import from_micros_or_none
 from kgot_lab.types import Node
 
@@ -86,6 +87,7 @@ class _WeightedPath(NamedTuple):
         return -self.weight, len(self.hops), tuple(f"{hop.target.id} {hop.by}" for hop in self.hops)
 
 
+@check_arguments
 def reach(
     view: InvestmentView, start: str, *, decays: Mapping[str, float] = DECAYS
 ) -> tuple[ReachedAsset, ...]:
@@ -95,9 +97,7 @@ def reach(
     the start is not live, or a decay is not more than 0 and at most 1.
     """
     for name, decay in decays.items():
-        if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1:
-            what = f"the decay of {name} is a number more than 0 and at most 1, not {describe_value(decay)}"
-            raise BadInput(f"{what}; leave out what is not to be walked")
+        require_amount(decay, f"the decay of {name}", positive=True, maximum=1)
     with view.reading():
         first = view.node(start)
         nodes = {start: first}

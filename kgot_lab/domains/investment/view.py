@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none
 from kgot_lab.memory.tables import TableStorage
-from kgot_lab.text.cleaning import replace_surrogates
+from kgot_lab.text.cleaning import checked_text, replace_surrogates
 from kgot_lab.types import Edge, Json, Node
 
 # Ids, names and symbols of nodes in the investment graph. The same thing always has the same id.
@@ -33,6 +34,7 @@ MAX_ID_LENGTH = 200  # characters: an index of PostgreSQL can hold three such id
 SYMBOL_PROPERTIES = {"Asset": "symbol", "Company": "ticker"}
 
 
+@check_arguments
 def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Node:
     """Create a node of a type with an id derived from its name, so that writing it again gives the same node.
 
@@ -175,8 +177,7 @@ class InvestmentView:
 
         Raises BadInput if there is none for this owner at this time.
         """
-        require(id, str, "the id of a node is a text")
-        for found in self.nodes_by_id([storable_text(id)]):
+        for found in self.nodes_by_id([checked_text(id, "the id of a node")]):
             return found
         problem = f"there is no live node {short_repr(id)} for this owner at {self.time.isoformat()}"
         raise BadInput(f"{problem}; history() tells of those that were")
@@ -186,6 +187,7 @@ class InvestmentView:
         chosen = [self.vocabulary.node_type(type).name for type in types]
         return self._nodes(sql.NODES_OF_TYPES if chosen else sql.LIVE_NODES, types=chosen)
 
+    @check_arguments
     def nodes_by_id(self, ids: Iterable[str]) -> tuple[DatedNode, ...]:
         """Return those of some nodes that are live."""
         return self._nodes(sql.NODES_BY_ID, ids=sorted(set(ids)))
@@ -194,10 +196,12 @@ class InvestmentView:
         """Return the live edges. Both ends of a live edge are live."""
         return self._edges(sql.LIVE_EDGES)
 
+    @check_arguments
     def edges_from(self, ids: Iterable[str], types: Iterable[str]) -> tuple[DatedEdge, ...]:
         """Return the live edges of some types that start at some nodes."""
         return self._edges(sql.EDGES_FROM, ids=sorted(set(ids)), types=sorted(types))
 
+    @check_arguments
     def edges_to(self, ids: Iterable[str], types: Iterable[str]) -> tuple[DatedEdge, ...]:
         """Return the live edges of some types that end at some nodes."""
         return self._edges(sql.EDGES_TO, ids=sorted(set(ids)), types=sorted(types))
@@ -211,7 +215,9 @@ class InvestmentView:
 
     def indicator(self, name: str) -> tuple[IndicatorValue, ...]:
         """Return the values of an indicator as known at this time, by period."""
-        rows = self.storage.rows(sql.INDICATOR_VALUES_THEN, {"name": storable_text(name), "at": self.at})
+        rows = self.storage.rows(
+            sql.INDICATOR_VALUES_THEN, {"name": checked_text(name, "the name of an indicator"), "at": self.at}
+        )
         return tuple(IndicatorValue(from_micros(period), value, source) for period, value, source in rows)
 
     # --- history ---
@@ -221,16 +227,21 @@ class InvestmentView:
 
         It is for an audit, not for an answer.
         """
-        rows = self.storage.rows(sql.NODE_HISTORY, {"owner": self.owner, "id": storable_text(id)})
+        rows = self.storage.rows(
+            sql.NODE_HISTORY, {"owner": self.owner, "id": checked_text(id, "the id of a node")}
+        )
         return tuple(map(node_from_row, rows))
 
     def edge_history(self, id: str) -> tuple[DatedEdge, ...]:
         """Return every version of a node's edges that this owner may see, the first ones first."""
-        rows = self.storage.rows(sql.EDGE_HISTORY, {"owner": self.owner, "id": storable_text(id)})
+        rows = self.storage.rows(
+            sql.EDGE_HISTORY, {"owner": self.owner, "id": checked_text(id, "the id of a node")}
+        )
         return tuple(map(edge_from_row, rows))
 
     # --- resolution of names ---
 
+    @check_arguments
     def symbols_meant(self, symbol: str) -> tuple[str, ...]:
         """Return the symbols of assets that a symbol may refer to.
 

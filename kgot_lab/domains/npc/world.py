@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import (
     SYMMETRIC_TYPES,
@@ -65,7 +66,7 @@ _RelationshipKey = tuple[str, str, str]
 Supports = dict[str, tuple[Provenance, RelationshipStanding]]  # by session
 
 
-def put_entities(storage: WorldStorage, entities: list[Entity], at: datetime) -> None:
+def put_entities(storage: WorldStorage, entities: Sequence[Entity], at: datetime) -> None:
     """Add entities, within a change, and merge them into existing ones."""
     existing = _read_entities(storage, {entity.id for entity in entities})
     put: dict[str, Entity] = {}
@@ -79,7 +80,7 @@ def put_entities(storage: WorldStorage, entities: list[Entity], at: datetime) ->
 
 
 def put_relationships(
-    storage: WorldStorage, relationships: list[Relationship], accept_from: float, at: datetime
+    storage: WorldStorage, relationships: Sequence[Relationship], accept_from: float, at: datetime
 ) -> None:
     """Add relationships, within a change.
 
@@ -249,18 +250,12 @@ class NpcWorld(TableBacked, Traversals):
         """
         self.add([], [relationship])
 
-    def add(self, entities: Iterable[Entity], relationships: Iterable[Relationship] = ()) -> None:
+    @check_arguments
+    def add(self, entities: Sequence[Entity], relationships: Sequence[Relationship] = ()) -> None:
         """Add many entities and relationships, all or none.
 
         Raises BadInput if an end of a relationship does not exist.
         """
-        entities, relationships = list(entities), list(relationships)
-        for entity in entities:
-            require(entity, Entity, "what is added to a world is an Entity(type, name, …)")
-        expected = "what relates entities is a Relationship(source_id, target_id, type, …)"
-        for relationship in relationships:
-            require(relationship, Relationship, expected)
-
         with self.storage.changing():
             put_entities(self.storage, entities, self.now())
             put_relationships(self.storage, relationships, self.accept_from, self.now())

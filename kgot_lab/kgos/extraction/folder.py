@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.documents.files import LARGEST_FILE
 from kgot_lab.documents.folder import READ_AS_TEXT, Remark, group_remarks, list_files
-from kgot_lab.errors import BadInput, NotInstalled, require
+from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.dask_workers import run_jobs
+from kgot_lab.io.dask_workers import DaskClient, run_jobs
 from kgot_lab.io.files import read_regular_file
 from kgot_lab.kgos.extraction.facts import (
     PROSE_ENDINGS,
@@ -92,12 +93,13 @@ class FolderGraph:
         return "\n".join([*lines, *remarks])
 
 
+@check_arguments
 def extract_folder(
     folder: str | Path,
     *,
     cache: Path | Literal[False] | None = None,
     progress: FileProgress | None = None,
-    client: Any = None,
+    client: DaskClient | None = None,
 ) -> FolderGraph:
     """Extract a graph in the vocabulary of code from a folder.
 
@@ -111,7 +113,6 @@ def extract_folder(
     Raises BadInput if there is no such folder or it has nothing that can be read, and LabError if workers
     fail.
     """
-    require(folder, (str, Path), "a folder is named by its path")
     folder = Path(folder).expanduser()
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder: give one with code, settings or prose ({_ENDINGS_TEXT})")

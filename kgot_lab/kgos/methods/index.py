@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.embedding.vectors import StoredVectors
-from kgot_lab.errors import BadInput, UnknownName, require
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints
 from kgot_lab.kgos.methods.formatting import NodeHit
@@ -447,14 +447,12 @@ def graph_index(graph: PropertyGraph) -> GraphIndex:
     return index
 
 
+@check_arguments
 def rows_of_ids(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
     """Return the rows of some ids, each once, in their order.
 
     Raises BadInput for one text in place of a list, and UnknownName.
     """
-    if isinstance(ids, str):
-        raise BadInput(f"{what} are a list of node ids, not one text: [{ids!r}]")
-    require(ids, Iterable, f"{what} are a list of node ids")
     return np.array(list(dict.fromkeys(index.row(id) for id in ids)), np.int32)
 
 

@@ -10,7 +10,8 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import datetime
 
-from kgot_lab.errors import require_count, require_parts
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import require_count
 from kgot_lab.memory.agent import CopyHolder, CurrentAnswer, TurnOutcome, UserTurn
 from kgot_lab.memory.claims.beliefs import period_at
 from kgot_lab.memory.claims.claim import ChangeEffect, Claim, ErasureCounts, Span, check_triple
@@ -32,6 +33,7 @@ class ClaimMemory:
     retracts a fact. A second turn of the same name, session and words changes nothing. Raises BadInput.
     """
 
+    @check_arguments
     def __init__(
         self,
         claims: Claims,
@@ -43,8 +45,6 @@ class ClaimMemory:
         aliases: Mapping[str, str] | None = None,
         max_context_triples: int = 30,
     ):
-        methods = ("learn", "retract_source", "erase_source")
-        require_parts(claims, methods, "claims are Claims(SQLiteClaims(path))")
         require_count(max_context_triples, 0, "max_context_triples")
         self.claims, self.session = claims, checked_text(session, "the name of a session")
         self.max_context_triples = max_context_triples

@@ -220,7 +220,7 @@ def test_many_are_added_all_or_none(world, three):
     grim, elara, _ = three
     with pytest.raises(BadInput, match="there is no entity"):
         world.add([Entity("npc", "New")], [tied(grim, elara), tied(grim, Entity("npc", "Nobody"))])
-    with pytest.raises(BadInput, match=r"what is added to a world is an Entity\(type, name"):
+    with pytest.raises(BadInput, match="each item an Entity"):
         world.add([Entity("npc", "New"), "Newer"])
     assert len(world.find_entities()) == 3 and world.get_relationships(grim.id) == ()
     once = [Entity("npc", "One", {"a": 1}, grim.id), Entity("npc", "Two", {"b": 2}, grim.id)]

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import uuid4
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.npc.models import Entity, check_bounded_depth, check_id, check_short_text
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.embedding.embedder import Matrix
-from kgot_lab.errors import BadInput, describe_value, require_count, require_probability
+from kgot_lab.errors import require_count, require_probability
 from kgot_lab.memory.claims.claim import to_micros
 from kgot_lab.text.cleaning import checked_text
 
@@ -136,14 +137,12 @@ def check_audience(audience: Audience) -> Audience:
     return None if audience is None else check_ids(audience, "an audience")
 
 
+@check_arguments
 def check_ids(ids: Iterable[str], what: str) -> tuple[str, ...]:
     """Validate ids and remove duplicates.
 
     Raises BadInput if one is invalid.
     """
-    if isinstance(ids, str) or not isinstance(ids, Iterable):
-        expected = f"{what} is the ids of entities in a tuple, or None for all"
-        raise BadInput(f"{expected}, not {describe_value(ids)}")
     return tuple(dict.fromkeys(map(check_id, ids)))
 
 

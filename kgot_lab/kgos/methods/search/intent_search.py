@@ -12,7 +12,6 @@ import numpy as np
 from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import StoredVectors
-from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.compose_for import compose_for
 from kgot_lab.kgos.methods.dimensions import select_rows, validate_filters
@@ -34,7 +33,7 @@ from kgot_lab.kgos.methods.search.results import (
 from kgot_lab.kgos.methods.search.retrievers import GraphWalk, SearchRequest, dense_retriever, rank_nodes
 from kgot_lab.kgos.methods.traversal import explore_smart
 from kgot_lab.retrieval.fusion import ranking_scores, scale_by_maximum
-from kgot_lab.text.cleaning import format_count
+from kgot_lab.text.cleaning import checked_text, format_count
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Edge, Ranking
 
@@ -173,8 +172,7 @@ def intent_search(
     can_it and compose_for, whose nodes go into the intent retriever, or impact_analysis, similar_to and
     explore_smart on the best node. Raises BadInput and UnknownName.
     """
-    if not query.strip():
-        raise BadInput("the query is blank; ask something")
+    checked_text(query, "the query")
     config = config or RetrievalConfig()
     several = graph if isinstance(graph, MultiGraph) else None
     index = graph_index(graph.graph if isinstance(graph, MultiGraph) else graph)

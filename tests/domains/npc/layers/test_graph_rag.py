@@ -91,7 +91,7 @@ def test_who_is_not_there_is_told_so_and_who_knows_nothing_finds_nothing(town):
     for odd, message in ((" ", "the question is blank"), (7, "the question is a text")):
         with pytest.raises(BadInput, match=message):
             layers.memory(ids["grim"]).query_with_context(odd)
-    with pytest.raises(BadInput, match="a scope is the ids of entities"):
+    with pytest.raises(BadInput, match="'ids' is a list"):
         layers.memory(ids["grim"]).query_with_context("gold", ids["grim"])
 
 

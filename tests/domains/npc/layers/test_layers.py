@@ -165,7 +165,7 @@ def test_vectors_of_another_embedder_are_not_compared(there):
         (lambda: LogEntry("s1", " ", None), "the text of an entry is blank"),
         (
             lambda: LogEntry("s1", "hush", GRIM.id),
-            "an audience is the ids of entities in a tuple, or None for all",
+            "'ids' is a list",
         ),
         (lambda: LogEntry("s1", "hush", ("Grim",)), "the id of an entity is a UUID"),
         (lambda: Chunk(GRIM.id, "a\0b", None), "holds a NUL"),
