@@ -437,7 +437,7 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
         expected = 'a message is a dictionary such as {"role": "user", "content": "I live in Porto."}'
         raise BadInput(f"{expected}, not {describe_value(message)}")
-    content = message.get("content")
+    content: Any = message.get("content")
     if isinstance(content, list):  # the parts of a message: texts, and pictures, which are not read
         content = " ".join(part.get("text", "") for part in content if isinstance(part, Mapping))
     if content is None and message["role"] != "user":  # an assistant that calls a tool
