@@ -325,7 +325,8 @@ def _refuse_other_names(path: Path) -> None:
 def _refuse_lost_file(path: Path) -> None:
     """Raise StoreDamaged for an empty or missing file whose log is there, since SQLite would delete that."""
     log = path.with_name(path.name + "-wal")
-    if log.exists() and log.stat().st_size:
+    # looked at again after its log, as another process may be creating both
+    if log.exists() and log.stat().st_size and not is_nonempty_file(path):
         damage = f"it is {'empty' if path.exists() else 'missing'}, and {log.name} beside it holds changes"
         raise damage_error(
             path, damage, f"put the file that it belongs to in its place, or take {log.name} away"
