@@ -87,6 +87,64 @@ def select_memory(
     context.obj = file
 
 
+_USER_OPTION = option("whose memory; users of one file do not see each other", "--user", default="user")
+
+
+@memories.command("add")
+def add_message(
+    context: typer.Context,
+    text: str = argument("what the user says"),
+    user: str = _USER_OPTION,
+    as_json: bool = options.AS_JSON,
+) -> None:
+    """Add what a user says, and list the facts learned from it and those that it ended."""
+    from kgot_lab.memory.user_memory import open_memory
+
+    with open_memory(context.obj, user=user, embedder=None) as memory:
+        added = memory.add(decode_argument(text, "the message"))
+    result = {"change": added.change, "sentences": added.sentences}
+    result |= {"facts": list(map(fact_to_json, added.facts)), "ended": list(map(fact_to_json, added.ended))}
+    lines = [f"change {added.change}: {format_count(added.sentences, 'sentence')}", *map(str, added.facts)]
+    print_result(
+        result, as_json, [*lines, *(f"ended: {fact}" for fact in added.ended)] if added.change else []
+    )
+    if added.change is None:
+        terminal.say("nothing was changed: it says nothing, or it is known")
+
+
+@memories.command("recall")
+def recall_sentences(
+    context: typer.Context,
+    question: str = argument("what is asked"),
+    user: str = _USER_OPTION,
+    as_of: str | None = options.AS_OF,
+    tokens: int = option("at most about so many tokens", "--tokens", default=300),
+    as_json: bool = options.AS_JSON,
+) -> None:
+    """Recall what a user said that a question needs, best first, as text for a prompt."""
+    from kgot_lab.memory.user_memory import open_memory
+
+    if not Path(context.obj).exists() and "://" not in context.obj:
+        raise BadInput(
+            f"there is no memory at {context.obj}: kgot-lab memory {context.obj} add TEXT begins one"
+        )
+    with open_memory(context.obj, user=user) as memory:
+        at = None if as_of is None else parse_time(as_of)
+        found = memory.recall(decode_argument(question, "the question"), at=at, tokens=tokens)
+    rows = [
+        {
+            "line": each.line,
+            "source": each.source,
+            "facts": list(map(fact_to_json, each.facts)),
+            "why": each.why,
+        }
+        for each in found
+    ]
+    print_result(rows, as_json, (each.line for each in found))
+    if not found:
+        terminal.say(f"nothing is known of {user}")
+
+
 @memories.command("facts")
 def list_facts(
     context: typer.Context,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,8 @@ import numpy as np
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import BadInput, describe_value, short_repr
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.errors import BadInput, NotInstalled, describe_value, require_known, short_repr
 from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import claims_by_id
@@ -200,7 +202,8 @@ class Memory(Closing):
                     if fact.relation == "name":
                         names[value.casefold()] = subject
                 for fact in ended:
-                    claim(fact, sentence, max(since, open_facts.pop(fact)), "ended")
+                    began = open_facts.pop(fact)
+                    claim(fact, sentence, max(since, began + timedelta(microseconds=1)), "ended")
         return claims
 
     def _resolve(self, name: str, names: Mapping[str, str]) -> str:
@@ -480,12 +483,17 @@ def open_memory(
     place: Path | str = ":memory:",
     *,
     user: str = "user",
-    embedder: Embedder | None = None,
+    embedder: Embedder | str | None = "minilm",
     now: Callable[[], datetime] = utc_now,
 ) -> Memory:
     """Open the memory of a user in an SQLite file, in memory (":memory:"), or in PostgreSQL by address.
 
-    `embedder` finds by meaning (`lab.embedder("minilm")`); without it, recall goes by words. Raises BadInput,
-    StoreUnavailable, StoreDamaged or NotInstalled.
+    `embedder` finds by meaning: one of `lab.embedder`, or "minilm", which is left out if it is not installed.
+    With None, recall goes by words. Raises BadInput, StoreUnavailable, StoreDamaged or NotInstalled.
     """
+    if isinstance(embedder, str):
+        require_known("embedder of a memory", ("minilm",), embedder)
+        with suppress(NotInstalled):
+            return Memory(open_claims(place, now=now), user, embedder=minilm())
+        embedder = None
     return Memory(open_claims(place, now=now), user, embedder=embedder)
