@@ -271,13 +271,10 @@ def _tables(path: Path) -> str:
         if not has_tables(connection):
             return "nothing yet: what created it did not end, and opening it does"
         unsummed = unsummed_tables(connection)
-        # a table without row ids is an index
-        tables = connection.execute("SELECT name FROM pragma_table_list WHERE wr = 0").fetchall()
-        rows = sum(
-            query_number(connection, f"SELECT count(*) FROM {table}")
-            for table in tables_of(connection)
-            if (table,) in tables
-        )
+        # which are tables without row ids
+        indexes = {name for (name,) in connection.execute("SELECT name FROM pragma_table_list WHERE wr = 1")}
+        counts = (f"SELECT count(*) FROM {table}" for table in tables_of(connection) if table not in indexes)
+        rows = sum(query_number(connection, count) for count in counts)
     changed = f"another program changed {', '.join(unsummed)}, {_UNKNOWN}"
     known = changed if unsummed else _AS_WRITTEN
     return f"{format_count(rows, 'row')}, {known}{_missing_log(path, has_log)}"

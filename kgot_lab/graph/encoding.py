@@ -15,7 +15,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from kgot_lab.errors import BadInput, UnknownName, require, short_repr
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, UnknownName, short_repr
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.communities import find_communities
 from kgot_lab.graph.property_graph import PropertyGraph
@@ -97,6 +98,7 @@ def label_encoding(labels: Iterable[str]) -> Encoding:
     return Encoding({label: label_look(number) for number, label in enumerate(dict.fromkeys(labels))})
 
 
+@check_arguments
 def encode(graph: PropertyGraph, *, color: str = "", size: str = "", width: str = "") -> Encoding:
     """Encode properties of a graph: nodes by `color` and `size`, edges by `width`.
 
@@ -104,8 +106,6 @@ def encode(graph: PropertyGraph, *, color: str = "", size: str = "", width: str 
     Numbers become a scale of colours, anything else categories. Without `color` the first label decides. Raises
     UnknownName for a property that nothing has, and BadInput for a size or width that is not a number.
     """
-    for name in (color, size, width):
-        require(name, str, "color, size and width are the name of a property")
     encoding = label_encoding(labels[0] for labels in graph.node_labels if labels)
     if color:
         values = _node_values(graph, color)

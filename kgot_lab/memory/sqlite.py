@@ -11,7 +11,7 @@ from typing import Any
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require_count
 from kgot_lab.io.files import read_statements
-from kgot_lab.io.sqlite.connection import Connection, immediate_transaction
+from kgot_lab.io.sqlite.connection import Connection, immediate_transaction, query_number
 from kgot_lab.io.sqlite.file import SQLiteFile
 from kgot_lab.memory import triples as triple_rules
 from kgot_lab.text.words import name_tokens
@@ -124,8 +124,7 @@ class SQLiteTripleStore(SQLiteFile):
     def count(self) -> int:
         """Return the number of triples."""
         with self._connected() as connection:
-            (number,) = connection.execute("SELECT count(*) FROM triples").fetchone()
-        return int(number)
+            return query_number(connection, "SELECT count(*) FROM triples")
 
     def __repr__(self) -> str:
         return f"<SQLiteTripleStore {self._path}{' (closed)' if self._over else ''}>"

@@ -237,6 +237,7 @@ class EmbeddedStore(UndoableStore):
         best = self._word_index.best_matches(casefold_words(words), limit)
         return tuple(copy_node(truth.nodes[id]) for id in best)
 
+    @check_arguments
     @_synchronized
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Return the nodes within some hops, ignoring direction, each with its distance.
@@ -246,12 +247,14 @@ class EmbeddedStore(UndoableStore):
         self._refresh()
         return nodes_within(id, hops, self._adjacent_ids) if id in self._current_state.nodes else {}
 
+    @check_arguments
     @_synchronized
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
         self._refresh()
         return tuple(map(copy_edge, shortest_path(source, target, max_edges, self._edges_at)))
 
+    @check_arguments
     @_synchronized
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
@@ -264,6 +267,7 @@ class EmbeddedStore(UndoableStore):
             self._value_counts = ValueCounts((*truth.nodes.values(), *truth.edges.values()))
         return value in self._value_counts
 
+    @check_arguments
     @_synchronized
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """Return the edges whose two ends are both among the given nodes."""

@@ -8,9 +8,11 @@ import pytest
 from kgot_lab import open_store, read_graph
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.stores.files import write_graph
+from kgot_lab.graph.encoding import encode
+from kgot_lab.stores.files import read_named_graph, write_graph
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz.html import Page
+from kgot_lab.viz.static.table import format_cell
 
 
 class Unshown:
@@ -139,3 +141,32 @@ def test_what_is_written_and_where_is_checked(tmp_path):
     ):
         with pytest.raises(BadInput, match=says):
             act()
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda store: store.holds([1]),
+        lambda store: store.holds(float("nan")),
+        lambda store: store.edges_between(5),
+        lambda store: store.edges_between("ab"),
+        lambda store: store.within("a", "x"),
+        lambda store: store.path(None, "a"),
+        lambda store: read_named_graph([None]),
+        lambda store: encode(None),
+        lambda store: encode(GRAPH, color=5),
+    ],
+)
+def test_a_query_of_another_type_is_refused(act):
+    with pytest.raises(BadInput, match="the argument"):
+        act(open_store())
+
+
+@pytest.mark.parametrize("value", [cyclic(), [Unshown()], 10**5_000], ids=["a cycle", "no text", "digits"])
+def test_a_row_is_shown_whatever_its_values_are(value):
+    assert len(format_cell(value)) <= 60
+
+
+def test_a_number_beyond_all_floats_is_a_category():
+    graph = PropertyGraph.of([Node("a", (), {"x": 10**400})])
+    assert encode(graph, color="x").kinds == {"a": str(10**400)}

@@ -155,6 +155,9 @@ def test_values_of_other_libraries_are_written_in_every_form(tmp_path):
         "b", born=date(1815, 12, 10), exact=Decimal("0.1000000000000000000001"), part=np.float32(0.5)
     )
     foreign.add_edge("a", "b", "knew", since=np.int64(1833), at=time(12, 30), nothing=float("nan"))
+    with pytest.raises(BadInput, match=r"a property of edge .* is nan"):
+        PropertyGraph.from_networkx(foreign)
+    del foreign.edges["a", "b", "knew"]["nothing"]
     graph = PropertyGraph.from_networkx(foreign)
     assert graph.node("a").properties == {
         "day": "2024-05-01T00:00:00",
@@ -167,13 +170,6 @@ def test_values_of_other_libraries_are_written_in_every_form(tmp_path):
         "exact": "0.1000000000000000000001",
         "part": 0.5,
     }
-    write_graph(graph, tmp_path / "g.graphml")
-    assert read_graph(tmp_path / "g.graphml") == graph
-    for form in ENDINGS.keys() - {"graphml"}:  # JSON has no NaN, and what RDF has of ours is JSON
-        with pytest.raises(BadInput):
-            write_graph(graph, tmp_path / "refused", form)
-    del foreign.edges["a", "b", "knew"]["nothing"]
-    graph = PropertyGraph.from_networkx(foreign)
     for form, ending in {**ENDINGS, "node_link": ".json", "adjacency": ".json"}.items():
         write_graph(graph, tmp_path / f"g{ending}", form)
         assert read_graph(tmp_path / f"g{ending}") == graph, form
@@ -181,7 +177,7 @@ def test_values_of_other_libraries_are_written_in_every_form(tmp_path):
         write_graph(graph, tmp_path / "g.csv")
     write_graph(PropertyGraph.from_triples([("a", "r", "b")]), tmp_path / "g.csv")
     assert (tmp_path / "g.csv").read_text().split() == ["source,type,target,key", "a,r,b,"]
-    with pytest.raises(BadInput, match="is not JSON, so no graph file"):
+    with pytest.raises(BadInput, match="which is not JSON"):
         write_graph(
             PropertyGraph.of([Node("a", (), {"day": pd.Timestamp("2024-05-01")})]), tmp_path / "g.graphml"
         )

@@ -23,6 +23,7 @@ from support.waiting import AMPLE
 
 from kgot_lab.diagnostics.file_check import check_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
+from kgot_lab.io.sqlite import file as sqlite_file
 from kgot_lab.kgos.query.graph_loading import read_store_file
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.sqlite.salvage import salvage_sqlite
@@ -772,3 +773,19 @@ def test_a_graph_of_a_version_from_which_no_steps_lead_here_is_refused(tmp_path,
         other.execute(f"PRAGMA user_version = {version}")
     with pytest.raises(BadInput, match="version of this package"):
         Sqlite(path)
+
+
+def test_a_file_that_another_creates_meanwhile_has_not_lost_its_contents(tmp_path, monkeypatch):
+    path, refuse_lost_file = tmp_path / "graph.db", sqlite_file._refuse_lost_file
+
+    def refuse_after_another_came(path):
+        monkeypatch.setattr(sqlite_file, "_refuse_lost_file", refuse_lost_file)
+        others.append(Sqlite(path))
+        others[0].apply(Diff(added_nodes=(Node("Ada"),)))  # is in the log
+        refuse_lost_file(path)
+
+    others = list[Sqlite]()
+    monkeypatch.setattr(sqlite_file, "_refuse_lost_file", refuse_after_another_came)
+    with Sqlite(path) as store:
+        assert len(store.graph()) == 1
+    others[0].close()

@@ -19,9 +19,8 @@ from kgot_lab.io.sqlite.connection import Connection, connect
 
 _TRIES = 5
 _MAGIC = b"SQLite format 3\0"
-INDEX_BYTES = (
-    136  # of a log's index: its head, twice, and how much is checkpointed (sqlite.org/walformat.html, 2)
-)
+# of a log's index: its head, twice, and how much is checkpointed (sqlite.org/walformat.html, 2)
+INDEX_BYTES = 136
 # indexes that were read, by device and number: closing one would release the locks that this process has on it (POSIX)
 _INDEX_FILES: dict[tuple[int, int], int] = {}
 _INDEX_LOCK = Lock()

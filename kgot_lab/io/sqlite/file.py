@@ -57,7 +57,7 @@ class SQLiteFile(Closing):
 
     def __init__(self, path: Path | None) -> None:
         self._path, self._lock = path, RLock()
-        self._mode = "mode=rwc" if path is None else _opening_mode(path)
+        self._mode = "mode=rwc"
         self._over: LabError | None = None  # why it can no longer be used
         self._is_disturbed = False  # by an error of the disk, after which SQLite's state is not to be trusted
         # the database and its log as they were opened, by device and number; none in memory
@@ -66,6 +66,7 @@ class SQLiteFile(Closing):
         if path is not None:
             require_valid_path(path)
             if is_nonempty_file(path):
+                self._mode = _opening_mode(path)
                 _refuse_other_names(path)
                 check_before_opening(path, self._refuse_foreign, is_open=is_open_in_process(path))
             else:
@@ -303,8 +304,7 @@ def _opening_mode(path: Path) -> str:
     """Return how to open a file: where nothing can be written, it is only read, without locks if it has no log."""
     file = path.resolve()  # beside which its log is
     log = file.with_name(file.name + "-wal")
-    can_write = os.access(file, os.W_OK) and any(os.access(each, os.W_OK) for each in (file.parent, log))
-    if can_write or not file.exists():
+    if os.access(file, os.W_OK) and any(os.access(each, os.W_OK) for each in (file.parent, log)):
         return "mode=rwc"
     warnings.warn(f"{path} cannot be written to here: it is only read", stacklevel=4)
     return "mode=ro" if is_nonempty_file(log) else "mode=ro&immutable=1"
@@ -325,7 +325,8 @@ def _refuse_other_names(path: Path) -> None:
 def _refuse_lost_file(path: Path) -> None:
     """Raise StoreDamaged for an empty or missing file whose log is there, since SQLite would delete that."""
     log = path.with_name(path.name + "-wal")
-    if log.exists() and log.stat().st_size:
+    # looked at again after its log, as another process may be creating both
+    if log.exists() and log.stat().st_size and not is_nonempty_file(path):
         damage = f"it is {'empty' if path.exists() else 'missing'}, and {log.name} beside it holds changes"
         raise damage_error(
             path, damage, f"put the file that it belongs to in its place, or take {log.name} away"

@@ -27,9 +27,8 @@ class Log:
 
     salts: bytes
     ends: Sequence[bool]
-    whole_pages: int = (
-        0  # up to the end of the last change whose checksums are right, where they were computed
-    )
+    # up to the end of the last change whose checksums are right, where they were computed
+    whole_pages: int = 0
 
 
 @dataclass(frozen=True)
@@ -153,9 +152,8 @@ def warn_of_lost_changes(
         log_path, ends = path.with_name(path.name + "-wal"), before[0].ends
         kept = f". It is kept as {back_up_damaged_file(log_path).name}" if ends else ""
         doubt = "" if before[1] else ", unless the power failed while they were made"
-        more = (
-            " or more" if before[1] and len(ends) < before[1].pages else ""
-        )  # what is cut off is not counted
+        # what is cut off is not counted
+        more = " or more" if before[1] and len(ends) < before[1].pages else ""
         problem = f"is damaged, and the last {lost_changes:,}{more} changes in it are lost{doubt}{kept}"
         warnings.warn(f"{path}: SQLite's log beside it {problem}", stacklevel=7)
 

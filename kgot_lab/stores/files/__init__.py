@@ -16,7 +16,7 @@ from typing import Any
 from kgot_lab.arguments import check_arguments
 from kgot_lab.documents.archives import unpacked
 from kgot_lab.documents.encodings import guess_encoding
-from kgot_lab.errors import BadInput, UnknownName, require, require_known, short_repr
+from kgot_lab.errors import BadInput, UnknownName, require_known, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import NamedGraph, plain_name, write_snapshot
 from kgot_lab.io.files import (
@@ -53,6 +53,7 @@ _TABLES = ("JSON", "a table", "a Parquet table", "rows of a SPARQL query")
 _HEAD = 4000  # characters that show the form of a file
 
 
+@check_arguments
 def read_named_graph(
     path: Path | str | Sequence[Path | str],
     *,
@@ -72,7 +73,6 @@ def read_named_graph(
     misleads (the names "id" rename no node); `source` and `target` are the columns of the ends of edges. The result
     says how the fields were understood and what was left out. Raises BadInput for a file that cannot be read.
     """
-    require(path, (str, Path, list, tuple), "a graph is read from the path of a file, or a list of paths")
     source, target = str(source), str(target)
     if bool(source) != bool(target):
         raise BadInput("the ends of edges are two columns: give source= and target=, or neither")

@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput, short_repr
+from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import escape_reserved
 from kgot_lab.io.files import write_atomically
@@ -94,7 +94,4 @@ def _encode_value(value: Json, form: str = "") -> Any:
     is_plain_text = (
         isinstance(value, str) and not value.startswith(JSON_PREFIX) and not _NOT_XML.search(value)
     )
-    try:
-        return value if is_plain_number or is_plain_text else JSON_PREFIX + json.dumps(value)
-    except (TypeError, ValueError) as error:
-        raise BadInput(f"{short_repr(value)} is not JSON, so no graph file can hold it: {error}") from None
+    return value if is_plain_number or is_plain_text else JSON_PREFIX + json.dumps(value)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
+from kgot_lab.errors import short_repr
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
@@ -109,7 +110,10 @@ def format_cell(value: Json) -> str:
     """Format a value for a cell: strings unchanged, null as "", everything else as JSON."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    except Exception:  # a cycle, or a value whose text is an error
+        return short_repr(value)
 
 
 def format_properties(values: Mapping[str, Json]) -> str:

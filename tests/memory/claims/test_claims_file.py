@@ -35,7 +35,7 @@ def test_a_file_of_another_kind_a_newer_one_and_a_damaged_one_are_refused_untouc
         (newer, BadInput, "newer version of this package"),
         (broken, StoreDamaged, "damaged"),
         (tmp_path, BadInput, "is a folder"),
-        (Path("no\0path"), BadInput, "a path that no file can have"),
+        (Path("no\0path"), BadInput, "path that no file can have"),
     ):
         before = path.read_bytes() if path.is_file() else None
         with pytest.raises(error, match=message):

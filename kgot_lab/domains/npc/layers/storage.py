@@ -268,9 +268,8 @@ class PostgresLayers(LayerStorage, GraphRAG):
 
     def prepare_chunks(self) -> None:
         self._vectors = self._storage.vectors()
-        self._storage.define(
-            "chunks", [_with_vector_schema(each, self._vectors) for each in DEFINITIONS["chunks"]]
-        )
+        definitions = (_with_vector_schema(each, self._vectors) for each in DEFINITIONS["chunks"])
+        self._storage.define("chunks", definitions)
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
         return self._storage.rows(_with_vector_schema(statement, self._vectors), values)
