@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.replay.forks import recorded_fork
     from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, verify
     from kgot_lab.loop.trace import Trace, graph_after, load_run
+    from kgot_lab.memory.user_memory import open_memory
     from kgot_lab.retrieval.stage import Stage
     from kgot_lab.stores.opening import open_store
     from kgot_lab.tools.search import search
@@ -68,6 +69,7 @@ _MODULES = {  # the module of each name, in the order in which one meets them; b
     "fork": "loop.replay.replay",
     "recorded_fork": "loop.replay.forks",
     "graph_after": "loop.trace",
+    "open_memory": "memory.user_memory",
     "expert": "api.expert",
     "show": "api.show",
     "stepper": "viz.stepping.stepper",
@@ -144,6 +146,7 @@ __all__ = [  # written out, since editors and type checkers do not read the tabl
     "html",
     "load_dataset",
     "load_run",
+    "open_memory",
     "open_store",
     "plot",
     "python",

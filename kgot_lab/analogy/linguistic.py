@@ -305,6 +305,15 @@ def _load_pipeline() -> Any:
         return import_module(MODEL).load()
 
 
+def parse_english(texts: Iterable[str]) -> list[Any]:
+    """Parse texts with spaCy's small English pipeline, and return its documents.
+
+    Raises NotInstalled without spaCy.
+    """
+    with _PIPELINE_LOCK:
+        return list(_load_pipeline().pipe(texts, batch_size=64))
+
+
 # Relations between names that stand in one sentence.
 
 ENTITY_KINDS = {
@@ -332,8 +341,7 @@ def parse_relations(sentences: Sequence[tuple[str, Sequence[str]]]) -> list[Sent
     relation leads from the subject of a verb to another name that depends on it, or from a name to one that
     describes it, and is the words on the way. Raises NotInstalled without spaCy.
     """
-    with _PIPELINE_LOCK:
-        parsed = list(_load_pipeline().pipe([text for text, _ in sentences], batch_size=64))
+    parsed = parse_english([text for text, _ in sentences])
     phrases = [_noun_phrases(document) for document in parsed]
     counts = Counter(name for found in phrases for name in found)
     return [

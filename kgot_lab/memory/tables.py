@@ -81,7 +81,7 @@ LEARNT_AT_BY_FACT = f"""SELECT {_FACT_COLUMNS}, h.at FROM claims c JOIN facts f 
   WHERE s.kind = 'standing' AND s.key = c.id AND s.opened <= :known AND c.fact = ANY(:facts) ORDER BY s.opened, c.id"""
 MERGED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'merged' AND {_KNOWN_THEN.format('v')}"
 DECLARED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'declared' AND {_KNOWN_THEN.format('v')} ORDER BY v.key"
-CLAIM_SOURCES = "SELECT DISTINCT source FROM claims ORDER BY source"
+CLAIM_SOURCES = "SELECT DISTINCT c.source FROM claims c ORDER BY c.source"
 RETRACTED_SOURCES = f"""SELECT DISTINCT c.source FROM claims c JOIN versions d ON d.key = c.id
   WHERE d.kind = 'drop' AND d.value = 'source' AND {_KNOWN_THEN.format("d")} ORDER BY c.source"""
 DECISIONS = f"""SELECT f.relation, c.confidence, s.value FROM claims c JOIN facts f ON f.id = c.fact {_STANDING_JOIN}
@@ -153,7 +153,7 @@ NEW_CLAIM = """INSERT INTO claims
   (id, fact, source, span_start, span_end, span_text, said_by, kind, confidence, valid_from, valid_until)
   VALUES (:id, :fact, :source, :start, :end, :text, :said_by, :kind, :confidence, :valid_from, :valid_until)"""
 NEW_PREMISE = "INSERT INTO premises (claim, fact) VALUES (:claim, :fact)"
-CLAIM_EXISTS = "SELECT 1 FROM claims WHERE id = :claim"
+CLAIM_EXISTS = "SELECT 1 FROM claims c WHERE c.id = :claim"
 CLAIMS_FROM_SOURCE = "SELECT c.id FROM claims c WHERE c.source = :source ORDER BY c.id"
 CLAIMS_OF_FACTS = "SELECT c.id FROM claims c WHERE c.fact = ANY(:facts) ORDER BY c.id"
 CLAIMS_BY_ID_PREFIX = "SELECT c.id FROM claims c WHERE substr(c.id, 1, :length) = :beginning ORDER BY c.id"
@@ -172,7 +172,9 @@ RECORDED_ANSWERS = """SELECT a.id, a.text, a.at, f.subject, f.relation, f.object
 
 # --- erasure ---
 
-CLAIMS_DERIVED_FROM = "SELECT DISTINCT p.claim FROM premises p WHERE p.fact = ANY(:facts)"
+CLAIMS_DERIVED_FROM = (
+    "SELECT DISTINCT p.claim FROM premises p JOIN claims c ON c.id = p.claim WHERE p.fact = ANY(:facts)"
+)
 COUNT_ERASED = """UPDATE changes SET erased = erased +
   (SELECT count(*) FROM versions v WHERE (v.opened = changes.id OR v.closed = changes.id) AND {which})
   WHERE id IN (SELECT v.opened FROM versions v WHERE {which} UNION SELECT v.closed FROM versions v WHERE {which})"""
@@ -198,6 +200,32 @@ PREMISES_OF = "SELECT DISTINCT p.fact FROM premises p WHERE p.claim = ANY(:claim
 MARK_UNSCRUBBED = "INSERT INTO unscrubbed (change) VALUES (:change)"
 MARK_SCRUBBED = "DELETE FROM unscrubbed"
 COUNT_UNSCRUBBED = "SELECT count(*) FROM unscrubbed"
+ALL_CLAIMS = "SELECT c.id FROM claims c ORDER BY c.id"
+FORGET_AUTHOR = "UPDATE changes SET who = '' WHERE who = :who"
+
+# --- the claims of one user: their sources begin with the name and "/", which is the author of their changes ---
+
+
+def _limited(statement: str, condition: str) -> str:
+    """Return a query with one more condition."""
+    query, order, by = statement.partition(" ORDER BY")
+    return f"{query} {'AND' if ' WHERE ' in query else 'WHERE'} {condition}{order}{by}"
+
+
+_BY_SOURCE = (
+    ALL_IN_FORCE, IN_FORCE, CLAIMS_QUEUED, LEARNT_AT, LEARNT_AT_BY_FACT, CLAIM_SOURCES, RETRACTED_SOURCES, DECISIONS,
+    CLAIMS_FROM_SOURCE, CLAIMS_OF_FACTS, CLAIMS_BY_ID_PREFIX, CLAIM_EXISTS, CLAIMS_DERIVED_FROM, FACTS_DERIVED, ALL_CLAIMS,
+)  # fmt: skip
+_BY_AUTHOR = (CHANGES, CHANGE, CHANGED_SOURCES, CHANGED_FACTS, DECISIONS_LAST)
+OWNED: Mapping[str, str] = {
+    **{statement: _limited(statement, "substr(c.source, 1, :length) = :prefix") for statement in _BY_SOURCE},
+    **{statement: _limited(statement, "who = :owner") for statement in _BY_AUTHOR},
+    **{
+        statement: _limited(statement, "v.opened IN (SELECT id FROM changes WHERE who = :owner)")
+        for statement in (MERGED, DECLARED)
+    },
+    **{statement: _limited(statement, "FALSE") for statement in (ANSWERS_ON, RECORDED_ANSWERS)},
+}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count, require_probability, short_repr
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import CLAIM_KINDS, to_micros
+from kgot_lab.memory.claims.claim import to_micros
 from kgot_lab.stores.sql import json_text, refuse_null
 from kgot_lab.text.cleaning import checked_text, replace_surrogates
 from kgot_lab.types import Json
@@ -136,7 +136,7 @@ class Provenance:
         if self.timestamp is not None:
             to_micros(self.timestamp, "the timestamp of a provenance")
             object.__setattr__(self, "timestamp", self.timestamp.astimezone(UTC))
-        if self.source not in CLAIM_KINDS:
+        if self.source not in ("stated", "inferred"):
             allowed = 'the source of a provenance is "stated" or "inferred"'
             raise BadInput(f"{allowed}, not {describe_value(self.source)}")
         require(self.dm_confirmed, bool, "dm_confirmed is true or false")

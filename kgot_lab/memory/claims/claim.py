@@ -70,7 +70,7 @@ def format_period(since: datetime | None, until: datetime | None) -> str:
     return " ".join([*bounds, *([f"until {format_time(until)}"] if until else [])])
 
 
-CLAIM_KINDS = ("stated", "inferred")
+CLAIM_KINDS = ("stated", "inferred", "ended")
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,9 @@ class Claim:
 
     A fact has one claim for each source, position and derivation that supports it. `source` is the id of a
     document, turn or session. Valid times are those that the source states, the end exclusive, None for open.
-    A claim is "stated", or "inferred" and then holds only while all its premises do. Two claims are the same
-    (`id`) if they differ at most in confidence. Raises BadInput.
+    A claim is "stated", or "inferred" and then holds only while all its premises do. One that is "ended" says
+    that the fact stopped being true at `valid_from`: other claims of it that began before are valid until then.
+    Two claims are the same (`id`) if they differ at most in confidence. Raises BadInput.
     """
 
     fact: Triple
@@ -125,13 +126,17 @@ class Claim:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if self.kind not in CLAIM_KINDS:
-            raise BadInput(f'a claim is "stated" or "inferred", not {describe_value(self.kind)}')
+            raise BadInput(f'a claim is "stated", "inferred" or "ended", not {describe_value(self.kind)}')
         if (self.kind == "inferred") != bool(self.premises):
             premises = "the facts it was derived from, and a stated one has none"
             raise BadInput(f"an inferred claim has premises, {premises}")
         if self.fact in self.premises:
             raise BadInput(f"{short_repr(str(self.fact))} cannot be its own premise")
         since, until = self.valid_micros
+        if self.kind == "ended" and (since is None or until is not None):
+            raise BadInput(
+                "a claim that a fact ended has the time of the end as valid_from, and no valid_until"
+            )
         if since is not None and until is not None and until <= since:
             period = f"from {self.valid_from} until {self.valid_until}"
             raise BadInput(f"a claim is valid {period}: that ends before it begins")

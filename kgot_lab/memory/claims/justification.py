@@ -225,7 +225,10 @@ def fact_ids(facts: Iterable[Triple], names: Aliases) -> list[str]:
 def active_claims(
     rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Aliases
 ) -> list[ActiveClaim]:
-    """Build claims from rows of claims and of their premises, under canonical names."""
+    """Build claims from rows of claims and of their premises, under canonical names.
+
+    Claims that a fact ended are applied: they bound the other claims of that fact, and are left out.
+    """
     premises_by_claim: dict[str, dict[Triple, None]] = defaultdict(dict)
     for claim, *fact in premises:
         premises_by_claim[claim][names.canonical_fact(Triple(*fact))] = None
@@ -233,7 +236,27 @@ def active_claims(
     for id, *fact, source, confidence, since, until, kind in rows:
         canonical, needed = names.canonical_fact(Triple(*fact)), tuple(premises_by_claim.get(id, ()))
         claims.append(ActiveClaim(id, canonical, source, confidence, since, until, kind, needed))
-    return claims
+    return _apply_ends(claims)
+
+
+def _apply_ends(claims: Sequence[ActiveClaim]) -> list[ActiveClaim]:
+    """Return the claims but those that a fact ended, each valid at most until the first end after its beginning."""
+    ends: dict[Triple, list[int]] = defaultdict(list)
+    for claim in claims:
+        if claim.kind == "ended":
+            ends[claim.fact].append(claim.valid_from or 0)
+    others = [claim for claim in claims if claim.kind != "ended"]
+    if not ends:
+        return others
+
+    def bounded(claim: ActiveClaim) -> ActiveClaim:
+        since, until = claim.valid_from, claim.valid_until
+        times = [end for end in ends[claim.fact] if since is None or end > since]
+        return (
+            claim._replace(valid_until=min(times if until is None else [*times, until])) if times else claim
+        )
+
+    return [bounded(claim) if claim.fact in ends else claim for claim in others]
 
 
 # Answers over time: facts of one subject and relation over valid time, where a later one replaces an earlier

@@ -1,0 +1,147 @@
+"""What a memory recalls of chats: personal questions, and facts that ended, were replaced, or are still true.
+
+Each question is asked of a memory that was told the messages before its date, with 100 or 300 tokens for what it recalls.
+*Recalled*: every value asked for is in it. *Right*: and, no line tells as current what is stale; a line with a stale
+value counts unless a note of the line says that it is over, or its own words do. *Ended wrongly*: a value that holds
+is told only as over. Beside the memory stand the same without an embedder, the sentences nearest in meaning, and the last of the
+chat. The rules were written with the development half; run the other half once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from kgot_lab import embedder
+from kgot_lab.io.files import bundled_path
+from kgot_lab.memory.user_memory import open_memory
+from kgot_lab.text.cleaning import estimate_tokens
+from kgot_lab.text.words import text_sentences
+
+BUDGETS = (100, 300)  # tokens; 300 is the default of `recall`
+RESULTS = Path(__file__).parents[1] / "results" / "user_memory"
+ARMS = ("memory", "memory without an embedder", "meaning alone", "last messages")
+SETS = ("personal", "endings")
+_OVER = re.compile(
+    r"\b(?:no longer|any ?more|left|sold|quit|used to|stopped|gave up|dropped|died|passed away|moved out|broke|split|"
+    r"divorce|for good|last|zero|goodbye|instead of|over|ended|cancel\w*|gone|lost|traded|swapped|switched|replaced|"
+    r"done with|until|till|fired|laid off)\b",
+    re.I,
+)
+
+
+def questions(name: str, half: str) -> Iterator[dict[str, Any]]:
+    """Each question with the messages before its date."""
+    for chat in json.loads(bundled_path(f"chat-memory/{name}_{half}.json").read_text(encoding="utf-8")):
+        for number, check in enumerate(chat.get("questions") or chat["checks"]):
+            at = datetime.fromisoformat(check["at"])
+            yield {
+                "id": f"{chat['id']}/{number}", "kind": chat.get("kind", "personal"), "user": chat["user"],
+                "question": check["question"], "at": at,
+                "messages": [each for each in chat["messages"] if datetime.fromisoformat(each["at"]) <= at],
+                "holds": check.get("expect", check.get("holds")),
+                "stale": [[value] for value in check["reject"]] if "reject" in check else check.get("ended", []),
+            }  # fmt: skip
+
+
+def recalled(arm: str, case: dict[str, Any], meaning: Any, tokens: int) -> str:
+    """What an arm puts into the prompt of a question."""
+    if arm == "last messages":
+        lines, used = list[str](), 0
+        for message in reversed(case["messages"]):
+            line = f"- {message['at'][:10]}: {message['content']}"
+            used += estimate_tokens(line)
+            if used > tokens:
+                break
+            lines += [line] if message["role"] == "user" else []
+        return "\n".join(lines)
+    if arm == "meaning alone":
+        told = [
+            (m["at"][:10], s)
+            for m in case["messages"]
+            if m["role"] == "user"
+            for s in text_sentences(m["content"])
+        ]
+        near = meaning.embed([text for _, text in told]) @ meaning.embed([case["question"]])[0]
+        best = [f"- {told[place][0]}: {told[place][1]}" for place in (-near).argsort()]
+        ends = accumulate(map(estimate_tokens, best))
+        return "\n".join(line for line, end in zip(best, ends, strict=True) if end <= tokens)
+    with open_memory(
+        user=case["user"], embedder=None if arm == "memory without an embedder" else meaning
+    ) as memory:
+        memory.add(case["messages"])
+        return str(memory.recall(case["question"], at=case["at"], tokens=tokens))
+
+
+def judged(case: dict[str, Any], text: str) -> dict[str, bool]:
+    """Whether everything asked for is recalled, nothing stale is told as current, and nothing that holds as over."""
+    lines = text.casefold().splitlines()
+
+    def tells(line: str, value: str) -> bool:
+        head, _, note = line.partition(" (until ")
+        return value.casefold() in head and value.casefold() not in note
+
+    def is_in(values: list[str]) -> bool:
+        return any(value.casefold() in line for value in values for line in lines)
+
+    def is_current(values: list[str]) -> bool:
+        return any(tells(line, value) for value in values for line in lines)
+
+    stale = any(
+        tells(line, v) and not _OVER.search(line)
+        for values in case["stale"]
+        for v in values
+        for line in lines
+    )
+    needs_now = case["kind"] != "personal"
+    found = all(is_current(values) if needs_now else is_in(values) for values in case["holds"])
+    wrongly = any(is_in(values) and not is_current(values) for values in case["holds"]) and needs_now
+    return {"recalled": found, "right": found and not stale, "ended wrongly": wrongly}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("half", choices=("dev", "test"))
+    half = parser.parse_args().half
+    meaning = embedder("minilm")
+    rows = [
+        {"set": f"{name}, {tokens} tokens", "arm": arm, "id": case["id"], "kind": case["kind"]}
+        | judged(case, recalled(arm, case, meaning, tokens))
+        for name in SETS
+        for tokens in BUDGETS
+        for arm in ARMS
+        for case in questions(name, half)
+    ]
+    RESULTS.mkdir(exist_ok=True)
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (RESULTS / f"{half}.jsonl").write_text(text, encoding="utf-8")
+    print(table(rows))
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The counts of each set and arm as a table of Markdown."""
+    lines = ["| set | arm | questions | recalled | right | ended wrongly |", "|---|---|---:|---:|---:|---:|"]
+    for name, arm in dict.fromkeys((row["set"], row["arm"]) for row in rows):
+        of_arm = [row for row in rows if (row["set"], row["arm"]) == (name, arm)]
+        counts = Counter(key for row in of_arm for key in ("recalled", "right", "ended wrongly") if row[key])
+        cells = (name, arm, len(of_arm), counts["recalled"], counts["right"], counts["ended wrongly"])
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    for kind in dict.fromkeys(row["kind"] for row in rows if row["kind"] != "personal"):
+        of_kind = [
+            row["right"]
+            for row in rows
+            if row["kind"] == kind and row["arm"] == "memory" and "300" in row["set"]
+        ]
+        lines.append(f"| endings: {kind} | memory | {len(of_kind)} | | {sum(of_kind)} | |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

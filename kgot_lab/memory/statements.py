@@ -1,0 +1,420 @@
+"""Read by rules what a message in English states: facts, and facts that ended, clause by clause.
+
+spaCy parses the message. Questions, quotations, conditions, wishes and plans state no fact.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from kgot_lab.analogy.linguistic import parse_english
+from kgot_lab.memory.clauses import (
+    FIRST_PERSON,
+    POSSESSIVES,
+    Clause,
+    is_question,
+    plain_sentence,
+    split_clauses,
+)
+from kgot_lab.memory.relations import ANY, is_single, relations_by, word_list
+from kgot_lab.memory.times import TIME_WORDS, find_time
+from kgot_lab.text.words import text_sentences
+
+ME = "\0me"  # stands for the speaker, whose name the memory knows
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A fact that a clause states, or ("ended") what is over according to it since a time.
+
+    Of what ended `subject` and `object` are what the clause names, `object` may be "", and `relations` are those
+    that it may be about. A `single` fact replaces what was stated before of its subject and relation.
+    """
+
+    subject: str
+    relation: str
+    object: str
+    since: datetime
+    kind: Literal["stated", "ended"] = "stated"
+    relations: tuple[str, ...] = ()
+    single: bool = False
+
+
+@dataclass(frozen=True)
+class ReadSentence:
+    """A sentence of a message, its position there, and what it states. A question states nothing."""
+
+    text: str
+    start: int
+    end: int
+    statements: tuple[Statement, ...] = ()
+    is_question: bool = False
+
+
+_WHAT = r"(?:the |my |our )?(?P<{0}>[\w'.-]+(?: [\w'.-]+){{0,3}}?)(?= (?:today|yesterday|on|last|this|and|for|so|now)\b|[,;!]|\.?$)"
+_OCCASION = "(?:day|shift|week|class|lesson|practice|rehearsal|session|round|season|month)s?"
+_LAST_TIME = re.compile(
+    rf"(?:^|\bwas |\bis )(?:(?:my|the) )?(?:last|final) {_OCCASION} (?:at|with|of|in|for) {_WHAT.format('what')}"
+    rf"|\b(?:never again|no more|good ?bye|zero|done with) {_WHAT.format('other')}",
+    re.I,
+)
+_FIRST_TIME = re.compile(rf"^(?:(?:my|the) )?first {_OCCASION} (?:at|with) {_WHAT.format('what')}", re.I)
+_NOT_ANY_MORE = re.compile(
+    r"\b(?:not|no longer) (?:an? )?(?P<what>[\w' -]+?)(?: any ?more| any ?longer|$)", re.I
+)
+_ENDED_ADVERB = re.compile(r"\b(?:any ?more|any ?longer|no longer|no more)\b", re.I)
+_FOR_GOOD = re.compile(r"\bfor (?:good|ever|the last time)\b", re.I)
+_FOR_NOW = re.compile(  # "left early", "left at 5": for the day
+    r"\b(?:early|late|at \d|at (?:noon|night|lunch|home)|today at|tonight|this (?:morning|afternoon|evening)|o'clock"
+    r"|for (?:lunch|the day|the night|a (?:walk|minute|while|few)))\b",
+    re.I,
+)
+_ADDING = re.compile(r"\b(?:also|too|as well|another|second|third|besides|on the side|part[- ]time)\b", re.I)
+_SOON = re.compile(r"\b(?:next|tomorrow|soon)\b", re.I)
+_ALLERGIC = re.compile(r"\b(?:allergic|intolerant) to (?P<what>[\w' ]+)", re.I)
+_NEARLY = frozenset("almost nearly barely hardly maybe perhaps possibly probably".split())
+_CHANGING = frozenset("change switch swap".split())
+_PARTICLES = frozenset("away up out off down over in back".split())
+_PRONOUNS = frozenset("he she it they him her them".split())
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_PHONE = re.compile(r"\+?\d[\d ()/-]{5,}\d")
+_PHONE_WORDS = re.compile(r"\b(?:number|phone|call|text|mobile|cell|reach|whatsapp)\b", re.I)
+_OF_ME = re.compile(r"\b(?:my|me|i)\b", re.I)
+
+
+class MessageReader:
+    """Reads messages one after the other, and remembers whom "she" or "it" stands for.
+
+    Raises NotInstalled without spaCy.
+    """
+
+    def __init__(self) -> None:
+        self._topic = ""
+
+    def read(self, text: str, at: datetime) -> list[ReadSentence]:
+        """Return the sentences of a message that was sent at a time, with what each states."""
+        spans, place = [], 0
+        for sentence in text_sentences(text, "any script"):
+            start = max(text.find(sentence, place), place)
+            place = min(start + len(sentence), len(text))
+            spans.append((sentence, start, place))
+        documents = parse_english([plain_sentence(sentence) for sentence, _, _ in spans])
+        return [self._read(*span, document, at) for span, document in zip(spans, documents, strict=True)]
+
+    def _read(self, text: str, start: int, end: int, document: Any, at: datetime) -> ReadSentence:
+        if is_question(document):
+            return ReadSentence(text, start, end, is_question=True)
+        statements = list(_read_contacts(document.text, at))
+        for part in document.sents:
+            for clause in split_clauses(part) if not is_question(part) else ():
+                reader = _ClauseReader(clause, at, self._topic)
+                statements += reader.read()
+                self._topic = reader.topic
+        return ReadSentence(text, start, end, tuple(statements))
+
+
+def _read_contacts(text: str, at: datetime) -> Iterator[Statement]:
+    """Yield the addresses at which the speaker can be reached."""
+    if _OF_ME.search(text):
+        if email := _EMAIL.search(text):
+            yield Statement(ME, "email", email[0], at, single=True)
+        if (phone := _PHONE.search(text)) and _PHONE_WORDS.search(text):
+            yield Statement(ME, "phone", phone[0], at, single=True)
+
+
+class _ClauseReader:
+    """Reads the statements of one clause."""
+
+    def __init__(self, clause: Clause, at: datetime, topic: str) -> None:
+        self.clause, self.verb, self.text, self.topic = clause, clause.verb, clause.text, topic
+        self.at = at
+        self.children = [child for child in self.verb.children if child in clause.tokens]
+        self.direct = self._direct()
+        self.preps = list(self._find_preps())
+
+    def read(self) -> list[Statement]:
+        """Return what the clause states."""
+        if self.clause.is_unreal:
+            return []
+        if found := list(self._read_phrase()):
+            return found
+        subject = self._subject()
+        hedges = {child.lower_ for child in self.children if child.dep_ == "advmod"} & _NEARLY
+        if not subject or hedges or self.verb.pos_ not in {"VERB", "AUX"}:
+            return []
+        found = list(self._read_end(subject))
+        if not found or {"from", "to"} <= {prep for prep, _ in self.preps}:
+            found += self._read_fact(subject)
+        self.topic = next((name for _, name in self._people() if name not in ("", ME)), self.topic)
+        return [*found, *self._read_names()]
+
+    # --- the parts of the clause ---
+
+    def _direct(self) -> Any:
+        """Return the token of the direct object or complement of the verb, or None."""
+        for link in ("dobj", "attr", "acomp", "oprd"):
+            for child in self.children:
+                if child.dep_ == link and child.lower_ not in TIME_WORDS and child.lower_ not in FIRST_PERSON:
+                    return child
+        return None
+
+    def _find_preps(self) -> Iterator[tuple[str, Any]]:
+        """Yield the prepositions of the verb and of its object with what follows each, without times."""
+        of_object = [] if self.direct is None else [c for c in self.direct.children if c.dep_ == "prep"]
+        for child in (*self.children, *of_object):
+            words, prep = child.lower_, child
+            inner = next((c for c in child.children if c.dep_ == "prep"), None)
+            if inner is not None and not any(c.dep_ == "pobj" for c in child.children):  # "out of"
+                words, prep = f"{words} {inner.lower_}", inner
+            if prep.dep_ in {"prep", "agent", "dative"} and not _is_time(child):
+                yield from ((words, noun) for noun in prep.children if noun.dep_ in {"pobj", "pcomp"})
+
+    def _keys(self) -> Iterator[tuple[str, Any]]:
+        """Yield the verb with each preposition and what follows, and with its direct object."""
+        lemma = self.verb.lemma_.lower()
+        particles = [
+            child.lower_
+            for child in self.children
+            if child.dep_ == "prt" or (child.lower_ in _PARTICLES and not list(child.children))
+        ]
+        for verb in (f"{lemma} {' '.join(particles)}", lemma) if particles else (lemma,):
+            yield from ((f"{verb} {prep}", noun) for prep, noun in self.preps)
+            yield verb, self.direct
+
+    def _subject(self) -> str:
+        """Return the name of the subject, which is the speaker where there is none, or "" of a request."""
+        token = self.clause.subject
+        if self.verb.lemma_ in {"call", "name"} and any(c.lower_ in FIRST_PERSON for c in self.children):
+            return ME
+        if self.verb.tag_ == "VB" and token not in self.clause.tokens:
+            return ""
+        return ME if token is None else self._name(token)
+
+    def _name(self, token: Any) -> str:
+        """Return the name of what a noun or pronoun stands for, "" if that is unknown."""
+        word = token.lower_
+        if word in FIRST_PERSON:
+            return ME
+        if token.pos_ == "PRON":
+            earlier = [name for other, name in self._people() if other.i < token.i]
+            return (earlier or [self.topic])[-1] if word in _PRONOUNS else ""
+        if role := _role_of(token):
+            return f"{ME}'s {role.lemma_.lower()}"
+        is_bare = not any(child.dep_ in {"det", "poss", "amod", "nummod"} for child in token.children)
+        if token.tag_ == "NN" and is_bare and token.lemma_.lower() in word_list("people"):  # "coach is Ben"
+            return f"{ME}'s {token.lemma_.lower()}"
+        return self._phrase(token)
+
+    def _people(self) -> list[tuple[Any, str]]:
+        """Return the people and animals that the clause names."""
+        people = word_list("people")
+        nouns = (t for t in self.clause.tokens if t.ent_type_ == "PERSON" or t.lemma_.lower() in people)
+        found = ((token, token.lemma_.lower()) for token in nouns if token.pos_ in {"NOUN", "PROPN"})
+        return [(t, f"{ME}'s {lemma}" if t.pos_ == "NOUN" else self._name(t)) for t, lemma in found]
+
+    def _phrase(self, token: Any) -> str:
+        """Return the words of a noun phrase without determiners, times, and what other clauses add."""
+        left_out = set()
+        for child in token.subtree:
+            adds = child.head == token and child.dep_ in {"relcl", "advcl", "cc", "conj", "appos"}
+            is_name = child.dep_ == "appos" and child.pos_ == "PROPN"
+            if child != token and (
+                (adds and not is_name) or (child.dep_ in {"npadvmod", "prep"} and _is_time(child))
+            ):
+                left_out |= set(child.subtree)
+        tokens = [t for t in token.subtree if t not in left_out and t in self.clause.tokens]
+        while tokens and (tokens[0].dep_ == "det" or tokens[0].lower_ in POSSESSIVES or tokens[0].is_punct):
+            del tokens[0]
+        while tokens and tokens[-1].is_punct:
+            del tokens[-1]
+        return " ".join("".join(t.text_with_ws for t in tokens).split())
+
+    def _time(self) -> datetime:
+        """Return the time that the clause names, or that of the message."""
+        return find_time(self.text, self.at, future=self._is_planned()) or self.at
+
+    def _is_planned(self) -> bool:
+        is_going = self.verb.lemma_ == "go" and any(child.dep_ == "xcomp" for child in self.children)
+        return self.verb.tag_ == "VBG" and (is_going or bool(_SOON.search(self.text)))
+
+    def _is_negated(self) -> bool:
+        return any(child.dep_ == "neg" or child.lower_ == "no" for child in self.children)
+
+    # --- what ended ---
+
+    def _read_phrase(self) -> Iterator[Statement]:
+        """Yield what phrases state that need no verb: "last day at Acme", "allergic to nuts"."""
+        time = min(self._time(), self.at)
+        if found := _LAST_TIME.search(self.text):
+            yield Statement(ME, "", found["what"] or found["other"], time, "ended", (ANY,))
+        elif found := _FIRST_TIME.search(self.text):
+            yield Statement(ME, "works_at", found["what"], time, single=True)
+        elif self.clause.subject is None and (found := _ALLERGIC.search(self.text)):
+            yield Statement(ME, "allergic_to", found["what"], time)
+        is_over = self.clause.subject is None and bool(_ENDED_ADVERB.search(self.text))
+        if is_over and (found := _NOT_ANY_MORE.search(self.text)):
+            yield Statement(ME, "", found["what"], time, "ended", (ANY,))
+
+    def _read_end(self, subject: str) -> Iterator[Statement]:
+        """Yield what the clause says is over."""
+        time = self._time() if self._is_planned() else min(self._time(), self.at)
+        inner = next((child for child in self.children if child.dep_ == "xcomp"), None)
+
+        def ended(value: str, relations: tuple[str, ...], of: str = subject) -> Statement:
+            return Statement(of, "", value, time, "ended", relations)
+
+        if self.verb.lemma_ == "use" and self.verb.tag_ == "VBD" and inner is not None:  # "used to smoke"
+            yield ended(
+                " ".join(
+                    t.text for t in inner.subtree if t.dep_ not in {"aux", "neg"} and t.ent_type_ != "DATE"
+                ),
+                (ANY,),
+            )
+        elif _ENDED_ADVERB.search(self.text) and (self._is_negated() or "no longer" in self.text.lower()):
+            relation, noun = self._relation()
+            yield ended(self._phrase(noun) if noun is not None else self.verb.lemma_, (relation,))
+        elif self._is_negated() or _FOR_NOW.search(self.text) or not self._is_past():
+            return
+        elif _FOR_GOOD.search(self.text):
+            nouns = [
+                t
+                for t in self.clause.tokens
+                if t.dep_ in {"dobj", "pobj"} and t.lower_ not in {"good", "time"}
+            ]
+            yield ended(self._phrase(nouns[-1]) if nouns else "", (ANY,))
+        elif self.verb.lemma_ in _CHANGING and (old := [noun for prep, noun in self.preps if prep == "from"]):
+            yield ended(self._phrase(old[0]), (ANY,))
+        else:
+            for key, noun in self._keys():
+                possible = (*relations_by("ends").get(key, ()), *((ANY,) if key in word_list("ends") else ()))
+                gerund = inner if inner is not None and inner.tag_ == "VBG" else None
+                if not possible or (key == "stop" and noun is None and gerund is None):
+                    continue
+                role = _noun_of_relation(self.clause.subject)
+                if noun is None and role and ANY in possible:  # "my contract with Acme ran out"
+                    names = [t for t in self.clause.subject.subtree if t.pos_ == "PROPN"]
+                    yield ended(self._phrase(names[-1]) if names else "", relations_by("nouns")[role], ME)
+                elif noun is not None:
+                    yield ended(self._name(noun) if _role_of(noun) else self._phrase(noun), possible)
+                else:
+                    yield ended(
+                        " ".join(t.text for t in gerund.subtree) if gerund is not None else "", possible
+                    )
+                return
+
+    def _is_past(self) -> bool:
+        return self.verb.tag_ in {"VBD", "VBN"} or self.verb.lemma_ == "be"
+
+    # --- what is stated ---
+
+    def _read_fact(self, subject: str) -> Iterator[Statement]:
+        """Yield the fact that the clause states of its subject."""
+        new = [noun for prep, noun in self.preps if prep in {"to", "for"}]
+        if self.verb.lemma_ in _CHANGING and new:  # "changed my major to biology", "switched to tea"
+            role = "" if self.direct is None else self.direct.lemma_.lower()
+            named = self._fact_of_noun(role, new[0]) if role else None
+            yield named or self._fact(subject, f"{self.verb.lemma_}_to", self._phrase(new[0]))
+            return
+        relation, noun = self._relation()
+        begins = any(key in relations_by("begins") for key, _ in self._keys())
+        is_perfect = any(child.lemma_ == "have" and child.dep_ == "aux" for child in self.children)
+        was = not is_perfect and (
+            self.verb.tag_ == "VBD" or any(c.tag_ == "VBD" for c in self.children if c.dep_ == "aux")
+        )
+        if noun is None or (was and not begins) or (self._is_planned() and not begins):
+            return
+        if subject.startswith(f"{ME}'s ") and self.verb.lemma_ in {"be", "spell"}:
+            yield self._fact_of_person(subject, noun)
+        elif value := self._phrase(noun):
+            yield self._fact(subject, f"not_{relation}" if self._is_negated() else relation, value)
+
+    def _fact(self, subject: str, relation: str, value: str, *, single: bool = False) -> Statement:
+        replaces = (single or is_single(relation)) and not _ADDING.search(self.text)
+        return Statement(subject, relation, value, self._time(), single=replaces)
+
+    def _fact_of_person(self, subject: str, noun: Any) -> Statement:
+        """Return what "my NOUN is VALUE" or "she is VALUE" states."""
+        role, value = subject.removeprefix(f"{ME}'s "), self._phrase(noun)
+        is_pronoun = self.clause.subject is not None and self.clause.subject.pos_ == "PRON"
+        if role in word_list("people") and (noun.pos_ != "PROPN" or is_pronoun):
+            return self._fact(subject, "name" if noun.pos_ == "PROPN" else "is", value)
+        return self._fact_of_noun(role, noun)
+
+    def _fact_of_noun(self, role: str, noun: Any) -> Statement:
+        """Return what "my NOUN is VALUE" states of the speaker."""
+        known = relations_by("nouns").get(role)
+        token = self.clause.subject
+        kinds = [] if token is None else [c.lower_ for c in token.children if c.dep_ in {"amod", "compound"}]
+        relation = "_".join([*(kind for kind in kinds if kind not in {"new", "old", "current"}), role])
+        return self._fact(
+            ME, known[0] if known else relation, self._phrase(noun), single=role not in word_list("several")
+        )
+
+    def _read_names(self) -> Iterator[Statement]:
+        """Yield the names of "my sister Mia" and "my dog Rex"."""
+        for token in self.clause.tokens:
+            role = _role_of(token)
+            names = (
+                [token]
+                if token.pos_ == "PROPN"
+                else [c for c in token.children if c.dep_ == "appos" and c.pos_ == "PROPN"]
+            )
+            for name in names if role is not None else ():
+                value = " ".join(t.text for t in name.subtree if t.pos_ == "PROPN")
+                yield Statement(f"{ME}'s {role.lemma_.lower()}", "name", value, self.at, single=True)
+
+    def _relation(self) -> tuple[str, Any]:
+        """Return the relation of the clause, and the token of its object or None."""
+        by_verb = {**relations_by("begins"), **relations_by("states")}
+        for key, noun in self._keys():
+            is_vague = key.startswith("do ") and (
+                noun is None or noun.pos_ != "PROPN"
+            )  # "do Spanish at home"
+            if key in by_verb and noun is not None and not is_vague:
+                is_company = key == "join" and noun.pos_ == "PROPN"
+                return "works_at" if is_company else by_verb[key][-1 if key == "join" else 0], noun
+        verb, prep = self.verb.lemma_.lower(), self.preps[0] if self.preps else ("", None)
+        if verb == "be":
+            if self.direct is not None and self.direct.lower_ in {"allergic", "intolerant"} and self.preps:
+                return "allergic_to", self.preps[-1][1]
+            if self.direct is not None or prep[1] is None:
+                return "is", self.direct
+            is_place = (
+                prep[0] == "at"
+                and prep[1].pos_ == "PROPN"
+                and not re.search(r"\b(?:today|tonight)\b", self.text)
+            )
+            return "works_at" if is_place else f"is_{prep[0].replace(' ', '_')}", prep[1]
+        if self.direct is not None or prep[1] is None:
+            return next(self._keys())[0].split()[0] if not self.preps else verb, self.direct
+        return f"{verb}_{prep[0].replace(' ', '_')}", prep[1]
+
+
+def _role_of(token: Any) -> Any:
+    """Return the noun that says what someone is to the speaker: of "my sister", "my dog Rex". None without one."""
+    if not any(child.dep_ == "poss" and child.lower_ in POSSESSIVES for child in token.children):
+        return None
+    if token.pos_ == "NOUN":
+        return token
+    people = word_list("people")
+    return next(
+        (c for c in token.children if c.dep_ in {"compound", "nmod"} and c.lemma_.lower() in people), None
+    )
+
+
+def _noun_of_relation(token: Any) -> str:
+    """Return the noun of "my contract" or "the engagement" if a relation has it, else ""."""
+    if token is None or token.pos_ != "NOUN" or token.lemma_.lower() not in relations_by("nouns"):
+        return ""
+    owners = {child.lower_ for child in token.children if child.dep_ in {"poss", "det"}}
+    return token.lemma_.lower() if not owners or owners & (POSSESSIVES | {"the"}) else ""
+
+
+def _is_time(token: Any) -> bool:
+    """Return whether a phrase names a time."""
+    words = [t for t in token.subtree if t.pos_ in {"NOUN", "PROPN", "NUM", "ADV"}]
+    return bool(words) and all(t.ent_type_ in {"DATE", "TIME"} or t.lower_ in TIME_WORDS for t in words)

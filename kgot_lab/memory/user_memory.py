@@ -1,0 +1,491 @@
+"""A memory of what users say: add messages, recall, correct, forget and erase."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kgot_lab.arguments import check_arguments
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.errors import BadInput, describe_value, short_repr
+from kgot_lab.io.processes import Closing
+from kgot_lab.memory import tables as sql
+from kgot_lab.memory.claims.beliefs import claims_by_id
+from kgot_lab.memory.claims.claim import (
+    ChangeEffect,
+    ChangeLogEntry,
+    Claim,
+    ErasureCounts,
+    Span,
+    digest,
+    from_micros,
+    utc_now,
+)
+from kgot_lab.memory.claims.claims import Claims, open_claims
+from kgot_lab.memory.claims.justification import ActiveClaim, read_active_claims, read_aliases
+from kgot_lab.memory.claims.transactions import erase_claims
+from kgot_lab.memory.owned import OwnedTables
+from kgot_lab.memory.relations import ANY, question_stems, relations, relations_by, word_list
+from kgot_lab.memory.statements import ME, MessageReader, ReadSentence, Statement
+from kgot_lab.text.cleaning import checked_text, estimate_tokens, printable_line
+from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens, stem
+from kgot_lab.types import Triple
+
+SAID, ASKED, ENDED = "said", "asked", "ended"  # relations of a user to a sentence, and to what ended
+_NO_FACTS = frozenset((SAID, ASKED, ENDED))
+_QUESTION_WORDS = frozenset(
+    "what when where which who whom whose why how do does did has have had am is are was be he she his her i me my you "
+    "your we our us mine myself tell know about should can could would".split()
+)
+_LIGHT = frozenset(
+    map(stem, "the a an my our new old to of in at for with and from it that this there".split())
+)
+# Words of a sentence that may tell something anew; what it tells anew is the sentence before that is nearest in meaning.
+_ANEW = re.compile(
+    r"\b(?:now(?!here)|instead|these days|as of|from (?:now|today|this|next|.{3,12} on)\b|until further notice|first (?:day|week|shift|class)"
+    r"|changed|switched|swapped|replaced|traded|renamed|meant|spelled|actually|sorry|since (?:today|yesterday)|my new|new \w+ is)\b",
+    re.I,
+)
+_NEAR_ENOUGH = 0.24  # cosine of all-MiniLM, chosen on the development half of the endings
+_OPENING_WORDS = 4  # where someone else would be named whom a sentence is about
+
+
+@dataclass
+class _Sentence:
+    """A sentence that a user said, with the facts it states and what ended according to it."""
+
+    text: str
+    source: str
+    told: datetime
+    is_question: bool = False
+    facts: dict[Triple, ActiveClaim] = field(default_factory=dict)
+    ended: tuple[str, ...] = ()
+    later: _Sentence | None = None  # says that something of this one ended, or seems to tell it anew
+
+    def ends(self, at: datetime) -> dict[Triple, datetime]:
+        """Return the facts that are no longer true at a time, with their ends."""
+        ends = {
+            fact: claim.valid_until for fact, claim in self.facts.items() if claim.valid_until is not None
+        }
+        return {fact: time for fact, end in ends.items() if (time := from_micros(end)) <= at}
+
+
+class Recalled(NamedTuple):
+    """A sentence that a question recalls: the line for a prompt, its source, its facts, and why it was chosen."""
+
+    line: str
+    source: str
+    facts: tuple[Triple, ...]
+    ended: tuple[Triple, ...]
+    why: str
+
+
+class Recollection(tuple[Recalled, ...]):
+    """What a question recalls, best first. As a text, one line each, for a prompt."""
+
+    def __str__(self) -> str:
+        return "\n".join(each.line for each in self)
+
+
+@dataclass(frozen=True)
+class Added:
+    """What a memory learned from messages: facts, facts that ended, and the number of sentences kept.
+
+    `change` is the number by which it can be undone, None if nothing was new.
+    """
+
+    change: int | None
+    facts: tuple[Triple, ...] = ()
+    ended: tuple[Triple, ...] = ()
+    sentences: int = 0
+
+
+class Memory(Closing):
+    """The memory of one user in a file of claims. Users of one file never see each other.
+
+    What is added is kept sentence by sentence, with the facts that rules read in it (English only; see
+    `MessageReader`). A stated end, or a new value of a relation with a single one, ends the earlier fact; both
+    stay, with their dates. Nothing else ends a fact. Raises BadInput, StoreUnavailable and StoreDamaged.
+    """
+
+    def __init__(self, claims: Claims, user: str, *, embedder: Embedder | None = None) -> None:
+        if "/" in checked_text(user, "the name of a user"):
+            raise BadInput(f'the name of a user has no "/", and {short_repr(user)} has')
+        self.user, self._embedder = user, embedder
+        self.claims = Claims(
+            OwnedTables(claims.storage, user), accept_from=claims.accept_from, now=claims.now
+        )
+        self._reader = MessageReader()
+        self._read: tuple[int, list[_Sentence]] = (-1, [])
+        self._vectors: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<Memory of {self.user!r} in {self.claims.storage!r}>"
+
+    def close(self) -> None:
+        """Close the file."""
+        self.claims.close()
+
+    # --- adding ---
+
+    def add(
+        self, messages: str | Mapping[str, Any] | Iterable[Mapping[str, Any]], *, at: datetime | None = None
+    ) -> Added:
+        """Learn what the messages of the user state, in one change.
+
+        Messages are dictionaries with "role" and "content", as in the OpenAI API, or a text of the user. Those of
+        other roles teach nothing. A message may have its own time, "at", a datetime or a text in ISO 8601; `at`
+        is the time of the others, now by default. A message that is known already changes nothing.
+        """
+        given = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        if not isinstance(given, Iterable):
+            raise BadInput(f"messages are a text, or a list of dictionaries, not {describe_value(messages)}")
+        given = [given] if isinstance(given, Mapping) else list(given)
+        now = self.claims.query_time(at)
+        checked = [_check_message(message, now) for message in given]
+        added, facts, ended = 0, list[Triple](), list[Triple]()
+        change = None
+        with self.claims.storage.changing():
+            for role, text, time in checked:
+                source = f"{self.user}/{time.isoformat()}/{digest(text)[:8]}"
+                if role != "user" or not text.strip() or self.claims.from_source(source):
+                    continue
+                claims = self._claims_of(text, time, source)
+                learnt = self.claims.learn(claims, by=self.user)
+                change = learnt.change if learnt.change is not None else change
+                added += sum(claim.fact.relation in (SAID, ASKED) for claim in claims)
+                facts += [c.fact for c in claims if c.kind == "stated" and c.fact.relation not in _NO_FACTS]
+                ended += [c.fact for c in claims if c.kind == "ended"]
+        return Added(change, tuple(dict.fromkeys(facts)), tuple(dict.fromkeys(ended)), added)
+
+    def _claims_of(self, text: str, at: datetime, source: str) -> list[Claim]:
+        """Return the claims that a message makes, with the ends of facts that are open before it."""
+        claims: list[Claim] = []
+
+        def claim(fact: Triple, sentence: ReadSentence, since: datetime, kind: str = "stated") -> None:
+            span = Span(sentence.start, sentence.end, sentence.text)
+            claims.append(Claim(fact, source, span, self.user, kind, valid_from=since))
+
+        open_facts = self._open_facts(at)
+        names = {f.object.casefold(): f.subject for f in open_facts if f.relation == "name"}
+        for sentence in self._reader.read(text, at):
+            said = ASKED if sentence.is_question else SAID
+            claim(Triple(self.user, said, sentence.text), sentence, at)
+            for statement in sentence.statements:
+                subject, value = (
+                    self._resolve(part, names) for part in (statement.subject, statement.object)
+                )
+                since = statement.since
+                if statement.kind == "ended":
+                    ended = self._find_ended(statement, subject, value, open_facts, names)
+                    if not ended and value and subject == self.user:
+                        claim(Triple(self.user, ENDED, value), sentence, since)
+                else:
+                    fact = Triple(subject, statement.relation, value)
+                    same = [f for f in open_facts if (f.subject, f.relation) == (subject, fact.relation)]
+                    ended = (
+                        [f for f in same if f.object.casefold() != value.casefold()]
+                        if statement.single
+                        else []
+                    )
+                    claim(fact, sentence, since)
+                    open_facts[fact] = since
+                    if fact.relation == "name":
+                        names[value.casefold()] = subject
+                for fact in ended:
+                    claim(fact, sentence, max(since, open_facts.pop(fact)), "ended")
+        return claims
+
+    def _resolve(self, name: str, names: Mapping[str, str]) -> str:
+        """Return the name under which someone is kept, whom the user may call by another."""
+        name = name.replace(ME, self.user)
+        return names.get(name.casefold(), name)
+
+    def _open_facts(self, at: datetime) -> dict[Triple, datetime]:
+        """Return the facts that are true at a time, each with its beginning."""
+        known = (sentence for sentence in self._sentences() if sentence.facts)
+        found: dict[Triple, datetime] = {}
+        for sentence in known:
+            ended = sentence.ends(at)
+            for fact, claim in sentence.facts.items():
+                if fact not in ended:
+                    found[fact] = sentence.told if claim.valid_from is None else from_micros(claim.valid_from)
+        return found
+
+    @staticmethod
+    def _find_ended(
+        statement: Statement,
+        subject: str,
+        value: str,
+        open_facts: Mapping[Triple, datetime],
+        names: Mapping[str, str],
+    ) -> list[Triple]:
+        """Return the open facts that a statement ends.
+
+        These are facts of the same subject whose object has a word of what ended, or whose relation is named by
+        it ("my job"); or, for someone who died or something that is over, the facts that name it.
+        """
+        own = [fact for fact in open_facts if fact.subject == subject]
+        any_relation, nouns = ANY in statement.relations, relations_by("nouns")
+        words = _stems(value.rpartition("'s ")[2])
+        words |= {word for name, person in names.items() if person == value for word in _stems(name)}
+        if words:
+            named = [f for f in own if words & _stems(f"{f.object} {f.relation}")]
+            fitting = [
+                f
+                for f in named
+                if any_relation or f.relation in statement.relations or f.relation not in relations()
+            ]
+            roles = {name for word in name_tokens(value) for name in nouns.get(word, ())}
+            return fitting or [fact for fact in own if fact.relation in roles]
+        if not any_relation:
+            return [fact for fact in own if fact.relation in statement.relations]
+        gone = _stems(statement.subject.replace(ME, ""))
+        is_named = statement.subject != ME and bool(gone)
+        return [f for f in open_facts if is_named and (f.subject == subject or gone <= _stems(f.object))]
+
+    # --- recalling ---
+
+    def recall(self, question: str, *, at: datetime | None = None, tokens: int = 300) -> Recollection:
+        """Return the sentences that a question needs, best first, up to about `tokens`.
+
+        Ranked by meaning (if there is an embedder), by shared words, and by the relations that the question asks
+        about, later before earlier. Each line has the day on which it was said, until when its facts were true,
+        and, with a question mark, what a later sentence seems to tell anew. `at` asks what was known then.
+        """
+        checked_text(question, "a question", blank=True)
+        at = self.claims.query_time(at)
+        sentences = [sentence for sentence in self._sentences() if sentence.told <= at]
+        asked = {
+            stem(word) for word in name_tokens(question) if word not in SEARCH_STOP_WORDS | _QUESTION_WORDS
+        }
+        nearness = self._nearness(question, sentences)
+        ranked = sorted(
+            (
+                (*self._score(sentence, asked, float(near), at), sentence)
+                for sentence, near in zip(sentences, nearness, strict=True)
+            ),
+            key=lambda each: -each[0],
+        )
+        found, used = list[Recalled](), 0
+        for _, why, sentence in ranked:
+            line = _format_line(sentence, at)
+            used += estimate_tokens(line)
+            if used > tokens:
+                break
+            ended = tuple(sentence.ends(at))
+            found.append(
+                Recalled(
+                    line, sentence.source, tuple(f for f in sentence.facts if f not in ended), ended, why
+                )
+            )
+        return Recollection(found)
+
+    def _score(self, sentence: _Sentence, asked: set[str], near: float, at: datetime) -> tuple[float, str]:
+        """Return the score of a sentence, and the reasons for it."""
+        words = _stems(f"{sentence.text} {' '.join(f'{f.subject} {f.relation}' for f in sentence.facts)}")
+        shared = len(asked & words) / max(1, len(asked))
+        relation = any(asked & question_stems(fact.relation) for fact in sentence.facts)
+        is_general = not asked and any(
+            fact.subject == self.user for fact in sentence.facts
+        )  # "what do you know of me?"
+        years = (at - sentence.told).days / 365
+        score = (
+            near
+            + 0.3 * shared
+            + 0.1 * relation
+            + 0.3 * is_general
+            - 0.2 * sentence.is_question
+            - 0.02 * years
+        )
+        reasons = {
+            "shared words": shared,
+            "the relation asked about": relation,
+            f"meaning ({near:.2f})": near,
+        }
+        return score, ", ".join(reason for reason, found in reasons.items() if found) or "told last"
+
+    def _nearness(self, question: str, sentences: Sequence[_Sentence]) -> Any:
+        """Return the cosine similarity of a question with each sentence, 0 without an embedder."""
+        if self._embedder is None or not sentences:
+            return np.zeros(len(sentences))
+        new = list(dict.fromkeys(each.text for each in sentences if each.text not in self._vectors))
+        if new:
+            self._vectors |= dict(zip(new, self._embedder.embed(new), strict=True))
+        self._link_what_is_anew(sentences)
+        (query,) = self._embedder.embed([question])
+        return np.array([self._vectors[each.text] for each in sentences]) @ query
+
+    def _link_what_is_anew(self, sentences: Sequence[_Sentence]) -> None:
+        """Link each sentence to a later one that seems to tell the same anew."""
+        vectors = np.array([self._vectors[each.text] for each in sentences])
+        for number, sentence in enumerate(sentences):
+            opening = set(name_tokens(sentence.text)[:_OPENING_WORDS])
+            earlier = next((k for k in range(number) if sentences[k].source == sentence.source), number)
+            if (
+                sentence.is_question
+                or not earlier
+                or opening & word_list("people")
+                or not _ANEW.search(sentence.text)
+            ):
+                continue
+            near = vectors[:earlier] @ vectors[number]
+            best = sentences[int(near.argmax())]
+            if near.max() >= _NEAR_ENOUGH and best.later is None:
+                best.later = sentence
+
+    def facts(self, at: datetime | None = None) -> tuple[Triple, ...]:
+        """Return the facts that are true at a time, now by default, in the order in which they were told."""
+        return tuple(self._open_facts(self.claims.query_time(at)))
+
+    def _sentences(self) -> list[_Sentence]:
+        """Return what was said, in the order of time, with the facts that are believed."""
+        with self.claims.storage.reading():
+            last = next(iter(self.claims.storage.rows(sql.LAST_CHANGE)), (0,))[0]
+            if self._read[0] == last:
+                return self._read[1]
+            active = read_active_claims(self.claims.storage, read_aliases(self.claims.storage))
+            by_id = {claim.id: claim for claim in active}
+            claims = claims_by_id(self.claims.storage, by_id)
+        found: dict[tuple[str, int], _Sentence] = {}
+        stated = defaultdict[tuple[str, int], list[Claim]](list)
+        for claim in claims:
+            place = claim.source, claim.span.start if claim.span else 0
+            if claim.fact.relation in (SAID, ASKED) and claim.fact.subject == self.user:
+                told = claim.valid_from or datetime.fromtimestamp(0, UTC)
+                found[place] = _Sentence(claim.fact.object, claim.source, told, claim.fact.relation == ASKED)
+            else:
+                stated[place].append(claim)
+        for place, some in stated.items():
+            for claim in some:
+                told = claim.valid_from or datetime.fromtimestamp(0, UTC)
+                text = claim.span.text if claim.span and claim.span.text else " ".join(claim.fact.identity)
+                sentence = found.setdefault(place, _Sentence(text, claim.source, told))
+                if claim.fact.relation == ENDED:
+                    sentence.ended = (*sentence.ended, claim.fact.object)
+                else:
+                    sentence.facts[claim.fact] = by_id[claim.id]
+        sentences = sorted(found.values(), key=lambda each: each.told)
+        for number, sentence in enumerate(sentences):
+            for words in map(_stems, sentence.ended):
+                for earlier in sentences[:number]:
+                    is_own = all(fact.subject == self.user for fact in earlier.facts)
+                    if words and is_own and words <= _stems(earlier.text):
+                        earlier.later = sentence
+        self._read = last, sentences
+        return sentences
+
+    # --- correcting, forgetting, erasing ---
+
+    def correct(self, fact: Triple, object: str) -> Added:
+        """Replace the object of a fact from its beginning on. `undo` takes that back."""
+        if fact not in self._open_facts(self.claims.query_time()):
+            raise BadInput(
+                f"the memory of {self.user!r} does not hold {short_repr(str(fact))}: facts() lists what it holds"
+            )
+        now = self.claims.query_time()
+        since = self._open_facts(now)[fact]
+        text = f"Correction: {fact.subject} {fact.relation} {object}, not {fact.object}."
+        source, span = f"{self.user}/{now.isoformat()}/correction", Span(0, len(text), text)
+        told = [
+            Claim(Triple(self.user, SAID, text), source, span, self.user, valid_from=now),
+            Claim(Triple(self.user, ENDED, fact.object), source, span, self.user, valid_from=now),
+            Claim(Triple(fact.subject, fact.relation, object), source, span, self.user, valid_from=since),
+            Claim(fact, source, span, self.user, "ended", valid_from=since + timedelta(microseconds=1)),
+        ]
+        learnt = self.claims.learn(told, by=self.user)
+        return Added(learnt.change, (told[2].fact,), (fact,), 1)
+
+    def forget(self, what: Triple | str) -> ChangeEffect:
+        """Retract a fact, or a message by its source. `undo` brings it back."""
+        if isinstance(what, Triple):
+            return self.claims.retract_fact(what, by=self.user)
+        return self.claims.retract_source(what, by=self.user)
+
+    def undo(self, change: int) -> ChangeEffect:
+        """Undo a change of this user, by its number."""
+        return self.claims.undo(change, by=self.user)
+
+    def history(self) -> tuple[ChangeLogEntry, ...]:
+        """Return the changes of this user, first one first."""
+        return self.claims.log()
+
+    def erase(self, what: Triple | str | None = None) -> ErasureCounts:
+        """Erase a fact, a message by its source, or, without either, everything of this user from the file.
+
+        This cannot be undone.
+        """
+        if isinstance(what, Triple):
+            return self.claims.erase_fact(what, by=self.user)
+        if isinstance(what, str):
+            return self.claims.erase_source(what, by=self.user)
+        erased = erase_claims(self.claims, sql.ALL_CLAIMS, dict, self.user)
+        self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
+        self._vectors.clear()
+        return erased
+
+
+def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
+    """Return the role, text and time of a message. Raises BadInput if it is none."""
+    if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+        expected = 'a message is a dictionary such as {"role": "user", "content": "I live in Porto."}'
+        raise BadInput(f"{expected}, not {describe_value(message)}")
+    content: Any = message.get("content")
+    if isinstance(content, list):  # the parts of a message: texts, and pictures, which are not read
+        content = " ".join(part.get("text", "") for part in content if isinstance(part, Mapping))
+    if content is None and message["role"] != "user":  # an assistant that calls a tool
+        content = ""
+    text = checked_text(content, "the content of a message", blank=True)
+    time = message.get("at", now)
+    if isinstance(time, str):
+        try:
+            time = datetime.fromisoformat(time)
+        except ValueError:
+            raise BadInput(
+                f"the time of a message is such as 2026-05-01T18:00+02:00, not {short_repr(time)}"
+            ) from None
+    if not isinstance(time, datetime) or time.utcoffset() is None:
+        raise BadInput(f"the time of a message has a time zone, unlike {describe_value(time)}")
+    return message["role"], text, time.astimezone(UTC)
+
+
+def _format_line(sentence: _Sentence, at: datetime) -> str:
+    """Format a sentence for a prompt: when it was said, and what of it is no longer so."""
+    text = printable_line(" ".join(sentence.text.split()))
+    notes = [
+        f"until {end:%Y-%m-%d}: {f.relation.replace('_', ' ')} {f.object}"
+        for f, end in sentence.ends(at).items()
+    ]
+    if sentence.later is not None and sentence.later.told <= at:
+        notes.append(f"until {sentence.later.told:%Y-%m-%d}? {sentence.later.text}")
+    asked = " (asked)" if sentence.is_question else ""
+    return f"- {sentence.told:%Y-%m-%d}: {text}{asked}" + (
+        f" ({printable_line('; '.join(notes))})" if notes else ""
+    )
+
+
+def _stems(text: str) -> set[str]:
+    return {stem(word) for word in name_tokens(text.replace("_", " "))} - _LIGHT
+
+
+@check_arguments
+def open_memory(
+    place: Path | str = ":memory:",
+    *,
+    user: str = "user",
+    embedder: Embedder | None = None,
+    now: Callable[[], datetime] = utc_now,
+) -> Memory:
+    """Open the memory of a user in an SQLite file, in memory (":memory:"), or in PostgreSQL by address.
+
+    `embedder` finds by meaning (`lab.embedder("minilm")`); without it, recall goes by words. Raises BadInput,
+    StoreUnavailable, StoreDamaged or NotInstalled.
+    """
+    return Memory(open_claims(place, now=now), user, embedder=embedder)

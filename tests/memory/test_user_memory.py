@@ -1,0 +1,275 @@
+"""A memory of what users say: facts end where a message says so, and only those."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.every import every
+
+import kgot_lab as lab
+from kgot_lab.errors import BadInput
+from kgot_lab.memory.times import find_time
+from kgot_lab.memory.user_memory import Memory, open_memory
+
+WORKS, LIVES = lab.Triple("ana", "works_at", "Acme"), lab.Triple("ana", "lives_in", "Rome")
+ENDS = (  # what is said, what is said later, and the object of the fact that is over
+    ("I work at Acme.", "I left Acme in May; I'm at Borealis now.", "Acme"),
+    ("I work at Acme.", "I no longer work at Acme.", "Acme"),
+    ("I work at Acme.", "I quit my job last week.", "Acme"),
+    ("I work at Acme.", "my contract with Acme ran out", "Acme"),
+    ("I work at Acme.", "Yesterday was my last day at Acme.", "Acme"),
+    ("I live in Rome.", "I reside in Oslo now.", "Rome"),
+    ("I live in Rome.", "We moved from Rome to Oslo in June.", "Rome"),
+    ("We have a Volvo.", "we sold the Volvo in spring", "Volvo"),
+    ("I'm vegetarian.", "so yeah, not vegetarian anymore", "vegetarian"),
+    ("Ada works at Acme.", "Ada left Acme in May 2026", "Acme"),
+    ("My sister Mia lives in Graz.", "Mia moved to Linz.", "Graz"),
+    ("My number is 555-010-4477.", "my new number is 555-019-9988", "555-010-4477"),
+    ("I drink coffee.", "I stopped drinking coffee.", "coffee"),
+)
+STILL_TRUE = (
+    ("I work at Acme.", "I almost left Acme today."),
+    ("I work at Acme.", "I left Acme early today, migraine."),
+    ("I work at Acme.", "I left my umbrella at Acme."),
+    ("I work at Acme.", "My colleague quit Acme."),
+    ("I work at Acme.", "If I left Acme I'd miss the coffee."),
+    ("I work at Acme.", "I thought about quitting Acme."),
+    ("I work at Acme.", 'My boss said "I left Acme in May".'),
+    ("I work at Acme.", "Did I leave Acme?"),
+    ("We have a Volvo.", "My neighbour sold his Volvo."),
+    ("We have a Volvo.", "I'd never sell the Volvo."),
+    ("I live in Rome.", "My sister moved to Oslo."),
+    ("I live in Rome.", "I was in Oslo last week."),
+)
+TEACHES_NOTHING = (
+    "In which city does Mira's company operate?",
+    "If I moved to Oslo I'd miss my dog.",
+    "I wish I lived in Oslo.",
+    "My boss said 'I live in Rome, not in Bern'.",
+    "We might buy a boat.",
+    "",
+    "ok",
+)
+
+
+def day(month: int, number: int = 1) -> datetime:
+    """A day of 2026."""
+    return datetime(2026, month, number, tzinfo=UTC)
+
+
+def opened() -> Memory:
+    """An empty memory in November."""
+    return open_memory(user="ana", now=lambda: day(11))
+
+
+@pytest.fixture
+def memory():
+    with opened() as memory:
+        yield memory
+
+
+def told(memory: Memory, *texts: str) -> Memory:
+    """The memory after one message a month."""
+    for month, text in enumerate(texts, 1):
+        memory.add(text, at=day(month))
+    return memory
+
+
+@every("first, later, gone", ENDS)
+def test_a_stated_end_or_a_new_value_ends_the_fact_and_keeps_its_history(first, later, gone):
+    memory = told(opened(), first)
+    (known,) = [fact for fact in memory.facts() if fact.object == gone]
+    memory.add(later, at=day(7))
+    assert known not in memory.facts() and known in memory.facts(day(1, 2))
+    lines = str(memory.recall(f"{known.subject} {known.relation} {gone}")).splitlines()
+    assert any("(until 2026-" in line and gone in line for line in lines)
+
+
+@every("first, later", STILL_TRUE)
+def test_nothing_else_ends_a_fact(first, later):
+    memory = told(opened(), first)
+    known = memory.facts()
+    memory.add(later, at=day(7))
+    assert known and set(known) <= set(memory.facts())
+
+
+@every("text", TEACHES_NOTHING)
+def test_questions_quotations_and_conditions_teach_no_fact(text):
+    memory = opened()
+    assert memory.add(text).facts == () and memory.facts() == ()
+
+
+def test_a_second_job_or_home_is_told_beside_the_first_where_the_message_says_so(memory):
+    told(memory, "I work at Acme.", "I also work at Borealis, part-time.")
+    assert {fact.object for fact in memory.facts()} >= {"Acme", "Borealis"}
+
+
+def test_recall_answers_about_another_time(memory):
+    told(memory, "I work at Acme.", "I left Acme. I'm at Borealis now.")
+    assert "until" not in str(memory.recall("Where do I work?", at=day(1, 15)))
+    assert "Borealis" not in str(memory.recall("Where do I work?", at=day(1, 15)))
+    assert "Borealis" in str(memory.recall("Where do I work?"))
+
+
+def test_recall_keeps_to_its_budget_and_says_why(memory):
+    told(memory, *(f"I like the painter number {n}." for n in range(12)))
+    found = memory.recall("Which painter do I like?", tokens=60)
+    assert 0 < len(found) < 12 and "shared words" in found[0].why and found[0].source.startswith("ana/")
+    assert memory.recall("Which painter?", tokens=0) == ()
+
+
+def test_users_of_one_file_never_see_each_other(tmp_path):
+    with (
+        open_memory(tmp_path / "me.db", user="ana") as ana,
+        open_memory(tmp_path / "me.db", user="bob") as bob,
+    ):
+        ana.add("I live in Rome. My name is Ana Maria.")
+        bob.add("I live in Rome too, in Trastevere.")
+        assert "Ana" not in str(bob.recall("Ana Maria Rome")) and len(bob.history()) == 1
+        with pytest.raises(BadInput, match="no change"):
+            bob.undo(ana.history()[0].id)
+        ana.erase()
+        assert ana.facts() == () and ana.history() == () and bob.facts() != ()
+        assert "Trastevere" in str(bob.recall("Rome"))
+    left = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"Maria" not in left and b"Trastevere" in left
+
+
+def test_the_statements_of_one_user_are_all_limited_to_what_is_the_users():
+    from kgot_lab.memory import tables as sql
+
+    by_key = {
+        "CLAIMS",
+        "PREMISES",
+        "ALL_PREMISES",
+        "FACTS_BY_ID",
+        "FACTS_OF_CLAIMS",
+        "PREMISES_OF",
+        "FACTS_NAMING",
+    }
+    by_key |= {
+        "OPEN_VALUES",
+        "OPEN_SINCE",
+        "OPENED_BY_UNDO",
+        "VERSIONS_OPENED",
+        "VERSIONS_CLOSED",
+        "CHANGES_UNDOING",
+        "HISTORY",
+    }
+    by_key |= {"LAST_CHANGE", "LAST_CHANGE_UNTIL", "COUNT_UNSCRUBBED"}  # numbers only
+    queries = {
+        name: text
+        for name, text in vars(sql).items()
+        if isinstance(text, str) and text.startswith("SELECT") and name[0] != "_"
+    }
+    assert {name for name, text in queries.items() if text not in sql.OWNED} == by_key
+
+
+def test_a_correction_and_a_forgotten_message_are_undone_by_their_numbers(memory):
+    told(memory, "I live in Rome.")
+    corrected = memory.correct(LIVES, "Bergen")
+    assert [fact.object for fact in memory.facts()] == ["Bergen"]
+    assert "Bergen" in str(memory.recall("Where do I live?")).splitlines()[0]
+    memory.undo(corrected.change)
+    assert memory.facts() == (LIVES,)
+    forgotten = memory.forget(memory.recall("Rome")[0].source)
+    assert memory.facts() == () and not memory.recall("Rome")
+    memory.undo(forgotten.change)
+    assert memory.facts() == (LIVES,)
+    with pytest.raises(BadInput, match="does not hold"):
+        memory.correct(WORKS, "Borealis")
+
+
+def test_a_forgotten_end_lets_the_fact_hold_again(memory):
+    told(memory, "I work at Acme.", "I left Acme.")
+    memory.forget(next(each.source for each in memory.recall("Acme") if "left" in each.line))
+    assert memory.facts() == (WORKS,)
+
+
+def test_a_chat_of_the_openai_form_is_learned_once(tmp_path):
+    chat = [
+        {"role": "system", "content": "You are kind."},
+        {"role": "user", "content": "I work at Acme.", "at": "2026-03-01T10:00:00+01:00"},
+        {"role": "assistant", "content": "You live in Oslo, I think."},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "I live in Rome."}, {"type": "image_url"}],
+            "at": day(4),
+        },
+    ]
+    with open_memory(tmp_path / "me.db", user="ana") as memory:
+        assert memory.add(chat).sentences == 2 and memory.add(chat).change is None
+    with open_memory(tmp_path / "me.db", user="ana") as again:
+        assert again.facts() == (WORKS, LIVES) and len(again.history()) == 2
+        assert asyncio.run(asyncio.to_thread(again.recall, "work"))
+
+
+@every(
+    "messages, says",
+    [
+        ([{"role": "user"}], "content"),
+        ([{"content": "I live in Rome."}], "role"),
+        (["I live in Rome."], "dictionary"),
+        ({"role": "user", "content": "Hi", "at": "soon"}, "time"),
+        ({"role": "user", "content": "Hi", "at": "2026-05-01"}, "time zone"),
+        ({"role": "user", "content": 5}, "text"),
+        ("I live in \0 Rome.", "NUL"),
+        (5, "list"),
+    ],
+)
+def test_bad_messages_are_refused_and_nothing_is_kept(messages, says):
+    memory = opened()
+    with pytest.raises(BadInput, match=says):
+        memory.add(
+            [{"role": "user", "content": "I work at Acme."}, *messages]
+            if isinstance(messages, list)
+            else messages
+        )
+    assert memory.facts() == () and memory.history() == ()
+
+
+def test_a_user_needs_a_name_without_a_slash():
+    for user in ("ana/bob", "", " "):
+        with pytest.raises(BadInput, match="name of a user"):
+            open_memory(user=user)
+
+
+def test_an_embedder_finds_what_shares_no_word_and_what_is_told_anew(memory):
+    with open_memory(user="ana", embedder=lab.embedder("minilm"), now=lambda: day(11)) as near:
+        told(
+            near,
+            "nuts make my throat swell up",
+            "the office moved",
+            "im on windows, gaming laptop",
+            "the whole laptop runs fedora now",
+        )
+        assert "nuts" in near.recall("What are my dietary restrictions?")[0].line
+        assert "(until 2026-04-01? the whole laptop" in str(near.recall("operating system of my laptop"))
+
+
+@every(
+    "text, time",
+    [
+        ("in May", day(5)),
+        ("since May 2019", datetime(2019, 5, 1, tzinfo=UTC)),
+        ("last spring", day(3)),
+        ("two weeks ago", day(9, 16)),
+        ("yesterday", day(9, 29)),
+        ("in December", datetime(2025, 12, 1, tzinfo=UTC)),
+        ("next March", datetime(2027, 3, 1, tzinfo=UTC)),
+        ("on 2026-02-30", None),
+        ("we may go", None),
+        ("last Monday", day(9, 28)),
+        ("in 2019", datetime(2019, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_times_are_read_relative_to_the_message(text, time):
+    assert find_time(text, day(9, 30)) == time
+
+
+def test_a_world_of_files_stays_one_path(tmp_path: Path):
+    with pytest.raises(BadInput, match="folder"):
+        open_memory(tmp_path, user="ana")
