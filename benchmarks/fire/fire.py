@@ -57,7 +57,8 @@ def slice_of(room: str, seconds: float, seed: int) -> dict[str, Any]:
                 raise
             return {"cases": 0, "faults": {"hangs": f"seed {seed}"}}
     if process.returncode:
-        last = err.strip().splitlines()[-1:] or ["no word"]
+        # a group of errors ends with a line that has no word
+        last = [line for line in err.splitlines() if any(map(str.isalpha, line))][-1:] or ["no word"]
         return {"cases": 0, "faults": {f"ends with {process.returncode}: {last[0][:200]}": f"seed {seed}"}}
     return dict(json.loads(out.strip().splitlines()[-1]))
 

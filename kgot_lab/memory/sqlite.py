@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require_count
 from kgot_lab.io.files import read_statements
 from kgot_lab.io.sqlite.connection import Connection, immediate_transaction, query_number
 from kgot_lab.io.sqlite.file import SQLiteFile
@@ -40,8 +41,8 @@ class SQLiteTripleStore(SQLiteFile):
     settings = ("secure_delete = ON", *SQLiteFile.settings)
     _has_deleted = False
 
+    @check_arguments
     def __init__(self, db_path: str | Path):
-        require(db_path, (str, Path), "db_path is the path of a file")
         if str(db_path) == ":memory:":
             raise BadInput("a triple store without a file is InMemoryTripleStore()")
         super().__init__(Path(db_path).expanduser())

@@ -45,9 +45,9 @@ class Fault(Exception):
 
 def run(seconds: float, seed: int) -> Counts:
     """Random statements for so many seconds, against servers of their own."""
-    chance, until = random.Random(seed), time.monotonic() + seconds
-    cases, faults = 0, dict[str, str]()
+    chance, cases, faults = random.Random(seed), 0, dict[str, str]()
     with opened() as stores:
+        until = time.monotonic() + seconds
         while time.monotonic() < until:
             for check, strategy in checks(stores):
                 done, fault = searched(check, strategy, chance.randrange(2**32), _CASES)

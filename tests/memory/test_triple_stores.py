@@ -159,7 +159,7 @@ def test_the_newest_are_those_added_last(store):
 
 
 BAD = {
-    "no triple": (lambda: ("a", "b", "c"), "keeps Triple"),
+    "no triple": (lambda: ("a", "b", "c"), "keeps Triple|each item a Triple"),
     "an empty subject": (lambda: Triple("", "r", "o"), "the subject of a triple is empty"),
     "a relation of spaces": (lambda: Triple("s", " \n", "o"), "the relation of a triple is empty"),
     "an object that is a number": (lambda: Triple("s", "r", 3), "three texts, not"),

@@ -67,7 +67,7 @@ def test_a_position_without_a_symbol_is_an_error(accounts, symbol):
     accounts.set_profile("ada")
     with pytest.raises(BadInput, match="a position has the symbol of an asset, such as AAPL; give it"):
         accounts.set_position("ada", symbol, 3, 10)
-    with pytest.raises(BadInput, match="an entry of a watchlist has the symbol"):
+    with pytest.raises(BadInput, match=r"an entry of a watchlist has the symbol|'symbol' is a text"):
         accounts.watch("ada", symbol)
     assert accounts.account("ada").positions == ()
 

@@ -163,8 +163,9 @@ def test_an_indicator_is_revised_and_known_as_it_was(graph, clock):
     assert graph.view().indicator("GDP") == () and graph.view().nodes() == ()
     for name, values, message in (
         ("", {}, "an indicator, such as CPI, is a text that is not blank"),
-        ("CPI", {NOW: float("nan")}, "finite"),
-        ("CPI", {NOW: "3"}, "finite"),
+        ("CPI", {NOW: float("inf")}, "finite"),
+        ("CPI", {NOW: float("nan")}, "each item a number"),
+        ("CPI", {NOW: "3"}, "each item a number"),
     ):
         with pytest.raises(BadInput, match=message):
             graph.note_indicator(name, values)
@@ -188,7 +189,11 @@ def test_texts_that_no_database_takes_are_refused_or_not_found(graph):
         with pytest.raises(BadInput):
             view.node(text)
         assert view.named(text) == ()
-        assert view.history(text) == view.indicator(text) == ()
+    for read in (view.history, view.edge_history, view.indicator):
+        assert read("x" * 100_000 + "y") == ()
+        for text in ("a\0b", "half \ud800"):
+            with pytest.raises(BadInput, match="half a surrogate pair"):
+                read(text)
 
 
 def test_what_is_there_keeps_its_type(graph):

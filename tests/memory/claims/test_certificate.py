@@ -235,7 +235,7 @@ def test_a_claim_that_waits_for_review_holds_nothing_up(memory):
 def test_a_naive_time_and_what_is_no_fact_are_refused(memory):
     with pytest.raises(BadInput, match="without a time zone"):
         certify(memory, [LONDON], at=datetime(2020, 1, 1))
-    with pytest.raises(BadInput, match="in a list"):
+    with pytest.raises(BadInput, match="is a list"):
         certify(memory, LONDON)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="Triple or an OpenFact"):
         certify(memory, ["Ada"])  # type: ignore[list-item]

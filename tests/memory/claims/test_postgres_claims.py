@@ -111,7 +111,7 @@ def test_what_fits_no_place_is_refused(tmp_path, monkeypatch):
         (tmp_path / "claims.db", {"namespace": "mine"}, "only PostgreSQL has namespaces"),
         (3, {}, "in a file or at an address"),
         ("postgresql:///kgot", {"namespace": "pg_mine"}, "does not begin with pg_"),
-        ("postgresql:///kgot", {"namespace": 3}, "a namespace is a text"),
+        ("postgresql:///kgot", {"namespace": 3}, "'namespace' is a text"),
         ("host=db.example port=5432 password=hush dbname=kgot", {}, "as an address, not as name=value pairs"),
         ("port=5432 user = me", {"namespace": "mine"}, "as an address, not as name=value pairs"),
     ):
