@@ -272,7 +272,7 @@ def test_a_configuration_that_makes_no_sense_is_refused_with_a_sentence(given, s
         (lambda: intent_search(COOKBOOK, 7), "'query' is a text"),
         (lambda: intent_search("graph", "x"), "PropertyGraph"),
         (lambda: intent_search(COOKBOOK, "x", config={"limit": 3}), "RetrievalConfig"),
-        (lambda: intent_search(COOKBOOK, "x", embedder="minilm"), "an embedder is"),
+        (lambda: intent_search(COOKBOOK, "x", embedder="minilm"), "as minilm\\(\\) gives"),
     ],
 )
 def test_a_search_that_makes_no_sense_is_refused_with_a_sentence(make, said):
