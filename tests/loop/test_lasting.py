@@ -253,8 +253,8 @@ def test_what_an_answer_rests_on_and_was_retracted_meanwhile_is_not_told_as_new(
     run = asked(path, ONE)
     with open_claims(path) as claims:
         rests_on = {fact for fact in claims.facts() if claims.answers_on(fact)}
-        for page in ONE.documents:
-            claims.retract_source(page.id)
+        for source in claims.sources():
+            claims.retract_source(source)
         learnt = learn_run(claims, Trace("another", "", run.events))
     assert rests_on and set(learnt.unheld) == rests_on and not learnt.new and not learnt.old
 
@@ -344,8 +344,8 @@ def test_at_an_earlier_time_a_question_sees_what_was_believed_then_and_teaches_n
     asked(path, ONE)
     then = datetime.now(UTC)
     with Claims(SQLiteClaims(path), now=lambda: then + timedelta(days=1)) as claims:
-        for page in ONE.documents:
-            claims.retract_source(page.id)
+        for source in claims.sources():
+            claims.retract_source(source)
         kept = claims.graph_hash(claims=True)
     with open_claims(path) as claims:
         run = asked(claims.as_of(then, then), ONE)
