@@ -102,7 +102,7 @@ def add_message(
 
     with open_memory(context.obj, user=user, embedder=None) as memory:
         added = memory.add(decode_argument(text, "the message"))
-    result = {"change": added.change, "sentences": added.sentences}
+    result: dict[str, Any] = {"change": added.change, "sentences": added.sentences}
     result |= {"facts": list(map(fact_to_json, added.facts)), "ended": list(map(fact_to_json, added.ended))}
     lines = [f"change {added.change}: {format_count(added.sentences, 'sentence')}", *map(str, added.facts)]
     print_result(
