@@ -6,14 +6,14 @@ Parts of the reply that were refused are reported.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
-from kgot_lab.errors import BadInput, require, require_known
+from kgot_lab.errors import BadInput, require, require_known, short_repr
 from kgot_lab.graph.changes import Support, support_properties, supports_of
 from kgot_lab.llm import check_spec, connect
 from kgot_lab.llm.adapters import as_model
@@ -188,6 +188,7 @@ _MAX_TOKENS = 6000  # of a text that is read
 _MAX_SENTENCES = 50  # of a text that is read sentence by sentence
 _MAX_PART_LENGTH = 200  # characters of a subject, relation or object
 _MAX_RELATION_LENGTH = 60
+_UNKNOWN_CONFIDENCE = 0.5  # of a triple whose confidence is none: it waits for review
 _SCHEMA_SYSTEM = (
     "You note the relations that a text states between people, things, places and values. Each is a subject, a relation and an object: "
     "relation in snake_case, such as works_at or born_in; subject and object as the text names them, in full, never a pronoun; "
@@ -226,7 +227,31 @@ class TimedTriple(ExtractedTriple):
 
 
 class _OfList(BaseModel):
+    """Triples of a reply, a bare list too. Each stands alone: a malformed one loses no other."""
+
     triples: Sequence[ExtractedTriple]
+
+    @field_validator("triples", mode="wrap")
+    @classmethod
+    def _one_by_one(cls, items: Any, read: Callable[[Any], list[ExtractedTriple]]) -> list[ExtractedTriple]:
+        if not isinstance(items, list) or not items:
+            return read(items)
+        triples: list[ExtractedTriple] = []
+        for item in items:
+            try:
+                triples += read([item])
+            except ValidationError as error:
+                if isinstance(item, dict) and all(
+                    each["loc"][1:] == ("confidence",) for each in error.errors()
+                ):
+                    triples += read([item | {"confidence": _UNKNOWN_CONFIDENCE}])
+                elif len(items) == 1:
+                    raise
+                else:  # without a subject, which is refused later
+                    triples.append(
+                        ExtractedTriple(subject="", relation="", object=short_repr(item), confidence=0)
+                    )
+        return triples
 
     @model_validator(mode="before")
     @classmethod

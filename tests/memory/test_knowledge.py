@@ -82,8 +82,6 @@ MALFORMED = {
     "prose": "Alice works at Acme Corp.",
     "null": "null",
     "another shape": '{"facts": [], "more": 1}',
-    "confidence above 1": json.dumps([NOTED[0] | {"confidence": 7}]),
-    "confidence NaN": json.dumps([NOTED[0] | {"confidence": float("nan")}]),
     "a number for a text": json.dumps([NOTED[0] | {"object": 3}]),
     "a part missing": json.dumps([{"subject": "Alice"}]),
     "cut short": json.dumps(NOTED)[:40],
@@ -96,6 +94,20 @@ MALFORMED = {
 def test_a_reply_without_the_shape_is_one_clear_error(store, name):
     with pytest.raises(LLMError):
         memory(store, MALFORMED[name], MALFORMED[name]).extract_triples(TEXT)
+
+
+@pytest.mark.parametrize("wrong", [{"confidence": 7}, {"confidence": float("nan")}, {"confidence": "high"}])
+def test_a_confidence_that_is_none_counts_as_unsure(store, wrong):
+    (found,) = memory(store, [NOTED[0] | wrong]).extract(TEXT).triples
+    assert found == WORKS and found.confidence == 0.5
+
+
+@pytest.mark.parametrize(
+    "malformed", [{"subject": "Alice"}, NOTED[0] | {"object": 3}, "Alice works", None, []]
+)
+def test_a_malformed_triple_is_refused_and_loses_no_other(store, malformed):
+    found = memory(store, [malformed, NOTED[0]]).extract(TEXT)
+    assert found.triples == (WORKS,) and len(found.refused) == 1
 
 
 def test_half_a_surrogate_from_a_reply_does_not_reach_the_store(store):
