@@ -69,8 +69,9 @@ _NOT_ANY_MORE = re.compile(
 _ENDED_ADVERB = re.compile(r"\b(?:any ?more|any ?longer|no longer|no more)\b", re.I)
 _FOR_GOOD = re.compile(r"\bfor (?:good|ever|the last time)\b", re.I)
 _FOR_NOW = re.compile(  # "left early", "left at 5": for the day
-    r"\b(?:early|late|at \d|at (?:noon|night|lunch|home)|today at|tonight|this (?:morning|afternoon|evening)|o'clock"
-    r"|for (?:lunch|the day|the night|a (?:walk|minute|while|few)))\b",
+    r"\b(?:early|late|at (?:\d|noon|night|lunch|home|one|two|three|four|five|six|seven|eight|nine|ten|half)|today at|tonight"
+    r"|this (?:morning|afternoon|evening)|o'clock|(?:be|come|go) back|for an? \w+"
+    r"|for (?:lunch|the day|the night))\b",
     re.I,
 )
 _ADDING = re.compile(r"\b(?:also|too|as well|another|second|third|besides|on the side|part[- ]time)\b", re.I)
@@ -82,8 +83,16 @@ _PARTICLES = frozenset("away up out off down over in back".split())
 _PRONOUNS = frozenset("he she it they him her them".split())
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _PHONE = re.compile(r"\+?\d[\d ()/-]{5,}\d")
-_PHONE_WORDS = re.compile(r"\b(?:number|phone|call|text|mobile|cell|reach|whatsapp)\b", re.I)
-_OF_ME = re.compile(r"\b(?:my|me|i)\b", re.I)
+_REACH_ME = r"(?:reach|call|text|write(?: to)?|email|mail|message) me\b"
+_MY_PHONE = re.compile(
+    rf"(?:\bmy |^)(?:new |mobile |cell |phone )*(?:number|phone|mobile|cell)\b|\b{_REACH_ME}", re.I
+)
+_MY_EMAIL = re.compile(rf"(?:\bmy |^)(?:new )?e-?mail\b|\b{_REACH_ME}", re.I)
+_RESTRICTED = re.compile(  # not over as a whole: "I no longer work late", "I stopped eating meat on Mondays"
+    r"\b(?:on \w+days?|weekends?|evenings?|mornings?|nights|late|after \d\w*|before|when|while|during|with breakfast"
+    r"|at (?:work|home|night|midnight|\d+)|for (?:a|an|the|my|her|his|now|lent)|lent)\b",
+    re.I,
+)
 
 
 class MessageReader:
@@ -119,11 +128,10 @@ class MessageReader:
 
 def _read_contacts(text: str, at: datetime) -> Iterator[Statement]:
     """Yield the addresses at which the speaker can be reached."""
-    if _OF_ME.search(text):
-        if email := _EMAIL.search(text):
-            yield Statement(ME, "email", email[0], at, single=True)
-        if (phone := _PHONE.search(text)) and _PHONE_WORDS.search(text):
-            yield Statement(ME, "phone", phone[0], at, single=True)
+    if (email := _EMAIL.search(text)) and _MY_EMAIL.search(text):
+        yield Statement(ME, "email", email[0], at, single=True)
+    if (phone := _PHONE.search(text)) and _MY_PHONE.search(text):
+        yield Statement(ME, "phone", phone[0], at, single=True)
 
 
 class _ClauseReader:
@@ -203,7 +211,11 @@ class _ClauseReader:
             earlier = [name for other, name in self._people() if other.i < token.i]
             return (earlier or [self.topic])[-1] if word in _PRONOUNS else ""
         if role := _role_of(token):
-            return f"{ME}'s {role.lemma_.lower()}"
+            name = _name_beside(token)
+            is_one_of_several = name and role.lemma_.lower() in word_list(
+                "several"
+            )  # "my sister Mia" and another
+            return name if is_one_of_several else f"{ME}'s {role.lemma_.lower()}"
         is_bare = not any(child.dep_ in {"det", "poss", "amod", "nummod"} for child in token.children)
         if token.tag_ == "NN" and is_bare and token.lemma_.lower() in word_list("people"):  # "coach is Ben"
             return f"{ME}'s {token.lemma_.lower()}"
@@ -274,6 +286,8 @@ class _ClauseReader:
                 ),
                 (ANY,),
             )
+        elif _ENDED_ADVERB.search(self.text) and _RESTRICTED.search(self.text):
+            return
         elif _ENDED_ADVERB.search(self.text) and (self._is_negated() or "no longer" in self.text.lower()):
             relation, noun = self._relation()
             yield ended(self._phrase(noun) if noun is not None else self.verb.lemma_, (relation,))
@@ -294,6 +308,10 @@ class _ClauseReader:
                 gerund = inner if inner is not None and inner.tag_ == "VBG" else None
                 if not possible or (key == "stop" and noun is None and gerund is None):
                     continue
+                is_death = key in {"die", "pass away"}
+                is_some = noun is not None and any(c.lower_ in {"a", "an", "some"} for c in noun.children)
+                if is_some or (ANY in possible and not is_death and _RESTRICTED.search(self.text)):
+                    return
                 role = _noun_of_relation(self.clause.subject)
                 if noun is None and role and ANY in possible:  # "my contract with Acme ran out"
                     names = [t for t in self.clause.subject.subtree if t.pos_ == "PROPN"]
@@ -325,10 +343,29 @@ class _ClauseReader:
         was = not is_perfect and (
             self.verb.tag_ == "VBD" or any(c.tag_ == "VBD" for c in self.children if c.dep_ == "aux")
         )
-        if noun is None or (was and not begins) or (self._is_planned() and not begins):
+        is_memory = (
+            any(child.dep_ == "advcl" and child.i > self.verb.i for child in self.children) and was
+        )  # "when I was five"
+        will_begin = begins and self.verb.tag_ in {"VBP", "VBZ"} and not is_perfect
+        if (
+            noun is None
+            or (was and not begins)
+            or (self._is_planned() and not begins)
+            or is_memory
+            or will_begin
+        ):
+            return
+        if self._is_negated() and (_ENDED_ADVERB.search(self.text) or _RESTRICTED.search(self.text)):
+            return
+        if relation in {"phone", "email"} or (relation == "name" and noun.pos_ != "PROPN"):
+            return
+        if (
+            relation == "lives_in" and begins and (noun.pos_ != "PROPN" or self.direct is not None)
+        ):  # "moved to the sofa"
             return
         if subject.startswith(f"{ME}'s ") and self.verb.lemma_ in {"be", "spell"}:
-            yield self._fact_of_person(subject, noun)
+            if fact := self._fact_of_person(subject, noun):
+                yield fact
         elif value := self._phrase(noun):
             yield self._fact(subject, f"not_{relation}" if self._is_negated() else relation, value)
 
@@ -336,36 +373,52 @@ class _ClauseReader:
         replaces = (single or is_single(relation)) and not _ADDING.search(self.text)
         return Statement(subject, relation, value, self._time(), single=replaces)
 
-    def _fact_of_person(self, subject: str, noun: Any) -> Statement:
+    def _fact_of_person(self, subject: str, noun: Any) -> Statement | None:
         """Return what "my NOUN is VALUE" or "she is VALUE" states."""
         role, value = subject.removeprefix(f"{ME}'s "), self._phrase(noun)
         is_pronoun = self.clause.subject is not None and self.clause.subject.pos_ == "PRON"
         if role in word_list("people") and (noun.pos_ != "PROPN" or is_pronoun):
             return self._fact(subject, "name" if noun.pos_ == "PROPN" else "is", value)
+        known = relations_by("nouns").get(role, ())
+        is_old = (
+            any(
+                child.lower_ in {"old", "former", "previous", "last"}
+                for child in self.clause.subject.children
+            )
+            if self.clause.subject
+            else False
+        )
+        is_name = "name" in known and noun.pos_ != "PROPN"
+        if (
+            is_old
+            or is_name
+            or {"phone", "email"} & set(known)
+            or (known and noun.pos_ in {"ADJ", "ADV", "ADP", "VERB"})
+        ):
+            return None
         return self._fact_of_noun(role, noun)
 
     def _fact_of_noun(self, role: str, noun: Any) -> Statement:
         """Return what "my NOUN is VALUE" states of the speaker."""
         known = relations_by("nouns").get(role)
-        token = self.clause.subject
+        token, single = self.clause.subject, role not in word_list("several")
         kinds = [] if token is None else [c.lower_ for c in token.children if c.dep_ in {"amod", "compound"}]
-        relation = "_".join([*(kind for kind in kinds if kind not in {"new", "old", "current"}), role])
-        return self._fact(
-            ME, known[0] if known else relation, self._phrase(noun), single=role not in word_list("several")
-        )
+        kinds = [kind for kind in kinds if kind not in {"new", "current"}]
+        if token is not None and any(child.dep_ in {"prep", "acl", "relcl"} for child in token.children):
+            single = False  # "my favourite film of this year"
+        relation = "_".join([*kinds, role]) if kinds or not known else known[0]
+        return self._fact(ME, relation, self._phrase(noun), single=single)
 
     def _read_names(self) -> Iterator[Statement]:
         """Yield the names of "my sister Mia" and "my dog Rex"."""
         for token in self.clause.tokens:
-            role = _role_of(token)
-            names = (
-                [token]
-                if token.pos_ == "PROPN"
-                else [c for c in token.children if c.dep_ == "appos" and c.pos_ == "PROPN"]
-            )
-            for name in names if role is not None else ():
-                value = " ".join(t.text for t in name.subtree if t.pos_ == "PROPN")
-                yield Statement(f"{ME}'s {role.lemma_.lower()}", "name", value, self.at, single=True)
+            role, name = _role_of(token), _name_beside(token)
+            if role is not None and name:
+                kind = role.lemma_.lower()
+                if kind in word_list("several"):
+                    yield Statement(ME, kind, name, self.at)
+                elif kind in word_list("people"):
+                    yield Statement(f"{ME}'s {kind}", "name", name, self.at, single=True)
 
     def _relation(self) -> tuple[str, Any]:
         """Return the relation of the clause, and the token of its object or None."""
@@ -404,6 +457,18 @@ def _role_of(token: Any) -> Any:
     return next(
         (c for c in token.children if c.dep_ in {"compound", "nmod"} and c.lemma_.lower() in people), None
     )
+
+
+def _name_beside(token: Any) -> str:
+    """Return the name in "my sister Mia" or "my dog Rex", "" without one."""
+    if token.pos_ == "PROPN":
+        return (
+            " ".join(t.text for t in token.subtree if t.pos_ == "PROPN")
+            if _role_of(token) is not None
+            else ""
+        )
+    name = next((child for child in token.children if child.dep_ == "appos" and child.pos_ == "PROPN"), None)
+    return "" if name is None else " ".join(t.text for t in (*name.lefts, name) if t.pos_ == "PROPN")
 
 
 def _noun_of_relation(token: Any) -> str:

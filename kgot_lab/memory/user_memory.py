@@ -16,7 +16,7 @@ import numpy as np
 from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import BadInput, NotInstalled, describe_value, require_known, short_repr
+from kgot_lab.errors import BadInput, NotInstalled, describe_value, require_count, require_known, short_repr
 from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import claims_by_id
@@ -46,6 +46,9 @@ _QUESTION_WORDS = frozenset(
     "what when where which who whom whose why how do does did has have had am is are was be he she his her i me my you "
     "your we our us mine myself tell know about should can could would".split()
 )
+_ROLES = ("user", "assistant", "system", "developer", "tool", "function")
+_MOMENT = timedelta(microseconds=1)  # the least time between a beginning and an end
+_COUNTS = frozenset("one two three four five six seven eight nine ten".split())
 _LIGHT = frozenset(
     map(stem, "the a an my our new old to of in at for with and from it that this there".split())
 )
@@ -137,6 +140,7 @@ class Memory(Closing):
 
     # --- adding ---
 
+    @check_arguments
     def add(
         self, messages: str | Mapping[str, Any] | Iterable[Mapping[str, Any]], *, at: datetime | None = None
     ) -> Added:
@@ -152,6 +156,9 @@ class Memory(Closing):
         given = [given] if isinstance(given, Mapping) else list(given)
         now = self.claims.query_time(at)
         checked = [_check_message(message, now) for message in given]
+        latest = self.claims.now() + timedelta(days=1)  # clocks differ
+        if late := [time for _, _, time in checked if time > latest]:
+            raise BadInput(f"a message of {late[0].isoformat()} is not said yet: give the time when it was")
         added, facts, ended = 0, list[Triple](), list[Triple]()
         change = None
         with self.claims.storage.changing():
@@ -176,6 +183,7 @@ class Memory(Closing):
             claims.append(Claim(fact, source, span, self.user, kind, valid_from=since))
 
         open_facts = self._open_facts(at)
+        known_later = {fact for fact, began in open_facts.items() if began > at}
         names = {f.object.casefold(): f.subject for f in open_facts if f.relation == "name"}
         for sentence in self._reader.read(text, at):
             said = ASKED if sentence.is_question else SAID
@@ -186,24 +194,25 @@ class Memory(Closing):
                 )
                 since = statement.since
                 if statement.kind == "ended":
-                    ended = self._find_ended(statement, subject, value, open_facts, names)
+                    known = {f: began for f, began in open_facts.items() if f not in known_later}
+                    ended = _find_ended(statement, subject, value, known, names)
                     if not ended and value and subject == self.user:
                         claim(Triple(self.user, ENDED, value), sentence, since)
                 else:
-                    fact = Triple(subject, statement.relation, value)
-                    same = [f for f in open_facts if (f.subject, f.relation) == (subject, fact.relation)]
-                    ended = (
-                        [f for f in same if f.object.casefold() != value.casefold()]
-                        if statement.single
-                        else []
-                    )
-                    claim(fact, sentence, since)
-                    open_facts[fact] = since
-                    if fact.relation == "name":
+                    if statement.relation == "name":  # it may be that of someone else
+                        value = statement.object
                         names[value.casefold()] = subject
+                    fact = Triple(subject, statement.relation, value)
+                    ended = _replaced(statement, fact, open_facts)
+                    claim(fact, sentence, since)
+                    later = [open_facts.pop(other) for other in list(ended) if open_facts[other] > since]
+                    ended = [other for other in ended if other in open_facts]
+                    if later:  # it was so before what is known
+                        claim(fact, sentence, max(min(later), since + _MOMENT), "ended")
+                    else:
+                        open_facts[fact] = since
                 for fact in ended:
-                    began = open_facts.pop(fact)
-                    claim(fact, sentence, max(since, began + timedelta(microseconds=1)), "ended")
+                    claim(fact, sentence, max(since, open_facts.pop(fact) + _MOMENT), "ended")
         return claims
 
     def _resolve(self, name: str, names: Mapping[str, str]) -> str:
@@ -222,40 +231,9 @@ class Memory(Closing):
                     found[fact] = sentence.told if claim.valid_from is None else from_micros(claim.valid_from)
         return found
 
-    @staticmethod
-    def _find_ended(
-        statement: Statement,
-        subject: str,
-        value: str,
-        open_facts: Mapping[Triple, datetime],
-        names: Mapping[str, str],
-    ) -> list[Triple]:
-        """Return the open facts that a statement ends.
-
-        These are facts of the same subject whose object has a word of what ended, or whose relation is named by
-        it ("my job"); or, for someone who died or something that is over, the facts that name it.
-        """
-        own = [fact for fact in open_facts if fact.subject == subject]
-        any_relation, nouns = ANY in statement.relations, relations_by("nouns")
-        words = _stems(value.rpartition("'s ")[2])
-        words |= {word for name, person in names.items() if person == value for word in _stems(name)}
-        if words:
-            named = [f for f in own if words & _stems(f"{f.object} {f.relation}")]
-            fitting = [
-                f
-                for f in named
-                if any_relation or f.relation in statement.relations or f.relation not in relations()
-            ]
-            roles = {name for word in name_tokens(value) for name in nouns.get(word, ())}
-            return fitting or [fact for fact in own if fact.relation in roles]
-        if not any_relation:
-            return [fact for fact in own if fact.relation in statement.relations]
-        gone = _stems(statement.subject.replace(ME, ""))
-        is_named = statement.subject != ME and bool(gone)
-        return [f for f in open_facts if is_named and (f.subject == subject or gone <= _stems(f.object))]
-
     # --- recalling ---
 
+    @check_arguments
     def recall(self, question: str, *, at: datetime | None = None, tokens: int = 300) -> Recollection:
         """Return the sentences that a question needs, best first, up to about `tokens`.
 
@@ -264,6 +242,7 @@ class Memory(Closing):
         and, with a question mark, what a later sentence seems to tell anew. `at` asks what was known then.
         """
         checked_text(question, "a question", blank=True)
+        require_count(tokens, 1, "tokens")
         at = self.claims.query_time(at)
         sentences = [sentence for sentence in self._sentences() if sentence.told <= at]
         asked = {
@@ -300,8 +279,10 @@ class Memory(Closing):
             fact.subject == self.user for fact in sentence.facts
         )  # "what do you know of me?"
         years = (at - sentence.told).days / 365
+        is_over = bool(sentence.facts) and len(sentence.ends(at)) == len(sentence.facts)
         score = (
             near
+            - 0.2 * is_over
             + 0.3 * shared
             + 0.1 * relation
             + 0.3 * is_general
@@ -346,7 +327,8 @@ class Memory(Closing):
 
     def facts(self, at: datetime | None = None) -> tuple[Triple, ...]:
         """Return the facts that are true at a time, now by default, in the order in which they were told."""
-        return tuple(self._open_facts(self.claims.query_time(at)))
+        at = self.claims.query_time(at)
+        return tuple(fact for fact, began in self._open_facts(at).items() if began <= at)
 
     def _sentences(self) -> list[_Sentence]:
         """Return what was said, in the order of time, with the facts that are believed."""
@@ -387,6 +369,7 @@ class Memory(Closing):
 
     # --- correcting, forgetting, erasing ---
 
+    @check_arguments
     def correct(self, fact: Triple, object: str) -> Added:
         """Replace the object of a fact from its beginning on. `undo` takes that back."""
         if fact not in self._open_facts(self.claims.query_time()):
@@ -406,11 +389,22 @@ class Memory(Closing):
         learnt = self.claims.learn(told, by=self.user)
         return Added(learnt.change, (told[2].fact,), (fact,), 1)
 
+    @check_arguments
     def forget(self, what: Triple | str) -> ChangeEffect:
-        """Retract a fact, or a message by its source. `undo` brings it back."""
-        if isinstance(what, Triple):
-            return self.claims.retract_fact(what, by=self.user)
-        return self.claims.retract_source(what, by=self.user)
+        """Retract the messages that state a fact, or a message by its source. `undo` brings it back.
+
+        Of several messages the last change is returned. Raises BadInput if there is none.
+        """
+        return [self.claims.retract_source(source, by=self.user) for source in self._messages(what)][-1]
+
+    def _messages(self, what: Triple | str) -> list[str]:
+        if isinstance(what, str):
+            return [what]
+        sources = {claim.source for claim in self.claims.supports_of(what)}
+        if not sources:
+            problem = f"no message of {self.user!r} states {short_repr(str(what))}"
+            raise BadInput(f"{problem}: facts() lists what holds")
+        return sorted(sources)
 
     def undo(self, change: int) -> ChangeEffect:
         """Undo a change of this user, by its number."""
@@ -420,30 +414,90 @@ class Memory(Closing):
         """Return the changes of this user, first one first."""
         return self.claims.log()
 
+    @check_arguments
     def erase(self, what: Triple | str | None = None) -> ErasureCounts:
-        """Erase a fact, a message by its source, or, without either, everything of this user from the file.
+        """Erase the messages that state a fact, a message by its source, or, without either, all of this user.
 
-        This cannot be undone.
+        This cannot be undone. Raises BadInput if there is no such message.
         """
-        if isinstance(what, Triple):
-            return self.claims.erase_fact(what, by=self.user)
-        if isinstance(what, str):
-            return self.claims.erase_source(what, by=self.user)
+        if what is not None:
+            return [self.claims.erase_source(source, by=self.user) for source in self._messages(what)][-1]
         erased = erase_claims(self.claims, sql.ALL_CLAIMS, dict, self.user)
         self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
         self._vectors.clear()
         return erased
 
 
+def _replaced(statement: Statement, fact: Triple, open_facts: Mapping[Triple, datetime]) -> list[Triple]:
+    """Return the open facts that a new one replaces: another value of a single relation, or what it denies."""
+    denied = fact.relation[4:] if fact.relation.startswith("not_") else f"not_{fact.relation}"
+    replaces = statement.single and fact.subject.rpartition("'s ")[2] not in word_list("several")
+    same = [
+        (f, f.object.casefold() == fact.object.casefold()) for f in open_facts if f.subject == fact.subject
+    ]
+    return [
+        other
+        for other, is_equal in same
+        if (other.relation == denied and is_equal)
+        or (other.relation == fact.relation and replaces and not is_equal)
+    ]
+
+
+def _find_ended(
+    statement: Statement,
+    subject: str,
+    value: str,
+    open_facts: Mapping[Triple, datetime],
+    names: Mapping[str, str],
+) -> list[Triple]:
+    """Return the open facts that a statement ends.
+
+    These are facts of the same subject that have the head of what ended, and each name and number of it, or
+    whose relation is named by it ("my job"); or, for someone who died or something that is over, the facts that
+    name it.
+    """
+    own = [fact for fact in open_facts if fact.subject == subject]
+    any_relation, nouns = ANY in statement.relations, relations_by("nouns")
+    bare = value.rpartition("'s ")[2]
+    if _stems(bare):
+        alias = {word for name, person in names.items() if person == value for word in _stems(name)}
+        exact = {
+            word.casefold() for word in re.findall(r"\w+", value) if word[0].isupper() or word[0].isdigit()
+        }
+        exact |= set(name_tokens(re.split(r" (?:of|in|at|for|with|on|to)", bare)[0])[-1:])
+        exact |= set(name_tokens(bare)) & _COUNTS
+        needed = set(map(stem, exact)) - _LIGHT
+
+        def is_named(fact: Triple) -> bool:
+            known = _stems(f"{fact.object} {fact.relation}")
+            return (bool(needed) and needed <= known) or bool(alias & known)
+
+        named = [f for f in own if is_named(f)]
+        fitting = [
+            f
+            for f in named
+            if any_relation or f.relation in statement.relations or f.relation not in relations()
+        ]
+        roles = {name for word in name_tokens(value) for name in nouns.get(word, ())}
+        return fitting or [fact for fact in own if fact.relation in roles]
+    if not any_relation:
+        return [fact for fact in own if fact.relation in statement.relations]
+    gone = _stems(statement.subject.replace(ME, ""))
+    is_someone = statement.subject != ME and bool(gone)
+    return [f for f in open_facts if is_someone and (f.subject == subject or gone <= _stems(f.object))]
+
+
 def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
     """Return the role, text and time of a message. Raises BadInput if it is none."""
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
         expected = 'a message is a dictionary such as {"role": "user", "content": "I live in Porto."}'
-        raise BadInput(f"{expected}, not {describe_value(message)}")
+        raise BadInput(f"{expected}, not {short_repr(message)}")
+    role = message["role"].casefold()
+    require_known("role of a message", _ROLES, role)
     content: Any = message.get("content")
     if isinstance(content, list):  # the parts of a message: texts, and pictures, which are not read
         content = " ".join(part.get("text", "") for part in content if isinstance(part, Mapping))
-    if content is None and message["role"] != "user":  # an assistant that calls a tool
+    if content is None and role != "user":  # an assistant that calls a tool
         content = ""
     text = checked_text(content, "the content of a message", blank=True)
     time = message.get("at", now)
@@ -456,7 +510,7 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
             ) from None
     if not isinstance(time, datetime) or time.utcoffset() is None:
         raise BadInput(f"the time of a message has a time zone, unlike {describe_value(time)}")
-    return message["role"], text, time.astimezone(UTC)
+    return role, text, time.astimezone(UTC)
 
 
 def _format_line(sentence: _Sentence, at: datetime) -> str:

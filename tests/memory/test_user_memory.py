@@ -44,6 +44,39 @@ STILL_TRUE = (
     ("I live in Rome.", "My sister moved to Oslo."),
     ("I live in Rome.", "I was in Oslo last week."),
 )
+OF_SOMETHING_ELSE = (  # tried by hand, and read wrongly at first
+    ("My phone number is 555-0101.", "My mum's new number is 555-0202."),
+    ("My phone number is 555-0101.", "My boss's phone number is 555-0202."),
+    ("My phone number is 555-0101.", "My old phone number was 555-0999."),
+    ("My phone number is 555-0101.", "My work phone number is 555-0303."),
+    ("My number is 555-0101.", "My locker number is 42."),
+    ("My phone number is 07700 900123.", "ok"),
+    ("My email is a@x.com.", "My husband's email is b@x.com."),
+    ("My sister Kate lives in Oslo.", "My sister Beth lives in Rome."),
+    ("My friend Omar works at Shell.", "My friend Lucy works at BP."),
+    ("My sister Giulia lives in Lisbon.", "My sister Giulia lives in Lisbon."),
+    ("I live in Berlin.", "I moved to the sofa because my back hurts."),
+    ("I live in Berlin.", "I moved to the marketing team."),
+    ("I live in Berlin.", "I moved my office to Potsdam."),
+    ("I live in Berlin.", "I'm staying in a hotel in Rome for a week."),
+    ("I live in Berlin.", "In 2009 I moved to Vienna."),
+    ("I live in Berlin.", "I left Berlin on Monday for a conference and will be back Thursday."),
+    ("I work at Acme.", "I left Acme at six and went to the pub."),
+    ("I work at Acme.", "I no longer work late at Acme."),
+    ("I work at Acme.", "I don't work at Acme on Fridays anymore."),
+    ("I work at Acme.", "I start at Borealis on Monday."),
+    ("I drink coffee.", "I stopped drinking coffee after 3pm."),
+    ("My name is Anna.", "Call me a taxi."),
+    ("My name is Anna.", "My name is on the list twice."),
+    ("My name is Anna.", "My name is spelled wrong on the card."),
+    ("My name is Anna.", "My middle name is Louise."),
+    ("I have a dog named Rex.", "I used to have a dog named Bruno."),
+    ("I have two cats.", "I used to have three cats."),
+    ("I have a bike.", "I sold a bike to Dan last year."),
+    ("I have a son.", "I lost my son in the supermarket for ten minutes."),
+    ("My favorite food is pizza.", "My favorite food to cook is risotto."),
+    ("My favorite movie is Alien.", "My favorite movie of this year is Sinners."),
+)
 TEACHES_NOTHING = (
     "In which city does Mira's company operate?",
     "If I moved to Oslo I'd miss my dog.",
@@ -88,7 +121,7 @@ def test_a_stated_end_or_a_new_value_ends_the_fact_and_keeps_its_history(first, 
     assert any("(until 2026-" in line and gone in line for line in lines)
 
 
-@every("first, later", STILL_TRUE)
+@every("first, later", (*STILL_TRUE, *OF_SOMETHING_ELSE))
 def test_nothing_else_ends_a_fact(first, later):
     memory = told(opened(), first)
     known = memory.facts()
@@ -107,6 +140,45 @@ def test_a_second_job_or_home_is_told_beside_the_first_where_the_message_says_so
     assert {fact.object for fact in memory.facts()} >= {"Acme", "Borealis"}
 
 
+def test_what_is_told_late_is_put_where_it_belongs(memory):
+    memory.add("I live in Oslo.", at=day(5))
+    memory.add("I lived in Rome. In 2020 I moved to Bern.", at=day(6))
+    memory.add("I live in Kiel.", at=day(2))
+    assert [fact.object for fact in memory.facts()] == ["Oslo"]
+    assert [fact.object for fact in memory.facts(day(3))] == ["Kiel"] and memory.facts(day(1))[
+        0
+    ].object == "Bern"
+    with pytest.raises(BadInput, match="not said yet"):
+        memory.add("I live in Oslo.", at=datetime(2099, 1, 1, tzinfo=UTC))
+
+
+def test_what_is_denied_no_longer_holds(memory):
+    told(memory, "I'm vegetarian.", "I'm not vegetarian.")
+    assert [fact.relation for fact in memory.facts()] == ["not_is"]
+
+
+@every("wrong", (5, 0, False, b"x", {"subject": "x"}, [LIVES]))
+def test_erasing_takes_nothing_but_a_fact_or_a_message(wrong):
+    memory = told(opened(), "I live in Rome.")
+    for act in (memory.erase, memory.forget):
+        with pytest.raises(BadInput):
+            act(wrong)
+    assert memory.facts() == (LIVES,)
+
+
+def test_erasing_a_fact_takes_the_messages_that_state_it_and_never_another_users(tmp_path):
+    with (
+        open_memory(tmp_path / "me.db", user="ana") as ana,
+        open_memory(tmp_path / "me.db", user="bob") as bob,
+    ):
+        ana.add("I live in Rome.")
+        with pytest.raises(BadInput, match="no message of 'bob'"):
+            bob.erase(LIVES)
+        ana.erase(LIVES)
+        assert not ana.recall("Where do I live?")
+    assert b"Rome" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+
 def test_recall_answers_about_another_time(memory):
     told(memory, "I work at Acme.", "I left Acme. I'm at Borealis now.")
     assert "until" not in str(memory.recall("Where do I work?", at=day(1, 15)))
@@ -115,10 +187,12 @@ def test_recall_answers_about_another_time(memory):
 
 
 def test_recall_keeps_to_its_budget_and_says_why(memory):
-    told(memory, *(f"I like the painter number {n}." for n in range(12)))
+    told(memory, *(f"I like the painter number {n}." for n in range(11)))
     found = memory.recall("Which painter do I like?", tokens=60)
-    assert 0 < len(found) < 12 and "shared words" in found[0].why and found[0].source.startswith("ana/")
-    assert memory.recall("Which painter?", tokens=0) == ()
+    assert 0 < len(found) < 11 and "shared words" in found[0].why and found[0].source.startswith("ana/")
+    for wrong in (0, -1, "300", None):
+        with pytest.raises(BadInput, match="tokens"):
+            memory.recall("Which painter?", tokens=wrong)
 
 
 def test_users_of_one_file_never_see_each_other(tmp_path):
@@ -213,6 +287,7 @@ def test_a_chat_of_the_openai_form_is_learned_once(tmp_path):
         ([{"role": "user"}], "content"),
         ([{"content": "I live in Rome."}], "role"),
         (["I live in Rome."], "dictionary"),
+        ([{"role": "usr", "content": "I live in Rome."}], "role"),
         ({"role": "user", "content": "Hi", "at": "soon"}, "time"),
         ({"role": "user", "content": "Hi", "at": "2026-05-01"}, "time zone"),
         ({"role": "user", "content": 5}, "text"),
