@@ -45,6 +45,8 @@ MAX_SECONDS = 86_400  # of a time limit: clocks and system calls overflow with f
 class LabError(Exception):
     """Base class of the errors of this package. No message shows a password or key in an address, or is endless."""
 
+    of_caller = False  # of a function that the caller gave: the cause has its own error
+
     def __init__(self, *args: object):
         super().__init__(*(_shorten(mask_secrets(arg)) if isinstance(arg, str) else arg for arg in args))
 
@@ -365,12 +367,17 @@ def attribute_errors(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except LabError:
-        raise
     except Exception as error:
-        if is_out_of_memory(error):  # the caller gives advice
+        cause = (
+            error.__cause__ if getattr(error, "of_caller", False) else error
+        )  # named again by the outer block
+        if (
+            cause is None or isinstance(cause, LabError) or is_out_of_memory(cause)
+        ):  # for that, the caller has advice
             raise
-        raise LabError(f"{what}: {type(error).__name__}: {error_message(error)[:_LONGEST_CAUSE]}") from error
+        named = LabError(f"{what}: {type(cause).__name__}: {error_message(cause)[:_LONGEST_CAUSE]}")
+        named.of_caller = True
+        raise named from cause
 
 
 def require_parts(value: object, parts: Iterable[str], what: str) -> None:

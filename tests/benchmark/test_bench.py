@@ -428,7 +428,7 @@ def test_a_builder_that_builds_no_stage_is_refused():
 def test_an_embedder_is_not_given_beside_systems():
     with pytest.raises(BadInput, match="an embedder is for our systems, and systems were given"):
         bench(DATA, systems=OWN, embedder="wordllama")
-    with pytest.raises(BadInput, match="an embedder is an object with name, digest"):
+    with pytest.raises(BadInput, match="an object with name, digest"):
         systems(DATA, 3)
 
 
