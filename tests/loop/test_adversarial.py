@@ -187,7 +187,7 @@ def test_documents_of_one_id_from_two_tools_do_not_confuse_the_answer(store):
 # --- texts that cannot be written ---
 
 
-def test_half_a_letter_in_a_reply_a_call_a_tool_text_or_the_question_does_not_end_the_run(store, tmp_path):
+def test_half_a_letter_in_a_reply_a_call_or_a_tool_text_does_not_end_the_run(store, tmp_path):
     path = tmp_path / "t.jsonl"
     ballot = r'{"choice": "INSERT", "text": "more \ud800"}'
     calls = r'{"calls": [{"tool": "search", "arguments": {"query": "Ada \udfff"}}]}'
@@ -195,7 +195,7 @@ def test_half_a_letter_in_a_reply_a_call_a_tool_text_or_the_question_does_not_en
         lambda query: Result(f"{query} \ud800 Ada was born.", (Document("d\ud800", "Ada \ud800", "A"),))
     )
     llm = model(vote=[ballot, "\ud800", *votes(*"IIIRRR")], tools=calls, parse=r'{"answer": "Lond\ud800n"}')
-    events = list(record(think(QUESTION + "\ud800", llm, store, [tool], FEW), path))
+    events = list(record(think(QUESTION, llm, store, [tool], FEW), path))
     assert "\ud800" not in "".join(message.text for a in of(Asked, events) for message in a.prompt.messages)
     assert events[-1].text == "Lond?n" and of(Ballot, events)[0].text == "more ?"
     assert all(same_event(was, now) for was, now in zip(events, replay(load_run(path)), strict=True))

@@ -387,7 +387,7 @@ def test_the_reference_preset_has_the_published_command_line_limits():
 
 @pytest.mark.parametrize("question", ["", "  \n"])
 def test_an_empty_question_is_refused(store, tool, question):
-    with pytest.raises(BadInput, match="empty"):
+    with pytest.raises(BadInput, match="blank"):
         think(question, straight(), store, [tool])
 
 
