@@ -253,7 +253,7 @@ def test_names_that_would_break_out_of_a_picture_stay_text_in_it():
     graph = PropertyGraph.of(
         nodes, [Edge("b\u202e<b>", "<i>requires</i>", "a"), Edge("a", "requires", "b\u202e<b>")]
     )
-    found = intent_search(graph, f"cost of input {EVIL}")
+    found = intent_search(graph, f"cost of input {EVIL.replace(chr(0), '')}")
     for drawn in (
         search_picture(found), impact_picture(impact_analysis(graph, "a")), profile_picture(dimension_profile(graph, "a", "b\u202e<b>"))
     ):  # fmt: skip

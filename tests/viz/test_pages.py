@@ -25,7 +25,7 @@ from kgot_lab.viz.stepping.data import run_data
 
 EVIL = (
     "</title></text></pre></style>--><script>alert(\"1\")</script>]]><a href='javascript:x()' onclick=x>"
-    "&amp;\x00\ud800\u202e<img src=//e.example>"
+    "&amp;\x00\u202e<img src=//e.example>"
 )
 SVG = "{http://www.w3.org/2000/svg}"
 
