@@ -208,7 +208,7 @@ def ask(
     for name in options.keys() - AskOptions.__optional_keys__:
         raise UnknownName("option of ask()", name, AskOptions.__optional_keys__)
     attachments, given_tools = options.get("attachments", ()), options.get("tools", ())
-    own_tools = list(map(as_tool, given_tools))
+    own_tools = list(map(as_tool, [given_tools] if callable(given_tools) else given_tools))
     with open_memory_session(memory, question) if memory is not None else nullcontext() as session:
         has_facts = bool(session and session.begun.facts) or _has_graph(store)
         if documents is None and not attachments and not own_tools and not has_facts:
