@@ -137,7 +137,7 @@ class ClaimMemory:
 
     def count(self) -> int:
         """Return the number of facts that hold."""
-        return len(self.claims.facts())
+        return self.claims.count()
 
     # --- forgetting ---
 
