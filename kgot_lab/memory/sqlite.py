@@ -126,8 +126,8 @@ class SQLiteTripleStore(ClaimTripleStore):
     def __init__(self, db_path: str | Path):
         if str(db_path) == ":memory:":
             raise BadInput("a triple store without a file is InMemoryTripleStore()")
-        self._last_refused = 0
-        super().__init__(Claims(_TripleFile(Path(db_path).expanduser()), accept_from=0))
+        self._file, self._last_refused = _TripleFile(Path(db_path).expanduser()), 0
+        super().__init__(Claims(self._file, accept_from=0))
         self._learn_written_rows()
 
     def query(
@@ -146,28 +146,31 @@ class SQLiteTripleStore(ClaimTripleStore):
         Those that are no triples stay where they are, with a warning.
         """
         refused: list[str] = []
-        rows = f"SELECT {_COLUMNS} FROM written_triples WHERE id > :after ORDER BY id LIMIT {_BATCH}"
-        storage = self.claims.storage
-        while storage.rows(rows, {"after": self._last_refused}):
-            with storage.changing():
+        while self._file.written_rows(self._last_refused):
+            with self._file.changing():
                 triples = dict[int, Triple]()
-                for id, *row in storage.rows(rows, {"after": self._last_refused}):
+                for id, *row in self._file.written_rows(self._last_refused):
                     try:
                         triples[id] = triple_rules.check_triple(_triple_of(row))
                     except BadInput as error:
                         self._last_refused = id
                         refused.append(str(error))
                 self.add(triples.values())
-                storage.rows("DELETE FROM written_triples WHERE id = ANY(:ids)", {"ids": list(triples)})
+                self._file.rows("DELETE FROM written_triples WHERE id = ANY(:ids)", {"ids": list(triples)})
         if refused:
             problem = f"{len(refused):,} rows that another program wrote are no triples"
-            warnings.warn(f"{storage!r}: {problem}, and stay unread in it ({refused[0]})", stacklevel=3)
+            warnings.warn(f"{self._file!r}: {problem}, and stay unread in it ({refused[0]})", stacklevel=3)
 
 
 class _TripleFile(SQLiteClaims):
     """A file of claims whose triples other programs read and write in the layout of the document."""
 
     closed_error = StoreUnavailable
+
+    def written_rows(self, after: int) -> list[sql.ClaimRow]:
+        """Return the next rows that other programs wrote, or none where they could not be deleted."""
+        statement = f"SELECT {_COLUMNS} FROM written_triples WHERE id > :after ORDER BY id LIMIT {_BATCH}"
+        return self.rows(statement, {"after": after}) if self._connection.can_write else []
 
     def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
         if not _has_document_layout(connection):

@@ -15,6 +15,7 @@ import pytest
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable
 from kgot_lab.io.sqlite.checksums import enable_checksums, keep_checksums
 from kgot_lab.io.sqlite.connection import connect, immediate_transaction
+from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import open_claims
 from kgot_lab.memory.sqlite import TRIPLE_TABLES, SQLiteTripleStore
 from kgot_lab.types import Triple
@@ -137,6 +138,16 @@ def test_words_that_were_deleted_from_an_older_file_do_not_come_back(tmp_path):
     with pytest.warns(UserWarning, match="1 triples"):
         SQLiteTripleStore(path).close()
     assert b"quetzalcoatl" not in path.read_bytes().lower() and b"a feather" in path.read_bytes()
+
+
+def test_a_file_of_claims_is_read_where_nothing_can_be_written(tmp_path, monkeypatch):
+    with open_claims(tmp_path / "c.db") as claims:
+        claims.learn(Claim(Triple("Ada", "knows", "Bob"), "book"))
+    monkeypatch.setattr("kgot_lab.io.sqlite.file._opening_mode", lambda _: "mode=ro")
+    with SQLiteTripleStore(tmp_path / "c.db") as store:
+        assert store.all() == store.search(["ada"]) == [Triple("Ada", "knows", "Bob")]
+        with pytest.raises(StoreUnavailable):
+            store.delete(subject="Ada")
 
 
 def test_an_older_file_that_cannot_be_written_to_is_told_and_not_changed(tmp_path, monkeypatch):
