@@ -83,7 +83,7 @@ LEARNT_AT_BY_FACT = f"""SELECT {_LEARNT_COLUMNS} FROM claims c JOIN facts f ON f
 LEARNT_LAST = f"""SELECT {_FACT_COLUMNS} FROM versions v JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
   WHERE v.kind = 'standing' AND v.opened <= :known ORDER BY v.opened DESC, coalesce(c.span_start, 0) DESC, c.id LIMIT :most"""
 COUNT_IN_FORCE = (
-    f"SELECT count(DISTINCT c.fact), max(c.kind) {_IN_FORCE_CLAIMS} AND c.kind IN ('stated', 'inferred')"
+    f"SELECT count(DISTINCT c.fact), min(c.kind) {_IN_FORCE_CLAIMS} AND c.kind IN ('stated', 'inferred')"
 )
 MERGED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'merged' AND {_KNOWN_THEN.format('v')}"
 DECLARED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'declared' AND {_KNOWN_THEN.format('v')} ORDER BY v.key"

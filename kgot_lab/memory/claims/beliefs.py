@@ -134,8 +134,8 @@ class Beliefs:
     def count(self) -> int:
         """Return the number of facts that hold."""
         with self.storage.reading():
-            ((count, last_kind),) = self.storage.rows(sql.COUNT_IN_FORCE, {"known": self.known})
-            is_exact = last_kind == "stated" and self._valid is None and not self.names().merges
+            ((count, kind),) = self.storage.rows(sql.COUNT_IN_FORCE, {"known": self.known})
+            is_exact = kind == "stated" and self._valid is None and not self.names().merges
             return int(count) if is_exact else len(self._held_facts())
 
     def holds(self, fact: Triple) -> bool:
