@@ -80,8 +80,10 @@ LEARNT_AT = f"""SELECT {_LEARNT_COLUMNS} FROM versions v JOIN changes h ON h.id 
   JOIN facts f ON f.id = c.fact WHERE v.kind = 'standing' AND v.opened <= :known ORDER BY v.opened, 5, c.id"""
 LEARNT_AT_BY_FACT = f"""SELECT {_LEARNT_COLUMNS} FROM claims c JOIN facts f ON f.id = c.fact {STANDINGS} JOIN changes h ON h.id = s.opened
   WHERE s.kind = 'standing' AND s.key = c.id AND s.opened <= :known AND c.fact = ANY(:facts) ORDER BY s.opened, 5, c.id"""
-LEARNT_LAST = f"""SELECT {_FACT_COLUMNS} FROM versions v JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
-  WHERE v.kind = 'standing' AND v.opened <= :known ORDER BY v.opened DESC, coalesce(c.span_start, 0) DESC, c.id LIMIT :most"""
+# not by the index of kinds, but backwards by that of changes
+LEARNT_LAST = f"""SELECT {_FACT_COLUMNS} FROM versions v CROSS JOIN claims c CROSS JOIN facts f
+  WHERE c.id = v.key AND f.id = c.fact AND v.kind || '' = 'standing' AND v.opened <= :known
+  ORDER BY v.opened DESC, coalesce(c.span_start, 0) DESC, c.id LIMIT :most"""
 COUNT_IN_FORCE = (
     f"SELECT count(DISTINCT c.fact), min(c.kind) {_IN_FORCE_CLAIMS} AND c.kind IN ('stated', 'inferred')"
 )

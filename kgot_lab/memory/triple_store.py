@@ -14,6 +14,7 @@ from kgot_lab.io.processes import register_for_forks
 from kgot_lab.memory import triples as triple_rules
 from kgot_lab.memory.triples import Keyword, TripleStore
 from kgot_lab.text.cleaning import format_count
+from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
 
 __all__ = ["InMemoryTripleStore", "TripleStore"]
@@ -73,7 +74,7 @@ class InMemoryTripleStore:
         """Return the triples that contain any of the keywords.
 
         Those with most keywords come first, then those of higher confidence, then the more recent. A quoted
-        keyword without a whole word inside, such as "ovelac", scans all triples. Raises BadInput for invalid
+        keyword without a whole word inside, such as "ovelac", scans all words. Raises BadInput for invalid
         keywords.
         """
         matched = Counter[int]()
@@ -131,7 +132,10 @@ class InMemoryTripleStore:
         found = self._smallest(("word", word) for word in words)
         if len(words) == 1 and not keyword.quoted:
             return list(found)
-        return [number for number, triple in found.items() if keyword.is_in_triple(triple)]
+        if not words and (part := max(name_tokens(keyword.quoted), key=len, default="")):
+            having = (some for (kind, word), some in self._by_key.items() if kind == "word" and part in word)
+            found = {number: triple for some in having for number, triple in some.items()}
+        return [number for number, triple in found.items() if keyword.is_in(*triple.identity)]
 
 
 def _index_keys(triple: Triple) -> set[tuple[str, str]]:

@@ -180,16 +180,11 @@ class Keyword:
     words: str  # with a space around each
     quoted: str = ""
 
-    def is_in(self, normalized: str, words: str) -> bool:
-        """Return whether a text contains the keyword.
-
-        The text is given in the forms of `normalize_text` and `pad_words`.
-        """
-        return self.quoted in normalized if self.quoted else self.words in words
-
-    def is_in_triple(self, triple: Triple) -> bool:
-        """Return whether a part of a triple contains the keyword."""
-        return any(self.is_in(normalize_text(part), pad_words(part)) for part in triple.identity)
+    def is_in(self, *texts: str) -> bool:
+        """Return whether any of some texts contains the keyword."""
+        if self.quoted:
+            return any(self.quoted in normalize_text(text) for text in texts)
+        return any(self.words in pad_words(text) for text in texts)
 
     def complete_words(self) -> list[str]:
         """Return the words that occur whole in any text that contains the keyword.

@@ -17,7 +17,7 @@ from support.every import every
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.sqlite import SQLiteTripleStore
 from kgot_lab.memory.triple_store import InMemoryTripleStore
-from kgot_lab.memory.triples import check_keywords, check_triples, newest_triples, normalize_text, pad_words
+from kgot_lab.memory.triples import check_keywords, check_triples, newest_triples
 from kgot_lab.types import Triple
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -280,8 +280,7 @@ class PlainTriples:
         checked = check_keywords(keywords, top_k)
 
         def rank(triple):
-            parts = [(normalize_text(part), pad_words(part)) for part in triple.identity]
-            matched = sum(any(keyword.is_in(*part) for part in parts) for keyword in checked)
+            matched = sum(keyword.is_in(*triple.identity) for keyword in checked)
             turn = -1 if triple.source_turn is None else triple.source_turn
             return matched, triple.confidence, triple.created_at is not None, triple.created_at or NOON, turn
 

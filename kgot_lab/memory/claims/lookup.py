@@ -17,8 +17,6 @@ from kgot_lab.memory.triples import (
     MAX_TEXT_LENGTH,
     Keyword,
     check_keywords,
-    normalize_text,
-    pad_words,
 )
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
@@ -91,9 +89,13 @@ class BeliefTriples:
         candidates, names = InMemoryTripleStore(), self._beliefs.names()
         keys = self._keys_of_keywords(keywords, names)
         if keys is None:
-            facts = names.canonical_facts(self._beliefs.storage.rows(sql.select_facts()))
-            matching = [fact for fact in facts if any(word.is_in_triple(fact) for word in keywords)]
-            candidates.add(self.triples(matching))
+            rows = self._beliefs.storage.rows(sql.select_facts())
+            facts = (
+                (names.canonical(subject), relation, names.canonical(object))
+                for subject, relation, object in rows
+            )
+            found = {Triple(*fact) for fact in facts if any(keyword.is_in(*fact) for keyword in keywords)}
+            candidates.add(self.triples(found))
             return candidates, True
         ids_by_key, is_complete = self._fact_ids_by_key(keys, depth)
         # in the order in which they were found, the newest of a word first
@@ -118,8 +120,7 @@ class BeliefTriples:
             keys |= dict.fromkeys(map(word_key, words))
         for other in names.merges:
             canonical = names.canonical(other)
-            normalized, padded = normalize_text(canonical), pad_words(canonical)
-            if any(keyword.is_in(normalized, padded) for keyword in keywords):
+            if any(keyword.is_in(canonical) for keyword in keywords):
                 keys |= {end_key("subject", other): None, end_key("object", other): None}
         return list(keys)
 
