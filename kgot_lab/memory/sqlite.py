@@ -52,10 +52,10 @@ class ClaimTripleStore(BeliefTriples, Closing):
 
         An existing one changes nothing. Raises BadInput for an invalid triple.
         """
-        distinct = {each: each for each in reversed(triple_rules.check_triples(triples))}
+        distinct = dict.fromkeys(triple_rules.check_triples(triples))  # keeps the first of equal ones
         with self.claims.storage.changing():
             known, names = set(self.claims.triples(distinct)), self.claims.names()
-            new = [each for each in reversed(distinct.values()) if names.canonical_fact(each) not in known]
+            new = [each for each in distinct if names.canonical_fact(each) not in known]
             if new:
                 self.claims.learn(_claim_of(triple, number) for number, triple in enumerate(new))
 

@@ -62,6 +62,8 @@ def test_a_duplicate_leaves_the_first_as_it_was(store):
     store.add([Triple("A", "r", "B", 1.0, 3, NOON)])
     (kept,) = store.all()
     assert (store.count(), kept.confidence, kept.source_turn, kept.created_at) == (1, 0.4, 1, None)
+    store.add([Triple("C", "r", "D"), Triple("A", "r", "D"), Triple("C", "r", "D", 0.5)])
+    assert said(store.all()) == [("A", "r", "B"), ("C", "r", "D"), ("A", "r", "D")]
 
 
 def test_a_deletion_says_how_many_and_takes_them_out_of_the_search_too(store):
