@@ -28,6 +28,7 @@ from kgot_lab.loop.persistence import open_memory_session
 from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, start_event
 from kgot_lab.loop.trace import Trace, append_events, load_run, model_metadata, record
 from kgot_lab.memory.claims.beliefs import Beliefs
+from kgot_lab.memory.user_memory import Memory
 from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import checked_text, replace_surrogates
@@ -178,7 +179,7 @@ def ask(
     preset: str | Limits = "auto",
     store: str | Path | Store = "in_memory",
     trace: str | Path | None = None,
-    memory: str | Path | Beliefs | None = None,
+    memory: str | Path | Beliefs | Memory | None = None,
     **options: Unpack[AskOptions],
 ) -> Trace:
     """Answer a question with a graph grown from documents.
@@ -201,7 +202,8 @@ def ask(
 
     A `memory` is a file of claims, or Claims. The run begins with its facts, answers from them before it
     searches, and stores there what it writes once it has its answer. `about["memory"]` of the run lists the
-    facts that were known before. Beliefs of an earlier time, as `Claims.as_of` returns them, learn nothing.
+    facts that were known before. Beliefs of an earlier time, as `Claims.as_of` returns them, learn nothing. A
+    memory of `open_memory` gives what it recalls for the question, and learns nothing either.
     Raises what `open_claims` raises, before a model is called.
     """
     question = checked_text(question, "the question").strip()
@@ -223,7 +225,7 @@ def ask(
         tools = [*([documents] if callable(documents) else ()), *own_tools]
         with_tools = bool(attachments or options.get("mode")) or not all(map(search_argument, tools))
         limits = limits_for(llm.name, recorded or preset, with_tools=with_tools)
-        limits = limits.learning() if session else limits
+        limits = limits.learning() if session and not session.looks_only else limits
         names = [Path(file).name for file in attachments]
         before = None
         if trace is not None and Path(trace).exists():

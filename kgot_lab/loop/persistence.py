@@ -18,18 +18,20 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Support, latest_sentence, support_properties, supports_of
 from kgot_lab.loop.events import Answered, Event, Started, ToolCall
 from kgot_lab.loop.evidence import SupportFinder, sentences_stating
-from kgot_lab.loop.modes.paths.mentions import is_sentence_node, sentence_node
+from kgot_lab.loop.modes.paths.mentions import RECALLED, is_sentence_node, sentence_node
 from kgot_lab.loop.state import state_after
 from kgot_lab.loop.trace import Trace, consistent_events, graph_after
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim, Learnt, Span
 from kgot_lab.memory.claims.claims import Claims, open_claims
+from kgot_lab.memory.user_memory import Memory, Recalled
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import content_words, name_tokens
 from kgot_lab.tools.tool import Result, Tool, check_call, checked_result, search_argument, source_digest
-from kgot_lab.types import Document, Edge, Json, Triple
+from kgot_lab.types import Document, Edge, Json, Node, Triple
 
 # The initial graph of a question: the facts of a memory near it, with their sources.
 
@@ -41,16 +43,19 @@ _CROWDED_NAME = 20  # number of facts of a name above which each counts less
 
 @dataclass(frozen=True)
 class InitialGraph:
-    """The initial graph of a question, the number of facts in it, and the number in the whole memory."""
+    """The initial graph of a question, the number of facts in it, and the number in the whole memory.
+
+    From the memory of a user they are sentences.
+    """
 
     graph: PropertyGraph = field(repr=False)
     facts: int
     held: int
+    noun: str = "fact"
 
     def __str__(self) -> str:
-        if self.facts < self.held:
-            return f"{self.facts:,} of {self.held:,} facts"
-        return f"{self.held:,} fact{'s' * (self.held != 1)}"
+        part = f"{self.facts:,} of " if self.facts < self.held else ""
+        return f"{part}{format_count(self.held, self.noun)}"
 
 
 def initial_graph(beliefs: Beliefs, question: str, *, max_facts: int = MAX_INITIAL_FACTS) -> InitialGraph:
@@ -141,6 +146,23 @@ def graph_from_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph
         saying = nodes[claim.source, claim.fact.subject]
         edges += (Edge(node, MENTIONS_NAME, fact.object, support) for node in saying)
     return PropertyGraph.of((), {edge.identity: edge for edge in edges}.values(), dangling="add")
+
+
+def graph_from_recalled(user: str, recalled: Iterable[Recalled]) -> PropertyGraph:
+    """Build a graph of what a memory recalls: dated sentences under one name, and the facts that they state."""
+    title = f"what the user {user} said"
+    edges: dict[tuple[str, ...], Edge] = {}
+    for each in recalled:
+        line = each.line.removeprefix("- ")
+        said = [(title, SAYS_SENTENCE, line)]
+        for fact in each.facts:
+            is_own = fact.subject == user or fact.subject.startswith(f"{user}'s ")
+            subject = f"the user {fact.subject}" if is_own else fact.subject
+            said += [(subject, fact.relation, fact.object), (line, MENTIONS_NAME, fact.object)]
+        for parts in said:
+            edges.setdefault(parts, Edge(*parts, support_properties([Support(each.source, line)])))
+    nodes = [Node(title, (RECALLED,))] if edges else []
+    return PropertyGraph.of(nodes, edges.values(), dangling="add")
 
 
 def _is_quoted(claim: Claim, relation: str, sentence: str) -> bool:
@@ -467,15 +489,41 @@ class MemorySession:
         return replace(learnt, remarks=tuple(self.sources.remarks.values()))
 
 
+@dataclass(frozen=True)
+class RecallSession(MemorySession):
+    """The memory of a user, and the sentences of it that a question begins with. It learns nothing."""
+
+    memory: Memory
+
+    def learn(self, run: Trace) -> LearntRun:
+        """Return what the user said of the evidence, with dates and sources, and store nothing."""
+        answered = next((event for event in reversed(run.events) if isinstance(event, Answered)), None)
+        rests_on = _WrittenFacts(run.events).evidence_facts(answered.evidence if answered is not None else ())
+        recalled = {stored_fact(edge): supports_of(edge.properties) for edge in self.begun.graph.edges}
+        old = [
+            KnownFact(fact, datetime.fromisoformat(support.source.split("/")[1]), (support.source,))
+            for fact in rests_on
+            for support in recalled.get(fact, ())
+        ]
+        return LearntRun(Learnt(None), tuple(old), held=len(self.memory.facts()))
+
+
 @contextmanager
 def open_memory_session(
-    location: str | Path | Beliefs, question: str, *, at: datetime | None = None
+    location: str | Path | Beliefs | Memory, question: str, *, at: datetime | None = None
 ) -> Iterator[MemorySession]:
-    """Open a memory for a question, from a file of claims or from Claims, which stay open.
+    """Open a memory for a question, from a file of claims, or from Claims or a Memory, which stay open.
 
     A file that does not exist is created. Beliefs, as `Claims.as_of` returns them, and a file with `at` give
-    what was believed at that time about that time, and learn nothing. Raises what `open_claims` raises.
+    what was believed at that time about that time, and learn nothing. The memory of a user gives what it
+    recalls for the question, and learns nothing. Raises what `open_claims` raises.
     """
+    if isinstance(location, Memory):
+        found = location.recall(question, at=at)
+        graph = graph_from_recalled(location.user, found)
+        begun, claims = InitialGraph(graph, len(found), len(found), "sentence"), location.claims
+        yield RecallSession(claims, claims, begun, True, KnownSources(claims), location)
+        return
     opened = location if isinstance(location, Beliefs) else open_claims(location, new=at is None)
     claims = opened if isinstance(opened, Claims) else Claims(opened.storage, now=opened.now)
     try:
