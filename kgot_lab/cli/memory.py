@@ -102,13 +102,13 @@ def add_message(
 
     with open_memory(context.obj, user=user, embedder=None) as memory:
         added = memory.add(decode_argument(text, "the message"))
-    result: dict[str, Any] = {"change": added.change, "sentences": added.sentences}
+    result: dict[str, Any] = {"changes": added.changes, "sentences": added.sentences}
     result |= {"facts": list(map(fact_to_json, added.facts)), "ended": list(map(fact_to_json, added.ended))}
-    lines = [f"change {added.change}: {format_count(added.sentences, 'sentence')}", *map(str, added.facts)]
-    print_result(
-        result, as_json, [*lines, *(f"ended: {fact}" for fact in added.ended)] if added.change else []
-    )
-    if added.change is None:
+    number = ", ".join(map(str, added.changes))
+    lines = [f"change {number}: {format_count(added.sentences, 'sentence')}", *map(str, added.facts)]
+    lines += [f"ended: {fact}" for fact in added.ended]
+    print_result(result, as_json, lines if added.changes else [])
+    if not added.changes:
         terminal.say("nothing was changed: it says nothing, or it is known")
 
 

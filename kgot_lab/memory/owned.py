@@ -23,15 +23,15 @@ class OwnedTables:
     def __repr__(self) -> str:
         return repr(self._storage)
 
-    def rows(self, statement: str, values: Mapping[str, Any] = {}) -> list[ClaimRow]:
+    def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
         """Run a statement, limited to what is the user's."""
         owned = sql.OWNED.get(statement)
+        values = values or {}
         if owned is None:
             return self._storage.rows(statement, values)
         prefix = f"{self._user}/"
-        return self._storage.rows(
-            owned, {**values, "owner": self._user, "prefix": prefix, "length": len(prefix)}
-        )
+        limits = {"owner": self._user, "prefix": prefix, "length": len(prefix)}
+        return self._storage.rows(owned, {**values, **limits})
 
     def reading(self) -> AbstractContextManager[object]:
         """Return a context in which all that is read is of one time."""

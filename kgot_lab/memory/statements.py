@@ -22,6 +22,7 @@ from kgot_lab.memory.clauses import (
 )
 from kgot_lab.memory.relations import ANY, is_single, relations_by, word_list
 from kgot_lab.memory.times import TIME_WORDS, find_time
+from kgot_lab.text.function_words import detect_language
 from kgot_lab.text.words import text_sentences
 
 ME = "\0me"  # stands for the speaker, whose name the memory knows
@@ -76,8 +77,12 @@ _FOR_NOW = re.compile(  # "left early", "left at 5": for the day
 )
 _ADDING = re.compile(r"\b(?:also|too|as well|another|second|third|besides|on the side|part[- ]time)\b", re.I)
 _SOON = re.compile(r"\b(?:next|tomorrow|soon)\b", re.I)
+_LONG_AGO = re.compile(
+    r"\bwhen (?:i|we) (?:was|were) |\bas an? (?:child|kid|boy|girl|baby|teenager|student)\b", re.I
+)
 _ALLERGIC = re.compile(r"\b(?:allergic|intolerant) to (?P<what>[\w' ]+)", re.I)
 _NEARLY = frozenset("almost nearly barely hardly maybe perhaps possibly probably".split())
+_FORMER = frozenset("old former previous last".split())
 _CHANGING = frozenset("change switch swap".split())
 _PARTICLES = frozenset("away up out off down over in back".split())
 _PRONOUNS = frozenset("he she it they him her them".split())
@@ -117,13 +122,20 @@ class MessageReader:
     def _read(self, text: str, start: int, end: int, document: Any, at: datetime) -> ReadSentence:
         if is_question(document):
             return ReadSentence(text, start, end, is_question=True)
+        if detect_language([document.text]) != "en":
+            return ReadSentence(text, start, end)
         statements = list(_read_contacts(document.text, at))
         for part in document.sents:
             for clause in split_clauses(part) if not is_question(part) else ():
                 reader = _ClauseReader(clause, at, self._topic)
                 statements += reader.read()
                 self._topic = reader.topic
-        return ReadSentence(text, start, end, tuple(statements))
+        whole = (
+            each
+            for each in statements
+            if each.subject.strip() and (each.object.strip() or each.kind == "ended")
+        )
+        return ReadSentence(text, start, end, tuple(whole))
 
 
 def _read_contacts(text: str, at: datetime) -> Iterator[Statement]:
@@ -212,10 +224,9 @@ class _ClauseReader:
             return (earlier or [self.topic])[-1] if word in _PRONOUNS else ""
         if role := _role_of(token):
             name = _name_beside(token)
-            is_one_of_several = name and role.lemma_.lower() in word_list(
-                "several"
-            )  # "my sister Mia" and another
-            return name if is_one_of_several else f"{ME}'s {role.lemma_.lower()}"
+            kind = role.lemma_.lower()
+            is_one_of_several = name and kind in word_list("several")  # "my sister Mia" and another
+            return name if is_one_of_several else f"{ME}'s {kind}"
         is_bare = not any(child.dep_ in {"det", "poss", "amod", "nummod"} for child in token.children)
         if token.tag_ == "NN" and is_bare and token.lemma_.lower() in word_list("people"):  # "coach is Ben"
             return f"{ME}'s {token.lemma_.lower()}"
@@ -338,36 +349,30 @@ class _ClauseReader:
             yield named or self._fact(subject, f"{self.verb.lemma_}_to", self._phrase(new[0]))
             return
         relation, noun = self._relation()
-        begins = any(key in relations_by("begins") for key, _ in self._keys())
-        is_perfect = any(child.lemma_ == "have" and child.dep_ == "aux" for child in self.children)
-        was = not is_perfect and (
-            self.verb.tag_ == "VBD" or any(c.tag_ == "VBD" for c in self.children if c.dep_ == "aux")
-        )
-        is_memory = (
-            any(child.dep_ == "advcl" and child.i > self.verb.i for child in self.children) and was
-        )  # "when I was five"
-        will_begin = begins and self.verb.tag_ in {"VBP", "VBZ"} and not is_perfect
-        if (
-            noun is None
-            or (was and not begins)
-            or (self._is_planned() and not begins)
-            or is_memory
-            or will_begin
-        ):
-            return
-        if self._is_negated() and (_ENDED_ADVERB.search(self.text) or _RESTRICTED.search(self.text)):
-            return
-        if relation in {"phone", "email"} or (relation == "name" and noun.pos_ != "PROPN"):
-            return
-        if (
-            relation == "lives_in" and begins and (noun.pos_ != "PROPN" or self.direct is not None)
-        ):  # "moved to the sofa"
+        if noun is None or not self._states(relation, noun):
             return
         if subject.startswith(f"{ME}'s ") and self.verb.lemma_ in {"be", "spell"}:
             if fact := self._fact_of_person(subject, noun):
                 yield fact
         elif value := self._phrase(noun):
             yield self._fact(subject, f"not_{relation}" if self._is_negated() else relation, value)
+
+    def _states(self, relation: str, noun: Any) -> bool:
+        """Return whether the clause states its relation as true now: not of the past, planned, or restricted."""
+        begins = any(key in relations_by("begins") for key, _ in self._keys())
+        auxiliaries = [child for child in self.children if child.dep_ == "aux"]
+        is_perfect = any(child.lemma_ == "have" for child in auxiliaries)
+        is_past = not is_perfect and "VBD" in {token.tag_ for token in (self.verb, *auxiliaries)}
+        if begins:  # "I moved to Rome when I was five", "I start on Monday", "I moved to the sofa"
+            is_still_to_come = self.verb.tag_ in {"VBP", "VBZ"} and not is_perfect
+            is_of_a_thing = relation == "lives_in" and (noun.pos_ != "PROPN" or self.direct is not None)
+            if is_still_to_come or is_of_a_thing or (is_past and _LONG_AGO.search(self.verb.sent.text)):
+                return False
+        elif is_past or self._is_planned():
+            return False
+        if self._is_negated() and (_ENDED_ADVERB.search(self.text) or _RESTRICTED.search(self.text)):
+            return False
+        return relation not in {"phone", "email"} and (relation != "name" or noun.pos_ == "PROPN")
 
     def _fact(self, subject: str, relation: str, value: str, *, single: bool = False) -> Statement:
         replaces = (single or is_single(relation)) and not _ADDING.search(self.text)
@@ -380,20 +385,13 @@ class _ClauseReader:
         if role in word_list("people") and (noun.pos_ != "PROPN" or is_pronoun):
             return self._fact(subject, "name" if noun.pos_ == "PROPN" else "is", value)
         known = relations_by("nouns").get(role, ())
-        is_old = (
-            any(
-                child.lower_ in {"old", "former", "previous", "last"}
-                for child in self.clause.subject.children
-            )
-            if self.clause.subject
-            else False
+        kinds = (
+            [] if self.clause.subject is None else [child.lower_ for child in self.clause.subject.children]
         )
-        is_name = "name" in known and noun.pos_ != "PROPN"
-        if (
-            is_old
-            or is_name
-            or {"phone", "email"} & set(known)
-            or (known and noun.pos_ in {"ADJ", "ADV", "ADP", "VERB"})
+        if not _FORMER.isdisjoint(kinds) or not {"phone", "email"}.isdisjoint(known):
+            return None
+        if ("name" in known and noun.pos_ != "PROPN") or (
+            known and noun.pos_ in {"ADJ", "ADV", "ADP", "VERB"}
         ):
             return None
         return self._fact_of_noun(role, noun)
@@ -424,10 +422,9 @@ class _ClauseReader:
         """Return the relation of the clause, and the token of its object or None."""
         by_verb = {**relations_by("begins"), **relations_by("states")}
         for key, noun in self._keys():
-            is_vague = key.startswith("do ") and (
-                noun is None or noun.pos_ != "PROPN"
-            )  # "do Spanish at home"
-            if key in by_verb and noun is not None and not is_vague:
+            if noun is None or (key.startswith("do ") and noun.pos_ != "PROPN"):  # "do Spanish at home"
+                continue
+            if key in by_verb:
                 is_company = key == "join" and noun.pos_ == "PROPN"
                 return "works_at" if is_company else by_verb[key][-1 if key == "join" else 0], noun
         verb, prep = self.verb.lemma_.lower(), self.preps[0] if self.preps else ("", None)
@@ -436,12 +433,9 @@ class _ClauseReader:
                 return "allergic_to", self.preps[-1][1]
             if self.direct is not None or prep[1] is None:
                 return "is", self.direct
-            is_place = (
-                prep[0] == "at"
-                and prep[1].pos_ == "PROPN"
-                and not re.search(r"\b(?:today|tonight)\b", self.text)
-            )
-            return "works_at" if is_place else f"is_{prep[0].replace(' ', '_')}", prep[1]
+            is_today = re.search(r"\b(?:today|tonight)\b", self.text)
+            is_employer = prep[0] == "at" and prep[1].pos_ == "PROPN" and not is_today
+            return "works_at" if is_employer else f"is_{prep[0].replace(' ', '_')}", prep[1]
         if self.direct is not None or prep[1] is None:
             return next(self._keys())[0].split()[0] if not self.preps else verb, self.direct
         return f"{verb}_{prep[0].replace(' ', '_')}", prep[1]
@@ -462,11 +456,8 @@ def _role_of(token: Any) -> Any:
 def _name_beside(token: Any) -> str:
     """Return the name in "my sister Mia" or "my dog Rex", "" without one."""
     if token.pos_ == "PROPN":
-        return (
-            " ".join(t.text for t in token.subtree if t.pos_ == "PROPN")
-            if _role_of(token) is not None
-            else ""
-        )
+        names = (t.text for t in token.subtree if t.pos_ == "PROPN")
+        return "" if _role_of(token) is None else " ".join(names)
     name = next((child for child in token.children if child.dep_ == "appos" and child.pos_ == "PROPN"), None)
     return "" if name is None else " ".join(t.text for t in (*name.lefts, name) if t.pos_ == "PROPN")
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,6 +75,11 @@ class _Sentence:
     ended: tuple[str, ...] = ()
     later: _Sentence | None = None  # says that something of this one ended, or seems to tell it anew
 
+    @cached_property
+    def words(self) -> set[str]:
+        """The stems of the sentence and of the subjects and relations of its facts."""
+        return _stems(" ".join([self.text, *(f"{fact.subject} {fact.relation}" for fact in self.facts)]))
+
     def ends(self, at: datetime) -> dict[Triple, datetime]:
         """Return the facts that are no longer true at a time, with their ends."""
         ends = {
@@ -103,10 +109,10 @@ class Recollection(tuple[Recalled, ...]):
 class Added:
     """What a memory learned from messages: facts, facts that ended, and the number of sentences kept.
 
-    `change` is the number by which it can be undone, None if nothing was new.
+    `changes` has a number for each message that was new, by which it can be undone.
     """
 
-    change: int | None
+    changes: tuple[int, ...]
     facts: tuple[Triple, ...] = ()
     ended: tuple[Triple, ...] = ()
     sentences: int = 0
@@ -121,14 +127,15 @@ class Memory(Closing):
     """
 
     def __init__(self, claims: Claims, user: str, *, embedder: Embedder | None = None) -> None:
-        if "/" in checked_text(user, "the name of a user"):
-            raise BadInput(f'the name of a user has no "/", and {short_repr(user)} has')
         self.user, self._embedder = user, embedder
         self.claims = Claims(
             OwnedTables(claims.storage, user), accept_from=claims.accept_from, now=claims.now
         )
         self._reader = MessageReader()
         self._read: tuple[int, list[_Sentence]] = (-1, [])
+        self._linked: list[_Sentence] | None = (
+            None  # those of `_read` whose later sentences were found by meaning
+        )
         self._vectors: dict[str, Any] = {}
 
     def __repr__(self) -> str:
@@ -144,11 +151,12 @@ class Memory(Closing):
     def add(
         self, messages: str | Mapping[str, Any] | Iterable[Mapping[str, Any]], *, at: datetime | None = None
     ) -> Added:
-        """Learn what the messages of the user state, in one change.
+        """Learn what the messages of the user state: all of them, or none if one is refused.
 
         Messages are dictionaries with "role" and "content", as in the OpenAI API, or a text of the user. Those of
         other roles teach nothing. A message may have its own time, "at", a datetime or a text in ISO 8601; `at`
-        is the time of the others, now by default. A message that is known already changes nothing.
+        is the time of the others, now by default. A message that is known already changes nothing, and each new
+        one is a change of its own.
         """
         given = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
         if not isinstance(given, Iterable):
@@ -160,7 +168,7 @@ class Memory(Closing):
         if late := [time for _, _, time in checked if time > latest]:
             raise BadInput(f"a message of {late[0].isoformat()} is not said yet: give the time when it was")
         added, facts, ended = 0, list[Triple](), list[Triple]()
-        change = None
+        changes: list[int] = []
         with self.claims.storage.changing():
             for role, text, time in checked:
                 source = f"{self.user}/{time.isoformat()}/{digest(text)[:8]}"
@@ -168,11 +176,11 @@ class Memory(Closing):
                     continue
                 claims = self._claims_of(text, time, source)
                 learnt = self.claims.learn(claims, by=self.user)
-                change = learnt.change if learnt.change is not None else change
+                changes += [] if learnt.change is None else [learnt.change]
                 added += sum(claim.fact.relation in (SAID, ASKED) for claim in claims)
                 facts += [c.fact for c in claims if c.kind == "stated" and c.fact.relation not in _NO_FACTS]
                 ended += [c.fact for c in claims if c.kind == "ended"]
-        return Added(change, tuple(dict.fromkeys(facts)), tuple(dict.fromkeys(ended)), added)
+        return Added(tuple(changes), tuple(dict.fromkeys(facts)), tuple(dict.fromkeys(ended)), added)
 
     def _claims_of(self, text: str, at: datetime, source: str) -> list[Claim]:
         """Return the claims that a message makes, with the ends of facts that are open before it."""
@@ -248,7 +256,7 @@ class Memory(Closing):
         asked = {
             stem(word) for word in name_tokens(question) if word not in SEARCH_STOP_WORDS | _QUESTION_WORDS
         }
-        nearness = self._nearness(question, sentences)
+        nearness = self._nearness(question, sentences) if sentences else ()
         ranked = sorted(
             (
                 (*self._score(sentence, asked, float(near), at), sentence)
@@ -272,8 +280,7 @@ class Memory(Closing):
 
     def _score(self, sentence: _Sentence, asked: set[str], near: float, at: datetime) -> tuple[float, str]:
         """Return the score of a sentence, and the reasons for it."""
-        words = _stems(f"{sentence.text} {' '.join(f'{f.subject} {f.relation}' for f in sentence.facts)}")
-        shared = len(asked & words) / max(1, len(asked))
+        shared = len(asked & sentence.words) / max(1, len(asked))
         relation = any(asked & question_stems(fact.relation) for fact in sentence.facts)
         is_general = not asked and any(
             fact.subject == self.user for fact in sentence.facts
@@ -298,29 +305,32 @@ class Memory(Closing):
 
     def _nearness(self, question: str, sentences: Sequence[_Sentence]) -> Any:
         """Return the cosine similarity of a question with each sentence, 0 without an embedder."""
-        if self._embedder is None or not sentences:
+        if self._embedder is None:
             return np.zeros(len(sentences))
-        new = list(dict.fromkeys(each.text for each in sentences if each.text not in self._vectors))
-        if new:
-            self._vectors |= dict(zip(new, self._embedder.embed(new), strict=True))
-        self._link_what_is_anew(sentences)
+        if self._linked is not (known := self._sentences()):
+            self._embed(known)
+            self._link_what_is_anew(known)
+            self._linked = known
         (query,) = self._embedder.embed([question])
         return np.array([self._vectors[each.text] for each in sentences]) @ query
 
+    def _embed(self, sentences: Iterable[_Sentence]) -> None:
+        """Compute the vectors of the sentences that have none, and drop those of sentences that are gone."""
+        assert self._embedder is not None
+        texts = dict.fromkeys(sentence.text for sentence in sentences)
+        self._vectors = {text: vector for text, vector in self._vectors.items() if text in texts}
+        if new := [text for text in texts if text not in self._vectors]:
+            self._vectors |= dict(zip(new, self._embedder.embed(new), strict=True))
+
     def _link_what_is_anew(self, sentences: Sequence[_Sentence]) -> None:
-        """Link each sentence to a later one that seems to tell the same anew."""
-        vectors = np.array([self._vectors[each.text] for each in sentences])
+        """Link each sentence to a later one, of another message, that seems to tell the same anew."""
+        vectors = np.array([self._vectors[sentence.text] for sentence in sentences])
         for number, sentence in enumerate(sentences):
-            opening = set(name_tokens(sentence.text)[:_OPENING_WORDS])
-            earlier = next((k for k in range(number) if sentences[k].source == sentence.source), number)
-            if (
-                sentence.is_question
-                or not earlier
-                or opening & word_list("people")
-                or not _ANEW.search(sentence.text)
-            ):
+            is_about_another = set(name_tokens(sentence.text)[:_OPENING_WORDS]) & word_list("people")
+            if not number or sentence.is_question or is_about_another or not _ANEW.search(sentence.text):
                 continue
-            near = vectors[:earlier] @ vectors[number]
+            near = vectors[:number] @ vectors[number]
+            near[[k for k in range(number) if sentences[k].source == sentence.source]] = 0
             best = sentences[int(near.argmax())]
             if near.max() >= _NEAR_ENOUGH and best.later is None:
                 best.later = sentence
@@ -372,22 +382,24 @@ class Memory(Closing):
     @check_arguments
     def correct(self, fact: Triple, object: str) -> Added:
         """Replace the object of a fact from its beginning on. `undo` takes that back."""
-        if fact not in self._open_facts(self.claims.query_time()):
-            raise BadInput(
-                f"the memory of {self.user!r} does not hold {short_repr(str(fact))}: facts() lists what it holds"
-            )
         now = self.claims.query_time()
-        since = self._open_facts(now)[fact]
+        since = self._open_facts(now).get(fact)
+        if since is None:
+            problem = f"the memory of {self.user!r} does not hold {short_repr(str(fact))}"
+            raise BadInput(f"{problem}: facts() lists what it holds")
+        if object == fact.object:
+            raise BadInput(f"{short_repr(str(fact))} is what it holds: give another object")
         text = f"Correction: {fact.subject} {fact.relation} {object}, not {fact.object}."
         source, span = f"{self.user}/{now.isoformat()}/correction", Span(0, len(text), text)
         told = [
             Claim(Triple(self.user, SAID, text), source, span, self.user, valid_from=now),
             Claim(Triple(self.user, ENDED, fact.object), source, span, self.user, valid_from=now),
             Claim(Triple(fact.subject, fact.relation, object), source, span, self.user, valid_from=since),
-            Claim(fact, source, span, self.user, "ended", valid_from=since + timedelta(microseconds=1)),
+            Claim(fact, source, span, self.user, "ended", valid_from=since + _MOMENT),
         ]
         learnt = self.claims.learn(told, by=self.user)
-        return Added(learnt.change, (told[2].fact,), (fact,), 1)
+        changes = () if learnt.change is None else (learnt.change,)
+        return Added(changes, (told[2].fact,), (fact,), 1)
 
     @check_arguments
     def forget(self, what: Triple | str) -> ChangeEffect:
@@ -398,12 +410,14 @@ class Memory(Closing):
         return [self.claims.retract_source(source, by=self.user) for source in self._messages(what)][-1]
 
     def _messages(self, what: Triple | str) -> list[str]:
+        """Return the sources of the messages that state a fact, or the source itself, if it is one."""
         if isinstance(what, str):
-            return [what]
-        sources = {claim.source for claim in self.claims.supports_of(what)}
+            sources = {what} if self.claims.from_source(what) else set()
+        else:
+            sources = {claim.source for claim in self.claims.supports_of(what)}
         if not sources:
-            problem = f"no message of {self.user!r} states {short_repr(str(what))}"
-            raise BadInput(f"{problem}: facts() lists what holds")
+            problem = f"{self.user!r} has said nothing that is, or states, {short_repr(str(what))}"
+            raise BadInput(f"{problem}: facts() lists what holds, and recall() the sources")
         return sorted(sources)
 
     def undo(self, change: int) -> ChangeEffect:
@@ -422,10 +436,10 @@ class Memory(Closing):
         """
         if what is not None:
             return [self.claims.erase_source(source, by=self.user) for source in self._messages(what)][-1]
-        erased = erase_claims(self.claims, sql.ALL_CLAIMS, dict, self.user)
-        self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
+        with self.claims.storage.changing():
+            self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
         self._vectors.clear()
-        return erased
+        return erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
 
 
 def _replaced(statement: Statement, fact: Triple, open_facts: Mapping[Triple, datetime]) -> list[Triple]:
@@ -464,7 +478,7 @@ def _find_ended(
         exact = {
             word.casefold() for word in re.findall(r"\w+", value) if word[0].isupper() or word[0].isdigit()
         }
-        exact |= set(name_tokens(re.split(r" (?:of|in|at|for|with|on|to)", bare)[0])[-1:])
+        exact |= set(name_tokens(re.split(r" (?:of|in|at|for|with|on|to)\b", bare)[0])[-1:])
         exact |= set(name_tokens(bare)) & _COUNTS
         needed = set(map(stem, exact)) - _LIGHT
 
@@ -545,6 +559,8 @@ def open_memory(
     `embedder` finds by meaning: one of `lab.embedder`, or "minilm", which is left out if it is not installed.
     With None, recall goes by words. Raises BadInput, StoreUnavailable, StoreDamaged or NotInstalled.
     """
+    if "/" in checked_text(user, "the name of a user"):
+        raise BadInput(f'the name of a user has no "/", and {short_repr(user)} has')
     if isinstance(embedder, str):
         require_known("embedder of a memory", ("minilm",), embedder)
         with suppress(NotInstalled):

@@ -5,6 +5,7 @@ damaged.
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
@@ -499,6 +500,7 @@ def test_a_damaged_file_is_a_clear_error(tmp_path, harm):
 
 def test_a_file_of_zero_bytes_becomes_a_graph_and_is_told_unless_its_log_has_changes(tmp_path):
     (tmp_path / "empty.db").touch()
+    os.utime(tmp_path / "empty.db", (0, 0))
     with (
         pytest.warns(UserWarning, match="is empty: a new one is begun"),
         Sqlite(tmp_path / "empty.db") as store,
@@ -509,6 +511,16 @@ def test_a_file_of_zero_bytes_becomes_a_graph_and_is_told_unless_its_log_has_cha
     with pytest.raises(StoreDamaged, match=r"lost\.db-wal beside it holds changes"):
         Sqlite(tmp_path / "lost.db")
     assert (tmp_path / "lost.db-wal").exists()
+
+
+def test_a_file_that_another_is_creating_is_not_told_to_be_empty(tmp_path):
+    Sqlite(tmp_path / "whole.db").close()
+    path = tmp_path / "young.db"
+    path.touch()
+    with ThreadPoolExecutor() as pool, warnings.catch_warnings(action="error"):
+        opened = pool.submit(Sqlite, path)
+        path.write_bytes((tmp_path / "whole.db").read_bytes())
+        opened.result().close()
 
 
 def test_a_write_waits_for_another_process_that_is_writing(tmp_path):

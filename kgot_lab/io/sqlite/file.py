@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -65,12 +66,12 @@ class SQLiteFile(Closing):
         self._is_new = was_empty = False
         if path is not None:
             require_valid_path(path)
+            was_empty = _is_left_empty(path)
             if is_nonempty_file(path):
                 self._mode = _opening_mode(path)
                 _refuse_other_names(path)
                 check_before_opening(path, self._refuse_foreign, is_open=is_open_in_process(path))
             else:
-                was_empty = path.exists()
                 _refuse_lost_file(path)
         try:
             self._open()
@@ -320,6 +321,19 @@ def _refuse_other_names(path: Path) -> None:
     if status.st_nlink > 1:
         problem = f"{path} has other names (hard links), and SQLite keeps a log for each"
         raise StoreUnavailable(f"{problem}: delete those, or copy the file")
+
+
+def _is_left_empty(path: Path) -> bool:
+    """Return whether a file is empty, and stays so for a second if it is younger than ten.
+
+    A file that another opener is creating is empty until its tables are there.
+    """
+    last = time.monotonic() + 1
+    while (status := _file_status(str(path))) is not None and not status.st_size:
+        if time.monotonic() > last or time.time() - status.st_mtime > 10:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def _refuse_lost_file(path: Path) -> None:
