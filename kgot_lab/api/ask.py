@@ -24,11 +24,9 @@ from kgot_lab.loop.controller import RunOptions, think
 from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.formatting import summary_line
 from kgot_lab.loop.limits import SMALL_MODELS, Limits, forecast, limits_for
-from kgot_lab.loop.persistence import open_memory_session
+from kgot_lab.loop.persistence import MemoryLocation, open_memory_session
 from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, start_event
 from kgot_lab.loop.trace import Trace, append_events, load_run, model_metadata, record
-from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.user_memory import Memory
 from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import checked_text, replace_surrogates
@@ -179,7 +177,7 @@ def ask(
     preset: str | Limits = "auto",
     store: str | Path | Store = "in_memory",
     trace: str | Path | None = None,
-    memory: str | Path | Beliefs | Memory | None = None,
+    memory: MemoryLocation | None = None,
     **options: Unpack[AskOptions],
 ) -> Trace:
     """Answer a question with a graph grown from documents.
@@ -251,7 +249,8 @@ def ask(
             else:
                 events = think(question, llm, opened, tools, limits, **given)
             run = _record_run(events, llm, trace, before, _progress_heading(llm, limits))
-        return replace(run, about={**run.about, "memory": session.learn(run).as_json()}) if session else run
+        learnt = session.learn(run) if session else None
+        return replace(run, about={**run.about, "memory": learnt.as_json()}) if learnt else run
 
 
 def _warn_of_other_prompts(before: Trace | None, given: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from heapq import heapify, heappop, heappush
@@ -24,7 +24,7 @@ from kgot_lab.loop.trace import Trace, consistent_events, graph_after
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim, Learnt, Span
 from kgot_lab.memory.claims.claims import Claims, open_claims
-from kgot_lab.memory.user_memory import Memory, Recalled
+from kgot_lab.memory.user_memory import Memory, Recalled, open_memory
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store
@@ -483,54 +483,45 @@ class MemorySession:
         distinguished = [SourceDistinguisher(tool, self.sources) for tool in tools]
         return without_retracted(distinguished, self.beliefs.retracted_sources())
 
-    def learn(self, run: Trace) -> LearntRun:
+    def learn(self, run: Trace) -> LearntRun | None:
         """Store what a run wrote in the memory, as `learn_run` does."""
         learnt = learn_run(self.claims, run, self.beliefs if self.looks_only else None)
         return replace(learnt, remarks=tuple(self.sources.remarks.values()))
 
 
-@dataclass(frozen=True)
 class RecallSession(MemorySession):
-    """The memory of a user, and the sentences of it that a question begins with. It learns nothing."""
+    """The sentences of a user that a question begins with. The memory learns nothing of the run."""
 
-    memory: Memory
+    def learn(self, run: Trace) -> None:
+        """Store nothing, since only the user adds to the memory."""
 
-    def learn(self, run: Trace) -> LearntRun:
-        """Return what the user said of the evidence, with dates and sources, and store nothing."""
-        answered = next((event for event in reversed(run.events) if isinstance(event, Answered)), None)
-        rests_on = _WrittenFacts(run.events).evidence_facts(answered.evidence if answered is not None else ())
-        recalled = {stored_fact(edge): supports_of(edge.properties) for edge in self.begun.graph.edges}
-        old = [
-            KnownFact(fact, datetime.fromisoformat(support.source.split("/")[1]), (support.source,))
-            for fact in rests_on
-            for support in recalled.get(fact, ())
-        ]
-        return LearntRun(Learnt(None), tuple(old), held=len(self.memory.facts()))
+
+MemoryLocation = str | Path | Beliefs | Memory
 
 
 @contextmanager
 def open_memory_session(
-    location: str | Path | Beliefs | Memory, question: str, *, at: datetime | None = None
+    location: MemoryLocation, question: str, *, at: datetime | None = None, user: str | None = None
 ) -> Iterator[MemorySession]:
     """Open a memory for a question, from a file of claims, or from Claims or a Memory, which stay open.
 
     A file that does not exist is created. Beliefs, as `Claims.as_of` returns them, and a file with `at` give
-    what was believed at that time about that time, and learn nothing. The memory of a user gives what it
-    recalls for the question, and learns nothing. Raises what `open_claims` raises.
+    what was believed at that time about that time, and learn nothing. The memory of a user, or of `user` in an
+    existing file, gives what it recalls for the question, and learns nothing. Raises what `open_claims` raises.
     """
-    if isinstance(location, Memory):
-        found = location.recall(question, at=at)
-        graph = graph_from_recalled(location.user, found)
-        begun, claims = InitialGraph(graph, len(found), len(found), "sentence"), location.claims
-        yield RecallSession(claims, claims, begun, True, KnownSources(claims), location)
-        return
-    opened = location if isinstance(location, Beliefs) else open_claims(location, new=at is None)
-    claims = opened if isinstance(opened, Claims) else Claims(opened.storage, now=opened.now)
-    try:
-        beliefs = claims.as_of(at, at if at is not None else claims.now()) if opened is claims else opened
-        looks_only = at is not None or opened is not claims
+    with ExitStack() as stack:
+        if user is not None and isinstance(location, str | Path):
+            location = stack.enter_context(open_memory(location, user=user, new=False))
+        if isinstance(location, Memory):
+            found, claims = location.recall(question, at=at), location.claims
+            graph = graph_from_recalled(location.user, found)
+            begun = InitialGraph(graph, len(found), len(found), "sentence")
+            yield RecallSession(claims, claims, begun, True, KnownSources(claims))
+            return
+        if not isinstance(location, Beliefs):
+            location = stack.enter_context(open_claims(location, new=at is None))
+        claims = location if isinstance(location, Claims) else Claims(location.storage, now=location.now)
+        beliefs = claims.as_of(at, at or claims.now()) if location is claims else location
+        looks_only = at is not None or location is not claims
         begun = initial_graph(beliefs, question)
         yield MemorySession(claims, beliefs, begun, looks_only, KnownSources(beliefs))
-    finally:
-        if opened is not location:
-            claims.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +38,7 @@ from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.owned import OwnedTables
 from kgot_lab.memory.relations import ANY, question_stems, relations, relations_by, word_list
 from kgot_lab.memory.statements import ME, MessageReader, ReadSentence, Statement
-from kgot_lab.text.cleaning import checked_text, estimate_tokens, printable_line
+from kgot_lab.text.cleaning import checked_text, estimate_tokens, format_count, printable_line
 from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens, stem
 from kgot_lab.types import Triple
 
@@ -61,6 +62,9 @@ _ANEW = re.compile(
 )
 _NEAR_ENOUGH = 0.24  # cosine of all-MiniLM, chosen on the development half of the endings
 _OPENING_WORDS = 4  # where someone else would be named whom a sentence is about
+
+
+Messages = str | Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
 
 @dataclass
@@ -117,6 +121,13 @@ class Added:
     ended: tuple[Triple, ...] = ()
     sentences: int = 0
 
+    def __str__(self) -> str:
+        if not self.changes:
+            return "nothing was changed: it says nothing, or it is known"
+        number, count = ", ".join(map(str, self.changes)), format_count(self.sentences, "sentence")
+        ended = (f"ended: {fact}" for fact in self.ended)
+        return "\n".join([f"change {number}: {count}", *map(str, self.facts), *ended])
+
 
 class Memory(Closing):
     """The memory of one user in a file of claims. Users of one file never see each other.
@@ -148,9 +159,7 @@ class Memory(Closing):
     # --- adding ---
 
     @check_arguments
-    def add(
-        self, messages: str | Mapping[str, Any] | Iterable[Mapping[str, Any]], *, at: datetime | None = None
-    ) -> Added:
+    def add(self, messages: Messages, *, at: datetime | None = None) -> Added:
         """Learn what the messages of the user state: all of them, or none if one is refused.
 
         Messages are dictionaries with "role" and "content", as in the OpenAI API, or a text of the user. Those of
@@ -335,6 +344,14 @@ class Memory(Closing):
             if near.max() >= _NEAR_ENOUGH and best.later is None:
                 best.later = sentence
 
+    async def aadd(self, messages: Messages, *, at: datetime | None = None) -> Added:
+        """Learn what messages state as `add` does, without blocking the event loop."""
+        return await asyncio.to_thread(self.add, messages, at=at)
+
+    async def arecall(self, question: str, *, at: datetime | None = None, tokens: int = 300) -> Recollection:
+        """Return the sentences that a question needs as `recall` does, without blocking the event loop."""
+        return await asyncio.to_thread(self.recall, question, at=at, tokens=tokens)
+
     def facts(self, at: datetime | None = None) -> tuple[Triple, ...]:
         """Return the facts that are true at a time, now by default, in the order in which they were told."""
         at = self.claims.query_time(at)
@@ -440,6 +457,11 @@ class Memory(Closing):
             self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
         self._vectors.clear()
         return erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
+
+
+def is_message(claim: Claim) -> bool:
+    """Return whether a claim stands for a sentence that a user said, and states no fact."""
+    return claim.fact.relation in _NO_FACTS and claim.source.startswith(f"{claim.fact.subject}/")
 
 
 def _replaced(statement: Statement, fact: Triple, open_facts: Mapping[Triple, datetime]) -> list[Triple]:
@@ -552,18 +574,20 @@ def open_memory(
     *,
     user: str = "user",
     embedder: Embedder | str | None = "minilm",
+    new: bool = True,
     now: Callable[[], datetime] = utc_now,
 ) -> Memory:
     """Open the memory of a user in an SQLite file, in memory (":memory:"), or in PostgreSQL by address.
 
     `embedder` finds by meaning: one of `lab.embedder`, or "minilm", which is left out if it is not installed.
-    With None, recall goes by words. Raises BadInput, StoreUnavailable, StoreDamaged or NotInstalled.
+    With None, recall goes by words. A file is created if there is none and `new` is true. Raises BadInput,
+    StoreUnavailable, StoreDamaged or NotInstalled.
     """
     if "/" in checked_text(user, "the name of a user"):
         raise BadInput(f'the name of a user has no "/", and {short_repr(user)} has')
     if isinstance(embedder, str):
         require_known("embedder of a memory", ("minilm",), embedder)
         with suppress(NotInstalled):
-            return Memory(open_claims(place, now=now), user, embedder=minilm())
+            return Memory(open_claims(place, new=new, now=now), user, embedder=minilm())
         embedder = None
-    return Memory(open_claims(place, now=now), user, embedder=embedder)
+    return Memory(open_claims(place, new=new, now=now), user, embedder=embedder)
