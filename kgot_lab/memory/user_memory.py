@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -148,6 +149,7 @@ class Memory(Closing):
             None  # those of `_read` whose later sentences were found by meaning
         )
         self._vectors: dict[str, Any] = {}
+        self._lock = threading.Lock()  # of the three above, while a question is compared
 
     def __repr__(self) -> str:
         return f"<Memory of {self.user!r} in {self.claims.storage!r}>"
@@ -261,11 +263,13 @@ class Memory(Closing):
         checked_text(question, "a question", blank=True)
         require_count(tokens, 1, "tokens")
         at = self.claims.query_time(at)
-        sentences = [sentence for sentence in self._sentences() if sentence.told <= at]
+        with self._lock:
+            known = self._sentences()
+            sentences = [sentence for sentence in known if sentence.told <= at]
+            nearness = self._nearness(question, known, sentences) if sentences else ()
         asked = {
             stem(word) for word in name_tokens(question) if word not in SEARCH_STOP_WORDS | _QUESTION_WORDS
         }
-        nearness = self._nearness(question, sentences) if sentences else ()
         ranked = sorted(
             (
                 (*self._score(sentence, asked, float(near), at), sentence)
@@ -312,11 +316,11 @@ class Memory(Closing):
         }
         return score, ", ".join(reason for reason, found in reasons.items() if found) or "told last"
 
-    def _nearness(self, question: str, sentences: Sequence[_Sentence]) -> Any:
+    def _nearness(self, question: str, known: list[_Sentence], sentences: Sequence[_Sentence]) -> Any:
         """Return the cosine similarity of a question with each sentence, 0 without an embedder."""
         if self._embedder is None:
             return np.zeros(len(sentences))
-        if self._linked is not (known := self._sentences()):
+        if self._linked is not known:
             self._embed(known)
             self._link_what_is_anew(known)
             self._linked = known
@@ -455,8 +459,10 @@ class Memory(Closing):
             return [self.claims.erase_source(source, by=self.user) for source in self._messages(what)][-1]
         with self.claims.storage.changing():
             self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
-        self._vectors.clear()
-        return erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
+        erased = erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
+        with self._lock:
+            self._read, self._linked, self._vectors = (-1, []), None, {}
+        return erased
 
 
 def is_message(claim: Claim) -> bool:
