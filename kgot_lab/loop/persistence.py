@@ -154,13 +154,10 @@ def graph_from_recalled(user: str, recalled: Iterable[Recalled]) -> PropertyGrap
     edges: dict[tuple[str, ...], Edge] = {}
     for each in recalled:
         line = each.line.removeprefix("- ")
-        said = [(title, SAYS_SENTENCE, line)]
-        for fact in each.facts:
-            is_own = fact.subject == user or fact.subject.startswith(f"{user}'s ")
-            subject = f"the user {fact.subject}" if is_own else fact.subject
-            said += [(subject, fact.relation, fact.object), (line, MENTIONS_NAME, fact.object)]
-        for parts in said:
-            edges.setdefault(parts, Edge(*parts, support_properties([Support(each.source, line)])))
+        support = support_properties([Support(each.source, line)])
+        names = ((line, MENTIONS_NAME, fact.object) for fact in each.facts)
+        parts = ((title, SAYS_SENTENCE, line), *(fact.identity for fact in each.facts), *names)
+        edges = {part: Edge(*part, support) for part in parts} | edges
     nodes = [Node(title, (RECALLED,))] if edges else []
     return PropertyGraph.of(nodes, edges.values(), dangling="add")
 

@@ -122,7 +122,7 @@ def group_by_sentence(facts: Iterable[tuple[str, str]]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for text, sentence in facts:
         groups.setdefault(sentence or text, []).append(text)
-    return ["; ".join(facts) + ("" if text in facts[0] else f' ("{text}")') for text, facts in groups.items()]
+    return ["; ".join(facts) + ("" if text == facts[0] else f' ("{text}")') for text, facts in groups.items()]
 
 
 def _visible_properties(properties: Mapping[str, Json]) -> dict[str, Json]:

@@ -145,9 +145,8 @@ class Memory(Closing):
         )
         self._reader = MessageReader()
         self._read: tuple[int, list[_Sentence]] = (-1, [])
-        self._linked: list[_Sentence] | None = (
-            None  # those of `_read` whose later sentences were found by meaning
-        )
+        # those of `_read` whose later sentences were found by meaning
+        self._linked: list[_Sentence] | None = None
         self._vectors: dict[str, Any] = {}
         self._lock = threading.Lock()  # of the three above, while a question is compared
 
@@ -270,45 +269,29 @@ class Memory(Closing):
         asked = {
             stem(word) for word in name_tokens(question) if word not in SEARCH_STOP_WORDS | _QUESTION_WORDS
         }
-        ranked = sorted(
-            (
-                (*self._score(sentence, asked, float(near), at), sentence)
-                for sentence, near in zip(sentences, nearness, strict=True)
-            ),
-            key=lambda each: -each[0],
-        )
+        pairs = zip(sentences, nearness, strict=True)
+        scored = ((*self._score(sentence, asked, float(near), at), sentence) for sentence, near in pairs)
         found, used = list[Recalled](), 0
-        for _, why, sentence in ranked:
+        for _, why, sentence in sorted(scored, key=lambda each: -each[0]):
             line = _format_line(sentence, at)
             used += estimate_tokens(line)
             if used > tokens:
                 break
             ended = tuple(sentence.ends(at))
-            found.append(
-                Recalled(
-                    line, sentence.source, tuple(f for f in sentence.facts if f not in ended), ended, why
-                )
-            )
+            facts = tuple(fact for fact in sentence.facts if fact not in ended)
+            found.append(Recalled(line, sentence.source, facts, ended, why))
         return Recollection(found)
 
     def _score(self, sentence: _Sentence, asked: set[str], near: float, at: datetime) -> tuple[float, str]:
         """Return the score of a sentence, and the reasons for it."""
         shared = len(asked & sentence.words) / max(1, len(asked))
         relation = any(asked & question_stems(fact.relation) for fact in sentence.facts)
-        is_general = not asked and any(
-            fact.subject == self.user for fact in sentence.facts
-        )  # "what do you know of me?"
+        # "what do you know of me?"
+        is_general = not asked and any(fact.subject == self.user for fact in sentence.facts)
         years = (at - sentence.told).days / 365
         is_over = bool(sentence.facts) and len(sentence.ends(at)) == len(sentence.facts)
-        score = (
-            near
-            - 0.2 * is_over
-            + 0.3 * shared
-            + 0.1 * relation
-            + 0.3 * is_general
-            - 0.2 * sentence.is_question
-            - 0.02 * years
-        )
+        score = near + 0.3 * shared + 0.1 * relation + 0.3 * is_general
+        score -= 0.2 * is_over + 0.2 * sentence.is_question + 0.02 * years
         reasons = {
             "shared words": shared,
             "the relation asked about": relation,
