@@ -6,7 +6,7 @@ spaCy parses the message. Questions, quotations, conditions, wishes and plans st
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -109,15 +109,14 @@ class MessageReader:
     def __init__(self) -> None:
         self._topic = ""
 
-    def read(self, text: str, at: datetime) -> list[ReadSentence]:
-        """Return the sentences of a message that was sent at a time, with what each states."""
-        spans, place = [], 0
-        for sentence in text_sentences(text, "any script"):
-            start = max(text.find(sentence, place), place)
-            place = min(start + len(sentence), len(text))
-            spans.append((sentence, start, place))
-        documents = parse_english([plain_sentence(sentence) for sentence, _, _ in spans])
-        return [self._read(*span, document, at) for span, document in zip(spans, documents, strict=True)]
+    def read(self, messages: Sequence[tuple[str, datetime]]) -> list[list[ReadSentence]]:
+        """Return the sentences of each message, given with its time, with what each states."""
+        spans = [_spans(text) for text, _ in messages]
+        documents = iter(parse_english([plain_sentence(sentence) for each in spans for sentence, *_ in each]))
+        return [
+            [self._read(*span, next(documents), at) for span in of_message]
+            for (_, at), of_message in zip(messages, spans, strict=True)
+        ]
 
     def _read(self, text: str, start: int, end: int, document: Any, at: datetime) -> ReadSentence:
         if is_question(document):
@@ -136,6 +135,16 @@ class MessageReader:
             if each.subject.strip() and (each.object.strip() or each.kind == "ended")
         )
         return ReadSentence(text, start, end, tuple(whole))
+
+
+def _spans(text: str) -> list[tuple[str, int, int]]:
+    """Return the sentences of a text with their positions."""
+    spans, place = [], 0
+    for sentence in text_sentences(text, "any script"):
+        start = max(text.find(sentence, place), place)
+        place = min(start + len(sentence), len(text))
+        spans.append((sentence, start, place))
+    return spans
 
 
 def _read_contacts(text: str, at: datetime) -> Iterator[Statement]:

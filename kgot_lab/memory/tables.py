@@ -119,6 +119,9 @@ def select_facts_by_key(count: int) -> str:
 
 LAST_CHANGE = "SELECT id, at FROM changes ORDER BY id DESC LIMIT 1"
 LAST_CHANGE_UNTIL = "SELECT coalesce(max(id), 0) FROM changes WHERE at <= :at"
+ACTIONS_SINCE = "SELECT DISTINCT action FROM changes WHERE id > :known ORDER BY action"
+FACTS_LEARNT_SINCE = f"""SELECT DISTINCT {_FACT_COLUMNS} FROM versions v JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
+  WHERE (v.opened > :known OR v.closed > :known)"""
 NEW_CHANGE = "INSERT INTO changes (id, at, clock, who, action, undoes) VALUES (:id, :at, :clock, :who, :action, :undoes)"
 CHANGES = "SELECT id, at, clock, who, action, undoes, erased FROM changes ORDER BY id"
 CHANGED_SOURCES = """SELECT DISTINCT v.opened, c.source FROM changes x JOIN versions v ON v.opened = x.id AND v.kind = 'drop'
@@ -157,6 +160,8 @@ CLAIM_EXISTS = "SELECT 1 FROM claims c WHERE c.id = :claim"
 CLAIMS_FROM_SOURCE = "SELECT c.id FROM claims c WHERE c.source = :source ORDER BY c.id"
 CLAIMS_OF_FACTS = "SELECT c.id FROM claims c WHERE c.fact = ANY(:facts) ORDER BY c.id"
 CLAIMS_BY_ID_PREFIX = "SELECT c.id FROM claims c WHERE substr(c.id, 1, :length) = :beginning ORDER BY c.id"
+ALL_SPANS = "SELECT c.id, c.span_start, c.span_text FROM claims c"
+SPANS = f"{ALL_SPANS} WHERE c.id = ANY(:claims)"
 FACTS_BY_ID = f"SELECT {_FACT_COLUMNS} FROM facts f WHERE f.id = ANY(:facts)"
 FACTS_OF_CLAIMS = (
     f"SELECT DISTINCT {_FACT_COLUMNS} FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims)"
@@ -215,6 +220,7 @@ def _limited(statement: str, condition: str) -> str:
 _BY_SOURCE = (
     ALL_IN_FORCE, IN_FORCE, CLAIMS_QUEUED, LEARNT_AT, LEARNT_AT_BY_FACT, CLAIM_SOURCES, RETRACTED_SOURCES, DECISIONS,
     CLAIMS_FROM_SOURCE, CLAIMS_OF_FACTS, CLAIMS_BY_ID_PREFIX, CLAIM_EXISTS, CLAIMS_DERIVED_FROM, FACTS_DERIVED, ALL_CLAIMS,
+    FACTS_LEARNT_SINCE, ALL_SPANS, SPANS,
 )  # fmt: skip
 _OF_OWNER = "f.id IN (SELECT c.fact FROM claims c WHERE substr(c.source, 1, :length) = :prefix)"
 _BY_AUTHOR = (CHANGES, CHANGE, CHANGED_SOURCES, CHANGED_FACTS, DECISIONS_LAST)

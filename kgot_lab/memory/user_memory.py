@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder
@@ -22,7 +17,6 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, describe_value, require_count, require_known, short_repr
 from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.claims.beliefs import claims_by_id
 from kgot_lab.memory.claims.claim import (
     ChangeEffect,
     ChangeLogEntry,
@@ -30,67 +24,33 @@ from kgot_lab.memory.claims.claim import (
     ErasureCounts,
     Span,
     digest,
-    from_micros,
     utc_now,
 )
 from kgot_lab.memory.claims.claims import Claims, open_claims
-from kgot_lab.memory.claims.justification import ActiveClaim, read_active_claims, read_aliases
 from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.owned import OwnedTables
-from kgot_lab.memory.relations import ANY, question_stems, relations, relations_by, word_list
+from kgot_lab.memory.relations import ANY, relations, relations_by, word_list
+from kgot_lab.memory.sentences import (
+    ASKED,
+    ENDED,
+    LIGHT_STEMS,
+    SAID,
+    Sentence,
+    SentenceIndex,
+    word_stems,
+)
 from kgot_lab.memory.statements import ME, MessageReader, ReadSentence, Statement
 from kgot_lab.text.cleaning import checked_text, estimate_tokens, format_count, printable_line
-from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens, stem
+from kgot_lab.text.words import name_tokens, stem
 from kgot_lab.types import Triple
 
-SAID, ASKED, ENDED = "said", "asked", "ended"  # relations of a user to a sentence, and to what ended
 _NO_FACTS = frozenset((SAID, ASKED, ENDED))
-_QUESTION_WORDS = frozenset(
-    "what when where which who whom whose why how do does did has have had am is are was be he she his her i me my you "
-    "your we our us mine myself tell know about should can could would".split()
-)
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOMENT = timedelta(microseconds=1)  # the least time between a beginning and an end
 _COUNTS = frozenset("one two three four five six seven eight nine ten".split())
-_LIGHT = frozenset(
-    map(stem, "the a an my our new old to of in at for with and from it that this there".split())
-)
-# Words of a sentence that may tell something anew; what it tells anew is the sentence before that is nearest in meaning.
-_ANEW = re.compile(
-    r"\b(?:now(?!here)|instead|these days|as of|from (?:now|today|this|next|.{3,12} on)\b|until further notice|first (?:day|week|shift|class)"
-    r"|changed|switched|swapped|replaced|traded|renamed|meant|spelled|actually|sorry|since (?:today|yesterday)|my new|new \w+ is)\b",
-    re.I,
-)
-_NEAR_ENOUGH = 0.24  # cosine of all-MiniLM, chosen on the development half of the endings
-_OPENING_WORDS = 4  # where someone else would be named whom a sentence is about
 
 
 Messages = str | Mapping[str, Any] | Iterable[Mapping[str, Any]]
-
-
-@dataclass
-class _Sentence:
-    """A sentence that a user said, with the facts it states and what ended according to it."""
-
-    text: str
-    source: str
-    told: datetime
-    is_question: bool = False
-    facts: dict[Triple, ActiveClaim] = field(default_factory=dict)
-    ended: tuple[str, ...] = ()
-    later: _Sentence | None = None  # says that something of this one ended, or seems to tell it anew
-
-    @cached_property
-    def words(self) -> set[str]:
-        """The stems of the sentence and of the subjects and relations of its facts."""
-        return _stems(" ".join([self.text, *(f"{fact.subject} {fact.relation}" for fact in self.facts)]))
-
-    def ends(self, at: datetime) -> dict[Triple, datetime]:
-        """Return the facts that are no longer true at a time, with their ends."""
-        ends = {
-            fact: claim.valid_until for fact, claim in self.facts.items() if claim.valid_until is not None
-        }
-        return {fact: time for fact, end in ends.items() if (time := from_micros(end)) <= at}
 
 
 class Recalled(NamedTuple):
@@ -139,16 +99,12 @@ class Memory(Closing):
     """
 
     def __init__(self, claims: Claims, user: str, *, embedder: Embedder | None = None) -> None:
-        self.user, self._embedder = user, embedder
+        self.user = user
         self.claims = Claims(
             OwnedTables(claims.storage, user), accept_from=claims.accept_from, now=claims.now
         )
         self._reader = MessageReader()
-        self._read: tuple[int, list[_Sentence]] = (-1, [])
-        # those of `_read` whose later sentences were found by meaning
-        self._linked: list[_Sentence] | None = None
-        self._vectors: dict[str, Any] = {}
-        self._lock = threading.Lock()  # of the three above, while a question is compared
+        self._index = SentenceIndex(self.claims.storage, user, embedder)
 
     def __repr__(self) -> str:
         return f"<Memory of {self.user!r} in {self.claims.storage!r}>"
@@ -177,22 +133,27 @@ class Memory(Closing):
         latest = self.claims.now() + timedelta(days=1)  # clocks differ
         if late := [time for _, _, time in checked if time > latest]:
             raise BadInput(f"a message of {late[0].isoformat()} is not said yet: give the time when it was")
-        added, facts, ended = 0, list[Triple](), list[Triple]()
-        changes: list[int] = []
+        told = {
+            f"{self.user}/{time.isoformat()}/{digest(text)[:8]}": (text, time)
+            for role, text, time in checked
+            if role == "user" and text.strip()
+        }
+        new = {source: message for source, message in told.items() if not self.claims.from_source(source)}
+        read = self._reader.read(list(new.values()))
+        added, facts, ended, changes = 0, list[Triple](), list[Triple](), list[int]()
         with self.claims.storage.changing():
-            for role, text, time in checked:
-                source = f"{self.user}/{time.isoformat()}/{digest(text)[:8]}"
-                if role != "user" or not text.strip() or self.claims.from_source(source):
+            for (source, (_, time)), sentences in zip(new.items(), read, strict=True):
+                if self.claims.from_source(source):  # another program was first
                     continue
-                claims = self._claims_of(text, time, source)
+                claims = self._claims_of(sentences, time, source)
                 learnt = self.claims.learn(claims, by=self.user)
                 changes += [] if learnt.change is None else [learnt.change]
-                added += sum(claim.fact.relation in (SAID, ASKED) for claim in claims)
+                added += len(sentences)
                 facts += [c.fact for c in claims if c.kind == "stated" and c.fact.relation not in _NO_FACTS]
                 ended += [c.fact for c in claims if c.kind == "ended"]
         return Added(tuple(changes), tuple(dict.fromkeys(facts)), tuple(dict.fromkeys(ended)), added)
 
-    def _claims_of(self, text: str, at: datetime, source: str) -> list[Claim]:
+    def _claims_of(self, sentences: Sequence[ReadSentence], at: datetime, source: str) -> list[Claim]:
         """Return the claims that a message makes, with the ends of facts that are open before it."""
         claims: list[Claim] = []
 
@@ -200,10 +161,14 @@ class Memory(Closing):
             span = Span(sentence.start, sentence.end, sentence.text)
             claims.append(Claim(fact, source, span, self.user, kind, valid_from=since))
 
-        open_facts = self._open_facts(at)
+        names = {
+            fact.object.casefold(): fact.subject
+            for fact in self._index.open_facts(at, "relation", "name")
+            if fact.relation == "name"
+        }
+        open_facts = self._facts_before(at, sentences, names)
         known_later = {fact for fact, began in open_facts.items() if began > at}
-        names = {f.object.casefold(): f.subject for f in open_facts if f.relation == "name"}
-        for sentence in self._reader.read(text, at):
+        for sentence in sentences:
             said = ASKED if sentence.is_question else SAID
             claim(Triple(self.user, said, sentence.text), sentence, at)
             for statement in sentence.statements:
@@ -233,21 +198,23 @@ class Memory(Closing):
                     claim(fact, sentence, max(since, open_facts.pop(fact) + _MOMENT), "ended")
         return claims
 
+    def _facts_before(
+        self, at: datetime, sentences: Sequence[ReadSentence], names: Mapping[str, str]
+    ) -> dict[Triple, datetime]:
+        """Return the facts that are true at a time, each with its beginning, and that sentences may end."""
+        statements = [statement for sentence in sentences for statement in sentence.statements]
+        ends = (each for each in statements if each.kind == "ended" and ANY in each.relations)
+        if not all(word_stems(each.object) for each in ends):  # someone died: what names them ends
+            return self._index.open_facts(at)
+        found: dict[Triple, datetime] = {}
+        for subject in {self._resolve(statement.subject, names) for statement in statements}:
+            found |= self._index.open_facts(at, "subject", subject)
+        return found
+
     def _resolve(self, name: str, names: Mapping[str, str]) -> str:
         """Return the name under which someone is kept, whom the user may call by another."""
         name = name.replace(ME, self.user)
         return names.get(name.casefold(), name)
-
-    def _open_facts(self, at: datetime) -> dict[Triple, datetime]:
-        """Return the facts that are true at a time, each with its beginning."""
-        known = (sentence for sentence in self._sentences() if sentence.facts)
-        found: dict[Triple, datetime] = {}
-        for sentence in known:
-            ended = sentence.ends(at)
-            for fact, claim in sentence.facts.items():
-                if fact not in ended:
-                    found[fact] = sentence.told if claim.valid_from is None else from_micros(claim.valid_from)
-        return found
 
     # --- recalling ---
 
@@ -262,74 +229,17 @@ class Memory(Closing):
         checked_text(question, "a question", blank=True)
         require_count(tokens, 1, "tokens")
         at = self.claims.query_time(at)
-        with self._lock:
-            known = self._sentences()
-            sentences = [sentence for sentence in known if sentence.told <= at]
-            nearness = self._nearness(question, known, sentences) if sentences else ()
-        asked = {
-            stem(word) for word in name_tokens(question) if word not in SEARCH_STOP_WORDS | _QUESTION_WORDS
-        }
-        pairs = zip(sentences, nearness, strict=True)
-        scored = ((*self._score(sentence, asked, float(near), at), sentence) for sentence, near in pairs)
         found, used = list[Recalled](), 0
-        for _, why, sentence in sorted(scored, key=lambda each: -each[0]):
-            line = _format_line(sentence, at)
-            used += estimate_tokens(line)
-            if used > tokens:
-                break
-            ended = tuple(sentence.ends(at))
-            facts = tuple(fact for fact in sentence.facts if fact not in ended)
-            found.append(Recalled(line, sentence.source, facts, ended, why))
+        with self.claims.storage.reading():
+            for sentence, why in self._index.rank(question, at, most=tokens):
+                line = _format_line(sentence, at)
+                used += estimate_tokens(line)
+                if used > tokens:
+                    break
+                ended = tuple(sentence.ends(at))
+                facts = tuple(fact for fact in sentence.facts if fact not in ended)
+                found.append(Recalled(line, sentence.source, facts, ended, why))
         return Recollection(found)
-
-    def _score(self, sentence: _Sentence, asked: set[str], near: float, at: datetime) -> tuple[float, str]:
-        """Return the score of a sentence, and the reasons for it."""
-        shared = len(asked & sentence.words) / max(1, len(asked))
-        relation = any(asked & question_stems(fact.relation) for fact in sentence.facts)
-        # "what do you know of me?"
-        is_general = not asked and any(fact.subject == self.user for fact in sentence.facts)
-        years = (at - sentence.told).days / 365
-        is_over = bool(sentence.facts) and len(sentence.ends(at)) == len(sentence.facts)
-        score = near + 0.3 * shared + 0.1 * relation + 0.3 * is_general
-        score -= 0.2 * is_over + 0.2 * sentence.is_question + 0.02 * years
-        reasons = {
-            "shared words": shared,
-            "the relation asked about": relation,
-            f"meaning ({near:.2f})": near,
-        }
-        return score, ", ".join(reason for reason, found in reasons.items() if found) or "told last"
-
-    def _nearness(self, question: str, known: list[_Sentence], sentences: Sequence[_Sentence]) -> Any:
-        """Return the cosine similarity of a question with each sentence, 0 without an embedder."""
-        if self._embedder is None:
-            return np.zeros(len(sentences))
-        if self._linked is not known:
-            self._embed(known)
-            self._link_what_is_anew(known)
-            self._linked = known
-        (query,) = self._embedder.embed([question])
-        return np.array([self._vectors[each.text] for each in sentences]) @ query
-
-    def _embed(self, sentences: Iterable[_Sentence]) -> None:
-        """Compute the vectors of the sentences that have none, and drop those of sentences that are gone."""
-        assert self._embedder is not None
-        texts = dict.fromkeys(sentence.text for sentence in sentences)
-        self._vectors = {text: vector for text, vector in self._vectors.items() if text in texts}
-        if new := [text for text in texts if text not in self._vectors]:
-            self._vectors |= dict(zip(new, self._embedder.embed(new), strict=True))
-
-    def _link_what_is_anew(self, sentences: Sequence[_Sentence]) -> None:
-        """Link each sentence to a later one, of another message, that seems to tell the same anew."""
-        vectors = np.array([self._vectors[sentence.text] for sentence in sentences])
-        for number, sentence in enumerate(sentences):
-            is_about_another = set(name_tokens(sentence.text)[:_OPENING_WORDS]) & word_list("people")
-            if not number or sentence.is_question or is_about_another or not _ANEW.search(sentence.text):
-                continue
-            near = vectors[:number] @ vectors[number]
-            near[[k for k in range(number) if sentences[k].source == sentence.source]] = 0
-            best = sentences[int(near.argmax())]
-            if near.max() >= _NEAR_ENOUGH and best.later is None:
-                best.later = sentence
 
     async def aadd(self, messages: Messages, *, at: datetime | None = None) -> Added:
         """Learn what messages state as `add` does, without blocking the event loop."""
@@ -342,44 +252,7 @@ class Memory(Closing):
     def facts(self, at: datetime | None = None) -> tuple[Triple, ...]:
         """Return the facts that are true at a time, now by default, in the order in which they were told."""
         at = self.claims.query_time(at)
-        return tuple(fact for fact, began in self._open_facts(at).items() if began <= at)
-
-    def _sentences(self) -> list[_Sentence]:
-        """Return what was said, in the order of time, with the facts that are believed."""
-        with self.claims.storage.reading():
-            last = next(iter(self.claims.storage.rows(sql.LAST_CHANGE)), (0,))[0]
-            if self._read[0] == last:
-                return self._read[1]
-            active = read_active_claims(self.claims.storage, read_aliases(self.claims.storage))
-            by_id = {claim.id: claim for claim in active}
-            claims = claims_by_id(self.claims.storage, by_id)
-        found: dict[tuple[str, int], _Sentence] = {}
-        stated = defaultdict[tuple[str, int], list[Claim]](list)
-        for claim in claims:
-            place = claim.source, claim.span.start if claim.span else 0
-            if claim.fact.relation in (SAID, ASKED) and claim.fact.subject == self.user:
-                told = claim.valid_from or datetime.fromtimestamp(0, UTC)
-                found[place] = _Sentence(claim.fact.object, claim.source, told, claim.fact.relation == ASKED)
-            else:
-                stated[place].append(claim)
-        for place, some in stated.items():
-            for claim in some:
-                told = claim.valid_from or datetime.fromtimestamp(0, UTC)
-                text = claim.span.text if claim.span and claim.span.text else " ".join(claim.fact.identity)
-                sentence = found.setdefault(place, _Sentence(text, claim.source, told))
-                if claim.fact.relation == ENDED:
-                    sentence.ended = (*sentence.ended, claim.fact.object)
-                else:
-                    sentence.facts[claim.fact] = by_id[claim.id]
-        sentences = sorted(found.values(), key=lambda each: each.told)
-        for number, sentence in enumerate(sentences):
-            for words in map(_stems, sentence.ended):
-                for earlier in sentences[:number]:
-                    is_own = all(fact.subject == self.user for fact in earlier.facts)
-                    if words and is_own and words <= _stems(earlier.text):
-                        earlier.later = sentence
-        self._read = last, sentences
-        return sentences
+        return tuple(fact for fact, began in self._index.open_facts(at).items() if began <= at)
 
     # --- correcting, forgetting, erasing ---
 
@@ -387,7 +260,7 @@ class Memory(Closing):
     def correct(self, fact: Triple, object: str) -> Added:
         """Replace the object of a fact from its beginning on. `undo` takes that back."""
         now = self.claims.query_time()
-        since = self._open_facts(now).get(fact)
+        since = self._index.open_facts(now).get(fact)
         if since is None:
             problem = f"the memory of {self.user!r} does not hold {short_repr(str(fact))}"
             raise BadInput(f"{problem}: facts() lists what it holds")
@@ -442,10 +315,7 @@ class Memory(Closing):
             return [self.claims.erase_source(source, by=self.user) for source in self._messages(what)][-1]
         with self.claims.storage.changing():
             self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
-        erased = erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
-        with self._lock:
-            self._read, self._linked, self._vectors = (-1, []), None, {}
-        return erased
+        return erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
 
 
 def is_message(claim: Claim) -> bool:
@@ -484,17 +354,17 @@ def _find_ended(
     own = [fact for fact in open_facts if fact.subject == subject]
     any_relation, nouns = ANY in statement.relations, relations_by("nouns")
     bare = value.rpartition("'s ")[2]
-    if _stems(bare):
-        alias = {word for name, person in names.items() if person == value for word in _stems(name)}
+    if word_stems(bare):
+        alias = {word for name, person in names.items() if person == value for word in word_stems(name)}
         exact = {
             word.casefold() for word in re.findall(r"\w+", value) if word[0].isupper() or word[0].isdigit()
         }
         exact |= set(name_tokens(re.split(r" (?:of|in|at|for|with|on|to)\b", bare)[0])[-1:])
         exact |= set(name_tokens(bare)) & _COUNTS
-        needed = set(map(stem, exact)) - _LIGHT
+        needed = set(map(stem, exact)) - LIGHT_STEMS
 
         def is_named(fact: Triple) -> bool:
-            known = _stems(f"{fact.object} {fact.relation}")
+            known = word_stems(f"{fact.object} {fact.relation}")
             return (bool(needed) and needed <= known) or bool(alias & known)
 
         named = [f for f in own if is_named(f)]
@@ -507,9 +377,9 @@ def _find_ended(
         return fitting or [fact for fact in own if fact.relation in roles]
     if not any_relation:
         return [fact for fact in own if fact.relation in statement.relations]
-    gone = _stems(statement.subject.replace(ME, ""))
+    gone = word_stems(statement.subject.replace(ME, ""))
     is_someone = statement.subject != ME and bool(gone)
-    return [f for f in open_facts if is_someone and (f.subject == subject or gone <= _stems(f.object))]
+    return [f for f in open_facts if is_someone and (f.subject == subject or gone <= word_stems(f.object))]
 
 
 def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
@@ -538,7 +408,7 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
     return role, text, time.astimezone(UTC)
 
 
-def _format_line(sentence: _Sentence, at: datetime) -> str:
+def _format_line(sentence: Sentence, at: datetime) -> str:
     """Format a sentence for a prompt: when it was said, and what of it is no longer so."""
     text = printable_line(" ".join(sentence.text.split()))
     notes = [
@@ -551,10 +421,6 @@ def _format_line(sentence: _Sentence, at: datetime) -> str:
     return f"- {sentence.told:%Y-%m-%d}: {text}{asked}" + (
         f" ({printable_line('; '.join(notes))})" if notes else ""
     )
-
-
-def _stems(text: str) -> set[str]:
-    return {stem(word) for word in name_tokens(text.replace("_", " "))} - _LIGHT
 
 
 @check_arguments

@@ -203,6 +203,45 @@ def test_recall_keeps_to_its_budget_and_says_why(memory):
             memory.recall("Which painter?", tokens=wrong)
 
 
+def test_a_memory_that_stays_open_recalls_the_same_as_one_that_is_opened_again(tmp_path):
+    said = (
+        "I work at Acme.",
+        "My sister Mia lives in Graz.",
+        "I have a Volvo.",
+        "I left Acme.",
+        "Mia moved to Linz.",
+    )
+
+    def known(memory: Memory) -> tuple[object, ...]:
+        return (
+            memory.facts(),
+            memory.facts(day(3)),
+            str(memory.recall("Where does my sister live?", at=day(10))),
+        )
+
+    with open_memory(tmp_path / "me.db", user="ana", embedder=None, now=lambda: day(11)) as kept:
+
+        def stays_the_same() -> None:
+            with open_memory(tmp_path / "me.db", user="ana", embedder=None, now=lambda: day(11)) as again:
+                assert known(kept) == known(again)
+
+        for month, text in enumerate(said, 2):
+            kept.add(text, at=day(month))
+            stays_the_same()
+        kept.add("I live in Rome.", at=day(1))  # told late
+        stays_the_same()
+        with open_memory(tmp_path / "me.db", user="ana", embedder=None) as other:
+            forgotten = other.forget(lab.Triple("Mia", "lives_in", "Linz"))
+            stays_the_same()
+            other.undo(forgotten.change)
+            stays_the_same()
+            other.erase(LIVES)
+        stays_the_same()
+        with open_memory(tmp_path / "me.db", user="bob", embedder=None) as bob:
+            bob.add("I live in Oslo.")
+        stays_the_same()
+
+
 def test_users_of_one_file_never_see_each_other(tmp_path):
     with (
         open_memory(tmp_path / "me.db", user="ana") as ana,
@@ -255,6 +294,7 @@ def test_the_statements_of_one_user_are_all_limited_to_what_is_the_users():
         "FACTS_OF_CLAIMS",
         "PREMISES_OF",
         "FACTS_NAMING",
+        "ACTIONS_SINCE",
     }
     by_key |= {
         "OPEN_VALUES",
