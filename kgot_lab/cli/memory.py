@@ -121,9 +121,8 @@ def correct_fact(
 
 
 def _print_added(added: Added, as_json: bool) -> None:
-    result: dict[str, Any] = {"changes": added.changes, "sentences": added.sentences}
-    result |= {"facts": list(map(fact_to_json, added.facts)), "ended": list(map(fact_to_json, added.ended))}
-    print_result(result, as_json, str(added).splitlines())
+    facts = {"facts": [*map(fact_to_json, added.facts)], "ended": [*map(fact_to_json, added.ended)]}
+    print_result(vars(added) | facts, as_json, str(added).splitlines())
 
 
 @memories.command("recall")

@@ -158,8 +158,7 @@ def graph_from_recalled(user: str, recalled: Iterable[Recalled]) -> PropertyGrap
         names = ((line, MENTIONS_NAME, fact.object) for fact in each.facts)
         parts = ((title, SAYS_SENTENCE, line), *(fact.identity for fact in each.facts), *names)
         edges = {part: Edge(*part, support) for part in parts} | edges
-    nodes = [Node(title, (RECALLED,))] if edges else []
-    return PropertyGraph.of(nodes, edges.values(), dangling="add")
+    return PropertyGraph.of([Node(title, (RECALLED,))] if edges else (), edges.values(), dangling="add")
 
 
 def _is_quoted(claim: Claim, relation: str, sentence: str) -> bool:
