@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -39,7 +40,7 @@ from kgot_lab.memory.sentences import (
     word_stems,
 )
 from kgot_lab.memory.statements import ME, MessageReader, ReadSentence, Statement
-from kgot_lab.text.cleaning import checked_text, estimate_tokens, printable_line
+from kgot_lab.text.cleaning import checked_text, estimate_tokens, format_count, printable_line
 from kgot_lab.text.words import name_tokens, stem
 from kgot_lab.types import Triple
 
@@ -48,6 +49,9 @@ _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOMENT = timedelta(microseconds=1)  # the least time between a beginning and an end
 _MONTHS = timedelta(days=62)  # "in May" may be said when it has begun
 _COUNTS = frozenset("one two three four five six seven eight nine ten".split())
+
+
+Messages = str | Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
 
 class Recalled(NamedTuple):
@@ -79,6 +83,13 @@ class Added:
     ended: tuple[Triple, ...] = ()
     sentences: int = 0
 
+    def __str__(self) -> str:
+        if not self.changes:
+            return "nothing was changed: it says nothing, or it is known"
+        number, count = ", ".join(map(str, self.changes)), format_count(self.sentences, "sentence")
+        ended = (f"ended: {fact}" for fact in self.ended)
+        return "\n".join([f"change {number}: {count}", *map(str, self.facts), *ended])
+
 
 class Memory(Closing):
     """The memory of one user in a file of claims. Users of one file never see each other.
@@ -106,9 +117,7 @@ class Memory(Closing):
     # --- adding ---
 
     @check_arguments
-    def add(
-        self, messages: str | Mapping[str, Any] | Iterable[Mapping[str, Any]], *, at: datetime | None = None
-    ) -> Added:
+    def add(self, messages: Messages, *, at: datetime | None = None) -> Added:
         """Learn what the messages of the user state: all of them, or none if one is refused.
 
         Messages are dictionaries with "role" and "content", as in the OpenAI API, or a text of the user. Those of
@@ -225,15 +234,24 @@ class Memory(Closing):
         require_count(tokens, 1, "tokens")
         at = self.claims.query_time(at)
         found, used = list[Recalled](), 0
-        for sentence, why in self._index.rank(question, at, most=tokens):
-            line = _format_line(sentence, at)
-            used += estimate_tokens(line)
-            if used > tokens:
-                break
-            ended = tuple(sentence.ends(at))
-            facts = tuple(fact for fact in sentence.facts if fact not in ended)
-            found.append(Recalled(line, sentence.source, facts, ended, why))
+        with self.claims.storage.reading():
+            for sentence, why in self._index.rank(question, at, most=tokens):
+                line = _format_line(sentence, at)
+                used += estimate_tokens(line)
+                if used > tokens:
+                    break
+                ended = tuple(sentence.ends(at))
+                facts = tuple(fact for fact in sentence.facts if fact not in ended)
+                found.append(Recalled(line, sentence.source, facts, ended, why))
         return Recollection(found)
+
+    async def aadd(self, messages: Messages, *, at: datetime | None = None) -> Added:
+        """Learn what messages state as `add` does, without blocking the event loop."""
+        return await asyncio.to_thread(self.add, messages, at=at)
+
+    async def arecall(self, question: str, *, at: datetime | None = None, tokens: int = 300) -> Recollection:
+        """Return the sentences that a question needs as `recall` does, without blocking the event loop."""
+        return await asyncio.to_thread(self.recall, question, at=at, tokens=tokens)
 
     def facts(self, at: datetime | None = None) -> tuple[Triple, ...]:
         """Return the facts that are true at a time, now by default, in the order in which they were told."""
@@ -302,6 +320,11 @@ class Memory(Closing):
         with self.claims.storage.changing():
             self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
         return erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
+
+
+def is_message(claim: Claim) -> bool:
+    """Return whether a claim stands for a sentence that a user said, and states no fact."""
+    return claim.fact.relation in _NO_FACTS and claim.source.startswith(f"{claim.fact.subject}/")
 
 
 def _replaced(statement: Statement, fact: Triple, open_facts: Mapping[Triple, datetime]) -> list[Triple]:
@@ -414,18 +437,20 @@ def open_memory(
     *,
     user: str = "user",
     embedder: Embedder | str | None = "minilm",
+    new: bool = True,
     now: Callable[[], datetime] = utc_now,
 ) -> Memory:
     """Open the memory of a user in an SQLite file, in memory (":memory:"), or in PostgreSQL by address.
 
     `embedder` finds by meaning: one of `lab.embedder`, or "minilm", which is left out if it is not installed.
-    With None, recall goes by words. Raises BadInput, StoreUnavailable, StoreDamaged or NotInstalled.
+    With None, recall goes by words. A file is created if there is none and `new` is true. Raises BadInput,
+    StoreUnavailable, StoreDamaged or NotInstalled.
     """
     if "/" in checked_text(user, "the name of a user"):
         raise BadInput(f'the name of a user has no "/", and {short_repr(user)} has')
     if isinstance(embedder, str):
         require_known("embedder of a memory", ("minilm",), embedder)
         with suppress(NotInstalled):
-            return Memory(open_claims(place, now=now), user, embedder=minilm())
+            return Memory(open_claims(place, new=new, now=now), user, embedder=minilm())
         embedder = None
-    return Memory(open_claims(place, now=now), user, embedder=embedder)
+    return Memory(open_claims(place, new=new, now=now), user, embedder=embedder)
