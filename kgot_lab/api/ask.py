@@ -24,10 +24,9 @@ from kgot_lab.loop.controller import RunOptions, think
 from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.formatting import summary_line
 from kgot_lab.loop.limits import SMALL_MODELS, Limits, forecast, limits_for
-from kgot_lab.loop.persistence import open_memory_session
+from kgot_lab.loop.persistence import MemoryLocation, open_memory_session
 from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, start_event
 from kgot_lab.loop.trace import Trace, append_events, load_run, model_metadata, record
-from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import checked_text, replace_surrogates
@@ -178,7 +177,7 @@ def ask(
     preset: str | Limits = "auto",
     store: str | Path | Store = "in_memory",
     trace: str | Path | None = None,
-    memory: str | Path | Beliefs | None = None,
+    memory: MemoryLocation | None = None,
     **options: Unpack[AskOptions],
 ) -> Trace:
     """Answer a question with a graph grown from documents.
@@ -201,7 +200,8 @@ def ask(
 
     A `memory` is a file of claims, or Claims. The run begins with its facts, answers from them before it
     searches, and stores there what it writes once it has its answer. `about["memory"]` of the run lists the
-    facts that were known before. Beliefs of an earlier time, as `Claims.as_of` returns them, learn nothing.
+    facts that were known before. Beliefs of an earlier time, as `Claims.as_of` returns them, learn nothing. A
+    memory of `open_memory` gives what it recalls for the question, and learns nothing either.
     Raises what `open_claims` raises, before a model is called.
     """
     question = checked_text(question, "the question").strip()
@@ -223,7 +223,7 @@ def ask(
         tools = [*([documents] if callable(documents) else ()), *own_tools]
         with_tools = bool(attachments or options.get("mode")) or not all(map(search_argument, tools))
         limits = limits_for(llm.name, recorded or preset, with_tools=with_tools)
-        limits = limits.learning() if session else limits
+        limits = limits.learning() if session and not session.looks_only else limits
         names = [Path(file).name for file in attachments]
         before = None
         if trace is not None and Path(trace).exists():
@@ -249,7 +249,8 @@ def ask(
             else:
                 events = think(question, llm, opened, tools, limits, **given)
             run = _record_run(events, llm, trace, before, _progress_heading(llm, limits))
-        return replace(run, about={**run.about, "memory": session.learn(run).as_json()}) if session else run
+        learnt = session.learn(run) if session else None
+        return replace(run, about={**run.about, "memory": learnt.as_json()}) if learnt else run
 
 
 def _warn_of_other_prompts(before: Trace | None, given: Mapping[str, Any]) -> None:

@@ -86,7 +86,7 @@ def answer_question(
     spending = question_setup.shared_spending(configuration)
     name = terminal.actual_model_name(configuration.model, configuration.models)
     limits = configuration.limits_for(name, with_tools=bool(attached))
-    limits = limits.learning() if memory else limits
+    limits = limits.learning() if memory and not memory.looks_only else limits
     passages = terminal.read_folder(documents) if documents else []
     graph = question_setup.initial_graph(choice)
     registry = configuration.models

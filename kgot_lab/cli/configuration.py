@@ -67,7 +67,7 @@ class BudgetChoice(_StrictModel):
     dollars: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
-# 15 fields: those of the YAML page that users write and that the heads of traces hold
+# 16 fields: those of the YAML page that users write and that the heads of traces hold
 class Configuration(_StrictModel):
     """The configuration of a run."""
 
@@ -84,6 +84,7 @@ class Configuration(_StrictModel):
     run: RunChoice = RunChoice()
     snapshots: str | None = None  # a folder for a snapshot after every write
     memory: str | None = None  # a file of claims
+    user: str | None = None  # whose memory, with what this user said in it
     as_of: str | None = None  # a time, for an earlier state of the memory
     certify: bool = False  # show the answer only as far as its certificate allows
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.persistence import MemorySession
     from kgot_lab.memory.claims.claim import ChangeEffect, Claim, RecordedAnswer
     from kgot_lab.memory.claims.claims import Claims
+    from kgot_lab.memory.user_memory import Added, Memory
 
 BY_COMMAND = "command line"
 BY_OPTION = option("who decides, for the log", "--by", default=BY_COMMAND)
@@ -44,20 +45,20 @@ _SOURCE_OPTION = option("every claim of this source: the id of a document", "--s
 def question_memory(
     configuration: Configuration, question: str
 ) -> AbstractContextManager[MemorySession | None]:
-    """Open the memory of a question, or return a context of None if it has none.
+    """Open the memory of a question, or that of a user for it, or return a context of None if it has none.
 
     Raises BadInput and StoreUnavailable before a model is called.
     """
     from kgot_lab.loop.persistence import open_memory_session
 
     if configuration.memory is None:
-        if configuration.as_of is not None:
-            raise BadInput("--as-of is a time of a memory: name it with --memory FILE")
+        if configuration.as_of is not None or configuration.user is not None:
+            raise BadInput("--as-of is a time of a memory, and --user its user: name it with --memory FILE")
         return nullcontext()
     if configuration.store.graph is not None or configuration.store.keep:
         raise BadInput("a question begins with --memory, or with --graph or a kept store: leave one out")
     time = None if configuration.as_of is None else parse_time(configuration.as_of)
-    return open_memory_session(configuration.memory, question, at=time)
+    return open_memory_session(configuration.memory, question, at=time, user=configuration.user)
 
 
 def print_initial_graph(memory: MemorySession, where: str | None) -> None:
@@ -88,6 +89,7 @@ def select_memory(
 
 
 _USER_OPTION = option("whose memory; users of one file do not see each other", "--user", default="user")
+_ONE_USER = option("only what this user said; by default the whole file", "--user")
 
 
 @memories.command("add")
@@ -95,21 +97,32 @@ def add_message(
     context: typer.Context,
     text: str = argument("what the user says"),
     user: str = _USER_OPTION,
+    at: str | None = option("when it was said, such as 2026-11-23; by default now"),
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Add what a user says, and list the facts learned from it and those that it ended."""
-    from kgot_lab.memory.user_memory import open_memory
+    time = None if at is None else parse_time(at)
+    with _open_user_memory(context, user, new=True) as memory:
+        _print_added(memory.add(decode_argument(text, "the message"), at=time), as_json)
 
-    with open_memory(context.obj, user=user, embedder=None) as memory:
-        added = memory.add(decode_argument(text, "the message"))
-    result: dict[str, Any] = {"changes": added.changes, "sentences": added.sentences}
-    result |= {"facts": list(map(fact_to_json, added.facts)), "ended": list(map(fact_to_json, added.ended))}
-    number = ", ".join(map(str, added.changes))
-    lines = [f"change {number}: {format_count(added.sentences, 'sentence')}", *map(str, added.facts)]
-    lines += [f"ended: {fact}" for fact in added.ended]
-    print_result(result, as_json, lines if added.changes else [])
-    if not added.changes:
-        terminal.say("nothing was changed: it says nothing, or it is known")
+
+@memories.command("correct")
+def correct_fact(
+    context: typer.Context,
+    fact: str = argument('"SUBJECT | RELATION | OBJECT", or how the id that `facts` shows begins'),
+    object: str = argument("what is so in place of OBJECT"),
+    user: str = _USER_OPTION,
+    as_json: bool = options.AS_JSON,
+) -> None:
+    """Replace the object of a fact that a user stated, from its beginning on. `undo` takes it back."""
+    with _open_user_memory(context, user) as memory:
+        known = _find_fact(memory.claims, fact)
+        _print_added(memory.correct(known, decode_argument(object, "the object")), as_json)
+
+
+def _print_added(added: Added, as_json: bool) -> None:
+    facts = {"facts": [*map(fact_to_json, added.facts)], "ended": [*map(fact_to_json, added.ended)]}
+    print_result(vars(added) | facts, as_json, str(added).splitlines())
 
 
 @memories.command("recall")
@@ -122,24 +135,11 @@ def recall_sentences(
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Recall what a user said that a question needs, best first, as text for a prompt."""
-    from kgot_lab.memory.user_memory import open_memory
-
-    if not Path(context.obj).exists() and "://" not in context.obj:
-        raise BadInput(
-            f"there is no memory at {context.obj}: kgot-lab memory {context.obj} add TEXT begins one"
-        )
-    with open_memory(context.obj, user=user) as memory:
-        at = None if as_of is None else parse_time(as_of)
+    at = None if as_of is None else parse_time(as_of)
+    with _open_user_memory(context, user, embedder="minilm") as memory:
         found = memory.recall(decode_argument(question, "the question"), at=at, tokens=tokens)
-    rows = [
-        {
-            "line": each.line,
-            "source": each.source,
-            "facts": list(map(fact_to_json, each.facts)),
-            "why": each.why,
-        }
-        for each in found
-    ]
+    facts = ({"facts": [*map(fact_to_json, r.facts)], "ended": [*map(fact_to_json, r.ended)]} for r in found)
+    rows = [recalled._asdict() | of_it for recalled, of_it in zip(found, facts, strict=True)]
     print_result(rows, as_json, (each.line for each in found))
     if not found:
         terminal.say(f"nothing is known of {user}")
@@ -149,23 +149,31 @@ def recall_sentences(
 def list_facts(
     context: typer.Context,
     about: str | None = option("those with this name as subject or object"),
+    user: str | None = _ONE_USER,
     as_of: str | None = options.AS_OF,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """List the facts that hold, with confidence and sources."""
+    """List the facts that hold, with confidence and sources, and not the sentences of users: see `recall`."""
     from kgot_lab.memory.claims.claim import fact_id
     from kgot_lab.memory.claims.justification import combined_confidence
+    from kgot_lab.memory.user_memory import is_message
 
-    with opened_memory(context) as claims:
-        at = None if as_of is None else parse_time(as_of)
-        beliefs = claims.as_of(at, at if at is not None else claims.now())
-        name = None if about is None else decode_argument(about, "the name")
-        facts = beliefs.facts() if name is None else (*beliefs.facts(name), *beliefs.facts(object=name))
-        found = beliefs.claims_of(dict.fromkeys(facts))
+    at = None if as_of is None else parse_time(as_of)
+    name = None if about is None else decode_argument(about, "the name")
+    memory = None if user is None else _open_user_memory(context, user)
+    with opened_memory(context) if memory is None else memory.claims as claims:
+        if memory is not None:
+            facts = [fact for fact in memory.facts(at) if name in (None, fact.subject, fact.object)]
+            found = claims.claims_of(facts)
+        else:
+            beliefs = claims.as_of(at, at if at is not None else claims.now())
+            held = beliefs.facts() if name is None else (*beliefs.facts(name), *beliefs.facts(object=name))
+            found = beliefs.claims_of(dict.fromkeys(held))
     rows = [
         {"id": fact_id(fact), **fact_to_json(fact), "confidence": round(combined_confidence(by), 3)}
         | {"sources": list(dict.fromkeys(claim.source for claim in by))}
         for fact, by in found.items()
+        if not is_message(by[0])
     ]
 
     def line(row: dict[str, Any]) -> str:
@@ -216,16 +224,27 @@ def retract_claims(
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Retract a source or a fact, and list what no longer holds without it. `undo` takes it back."""
-    if (source is None) == (fact is None):
-        raise BadInput("say what is retracted: --source ID or --fact FACT, one of them")
     with opened_memory(context) as claims:
-        if source is not None:
-            effects = claims.retract_source(_find_source(claims, source), by=BY_COMMAND)
-        else:
-            triple = _require_recorded(claims, _find_fact(claims, fact or ""))
-            effects = claims.retract_fact(triple, by=BY_COMMAND)
+        what, by = _find_what(claims, source, fact), BY_COMMAND
+        effects = (
+            claims.retract_source(what, by=by) if isinstance(what, str) else claims.retract_fact(what, by=by)
+        )
     if effects.change is None:
         terminal.say("nothing was changed: it is retracted already")
+    print_result(effects_to_json(effects), as_json, effect_lines(effects))
+
+
+@memories.command("forget")
+def forget_messages(
+    context: typer.Context,
+    source: str | None = _SOURCE_OPTION,
+    fact: str | None = _FACT_OPTION,
+    user: str = _USER_OPTION,
+    as_json: bool = options.AS_JSON,
+) -> None:
+    """Forget the messages of a user that state a fact, or one message. `undo` takes it back."""
+    with _open_user_memory(context, user) as memory:
+        effects = memory.forget(_find_what(memory.claims, source, fact))
     print_result(effects_to_json(effects), as_json, effect_lines(effects))
 
 
@@ -233,31 +252,29 @@ def retract_claims(
 def undo_change(
     context: typer.Context,
     number: int = argument("of a change, as `log` lists them"),
+    user: str | None = _ONE_USER,
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Undo a change, also an undo."""
-    with opened_memory(context) as claims:
-        effects = claims.undo(number, by=BY_COMMAND)
+    with opened_memory(context, user) as claims:
+        effects = claims.undo(number, by=user or BY_COMMAND)
     print_result(effects_to_json(effects), as_json, effect_lines(effects))
 
 
 @memories.command("log")
-def list_changes(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
+@memories.command("history")
+def list_changes(
+    context: typer.Context, user: str | None = _ONE_USER, as_json: bool = options.AS_JSON
+) -> None:
     """List every change with its number, time, author and kind."""
-    with opened_memory(context) as claims:
-        rows = [
-            {"change": change.id, "at": change.at.isoformat(), "by": change.by, "action": change.action}
-            | {"of": list(change.of), "undoes": change.undoes, "erased": change.erased}
-            for change in claims.log()
-        ]
-
-    def line(row: dict[str, Any]) -> str:
-        more = f": {'; '.join(row['of'])}" if row["of"] else ""
-        more += f" of change {row['undoes']}" if row["undoes"] else ""
-        more += f" ({row['erased']} erased since)" if row["erased"] else ""
-        return f"{row['change']:>6}  {row['at'][:19].replace('T', ' ')}  {row['action']}{more}  {row['by']}"
-
-    print_result(rows, as_json, map(line, rows))
+    with opened_memory(context, user) as claims:
+        changes = claims.log()
+    rows = [
+        {"change": change.id, "at": change.at.isoformat(), "by": change.by, "action": change.action}
+        | {"of": list(change.of), "undoes": change.undoes, "erased": change.erased}
+        for change in changes
+    ]
+    print_result(rows, as_json, map(str, changes))
 
 
 @memories.command("erase")
@@ -265,23 +282,30 @@ def erase_claims(
     context: typer.Context,
     source: str | None = _SOURCE_OPTION,
     fact: str | None = _FACT_OPTION,
+    user: str | None = option("only what this user said: without --source and --fact all of it"),
     yes: bool = option("do not ask whether it is meant", "--yes", default=False),
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Erase a source or a fact for good, with the answers that rested on it: there is no undo."""
-    if (source is None) == (fact is None):
-        raise BadInput("say what is erased: --source ID or --fact FACT, one of them")
-    with opened_memory(context) as claims:
-        triple = None if fact is None else _require_recorded(claims, _find_fact(claims, fact))
-        source_name = "" if source is None else _find_source(claims, source)
-        description = f"the fact {triple}" if triple is not None else f"the source {source_name}"
-        erased_claims = claims.from_source(source_name) if triple is None else claims.claims_on(triple)
-        runs = _learning_runs(claims, erased_claims)
-        question = f"Erase {description} from {mask_secrets(context.obj)} for good?"
+    memory = None if user is None else _open_user_memory(context, user)
+    with opened_memory(context) if memory is None else memory.claims as claims:
+        what = None if user and source is fact is None else _find_what(claims, source, fact)
+        if isinstance(what, str):
+            description, stating = f"the source {what}", claims.from_source(what)
+        else:
+            description, stating = f"the fact {what}", claims.claims_on(what) if what else ()
+        runs = _learning_runs(claims, stating)
+        of_user = f"{description if what else 'everything'} that {user} said"
+        question = f"Erase {of_user if user else description} from {mask_secrets(context.obj)} for good?"
         if not yes and not typer.confirm(printable_line(question), err=True):
             raise BadInput("nothing was erased")
-        by = BY_COMMAND
-        erased = claims.erase_fact(triple, by=by) if triple else claims.erase_source(source_name, by=by)
+        if memory is not None:
+            erased = memory.erase(what)
+        elif what is not None:
+            by = BY_COMMAND
+            erased = (
+                claims.erase_source(what, by=by) if isinstance(what, str) else claims.erase_fact(what, by=by)
+            )
     counts = {"facts": erased.facts, "claims": erased.claims, "answers": erased.answers}
     summary = ", ".join(format_count(number, what.removesuffix("s")) for what, number in counts.items())
     result = {"change": erased.change, **counts, "runs": runs}
@@ -293,11 +317,31 @@ def erase_claims(
 # --- shared ---
 
 
-def opened_memory(context: typer.Context) -> Claims:
-    """Open the memory that a command names. Raises BadInput if the file is no memory."""
+def opened_memory(context: typer.Context, user: str | None = None) -> Claims:
+    """Open the memory that a command names, or what one user said in it.
+
+    Raises BadInput if the file is no memory.
+    """
     from kgot_lab.memory.claims.claims import open_claims
 
-    return open_claims(context.obj, new=False)
+    return open_claims(context.obj, new=False) if user is None else _open_user_memory(context, user).claims
+
+
+def _open_user_memory(
+    context: typer.Context, user: str, *, new: bool = False, embedder: str | None = None
+) -> Memory:
+    from kgot_lab.memory.user_memory import open_memory
+
+    return open_memory(context.obj, user=decode_argument(user, "the user"), embedder=embedder, new=new)
+
+
+def _find_what(claims: Claims, source: str | None, fact: str | None) -> Triple | str:
+    """Return the source or the fact that is named. Raises BadInput unless it is one of them, and known."""
+    if source is not None and fact is None:
+        return _find_source(claims, source)
+    if fact is None or source is not None:
+        raise BadInput("say what is meant: --source ID or --fact FACT, one of them")
+    return _require_recorded(claims, _find_fact(claims, fact))
 
 
 def _find_fact(claims: Claims, text: str) -> Triple:

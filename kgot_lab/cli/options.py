@@ -197,6 +197,7 @@ class StoreOptions(LocationOptions):
     wipe: bool = option("empty the store, or its namespace, first", default=False)
     graph: str | None = option(_GRAPH_HELP)
     memory: str | None = option("a file of claims, or postgresql://HOST/NAME, to begin with and to learn in")
+    user: str | None = option("begin with what this user said, from --memory; nothing is learned")
     as_of: str | None = AS_OF
 
 
@@ -223,7 +224,7 @@ class RunOptions(ResultOptions):
 
 
 _CONFIGURATION_FIELDS = {  # the field of a configuration that an option overrides
-    **{name: name for name in ("documents", "model", "models", "preset", "snapshots", "memory", "as_of", "certify")},
+    **{name: name for name in ("documents", "model", "models", "preset", "snapshots", "memory", "user", "as_of", "certify")},
     **{name: f"store.{name}" for name in ("keep", "wipe", "graph", "at", "namespace", "unsafe")},
     **{name: f"tools.{name}" for name in ("web", "mirror", "engine")},
     **{f"max_{name}": f"budget.{name}" for name in ("calls", "seconds", "dollars")},

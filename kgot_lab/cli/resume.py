@@ -280,7 +280,7 @@ def _local_configuration(configuration: Configuration, given: _LiveOptions) -> C
     It uses the models given and a store in this process, and no file of the original run.
     """
     changed = {"model": given.model, "execution_model": given.execution} if given.model else {}
-    dropped = dict.fromkeys(("snapshots", "memory", "as_of"))
+    dropped = dict.fromkeys(("snapshots", "memory", "user", "as_of"))
     return configuration.model_copy(update={**changed, **dropped, "store": type(configuration.store)()})
 
 

@@ -164,20 +164,31 @@ def warm_up(service: ExpertService) -> None:
     terminal.say("all graphs are read")
 
 
-# `kgot-lab mcp GRAPH`: a graph for assistants, by the Model Context Protocol.
+# `kgot-lab mcp GRAPH`: a graph, a character or a memory for assistants, by the Model Context Protocol.
 
 
 def serve_mcp(
-    graph: str = argument("a graph's file, a store's address, or a folder; with --npc the file of a world"),
+    graph: str = argument("a graph's file, a store's address, or a folder; see --npc and --user for others"),
     namespace: str | None = option("which graph of a server"),
     port: int | None = option("serve HTTP on this local port, not on stdio", "--http", min=1, max=65535),
     npc: str | None = option("GRAPH is a world: serve only what the character of this name or id knows"),
+    user: str | None = option("GRAPH is a memory: serve only what this user said; changed by --write GRAPH"),
     write: Path | None = option("let assistants change the graph in this file; an existing one is continued"),
 ) -> None:
     """Serve a graph to assistants by the Model Context Protocol.
 
     Questions are tools, the graph is a resource. It is read-only without --write.
     """
+    if user is not None:
+        from kgot_lab.kgos.query.mcp_server import memory_server
+        from kgot_lab.memory.user_memory import open_memory
+
+        if npc is not None or namespace is not None or write not in (None, Path(graph)):
+            remedy = f"leave --npc and --namespace out, and change it in place with --write {graph}"
+            raise BadInput(f"--user serves what a user said in {graph}: {remedy}")
+        with open_memory(graph, user=user, new=write is not None) as memory:
+            run_server(memory_server(memory, writes=write is not None), f"what {user} said", port)
+        return
     if npc is not None:
         if write is not None:
             raise BadInput("--npc serves what a character knows, which nobody changes: leave --write out")

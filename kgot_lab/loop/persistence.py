@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from heapq import heapify, heappop, heappush
@@ -18,18 +18,20 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Support, latest_sentence, support_properties, supports_of
 from kgot_lab.loop.events import Answered, Event, Started, ToolCall
 from kgot_lab.loop.evidence import SupportFinder, sentences_stating
-from kgot_lab.loop.modes.paths.mentions import is_sentence_node, sentence_node
+from kgot_lab.loop.modes.paths.mentions import RECALLED, is_sentence_node, sentence_node
 from kgot_lab.loop.state import state_after
 from kgot_lab.loop.trace import Trace, consistent_events, graph_after
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim, Learnt, Span
 from kgot_lab.memory.claims.claims import Claims, open_claims
+from kgot_lab.memory.user_memory import Memory, Recalled, open_memory
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import content_words, name_tokens
 from kgot_lab.tools.tool import Result, Tool, check_call, checked_result, search_argument, source_digest
-from kgot_lab.types import Document, Edge, Json, Triple
+from kgot_lab.types import Document, Edge, Json, Node, Triple
 
 # The initial graph of a question: the facts of a memory near it, with their sources.
 
@@ -41,16 +43,19 @@ _CROWDED_NAME = 20  # number of facts of a name above which each counts less
 
 @dataclass(frozen=True)
 class InitialGraph:
-    """The initial graph of a question, the number of facts in it, and the number in the whole memory."""
+    """The initial graph of a question, the number of facts in it, and the number in the whole memory.
+
+    From the memory of a user they are sentences.
+    """
 
     graph: PropertyGraph = field(repr=False)
     facts: int
     held: int
+    noun: str = "fact"
 
     def __str__(self) -> str:
-        if self.facts < self.held:
-            return f"{self.facts:,} of {self.held:,} facts"
-        return f"{self.held:,} fact{'s' * (self.held != 1)}"
+        part = f"{self.facts:,} of " if self.facts < self.held else ""
+        return f"{part}{format_count(self.held, self.noun)}"
 
 
 def initial_graph(beliefs: Beliefs, question: str, *, max_facts: int = MAX_INITIAL_FACTS) -> InitialGraph:
@@ -141,6 +146,19 @@ def graph_from_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph
         saying = nodes[claim.source, claim.fact.subject]
         edges += (Edge(node, MENTIONS_NAME, fact.object, support) for node in saying)
     return PropertyGraph.of((), {edge.identity: edge for edge in edges}.values(), dangling="add")
+
+
+def graph_from_recalled(user: str, recalled: Iterable[Recalled]) -> PropertyGraph:
+    """Build a graph of what a memory recalls: dated sentences under one name, and the facts that they state."""
+    title = f"what the user {user} said"
+    edges: dict[tuple[str, ...], Edge] = {}
+    for each in recalled:
+        line = each.line.removeprefix("- ")
+        support = support_properties([Support(each.source, line)])
+        names = ((line, MENTIONS_NAME, fact.object) for fact in each.facts)
+        parts = ((title, SAYS_SENTENCE, line), *(fact.identity for fact in each.facts), *names)
+        edges = {part: Edge(*part, support) for part in parts} | edges
+    return PropertyGraph.of([Node(title, (RECALLED,))] if edges else (), edges.values(), dangling="add")
 
 
 def _is_quoted(claim: Claim, relation: str, sentence: str) -> bool:
@@ -461,28 +479,45 @@ class MemorySession:
         distinguished = [SourceDistinguisher(tool, self.sources) for tool in tools]
         return without_retracted(distinguished, self.beliefs.retracted_sources())
 
-    def learn(self, run: Trace) -> LearntRun:
+    def learn(self, run: Trace) -> LearntRun | None:
         """Store what a run wrote in the memory, as `learn_run` does."""
         learnt = learn_run(self.claims, run, self.beliefs if self.looks_only else None)
         return replace(learnt, remarks=tuple(self.sources.remarks.values()))
 
 
+class RecallSession(MemorySession):
+    """The sentences of a user that a question begins with. The memory learns nothing of the run."""
+
+    def learn(self, run: Trace) -> None:
+        """Store nothing, since only the user adds to the memory."""
+
+
+MemoryLocation = str | Path | Beliefs | Memory
+
+
 @contextmanager
 def open_memory_session(
-    location: str | Path | Beliefs, question: str, *, at: datetime | None = None
+    location: MemoryLocation, question: str, *, at: datetime | None = None, user: str | None = None
 ) -> Iterator[MemorySession]:
-    """Open a memory for a question, from a file of claims or from Claims, which stay open.
+    """Open a memory for a question, from a file of claims, or from Claims or a Memory, which stay open.
 
     A file that does not exist is created. Beliefs, as `Claims.as_of` returns them, and a file with `at` give
-    what was believed at that time about that time, and learn nothing. Raises what `open_claims` raises.
+    what was believed at that time about that time, and learn nothing. The memory of a user, or of `user` in an
+    existing file, gives what it recalls for the question, and learns nothing. Raises what `open_claims` raises.
     """
-    opened = location if isinstance(location, Beliefs) else open_claims(location, new=at is None)
-    claims = opened if isinstance(opened, Claims) else Claims(opened.storage, now=opened.now)
-    try:
-        beliefs = claims.as_of(at, at if at is not None else claims.now()) if opened is claims else opened
-        looks_only = at is not None or opened is not claims
+    with ExitStack() as stack:
+        if user is not None and isinstance(location, str | Path):
+            location = stack.enter_context(open_memory(location, user=user, new=False))
+        if isinstance(location, Memory):
+            found, claims = location.recall(question, at=at), location.claims
+            graph = graph_from_recalled(location.user, found)
+            begun = InitialGraph(graph, len(found), len(found), "sentence")
+            yield RecallSession(claims, claims, begun, True, KnownSources(claims))
+            return
+        if not isinstance(location, Beliefs):
+            location = stack.enter_context(open_claims(location, new=at is None))
+        claims = location if isinstance(location, Claims) else Claims(location.storage, now=location.now)
+        beliefs = claims.as_of(at, at or claims.now()) if location is claims else location
+        looks_only = at is not None or location is not claims
         begun = initial_graph(beliefs, question)
         yield MemorySession(claims, beliefs, begun, looks_only, KnownSources(beliefs))
-    finally:
-        if opened is not location:
-            claims.close()

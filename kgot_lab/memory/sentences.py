@@ -92,7 +92,8 @@ class RankedSentence(NamedTuple):
 class SentenceIndex:
     """The sentences of a user in the order of time, and a search over them.
 
-    What the claims have learned since is read before each use, and everything again after another change.
+    What the claims have learned since is read before each use, and everything again after another change. A
+    thread that uses what it returns does so within `storage.reading()`, which excludes the others.
     """
 
     def __init__(self, storage: ClaimStorage, user: str, embedder: Embedder | None) -> None:
@@ -179,13 +180,15 @@ class SentenceIndex:
 
         With `part`, "subject" or "relation", only those of sentences with a fact whose part this is.
         """
-        sentences: Iterable[Sentence] = self.sentences()
         found: dict[Triple, datetime] = {}
-        for sentence in self._stating.get((part, text), ()) if part else sentences:
-            ended = sentence.ends(at)
-            for fact, claim in sentence.facts.items():
-                if fact not in ended:
-                    found[fact] = sentence.told if claim.valid_from is None else from_micros(claim.valid_from)
+        with self._storage.reading():
+            sentences: Iterable[Sentence] = self.sentences()
+            for sentence in self._stating.get((part, text), ()) if part else sentences:
+                ended = sentence.ends(at)
+                for fact, claim in sentence.facts.items():
+                    if fact not in ended:
+                        began = claim.valid_from
+                        found[fact] = sentence.told if began is None else from_micros(began)
         return found
 
     # --- search ---

@@ -230,6 +230,7 @@ _BY_SOURCE = (
     RETRACTED_SOURCES, DECISIONS, CLAIMS_FROM_SOURCE, CLAIMS_OF_FACTS, CLAIMS_BY_ID_PREFIX, CLAIM_EXISTS, CLAIMS_DERIVED_FROM,
     FACTS_DERIVED, ALL_CLAIMS, FACTS_LEARNT_SINCE, ALL_SPANS, SPANS,
 )  # fmt: skip
+_OF_OWNER = "f.id IN (SELECT c.fact FROM claims c WHERE substr(c.source, 1, :length) = :prefix)"
 _BY_AUTHOR = (CHANGES, CHANGE, CHANGED_SOURCES, CHANGED_FACTS, DECISIONS_LAST)
 OWNED: Mapping[str, str] = {
     **{statement: _limited(statement, "substr(c.source, 1, :length) = :prefix") for statement in _BY_SOURCE},
@@ -238,6 +239,7 @@ OWNED: Mapping[str, str] = {
         statement: _limited(statement, "v.opened IN (SELECT id FROM changes WHERE who = :owner)")
         for statement in (MERGED, DECLARED)
     },
+    select_facts(): _limited(select_facts(), _OF_OWNER),
     **{statement: _limited(statement, "FALSE") for statement in (ANSWERS_ON, RECORDED_ANSWERS)},
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -39,14 +40,18 @@ from kgot_lab.memory.sentences import (
     word_stems,
 )
 from kgot_lab.memory.statements import ME, MessageReader, ReadSentence, Statement
-from kgot_lab.text.cleaning import checked_text, estimate_tokens, printable_line
+from kgot_lab.text.cleaning import checked_text, estimate_tokens, format_count, printable_line
 from kgot_lab.text.words import name_tokens, stem
 from kgot_lab.types import Triple
 
 _NO_FACTS = frozenset((SAID, ASKED, ENDED))
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOMENT = timedelta(microseconds=1)  # the least time between a beginning and an end
+_MONTHS = timedelta(days=62)  # "in May" may be said when it has begun
 _COUNTS = frozenset("one two three four five six seven eight nine ten".split())
+
+
+Messages = str | Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
 
 class Recalled(NamedTuple):
@@ -78,6 +83,13 @@ class Added:
     ended: tuple[Triple, ...] = ()
     sentences: int = 0
 
+    def __str__(self) -> str:
+        if not self.changes:
+            return "nothing was changed: it says nothing, or it is known"
+        number, count = ", ".join(map(str, self.changes)), format_count(self.sentences, "sentence")
+        ended = (f"ended: {fact}" for fact in self.ended)
+        return "\n".join([f"change {number}: {count}", *map(str, self.facts), *ended])
+
 
 class Memory(Closing):
     """The memory of one user in a file of claims. Users of one file never see each other.
@@ -105,9 +117,7 @@ class Memory(Closing):
     # --- adding ---
 
     @check_arguments
-    def add(
-        self, messages: str | Mapping[str, Any] | Iterable[Mapping[str, Any]], *, at: datetime | None = None
-    ) -> Added:
+    def add(self, messages: Messages, *, at: datetime | None = None) -> Added:
         """Learn what the messages of the user state: all of them, or none if one is refused.
 
         Messages are dictionaries with "role" and "content", as in the OpenAI API, or a text of the user. Those of
@@ -170,8 +180,9 @@ class Memory(Closing):
                 if statement.kind == "ended":
                     known = {f: began for f, began in open_facts.items() if f not in known_later}
                     ended = _find_ended(statement, subject, value, known, names)
-                    if not ended and value and subject == self.user:
-                        claim(Triple(self.user, ENDED, value), sentence, since)
+                    what = value if subject == self.user else subject.removeprefix(f"{self.user}'s ")
+                    if not ended and what and (subject == self.user or not value):
+                        claim(Triple(self.user, ENDED, what), sentence, since)
                 else:
                     if statement.relation == "name":  # it may be that of someone else
                         value = statement.object
@@ -186,6 +197,8 @@ class Memory(Closing):
                     else:
                         open_facts[fact] = since
                 for fact in ended:
+                    if statement.kind == "ended" and since < open_facts[fact] - _MONTHS:  # of an earlier time
+                        continue
                     claim(fact, sentence, max(since, open_facts.pop(fact) + _MOMENT), "ended")
         return claims
 
@@ -221,15 +234,24 @@ class Memory(Closing):
         require_count(tokens, 1, "tokens")
         at = self.claims.query_time(at)
         found, used = list[Recalled](), 0
-        for sentence, why in self._index.rank(question, at, most=tokens):
-            line = _format_line(sentence, at)
-            used += estimate_tokens(line)
-            if used > tokens:
-                break
-            ended = tuple(sentence.ends(at))
-            facts = tuple(fact for fact in sentence.facts if fact not in ended)
-            found.append(Recalled(line, sentence.source, facts, ended, why))
+        with self.claims.storage.reading():
+            for sentence, why in self._index.rank(question, at, most=tokens):
+                line = _format_line(sentence, at)
+                used += estimate_tokens(line)
+                if used > tokens:
+                    break
+                ended = tuple(sentence.ends(at))
+                facts = tuple(fact for fact in sentence.facts if fact not in ended)
+                found.append(Recalled(line, sentence.source, facts, ended, why))
         return Recollection(found)
+
+    async def aadd(self, messages: Messages, *, at: datetime | None = None) -> Added:
+        """Learn what messages state as `add` does, without blocking the event loop."""
+        return await asyncio.to_thread(self.add, messages, at=at)
+
+    async def arecall(self, question: str, *, at: datetime | None = None, tokens: int = 300) -> Recollection:
+        """Return the sentences that a question needs as `recall` does, without blocking the event loop."""
+        return await asyncio.to_thread(self.recall, question, at=at, tokens=tokens)
 
     def facts(self, at: datetime | None = None) -> tuple[Triple, ...]:
         """Return the facts that are true at a time, now by default, in the order in which they were told."""
@@ -300,6 +322,11 @@ class Memory(Closing):
         return erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
 
 
+def is_message(claim: Claim) -> bool:
+    """Return whether a claim stands for a sentence that a user said, and states no fact."""
+    return claim.fact.relation in _NO_FACTS and claim.source.startswith(f"{claim.fact.subject}/")
+
+
 def _replaced(statement: Statement, fact: Triple, open_facts: Mapping[Triple, datetime]) -> list[Triple]:
     """Return the open facts that a new one replaces: another value of a single relation, or what it denies."""
     denied = fact.relation[4:] if fact.relation.startswith("not_") else f"not_{fact.relation}"
@@ -337,7 +364,7 @@ def _find_ended(
             word.casefold() for word in re.findall(r"\w+", value) if word[0].isupper() or word[0].isdigit()
         }
         exact |= set(name_tokens(re.split(r" (?:of|in|at|for|with|on|to)\b", bare)[0])[-1:])
-        exact |= set(name_tokens(bare)) & _COUNTS
+        exact |= set(name_tokens(bare)) & _COUNTS | set(name_tokens(bare.partition(" of ")[2]))
         needed = set(map(stem, exact)) - LIGHT_STEMS
 
         def is_named(fact: Triple) -> bool:
@@ -351,12 +378,16 @@ def _find_ended(
             if any_relation or f.relation in statement.relations or f.relation not in relations()
         ]
         roles = {name for word in name_tokens(value) for name in nouns.get(word, ())}
-        return fitting or [fact for fact in own if fact.relation in roles]
+        possible = roles if any_relation else roles & set(statement.relations)
+        return fitting or [fact for fact in own if fact.relation in possible]
     if not any_relation:
         return [fact for fact in own if fact.relation in statement.relations]
-    gone = word_stems(statement.subject.replace(ME, ""))
+    gone = word_stems(statement.subject.removeprefix(f"{ME}'s "))
     is_someone = statement.subject != ME and bool(gone)
-    return [f for f in open_facts if is_someone and (f.subject == subject or gone <= word_stems(f.object))]
+    naming = (
+        f for f in open_facts if f.subject == subject or gone <= word_stems(f.object) or {f.relation} == gone
+    )
+    return list(naming) if is_someone else []
 
 
 def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
@@ -406,18 +437,20 @@ def open_memory(
     *,
     user: str = "user",
     embedder: Embedder | str | None = "minilm",
+    new: bool = True,
     now: Callable[[], datetime] = utc_now,
 ) -> Memory:
     """Open the memory of a user in an SQLite file, in memory (":memory:"), or in PostgreSQL by address.
 
     `embedder` finds by meaning: one of `lab.embedder`, or "minilm", which is left out if it is not installed.
-    With None, recall goes by words. Raises BadInput, StoreUnavailable, StoreDamaged or NotInstalled.
+    With None, recall goes by words. A file is created if there is none and `new` is true. Raises BadInput,
+    StoreUnavailable, StoreDamaged or NotInstalled.
     """
     if "/" in checked_text(user, "the name of a user"):
         raise BadInput(f'the name of a user has no "/", and {short_repr(user)} has')
     if isinstance(embedder, str):
         require_known("embedder of a memory", ("minilm",), embedder)
         with suppress(NotInstalled):
-            return Memory(open_claims(place, now=now), user, embedder=minilm())
+            return Memory(open_claims(place, new=new, now=now), user, embedder=minilm())
         embedder = None
-    return Memory(open_claims(place, now=now), user, embedder=embedder)
+    return Memory(open_claims(place, new=new, now=now), user, embedder=embedder)

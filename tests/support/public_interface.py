@@ -28,8 +28,9 @@ from kgot_lab.experts.http.sharing_routes import federation_router
 from kgot_lab.experts.learning.ledger import open_proposals
 from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.kgos.editing import Editor
-from kgot_lab.kgos.query.mcp_server import graph_server
+from kgot_lab.kgos.query.mcp_server import graph_server, memory_server
 from kgot_lab.kgos.schemas.vocabularies import cookbook
+from kgot_lab.memory.user_memory import open_memory
 from support.expert_server import expert_office
 from support.federation import new_instance_key
 
@@ -172,6 +173,8 @@ def tool_lines() -> Iterator[str]:
         one = npc.Entity("npc", "Ilse")
         world.add([one], [])
         yield from server_lines("character", character_server(world, one))
+    with open_memory(user="ana", embedder=None) as memory:
+        yield from server_lines("memory", memory_server(memory, writes=True))
 
 
 def server_lines(name: str, server: Any) -> list[str]:

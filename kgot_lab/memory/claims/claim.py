@@ -295,6 +295,12 @@ class ChangeLogEntry:
     clock: datetime | None = None
     of: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        more = f": {'; '.join(self.of)}" if self.of else ""
+        more += f" of change {self.undoes}" if self.undoes else ""
+        more += f" ({self.erased} erased since)" if self.erased else ""
+        return f"{self.id:>6}  {self.at:%Y-%m-%d %H:%M:%S}  {self.action}{more}  {self.by}"
+
 
 @dataclass(frozen=True)
 class QueuedClaim:

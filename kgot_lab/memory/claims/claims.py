@@ -341,7 +341,7 @@ def open_claims(
 
     def in_file(path: Path | str) -> ClaimStorage:
         if not new and str(path) != ":memory:" and not Path(path).exists():
-            hint = f"kgot-lab ask QUESTION --memory {path} begins one"
+            hint = f"kgot-lab ask QUESTION --memory {path} begins one, or kgot-lab memory {path} add TEXT"
             raise BadInput(f"there is no memory at {path}: {hint}")
         return SQLiteClaims(path)
 

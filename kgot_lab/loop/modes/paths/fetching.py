@@ -11,6 +11,7 @@ from kgot_lab.loop.events import Refused, ToolCall, ToolReturned
 from kgot_lab.loop.insert import search_call, search_tool, write_approved
 from kgot_lab.loop.modes.paths.mentions import (
     ENTITY,
+    RECALLED,
     GraphSentence,
     group_by_passage,
     mention_facts,
@@ -41,11 +42,14 @@ _LINKED_SCORE = 0.5  # rank score of a title that a step names and the question 
 def load_start_graph(run: RunContext, walk: PathWalk) -> None:
     """Load the part of the run's initial graph that is near the question.
 
-    This covers the sentences and facts at names near the question, and what those lead to.
+    This covers the sentences and facts at names near the question, and what those lead to. What was recalled
+    for the question is near it, whatever its words.
     """
     if not run.store.schema().nodes:
         return
-    node_ids = [node.id for node in run.store.search(run.state.question, limit=_MAX_TITLES)]
+    near = run.store.search(run.state.question, limit=_MAX_TITLES)
+    recalled = (node for node in run.state.start.nodes if RECALLED in node.labels)
+    node_ids = list(dict.fromkeys(node.id for node in (*recalled, *near)))
     titles = [name for name in node_ids if sentence_edges(name, run.store) or name_facts(run, walk, name)]
     for rank, title in enumerate(titles, start=1):
         walk.standing[title] = max(walk.standing.get(title, 0.0), 1 / rank)

@@ -151,6 +151,7 @@ def mention_facts(
 
 
 DOCUMENT, SENTENCE, ENTITY = "Document", "Sentence", "Entity"
+RECALLED = "Recalled"  # label of a name whose sentences were recalled for the question
 
 
 def typed_nodes(
