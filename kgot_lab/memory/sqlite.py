@@ -59,16 +59,6 @@ class ClaimTripleStore(BeliefTriples, Closing):
             if new:
                 self.claims.learn(_claim_of(triple, number) for number, triple in enumerate(new))
 
-    def query(
-        self, subject: str | None = None, relation: str | None = None, object: str | None = None
-    ) -> list[Triple]:
-        """Return the triples with exactly these parts, in the order of adding.
-
-        None matches any text. Raises BadInput for an invalid part.
-        """
-        pattern = triple_rules.require_triple_pattern(subject, relation, object)
-        return self.triples(self.claims.recorded(pattern) if pattern else None)
-
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> int:
@@ -128,19 +118,9 @@ class SQLiteTripleStore(ClaimTripleStore):
             raise BadInput("a triple store without a file is InMemoryTripleStore()")
         self._file, self._last_refused = _TripleFile(Path(db_path).expanduser()), 0
         super().__init__(Claims(self._file, accept_from=0))
-        self._learn_written_rows()
+        self.refresh()
 
-    def query(
-        self, subject: str | None = None, relation: str | None = None, object: str | None = None
-    ) -> list[Triple]:
-        self._learn_written_rows()
-        return super().query(subject, relation, object)
-
-    def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        self._learn_written_rows()
-        return super().search(keywords, top_k)
-
-    def _learn_written_rows(self) -> None:
+    def refresh(self) -> None:
         """Learn the rows that another program wrote.
 
         Those that are no triples stay where they are, with a warning.
