@@ -23,6 +23,7 @@ from kgot_lab.memory.claims.justification import fact_ids
 from kgot_lab.memory.claims.lookup import BeliefTriples
 from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Triple
 
 _STATEMENTS = read_statements(__file__, "triples.sql")
@@ -138,7 +139,7 @@ class SQLiteTripleStore(ClaimTripleStore):
                 self.add(triples.values())
                 self._file.rows("DELETE FROM written_triples WHERE id = ANY(:ids)", {"ids": list(triples)})
         if refused:
-            problem = f"{len(refused):,} rows that another program wrote are no triples"
+            problem = f"{format_count(len(refused), 'row')} of another program cannot be read as triples"
             warnings.warn(f"{self._file!r}: {problem}, and stay unread in it ({refused[0]})", stacklevel=3)
 
 
@@ -183,7 +184,7 @@ class _TripleFile(SQLiteClaims):
         self._create_tables(connection)
         connection.execute(sql.MARK_UNSCRUBBED, {"change": 0})
         count = query_number(connection, "SELECT count(*) FROM written_triples")
-        became = f"{count:,} triples in the layout of an earlier version or another program are claims now"
+        became = f"{format_count(count, 'triple')} of an earlier version or another program became claims"
         warnings.warn(f"{self._path}: {became}; `triples` shows them to other programs", stacklevel=2)
 
 
