@@ -28,8 +28,10 @@ from kgot_lab.memory.claims.claim import (
 )
 from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.memory.claims.transactions import erase_claims
+from kgot_lab.memory.english.messages import MessageReader, ReadSentence
+from kgot_lab.memory.english.parts import ME, Statement
+from kgot_lab.memory.english.relations import ANY, relations, relations_by, word_list
 from kgot_lab.memory.owned import OwnedTables
-from kgot_lab.memory.relations import ANY, relations, relations_by, word_list
 from kgot_lab.memory.sentences import (
     ASKED,
     ENDED,
@@ -39,7 +41,6 @@ from kgot_lab.memory.sentences import (
     SentenceIndex,
     word_stems,
 )
-from kgot_lab.memory.statements import ME, MessageReader, ReadSentence, Statement
 from kgot_lab.text.cleaning import checked_text, estimate_tokens, format_count, printable_line
 from kgot_lab.text.words import name_tokens, stem
 from kgot_lab.types import Triple
@@ -131,8 +132,8 @@ class Memory(Closing):
         given = [given] if isinstance(given, Mapping) else list(given)
         now = self.claims.query_time(at)
         checked = [_check_message(message, now) for message in given]
-        latest = self.claims.now() + timedelta(days=1)  # clocks differ
-        if late := [time for _, _, time in checked if time > latest]:
+        clock = self.claims.now()
+        if late := [time for _, _, time in checked if time - clock > timedelta(days=1)]:  # clocks differ
             raise BadInput(f"a message of {late[0].isoformat()} is not said yet: give the time when it was")
         told = {
             f"{self.user}/{time.isoformat()}/{digest(text)[:8]}": (text, time)
@@ -408,9 +409,8 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
         try:
             time = datetime.fromisoformat(time)
         except ValueError:
-            raise BadInput(
-                f"the time of a message is such as 2026-05-01T18:00+02:00, not {short_repr(time)}"
-            ) from None
+            expected = "the time of a message is such as 2026-05-01T18:00+02:00"
+            raise BadInput(f"{expected}, not {short_repr(time)}") from None
     if not isinstance(time, datetime) or time.utcoffset() is None:
         raise BadInput(f"the time of a message has a time zone, unlike {describe_value(time)}")
     return role, text, time.astimezone(UTC)
