@@ -48,7 +48,7 @@ from kgot_lab.types import Triple
 _NO_FACTS = frozenset((SAID, ASKED, ENDED))
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOMENT = timedelta(microseconds=1)  # the least time between a beginning and an end
-_MONTHS = timedelta(days=62)  # "in May" may be said when it has begun
+_YEAR = timedelta(days=365)  # "in May" may be told together with what ended then
 _COUNTS = frozenset("one two three four five six seven eight nine ten".split())
 
 
@@ -198,7 +198,7 @@ class Memory(Closing):
                     else:
                         open_facts[fact] = since
                 for fact in ended:
-                    if statement.kind == "ended" and since < open_facts[fact] - _MONTHS:  # of an earlier time
+                    if statement.kind == "ended" and since < open_facts[fact] - _YEAR:  # of an earlier time
                         continue
                     claim(fact, sentence, max(since, open_facts.pop(fact) + _MOMENT), "ended")
         return claims

@@ -245,6 +245,12 @@ def test_what_is_told_late_is_put_where_it_belongs(memory):
         memory.add("I live in Oslo.", at=datetime(2099, 1, 1, tzinfo=UTC))
 
 
+def test_an_end_may_be_told_at_once_with_what_ended(memory):
+    memory.add("Ada works at Acme.")
+    memory.add("Ada left Acme in May 2026.")
+    assert memory.facts() == ()
+
+
 def test_what_is_denied_no_longer_holds(memory):
     told(memory, "I'm vegetarian.", "I'm not vegetarian.")
     assert [fact.relation for fact in memory.facts()] == ["not_is"]
