@@ -17,7 +17,8 @@ class Relation:
     """A relation and the English words that state it.
 
     `states` and `begins` are verbs with a preposition if one leads to the object, as "work at"; only what `begins`
-    a relation states it in the past tense too. `ends` are verbs after which it is over. `nouns` name its object:
+    a relation states it in the past tense too. `ends` are verbs after which it is over, `lost` what
+    others do to end it ("fire"), and states without it ("single"). `nouns` name its object:
     "my employer is Acme". `about` has the words of questions about it. `aliases` are other names of it. A `single`
     relation has one object at a time.
     """
@@ -27,6 +28,7 @@ class Relation:
     states: tuple[str, ...] = ()
     begins: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
     nouns: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -58,7 +60,12 @@ def relations() -> Mapping[str, Relation]:
 
 @cache
 def word_list(name: str) -> frozenset[str]:
-    """Return a list of words: "ends", verbs that may end any relation, "people", or "several", nouns of which one may have several."""
+    """Return a list of words.
+
+    "ends" are verbs that may end any relation, "deaths" those of them that end a life, "used up" those that end
+    only what has a name, and "transitive" those that end nothing without an object. "people", "contracts" and
+    "several", of which one may have several, are nouns.
+    """
     return frozenset(_lines()["words"][name])
 
 

@@ -6,7 +6,7 @@ spaCy parses the message. Questions, quotations, conditions, wishes and plans st
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from kgot_lab.memory.clauses import (
     plain_sentence,
     split_clauses,
 )
-from kgot_lab.memory.relations import ANY, is_single, relations_by, word_list
+from kgot_lab.memory.relations import ANY, is_single, relations, relations_by, word_list
 from kgot_lab.memory.times import TIME_WORDS, find_time
 from kgot_lab.text.function_words import detect_language
 from kgot_lab.text.words import text_sentences
@@ -67,25 +67,42 @@ _FIRST_TIME = re.compile(rf"^(?:(?:my|the) )?first {_OCCASION} (?:at|with) {_WHA
 _NOT_ANY_MORE = re.compile(
     r"\b(?:not|no longer) (?:an? )?(?P<what>[\w' -]+?)(?: any ?more| any ?longer|$)", re.I
 )
+_LET_GO = re.compile(
+    r"^(?:(?P<what>[A-Z][\w'.-]+(?: [A-Z][\w'.-]+)*)|\w+) (?:just |finally )?let (?:me|us) go\b", re.M
+)
+_UNTIL = re.compile(
+    r"\b(?:until|till|til) (?:(?:last|this|early|mid|late|the|start|end|beginning|of) )*(?:january|february|march|april|may|june|july"
+    r"|august|september|october|november|december|spring|summer|autumn|fall|winter|year|month|week|yesterday|recently|\d{4})\b",
+    re.I,
+)
+_OBJECTS = frozenset(("dobj", "pobj", "acomp", "attr"))
 _ENDED_ADVERB = re.compile(r"\b(?:any ?more|any ?longer|no longer|no more)\b", re.I)
 _FOR_GOOD = re.compile(r"\bfor (?:good|ever|the last time)\b", re.I)
 _FOR_NOW = re.compile(  # "left early", "left at 5": for the day
     r"\b(?:early|late|at (?:\d|noon|night|lunch|home|one|two|three|four|five|six|seven|eight|nine|ten|half)|today at|tonight"
-    r"|this (?:morning|afternoon|evening)|o'clock|(?:be|come|go) back|for an? \w+"
+    r"|by (?:accident|mistake)|this (?:morning|afternoon|evening)|o'clock|(?:be|come|go) back|for an? \w+"
     r"|for (?:lunch|the day|the night))\b",
     re.I,
 )
-_ADDING = re.compile(r"\b(?:also|too|as well|another|second|third|besides|on the side|part[- ]time)\b", re.I)
+_ADDING = re.compile(
+    r"\b(?:also|too|as well|unpaid|on \w+days|weekends|volunteer|another|second|third|besides|on the side|part[- ]time)\b",
+    re.I,
+)
 _SOON = re.compile(r"\b(?:next|tomorrow|soon)\b", re.I)
 _LONG_AGO = re.compile(
     r"\bwhen (?:i|we) (?:was|were) |\bas an? (?:child|kid|boy|girl|baby|teenager|student)\b", re.I
 )
 _ALLERGIC = re.compile(r"\b(?:allergic|intolerant) to (?P<what>[\w' ]+)", re.I)
+_STATES_TO = {  # "allergic to nuts"
+    "allergic": "allergic_to", "intolerant": "allergic_to", "married": "partner", "engaged": "partner",
+}  # fmt: skip
 _NEARLY = frozenset("almost nearly barely hardly maybe perhaps possibly probably".split())
 _FORMER = frozenset("old former previous last".split())
+_EXCHANGING = frozenset("trade swap exchange replace".split())
 _CHANGING = frozenset("change switch swap".split())
 _PARTICLES = frozenset("away up out off down over in back".split())
 _PRONOUNS = frozenset("he she it they him her them".split())
+_CLITIC = re.compile(r"'\w+")  # "ve" and "s" are words of other languages
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _PHONE = re.compile(r"\+?\d[\d ()/-]{5,}\d")
 _REACH_ME = r"(?:reach|call|text|write(?: to)?|email|mail|message) me\b"
@@ -121,7 +138,7 @@ class MessageReader:
     def _read(self, text: str, start: int, end: int, document: Any, at: datetime) -> ReadSentence:
         if is_question(document):
             return ReadSentence(text, start, end, is_question=True)
-        if detect_language([document.text]) != "en":
+        if detect_language([_CLITIC.sub("", document.text)]) != "en":
             return ReadSentence(text, start, end)
         statements = list(_read_contacts(document.text, at))
         for part in document.sents:
@@ -159,9 +176,18 @@ class _ClauseReader:
     """Reads the statements of one clause."""
 
     def __init__(self, clause: Clause, at: datetime, topic: str) -> None:
-        self.clause, self.verb, self.text, self.topic = clause, clause.verb, clause.text, topic
-        self.at = at
-        self.children = [child for child in self.verb.children if child in clause.tokens]
+        self.clause, self.text, self.topic, self.at = clause, clause.text, topic, at
+        # of "had to sell it" and "started working there" the verb is the second one
+        self.finite = self.verb = clause.verb
+        inner = next((child for child in clause.verb.children if child.dep_ == "xcomp"), None)
+        self.is_beginning = clause.verb.lemma_ in {"start", "begin"} and inner is not None
+        has_to = clause.verb.lemma_ in {"have", "manage"} and inner is not None and inner.tag_ == "VB"
+        if self.is_beginning or has_to:
+            self.verb = inner
+        children = (*self.finite.children, *self.verb.children)
+        self.children = [
+            child for child in dict.fromkeys(children) if child in clause.tokens and child != self.verb
+        ]
         self.direct = self._direct()
         self.preps = list(self._find_preps())
 
@@ -173,10 +199,12 @@ class _ClauseReader:
             return found
         subject = self._subject()
         hedges = {child.lower_ for child in self.children if child.dep_ == "advmod"} & _NEARLY
-        if not subject or hedges or self.verb.pos_ not in {"VERB", "AUX"}:
+        is_known = bool(subject) or self._object_is_me()
+        if not is_known or hedges or self.verb.pos_ not in {"VERB", "AUX"}:
             return []
         found = list(self._read_end(subject))
-        if not found or {"from", "to"} <= {prep for prep, _ in self.preps}:
+        is_both = {"from", "to"} <= {prep for prep, _ in self.preps} or bool(self._relation_lost())
+        if subject and (not found or is_both):
             found += self._read_fact(subject)
         self.topic = next((name for _, name in self._people() if name not in ("", ME)), self.topic)
         return [*found, *self._read_names()]
@@ -205,6 +233,11 @@ class _ClauseReader:
     def _keys(self) -> Iterator[tuple[str, Any]]:
         """Yield the verb with each preposition and what follows, and with its direct object."""
         lemma = self.verb.lemma_.lower()
+        if self.direct is not None:  # "part ways with", "be gone"
+            direct = self.direct.lower_
+            if lemma == "be":
+                yield f"be {direct}", None
+            yield from ((f"{lemma} {direct} {prep}", noun) for prep, noun in self.preps)
         particles = [
             child.lower_
             for child in self.children
@@ -219,7 +252,7 @@ class _ClauseReader:
         token = self.clause.subject
         if self.verb.lemma_ in {"call", "name"} and any(c.lower_ in FIRST_PERSON for c in self.children):
             return ME
-        if self.verb.tag_ == "VB" and token not in self.clause.tokens:
+        if self.finite.tag_ == "VB" and token not in self.clause.tokens:
             return ""
         return ME if token is None else self._name(token)
 
@@ -281,7 +314,10 @@ class _ClauseReader:
     def _read_phrase(self) -> Iterator[Statement]:
         """Yield what phrases state that need no verb: "last day at Acme", "allergic to nuts"."""
         time = min(self._time(), self.at)
-        if found := _LAST_TIME.search(self.text):
+        whole = self.verb.sent.text
+        if self.verb.lemma_ == "let" and (found := _LET_GO.search(whole)) and not _FOR_NOW.search(whole):
+            yield Statement(ME, "", found["what"] or "", time, "ended", ("works_at",))
+        elif found := _LAST_TIME.search(self.text):
             yield Statement(ME, "", found["what"] or found["other"], time, "ended", (ANY,))
         elif found := _FIRST_TIME.search(self.text):
             yield Statement(ME, "works_at", found["what"], time, single=True)
@@ -299,53 +335,135 @@ class _ClauseReader:
         def ended(value: str, relations: tuple[str, ...], of: str = subject) -> Statement:
             return Statement(of, "", value, time, "ended", relations)
 
+        is_no_more = bool(_ENDED_ADVERB.search(self.text))
         if self.verb.lemma_ == "use" and self.verb.tag_ == "VBD" and inner is not None:  # "used to smoke"
-            yield ended(
-                " ".join(
-                    t.text for t in inner.subtree if t.dep_ not in {"aux", "neg"} and t.ent_type_ != "DATE"
-                ),
-                (ANY,),
-            )
-        elif _ENDED_ADVERB.search(self.text) and _RESTRICTED.search(self.text):
+            words = (t for t in inner.subtree if t.dep_ not in {"aux", "neg"} and t.ent_type_ != "DATE")
+            yield ended(" ".join(token.text for token in words), (ANY,))
+        elif is_no_more and _RESTRICTED.search(self.text):
             return
-        elif _ENDED_ADVERB.search(self.text) and (self._is_negated() or "no longer" in self.text.lower()):
+        elif is_no_more and (self._is_negated() or "no longer" in self.text.lower()):
             relation, noun = self._relation()
-            yield ended(self._phrase(noun) if noun is not None else self.verb.lemma_, (relation,))
-        elif self._is_negated() or _FOR_NOW.search(self.text) or not self._is_past():
+            stated = _relations_stated_by(self.verb) if noun is None else ()
+            if stated:  # "I don't work there anymore"
+                yield ended("", stated)
+            elif noun is None and self.verb.lemma_ == "be":  # "the band is no more"
+                yield ended("", (ANY,))
+            else:
+                possible = ANY if relation in {"is", "is_with"} else relation
+                yield ended(self._phrase(noun) if noun is not None else self.verb.lemma_, (possible,))
+        elif _UNTIL.search(self.text) and (
+            self._was() or self.verb.tag_ == "VBN"
+        ):  # "I worked at Acme until March"
+            relation, noun = self._relation()
+            if noun is not None and relation in relations():
+                yield ended(self._phrase(noun), (relation,))
+        elif self._is_negated() or not self._is_past() or self._is_for_now():
             return
         elif _FOR_GOOD.search(self.text):
-            nouns = [
-                t
-                for t in self.clause.tokens
-                if t.dep_ in {"dobj", "pobj"} and t.lower_ not in {"good", "time"}
-            ]
+            objects = [token for token in self.clause.tokens if token.dep_ in {"dobj", "pobj"}]
+            nouns = [token for token in objects if token.lower_ not in {"good", "time"}]
             yield ended(self._phrase(nouns[-1]) if nouns else "", (ANY,))
         elif self.verb.lemma_ in _CHANGING and (old := [noun for prep, noun in self.preps if prep == "from"]):
             yield ended(self._phrase(old[0]), (ANY,))
+        elif relation := self._relation_lost():
+            giver = self.clause.subject if self._object_is_me() else None
+            is_named = giver is not None and giver.pos_ == "PROPN"
+            yield ended(
+                self._phrase(giver) if is_named else "", (relation,), subject if giver is None else ME
+            )
         else:
-            for key, noun in self._keys():
-                possible = (*relations_by("ends").get(key, ()), *((ANY,) if key in word_list("ends") else ()))
-                gerund = inner if inner is not None and inner.tag_ == "VBG" else None
-                if not possible or (key == "stop" and noun is None and gerund is None):
-                    continue
-                is_death = key in {"die", "pass away"}
-                is_some = noun is not None and any(c.lower_ in {"a", "an", "some"} for c in noun.children)
-                if is_some or (ANY in possible and not is_death and _RESTRICTED.search(self.text)):
-                    return
-                role = _noun_of_relation(self.clause.subject)
-                if noun is None and role and ANY in possible:  # "my contract with Acme ran out"
-                    names = [t for t in self.clause.subject.subtree if t.pos_ == "PROPN"]
-                    yield ended(self._phrase(names[-1]) if names else "", relations_by("nouns")[role], ME)
-                elif noun is not None:
-                    yield ended(self._name(noun) if _role_of(noun) else self._phrase(noun), possible)
-                else:
-                    yield ended(
-                        " ".join(t.text for t in gerund.subtree) if gerund is not None else "", possible
-                    )
+            yield from self._read_ending_verb(inner, ended)
+
+    def _is_for_now(self) -> bool:
+        is_exchange = self.verb.lemma_ in _EXCHANGING  # "for a Tesla"
+        return not is_exchange and bool(_FOR_NOW.search(self.text))
+
+    def _object_is_me(self) -> bool:
+        is_object = any(child.lower_ in {"me", "us"} and child.dep_ == "dobj" for child in self.children)
+        return is_object and {prep for prep, _ in self.preps} <= {
+            "from",
+            "for",
+        }  # not "left me at the airport"
+
+    def _relation_lost(self) -> str:
+        """Return the relation that ended by what another did to the speaker, or in which a state says that nobody is."""
+        key = ""
+        if self._object_is_me():  # "fired me"
+            key = " ".join(
+                [self.verb.lemma_, *(child.lower_ for child in self.children if child.dep_ == "prt")]
+            )
+        elif self.verb.lemma_ == "be" and not self._was() and self.direct is not None:  # "is single"
+            key = self.direct.lower_ if self.direct.dep_ == "acomp" else ""
+        return next(iter(relations_by("lost").get(key, ())), "")
+
+    def _read_ending_verb(self, inner: Any, ended: Callable[..., Statement]) -> Iterator[Statement]:
+        """Yield what a verb of the table says is over: its object, its subject, or what a gerund after it does."""
+        gerund = inner if inner is not None and inner.tag_ == "VBG" else None
+        for key, noun in self._keys():
+            possible = relations_by("ends").get(key, ())
+            possible = (*possible, ANY) if key in word_list("ends") else possible
+            is_alone = noun is None and gerund is None and not self._is_passive()
+            if possible and (not is_alone or self._ends_alone(key)):
+                if not self._ends_in_part(key, noun, ANY in possible):
+                    yield self._ended_by(key, noun, gerund, possible, ended)
                 return
 
+    def _ends_in_part(self, key: str, noun: Any, is_any: bool) -> bool:
+        """Return whether a verb of the table ends nothing as a whole here."""
+        if noun is not None and any(child.lower_ in {"a", "an", "some"} for child in noun.children):
+            return True
+        if key in word_list("deaths"):
+            return noun is not None and bool(self.preps)  # "put him down on the sofa"
+        named = self.clause.subject if noun is None else noun
+        if key in word_list("used up") and named is not None and not _noun_of_relation(named):
+            return named.pos_ != "PROPN" or key == "close"  # "finished my coffee", "closed Vim"
+        return is_any and bool(_RESTRICTED.search(self.text))
+
+    def _is_passive(self) -> bool:
+        subject = self.clause.subject
+        return subject is not None and subject.dep_ == "nsubjpass" and subject.lower_ not in FIRST_PERSON
+
+    def _ends_alone(self, key: str) -> bool:
+        """Return whether a verb ends something without an object: "Rex died", "we broke up", but not "I stopped"."""
+        is_of_two = relations_by("ends").get(key) == ("partner",)  # not "we split up at the station"
+        return key not in word_list("transitive") and not (is_of_two and self.preps)
+
+    def _ended_by(
+        self, key: str, noun: Any, gerund: Any, possible: tuple[str, ...], ended: Callable[..., Statement]
+    ) -> Statement:
+        subject = self.clause.subject
+        owned = subject if noun is None else noun
+        role = _noun_of_relation(owned)
+        words = [*owned.subtree, *(other for _, other in self.preps)] if role else []
+        kinds = [t for t in words if t.pos_ == "PROPN" or t.dep_ == "compound"]
+        if role and (kinds or noun is None):  # "my contract with Acme ran out", "my nut allergy is gone"
+            relations = (ANY,) if kinds else relations_by("nouns").get(role, ())
+            return ended(self._phrase(kinds[-1]) if kinds else "", relations, ME)
+        if noun is not None:
+            name = self._name(noun) if _role_of(noun) else self._phrase(noun)
+            return ended("", (ANY,), name) if key in word_list("deaths") else ended(name, possible)
+        if gerund is not None:
+            objects = [
+                t for t in gerund.subtree if t.dep_ in _OBJECTS and t.ent_type_ not in {"DATE", "TIME"}
+            ]
+            stated = _relations_stated_by(gerund)
+            if objects or not stated:
+                return ended(self._phrase(objects[0]) if objects else gerund.lemma_, possible)
+            return ended("", stated)  # "stopped working there"
+        if subject is not None and self._is_passive() and possible != ("partner",):
+            return ended(self._name(subject) if _role_of(subject) else self._phrase(subject), possible, ME)
+        if subject is not None and any(c.dep_ == "conj" and c.lower_ == "i" for c in subject.children):
+            return ended(self._phrase(subject), possible, ME)  # "Sam and I broke up"
+        return ended("", possible)
+
     def _is_past(self) -> bool:
-        return self.verb.tag_ in {"VBD", "VBN"} or self.verb.lemma_ == "be"
+        return self.finite.tag_ in {"VBD", "VBN"} or self.verb.lemma_ == "be"
+
+    def _was(self) -> bool:
+        """Return whether the clause is of the past, and not perfect."""
+        auxiliaries = [child for child in self.children if child.dep_ == "aux"]
+        is_perfect = any(child.lemma_ == "have" for child in auxiliaries)
+        return not is_perfect and "VBD" in {token.tag_ for token in (self.finite, *auxiliaries)}
 
     # --- what is stated ---
 
@@ -368,12 +486,11 @@ class _ClauseReader:
 
     def _states(self, relation: str, noun: Any) -> bool:
         """Return whether the clause states its relation as true now: not of the past, planned, or restricted."""
-        begins = any(key in relations_by("begins") for key, _ in self._keys())
-        auxiliaries = [child for child in self.children if child.dep_ == "aux"]
-        is_perfect = any(child.lemma_ == "have" for child in auxiliaries)
-        is_past = not is_perfect and "VBD" in {token.tag_ for token in (self.verb, *auxiliaries)}
+        begins = self.is_beginning or any(key in relations_by("begins") for key, _ in self._keys())
+        is_past = self._was()
         if begins:  # "I moved to Rome when I was five", "I start on Monday", "I moved to the sofa"
-            is_still_to_come = self.verb.tag_ in {"VBP", "VBZ"} and not is_perfect
+            is_state = any(key in relations_by("states") for key, _ in self._keys())  # "I subscribe to it"
+            is_still_to_come = self.finite.tag_ in {"VBP", "VBZ"} and not is_state
             is_of_a_thing = relation == "lives_in" and (noun.pos_ != "PROPN" or self.direct is not None)
             if is_still_to_come or is_of_a_thing or (is_past and _LONG_AGO.search(self.verb.sent.text)):
                 return False
@@ -420,6 +537,14 @@ class _ClauseReader:
         """Yield the names of "my sister Mia" and "my dog Rex"."""
         for token in self.clause.tokens:
             role, name = _role_of(token), _name_beside(token)
+            if not name and self.verb.lemma_ == "have" and token == self.direct:  # "a cat named Mia"
+                named = (
+                    c
+                    for child in token.children
+                    if child.lower_ in {"named", "called"}
+                    for c in child.children
+                )
+                role, name = token, " ".join(c.text for c in named if c.pos_ == "PROPN")
             if role is not None and name:
                 kind = role.lemma_.lower()
                 if kind in word_list("several"):
@@ -438,8 +563,9 @@ class _ClauseReader:
                 return "works_at" if is_company else by_verb[key][-1 if key == "join" else 0], noun
         verb, prep = self.verb.lemma_.lower(), self.preps[0] if self.preps else ("", None)
         if verb == "be":
-            if self.direct is not None and self.direct.lower_ in {"allergic", "intolerant"} and self.preps:
-                return "allergic_to", self.preps[-1][1]
+            word = "" if self.direct is None else self.direct.lower_
+            if word in _STATES_TO and self.preps:
+                return _STATES_TO[word], self.preps[-1][1]
             if self.direct is not None or prep[1] is None:
                 return "is", self.direct
             is_today = re.search(r"\b(?:today|tonight)\b", self.text)
@@ -448,6 +574,12 @@ class _ClauseReader:
         if self.direct is not None or prep[1] is None:
             return next(self._keys())[0].split()[0] if not self.preps else verb, self.direct
         return f"{verb}_{prep[0].replace(' ', '_')}", prep[1]
+
+
+def _relations_stated_by(verb: Any) -> tuple[str, ...]:
+    """Return the relations that a verb states with some preposition."""
+    states = relations_by("states").items()
+    return tuple(dict.fromkeys(names[0] for key, names in states if key.split()[0] == verb.lemma_))
 
 
 def _role_of(token: Any) -> Any:
@@ -473,10 +605,15 @@ def _name_beside(token: Any) -> str:
 
 def _noun_of_relation(token: Any) -> str:
     """Return the noun of "my contract" or "the engagement" if a relation has it, else ""."""
-    if token is None or token.pos_ != "NOUN" or token.lemma_.lower() not in relations_by("nouns"):
+    if token is None or token.pos_ != "NOUN":
+        return ""
+    noun = token.lemma_.lower()
+    is_of_relation = noun in relations_by("nouns")
+    if not is_of_relation and noun not in word_list("contracts"):
         return ""
     owners = {child.lower_ for child in token.children if child.dep_ in {"poss", "det"}}
-    return token.lemma_.lower() if not owners or owners & (POSSESSIVES | {"the"}) else ""
+    allowed = POSSESSIVES | {"the"} if is_of_relation else POSSESSIVES
+    return noun if owners & allowed or (is_of_relation and not owners) else ""
 
 
 def _is_time(token: Any) -> bool:

@@ -49,6 +49,7 @@ from kgot_lab.types import Triple
 _NO_FACTS = frozenset((SAID, ASKED, ENDED))
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOMENT = timedelta(microseconds=1)  # the least time between a beginning and an end
+_MONTHS = timedelta(days=62)  # "in May" may be said when it has begun
 _COUNTS = frozenset("one two three four five six seven eight nine ten".split())
 
 
@@ -181,8 +182,9 @@ class Memory(Closing, LearningMemory):
                 if statement.kind == "ended":
                     known = {f: began for f, began in open_facts.items() if f not in known_later}
                     ended = _find_ended(statement, subject, value, known, names)
-                    if not ended and value and subject == self.user:
-                        claim(Triple(self.user, ENDED, value), sentence, since)
+                    what = value if subject == self.user else subject.removeprefix(f"{self.user}'s ")
+                    if not ended and what and (subject == self.user or not value):
+                        claim(Triple(self.user, ENDED, what), sentence, since)
                 else:
                     if statement.relation == "name":  # it may be that of someone else
                         value = statement.object
@@ -197,6 +199,8 @@ class Memory(Closing, LearningMemory):
                     else:
                         open_facts[fact] = since
                 for fact in ended:
+                    if statement.kind == "ended" and since < open_facts[fact] - _MONTHS:  # of an earlier time
+                        continue
                     claim(fact, sentence, max(since, open_facts.pop(fact) + _MOMENT), "ended")
         return claims
 
@@ -390,7 +394,7 @@ def _find_ended(
             word.casefold() for word in re.findall(r"\w+", value) if word[0].isupper() or word[0].isdigit()
         }
         exact |= set(name_tokens(re.split(r" (?:of|in|at|for|with|on|to)\b", bare)[0])[-1:])
-        exact |= set(name_tokens(bare)) & _COUNTS
+        exact |= set(name_tokens(bare)) & _COUNTS | set(name_tokens(bare.partition(" of ")[2]))
         needed = set(map(stem, exact)) - LIGHT_STEMS
 
         def is_named(fact: Triple) -> bool:
@@ -404,12 +408,16 @@ def _find_ended(
             if any_relation or f.relation in statement.relations or f.relation not in relations()
         ]
         roles = {name for word in name_tokens(value) for name in nouns.get(word, ())}
-        return fitting or [fact for fact in own if fact.relation in roles]
+        possible = roles if any_relation else roles & set(statement.relations)
+        return fitting or [fact for fact in own if fact.relation in possible]
     if not any_relation:
         return [fact for fact in own if fact.relation in statement.relations]
-    gone = word_stems(statement.subject.replace(ME, ""))
+    gone = word_stems(statement.subject.removeprefix(f"{ME}'s "))
     is_someone = statement.subject != ME and bool(gone)
-    return [f for f in open_facts if is_someone and (f.subject == subject or gone <= word_stems(f.object))]
+    naming = (
+        f for f in open_facts if f.subject == subject or gone <= word_stems(f.object) or {f.relation} == gone
+    )
+    return list(naming) if is_someone else []
 
 
 def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
