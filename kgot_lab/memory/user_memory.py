@@ -277,9 +277,7 @@ class Memory(Closing, LearningMemory):
         """Return what a message recalls of those before it, as lines."""
         return str(self.recall(turn.text, at=turn.at - _MOMENT))
 
-    def current_answers(
-        self, noted: Iterable[Triple], turn: UserTurn
-    ) -> dict[Triple, Sequence[CurrentAnswer]]:
+    def current_answers(self, noted: Iterable[Triple], turn: UserTurn) -> dict[Triple, list[CurrentAnswer]]:
         """Return each triple with itself if it is true when a message is answered."""
         held = self._index.open_facts(turn.at)
         return {fact: [CurrentAnswer(fact)] if fact in held else [] for fact in noted}

@@ -58,6 +58,11 @@ def replace_surrogates(value: Json) -> Json:
     return [replace_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
 
 
+def storable_text(text: str) -> str:
+    """Replace the characters that no database stores: NUL and lone surrogates."""
+    return str(replace_surrogates(text)).replace("\0", " ")
+
+
 def is_encodable(text: str) -> bool:
     """Return whether a text can be encoded in UTF-8, which one with half a surrogate pair cannot."""
     try:

@@ -17,7 +17,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none
 from kgot_lab.memory.tables import TableStorage
-from kgot_lab.text.cleaning import checked_text, replace_surrogates
+from kgot_lab.text.cleaning import checked_text, storable_text
 from kgot_lab.types import Edge, Json, Node
 
 # Ids, names and symbols of nodes in the investment graph. The same thing always has the same id.
@@ -84,11 +84,6 @@ def symbol_key(symbol: Json) -> str:
     Returns '' for a value that is no text.
     """
     return storable_text(symbol).strip().upper()[:MAX_ID_LENGTH] if isinstance(symbol, str) else ""
-
-
-def storable_text(text: str) -> str:
-    """Replace the characters that no database stores."""
-    return str(replace_surrogates(text)).replace("\0", " ")
 
 
 FOREVER = 2**62  # microseconds: later than any time

@@ -47,6 +47,7 @@ from kgot_lab.experts.trials.verdict import TrialChoice
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.llm.streaming import stream_reply
 from kgot_lab.memory.user_memory import Memory
+from kgot_lab.text.cleaning import storable_text
 from kgot_lab.text.words import content_words
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 
@@ -181,7 +182,7 @@ class ExpertTurn:
                     answer.usage, answer.model = piece.usage, piece.model or self.llm.name
                     answer.about |= {"cut": True} if piece.cut else {}
                     continue
-                piece = _storable_text(piece)
+                piece = storable_text(piece)
                 text = answer.check.feed(answer.form.feed(piece) if answer.form else piece)
                 if text and not answer.text:
                     answer.about["first_token_ms"] = round(1000 * (self.services.clock() - started))
@@ -281,8 +282,3 @@ def chat_history(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]
             exchanges[position] = (question, answer or message.content)
     answered = ((("user", question), ("assistant", answer)) for question, answer in exchanges if answer)
     return tuple(chain.from_iterable(answered))
-
-
-def _storable_text(piece: str) -> str:
-    """Replace the characters that no database stores: NUL and lone surrogates."""
-    return piece.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

@@ -21,6 +21,7 @@ from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink
 from kgot_lab.stores.postgres.server import Server
 from kgot_lab.stores.protocol import Scalar
 from kgot_lab.stores.sql import SqlGraph, journal_diff, parse_change, sql_dialect
+from kgot_lab.text.cleaning import storable_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ class Postgres(SqlGraph):
         Ties go to the shorter id.
         """
         require_count(limit, 0, "limit")
-        values = {"words": rows.storable_text(words), "limit": limit}
+        values = {"words": storable_text(words), "limit": limit}
         return tuple(map(rows.node_from_row, self._link.fetch_rows(rows.SEARCH_QUERY, values)))
 
     def holds(self, value: Scalar) -> bool:
