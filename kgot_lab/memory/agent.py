@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 
 from kgot_lab.errors import BadInput, describe_value, error_message, require, require_count
 from kgot_lab.llm.adapters import as_model
 from kgot_lab.llm.structured import checked_reply
-from kgot_lab.memory.extraction import Extraction
+from kgot_lab.memory.extraction import Extraction, Extractor
 from kgot_lab.text.cleaning import FENCES, fence_text, printable_line, replace_surrogates
 from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens
 from kgot_lab.types import LLM, Message, Prompt, Triple
@@ -52,33 +53,6 @@ class TurnOutcome:
     find_waiting: tuple[Triple, ...] = ()
 
 
-class LearningMemory(Protocol):
-    """A memory in which an agent stores its turns, and from which it gets a context.
-
-    It stores triples (KnowledgeGraphMemory) or claims (ClaimMemory).
-    """
-
-    def extract(self, text: str, *, repairs: int = 1) -> Extraction:
-        """Extract triples from a text with a model.
-
-        An invalid reply is repaired once if `repairs` is 1.
-        """
-
-    def store_statements(self, turn: UserTurn, found: Extraction) -> TurnOutcome:
-        """Store what was extracted from a message."""
-
-    def turn_context(
-        self, turn: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
-    ) -> str:
-        """Return the context for a model that answers a message: what the keywords lead to.
-
-        Triples in `without` are left out.
-        """
-
-    def count(self) -> int:
-        """Return the number of triples in the memory."""
-
-
 class CopyHolder(Protocol):
     """An object with copies of the contents of a memory, such as a conversation.
 
@@ -91,25 +65,50 @@ class CopyHolder(Protocol):
         """
 
 
-@runtime_checkable
-class NotifiesErasure(Protocol):
-    """A memory that forgets and erases, and notifies the objects that keep copies."""
+class LearningMemory(ABC):
+    """A memory in which an agent stores its turns, and from which it gets a context.
 
-    def register_copies(self, keeper: CopyHolder) -> None:
-        """Register an object that keeps copies, to be notified from now on."""
-
-
-@runtime_checkable
-class NotifiesChanges(Protocol):
-    """A memory whose facts change.
-
-    A triple of an earlier turn may no longer hold, or another may answer in its place.
+    It stores triples (KnowledgeGraphMemory) or claims (ClaimMemory).
     """
+
+    _extractor: Extractor
+    _reads_times = False
+
+    def extract(self, text: str, *, repairs: int = 1) -> Extraction:
+        """Extract triples from a text with the model, with the parts of its reply that were refused.
+
+        An invalid reply is repaired once if `repairs` is 1. A memory of claims reads the stated times too.
+        """
+        return self._extractor.extract(text, repairs=repairs, times=self._reads_times)
+
+    @abstractmethod
+    def store_statements(self, turn: UserTurn, extraction: Extraction) -> TurnOutcome:
+        """Store what was extracted from a message."""
+
+    @abstractmethod
+    def turn_context(
+        self, turn: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
+    ) -> str:
+        """Return the context for a model that answers a message: what the keywords lead to.
+
+        Triples in `without` are left out.
+        """
+
+    @abstractmethod
+    def count(self) -> int:
+        """Return the number of triples in the memory."""
 
     def current_answers(
         self, noted: Iterable[Triple], turn: UserTurn
-    ) -> Mapping[Triple, Sequence[CurrentAnswer]]:
-        """Return what answers in place of each triple when a message is answered: itself, others, or none."""
+    ) -> Mapping[Triple, Sequence[CurrentAnswer]] | None:
+        """Return what answers in place of each triple when a message is answered: itself, others, or none.
+
+        None if the facts of the memory never change.
+        """
+        return None
+
+    def register_copies(self, keeper: CopyHolder) -> None:  # noqa: B027
+        """Register an object that keeps copies, to be notified of what is forgotten and erased."""
 
 
 ENTITIES_HEADING = "[Known Entities]"
@@ -298,7 +297,7 @@ class Agent:
         self.provider, self.config = as_model(provider, "an Agent"), config or AgentConfig()
         self.memory = ConversationMemory() if memory is None else memory
         self.turns = 0
-        if isinstance(self.config.knowledge_graph, NotifiesErasure):
+        if self.config.knowledge_graph is not None:
             self.config.knowledge_graph.register_copies(self)
 
     def let_go(self, turn: str | None, holds: Callable[[Triple], bool]) -> None:
@@ -382,9 +381,7 @@ class Agent:
         memory, entities = self.config.knowledge_graph, self.config.entity_memory
         keywords, parts = message_keywords(turn.text), list[str]()
         if entities is not None:
-            current = None
-            if isinstance(memory, NotifiesChanges):
-                current = memory.current_answers(entities.recent_facts, turn)
+            current = memory.current_answers(entities.recent_facts, turn) if memory is not None else None
             parts.append(entities.build_context(current, set(keywords)))
         if memory is not None:
             without = frozenset() if self.config.own_turn else frozenset(new)

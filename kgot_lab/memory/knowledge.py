@@ -17,7 +17,7 @@ from kgot_lab.errors import (
     require_count,
     require_probability,
 )
-from kgot_lab.memory.agent import TurnOutcome, UserTurn
+from kgot_lab.memory.agent import LearningMemory, TurnOutcome, UserTurn
 from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor
 from kgot_lab.memory.triples import (
     ReadableTriples,
@@ -31,7 +31,7 @@ from kgot_lab.types import LLM, Json, Triple
 RELATIONSHIPS_HEADING = "[Known Relationships]"
 
 
-class KnowledgeGraphMemory:
+class KnowledgeGraphMemory(LearningMemory):
     """Triples in a store, extracted from texts by a model and included in the context of a model.
 
     `provider` is the model that extracts, `extraction_model` another in its place, or its name for `connect`.
@@ -67,13 +67,6 @@ class KnowledgeGraphMemory:
         if the model fails.
         """
         return list(self.extract(text).triples)
-
-    def extract(self, text: str, *, repairs: int = 1) -> Extraction:
-        """Extract triples from a text with the model, with the parts of its reply that were refused.
-
-        An invalid reply is repaired once if `repairs` is 1.
-        """
-        return self._extractor.extract(text, repairs=repairs)
 
     def update(self, triples: Iterable[Triple]) -> None:
         """Store triples, with their relations renamed by `aliases`.

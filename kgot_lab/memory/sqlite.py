@@ -1,63 +1,63 @@
-"""Triples in one SQLite file, which several threads and processes may use at once."""
+"""The triple store on claims, in a file or on a server: the document's interface and table layout."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require_count
+from kgot_lab.errors import BadInput, StoreUnavailable, short_repr
 from kgot_lab.io.files import read_statements
+from kgot_lab.io.processes import Closing
 from kgot_lab.io.sqlite.connection import Connection, immediate_transaction, query_number
-from kgot_lab.io.sqlite.file import SQLiteFile
+from kgot_lab.memory import tables as sql
 from kgot_lab.memory import triples as triple_rules
-from kgot_lab.text.words import name_tokens
+from kgot_lab.memory.claims.beliefs import turn_source
+from kgot_lab.memory.claims.claim import Claim, Span
+from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.claims.justification import fact_ids
+from kgot_lab.memory.claims.lookup import BeliefTriples
+from kgot_lab.memory.claims.transactions import erase_claims
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
 
-_MAX_ROWS = 2**62  # the largest limit that a database accepts
-TRIPLE_TABLES = read_statements(__file__, "triples.sql")["tables"]
-# Rows that another program adds are indexed in this store's next transaction, by their ids, which AUTOINCREMENT
-# never reuses.
-WORD_INDEX = "CREATE TABLE IF NOT EXISTS triple_words (word TEXT, id INTEGER, PRIMARY KEY (word, id)) STRICT, WITHOUT ROWID"
-_COLUMNS = ("id", "subject", "relation", "object", "confidence", "source_turn", "created_at")
-_TRIPLE_COLUMNS = "subject, relation, object, confidence, source_turn, created_at"
-_SELECT_UNINDEXED = "SELECT id, subject, relation, object FROM triples WHERE id > (SELECT coalesce(max(id), 0) FROM triple_words)"
-_INSERT_WORD = "INSERT OR IGNORE INTO triple_words (word, id) VALUES (?, ?)"
-_WITH_WORD = "SELECT id FROM triple_words WHERE word = ?"
-_WITH_PREFIX = "SELECT id FROM triple_words WHERE word >= ? AND word < ? || char(1114111)"
+_STATEMENTS = read_statements(__file__, "triples.sql")
+TRIPLE_TABLES = _STATEMENTS["tables"]
+_COLUMNS = "id, subject, relation, object, confidence, source_turn, created_at"
+_BATCH = 10_000  # rows of another program that are learnt in one change
 
 
-class SQLiteTripleStore(SQLiteFile):
-    """A triple store in an SQLite file, created if it is missing.
+class ClaimTripleStore(BeliefTriples, Closing):
+    """A triple store on claims: its triples are the facts that hold, each with its combined confidence.
 
-    Writers wait for each other. When `add` returns, its triples are on disk. The words of deleted triples leave
-    the file when it is closed. Raises BadInput for a file of another kind and StoreDamaged for a broken one,
-    neither of which is changed, and StoreUnavailable.
+    What is added becomes a claim of its turn, valid from its time. Below `accept_from` of the claims it waits for
+    review, and is not in the store. What is deleted is erased from every table, and its words leave the file when
+    the store is closed. Raises what Claims raise.
     """
 
-    settings = ("secure_delete = ON", *SQLiteFile.settings)
-    _has_deleted = False
+    def __init__(self, claims: Claims) -> None:
+        super().__init__(claims, as_stated=True)
+        self.claims = claims
+        self._has_deleted = False
 
-    @check_arguments
-    def __init__(self, db_path: str | Path):
-        if str(db_path) == ":memory:":
-            raise BadInput("a triple store without a file is InMemoryTripleStore()")
-        super().__init__(Path(db_path).expanduser())
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} in {self.claims.storage!r}>"
 
     def add(self, triples: Iterable[Triple]) -> None:
         """Store triples, all or none.
 
         An existing one changes nothing. Raises BadInput for an invalid triple.
         """
-        checked = triple_rules.check_triples(triples)
-        rows = [(*t.identity, t.confidence, t.source_turn, _format_time(t.created_at)) for t in checked]
-        insert = f"INSERT OR IGNORE INTO triples ({_TRIPLE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
-        with self._transaction() as connection, self._convert_errors():
-            connection.executemany(insert, rows)
-            _index_new_rows(connection)
+        distinct = dict.fromkeys(triple_rules.check_triples(triples))  # keeps the first of equal ones
+        with self.claims.storage.changing():
+            known, names = set(self.claims.triples(distinct)), self.claims.names()
+            new = [each for each in distinct if names.canonical_fact(each) not in known]
+            if new:
+                self.claims.learn(_claim_of(triple, number) for number, triple in enumerate(new))
 
     def query(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
@@ -67,168 +67,158 @@ class SQLiteTripleStore(SQLiteFile):
         None matches any text. Raises BadInput for an invalid part.
         """
         pattern = triple_rules.require_triple_pattern(subject, relation, object)
-        statement = f"SELECT {_TRIPLE_COLUMNS} FROM triples {_where_clause(pattern)} ORDER BY id"
-        return self._select_triples(statement, tuple(pattern.values()))
-
-    def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """Return the triples that contain any of the keywords.
-
-        Those with most keywords come first, then those of higher confidence, then the more recent. A quoted
-        keyword that begins within a word, such as "ovelac", scans all triples. Raises BadInput for invalid
-        keywords.
-        """
-        checked = triple_rules.check_keywords(keywords, top_k)
-        if not checked:
-            return []
-        subqueries = [_keyword_query(keyword) for keyword in checked]
-        matches = f"SELECT id, count(*) AS matched FROM ({' UNION ALL '.join(part for part, _ in subqueries)}) GROUP BY id"
-        order = "matched DESC, confidence DESC, created_at DESC, source_turn DESC, id"
-        found = f"SELECT {_TRIPLE_COLUMNS} FROM triples JOIN ({matches}) USING (id)"
-        values = [value for _, values in subqueries for value in values]
-        return self._select_triples(f"{found} ORDER BY {order} LIMIT ?", (*values, min(top_k, _MAX_ROWS)))
+        return self.triples(self.claims.recorded(pattern) if pattern else None)
 
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> int:
-        """Delete the triples with exactly these parts and return their number.
+        """Erase the triples with exactly these parts and return their number.
 
         Raises BadInput without any part.
         """
-        pattern = triple_rules.require_deletion_pattern(subject, relation, object)
-        with self._transaction() as connection, self._convert_errors():
-            condition, values = f"FROM triples {_where_clause(pattern)}", tuple(pattern.values())
-            select = f"SELECT id, subject, relation, object {condition}"
-            deleted = connection.execute(select, values).fetchall()
-            words = (pair for row in deleted for pair in _indexed_words(row))
-            connection.executemany("DELETE FROM triple_words WHERE word = ? AND id = ?", words)
-            connection.execute(f"DELETE {condition}", values)
-        self._has_deleted = self._has_deleted or bool(deleted)
-        return len(deleted)
-
-    def all(self) -> list[Triple]:
-        """Return every triple, in the order of adding."""
-        return self.query()
-
-    def newest(self, limit: int) -> list[Triple]:
-        """Return the last `most` triples that were added, in the order of adding."""
-        require_count(limit, 0, "most")
-        statement = f"SELECT {_TRIPLE_COLUMNS} FROM triples ORDER BY id DESC LIMIT ?"
-        return self._select_triples(statement, (min(limit, _MAX_ROWS),))[::-1]
+        return self._erase(triple_rules.require_deletion_pattern(subject, relation, object))
 
     def clear(self) -> None:
-        """Delete everything."""
-        with self._transaction() as connection, self._convert_errors():
-            connection.execute("DELETE FROM triples")
-            connection.execute("DELETE FROM triple_words")
+        """Erase everything."""
+        self._erase({})
 
     def count(self) -> int:
         """Return the number of triples."""
-        with self._connected() as connection:
-            return query_number(connection, "SELECT count(*) FROM triples")
+        return self.claims.count()
 
-    def __repr__(self) -> str:
-        return f"<SQLiteTripleStore {self._path}{' (closed)' if self._over else ''}>"
+    def close(self) -> None:
+        """Close the claims, after rewriting the file without what was deleted."""
+        try:
+            if self._has_deleted:
+                self._has_deleted = False
+                self.claims.storage.scrub()
+        except StoreUnavailable as error:
+            left = "closed, and the words of deleted triples stay in it until it is opened again"
+            raise type(error)(f"{error} ({left})") from None
+        finally:
+            self.claims.close()
 
-    def _select_triples(self, statement: str, values: Sequence[object]) -> list[Triple]:
-        with self._connected() as connection:
-            return [_triple_from_row(row) for row in connection.execute(statement, values)]
+    def _erase(self, pattern: Mapping[str, str]) -> int:
+        with self.claims.storage.changing():
+            facts = self.claims.recorded(pattern)
+            held, ids = self.claims.triples(facts), fact_ids(facts, self.claims.names())
+            erase_claims(self.claims, sql.CLAIMS_OF_FACTS, lambda: {"facts": ids}, "", facts, scrub=False)
+        self._has_deleted = self._has_deleted or bool(facts)
+        return len(held)
+
+
+def _claim_of(triple: Triple, number: int) -> Claim:
+    """Return the claim of a triple, whose position in its source is its number in what was added with it."""
+    fact, span = Triple(*triple.identity), Span(number, number + 1)
+    source, confidence = turn_source(triple.source_turn), triple.confidence
+    return Claim(fact, source, span, confidence=confidence, valid_from=triple.created_at)
+
+
+class SQLiteTripleStore(ClaimTripleStore):
+    """A triple store in an SQLite file of claims, created if it is missing.
+
+    Other programs read and write its triples as rows of `triples`, in the layout of the document. A file with a
+    table of that layout, such as one of an earlier version, becomes a file of claims. Raises BadInput for a file
+    of another kind and StoreDamaged for a broken one, neither of which is changed, and StoreUnavailable.
+    """
+
+    @check_arguments
+    def __init__(self, db_path: str | Path):
+        if str(db_path) == ":memory:":
+            raise BadInput("a triple store without a file is InMemoryTripleStore()")
+        self._file, self._last_refused = _TripleFile(Path(db_path).expanduser()), 0
+        super().__init__(Claims(self._file, accept_from=0))
+        self._learn_written_rows()
+
+    def query(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> list[Triple]:
+        self._learn_written_rows()
+        return super().query(subject, relation, object)
+
+    def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
+        self._learn_written_rows()
+        return super().search(keywords, top_k)
+
+    def _learn_written_rows(self) -> None:
+        """Learn the rows that another program wrote.
+
+        Those that are no triples stay where they are, with a warning.
+        """
+        refused: list[str] = []
+        while self._file.written_rows(self._last_refused):
+            with self._file.changing():
+                triples = dict[int, Triple]()
+                for id, *row in self._file.written_rows(self._last_refused):
+                    try:
+                        triples[id] = triple_rules.check_triple(_triple_of(row))
+                    except BadInput as error:
+                        self._last_refused = id
+                        refused.append(str(error))
+                self.add(triples.values())
+                self._file.rows("DELETE FROM written_triples WHERE id = ANY(:ids)", {"ids": list(triples)})
+        if refused:
+            problem = f"{len(refused):,} rows that another program wrote are no triples"
+            warnings.warn(f"{self._file!r}: {problem}, and stay unread in it ({refused[0]})", stacklevel=3)
+
+
+class _TripleFile(SQLiteClaims):
+    """A file of claims whose triples other programs read and write in the layout of the document."""
+
+    closed_error = StoreUnavailable
+
+    def written_rows(self, after: int) -> list[sql.ClaimRow]:
+        """Return the next rows that other programs wrote, or none where they could not be deleted."""
+        statement = f"SELECT {_COLUMNS} FROM written_triples WHERE id > :after ORDER BY id LIMIT {_BATCH}"
+        return self.rows(statement, {"after": after}) if self._connection.can_write else []
 
     def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
-        tables = {
-            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        }
-        columns = tuple(name for (_, name, *_) in connection.execute("PRAGMA table_info(triples)"))
-        if tables and columns != _COLUMNS:
-            content = "no table of triples"
-            if columns:
-                content = f"a table of triples with other columns ({', '.join(columns)})"
-            origin = f"an SQLite file that something else made, with {content}"
-            raise BadInput(f"{self._path}: {origin}, so it was not touched; give another path")
+        if not _has_document_layout(connection):
+            super()._refuse_foreign(connection)
 
     def _create_tables(self, connection: sqlite3.Connection) -> None:
-        for statement in TRIPLE_TABLES:
+        super()._create_tables(connection)
+        for statement in _STATEMENTS["view"]:
             connection.execute(statement)
 
     def _upgrade(self, connection: Connection) -> None:
-        connection.create_function("has_keyword", 5, _has_keyword, deterministic=True)
-        has_index = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'triple_words'").fetchone()
-        if not has_index or connection.execute(_SELECT_UNINDEXED).fetchone():
+        if _has_document_layout(connection):
+            if not connection.can_write:
+                problem = "its triples have the layout of an earlier version, and nothing can be written here"
+                raise StoreUnavailable(f"{self._path}: {problem}: open a copy in another folder")
             with immediate_transaction(connection):
-                connection.execute(WORD_INDEX)
-                _index_new_rows(connection)  # for a file that another program made with the same tables
+                if _has_document_layout(connection):  # no other process was first
+                    self._convert(connection)
+        if connection.can_write:
+            for statement in _STATEMENTS["view"]:
+                connection.execute(statement)
 
-    def _close_connections(self) -> None:
-        try:
-            if self._has_deleted and self._path is not None:
-                with self._convert_errors():
-                    self._connection.execute("VACUUM")  # pages keep copies of rows that were moved
-        except StoreUnavailable as error:
-            left = "closed, and the words of deleted triples stay in it until a store that deleted some is closed"
-            raise type(error)(f"{error} ({left})") from None
-        finally:
-            super()._close_connections()
-
-
-def _index_new_rows(connection: sqlite3.Connection) -> None:
-    """Add the rows to the word index that are not in it yet."""
-    rows = connection.execute(_SELECT_UNINDEXED).fetchall()
-    connection.executemany(_INSERT_WORD, (pair for row in rows for pair in _indexed_words(row)))
-
-
-def _indexed_words(row: Sequence[Any]) -> Iterator[tuple[str, int]]:
-    words = {word for part in row[1:] for word in triple_rules.pad_words(part).split()}
-    return ((word, row[0]) for word in words)
+    def _convert(self, connection: Connection) -> None:
+        """Make a file with a table of triples one of claims, all of whose rows are still to be learnt."""
+        inbox, *_ = _STATEMENTS["view"]
+        connection.execute(inbox)
+        connection.execute(f"INSERT INTO written_triples ({_COLUMNS}) SELECT {_COLUMNS} FROM triples")
+        for table in ("triples", "triple_words", "checksums"):  # those are computed again
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+        self._create_tables(connection)
+        connection.execute(sql.MARK_UNSCRUBBED, {"change": 0})
+        count = query_number(connection, "SELECT count(*) FROM written_triples")
+        became = f"{count:,} triples in the layout of an earlier version or another program are claims now"
+        warnings.warn(f"{self._path}: {became}; `triples` shows them to other programs", stacklevel=2)
 
 
-def _where_clause(pattern: Mapping[str, str]) -> str:
-    return f"WHERE {' AND '.join(f'{name} = ?' for name in pattern)}" if pattern else ""
+def _has_document_layout(connection: sqlite3.Connection) -> bool:
+    columns = [name for (_, name, *_) in connection.execute("PRAGMA table_info(triples)")]
+    application = query_number(connection, "PRAGMA application_id")
+    return not application and columns == _COLUMNS.split(", ")
 
 
-def _keyword_query(keyword: triple_rules.Keyword) -> tuple[str, tuple[str, ...]]:
-    """Return a query for the ids of the triples that contain a keyword, and its parameters."""
-    words, prefix = keyword.words.split(), ""
-    if keyword.quoted:
-        # the first word of a text may begin earlier, and the last may continue
-        tokens = name_tokens(keyword.quoted)
-        words = list(tokens[1:] if tokens and keyword.quoted.startswith(tokens[0]) else tokens)
-        prefix = words.pop() if words and keyword.quoted.endswith(words[-1]) else ""
-    elif len(words) == 1:
-        return _WITH_WORD, (words[0],)
-    queries = [_WITH_WORD] * len(words) + [_WITH_PREFIX] * bool(prefix)
-    among = "".join(f" AND id IN ({query})" for query in queries)
-    values = (*words, *((prefix, prefix) if prefix else ()))
-    found = "SELECT id FROM triples WHERE has_keyword(?, ?, subject, relation, object)"
-    return f"{found}{among}", (keyword.words, keyword.quoted, *values)
-
-
-def _has_keyword(words: str, quoted: str, *parts: str) -> bool:
-    keyword = triple_rules.Keyword(words, quoted)
-    return any(
-        keyword.is_in(triple_rules.normalize_text(part), triple_rules.pad_words(part)) for part in parts
-    )
-
-
-def _format_time(time: datetime | None) -> str | None:
-    """Format a time as text of fixed length, so that texts sort as times do."""
-    return None if time is None else time.isoformat(timespec="microseconds")
-
-
-def _triple_from_row(row: Sequence[Any]) -> Triple:
+def _triple_of(row: Sequence[Any]) -> Triple:
+    """Return the triple of a row, whose time is in UTC if it has no zone. Raises BadInput if it is none."""
     subject, relation, object, confidence, turn, created_at = row
-    sure = 1.0 if confidence is None else confidence
-    return Triple(subject, relation, object, sure, turn, _parse_time(created_at))
-
-
-def _parse_time(text: str | None) -> datetime | None:
-    """Parse a stored time.
-
-    One that another program wrote without a time zone is taken as UTC. Raises StoreDamaged if it is no time.
-    """
-    if text is None:
-        return None
     try:
-        time = datetime.fromisoformat(text)
+        time = None if created_at is None else datetime.fromisoformat(created_at)
     except (ValueError, TypeError):
-        problem = f"a triple was created at {text!r}, which is no time"
-        raise StoreDamaged(f"{problem}; nothing was changed") from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+        raise BadInput(f"a triple was created at {short_repr(created_at)}, which is no time") from None
+    time = time.replace(tzinfo=UTC) if time is not None and time.tzinfo is None else time
+    return Triple(subject, relation, object, 1.0 if confidence is None else confidence, turn, time)

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, StoreUnavailable, require
+from kgot_lab.errors import BadInput, LabError, StoreUnavailable, require
 from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, refuse_foreign_head
 from kgot_lab.io.sqlite.file import SQLiteFile
 from kgot_lab.memory import tables
@@ -49,7 +49,7 @@ class SQLiteTables(SQLiteFile):
     """
 
     settings = ("secure_delete = ON", *SQLiteFile.settings)
-    closed_error = BadInput
+    closed_error: ClassVar[type[LabError]] = BadInput
 
     @check_arguments
     def __init__(self, layout: Layout, path: Path | str = ":memory:") -> None:

@@ -75,10 +75,18 @@ FACTS_DERIVED = f"""SELECT DISTINCT {_FACT_COLUMNS} FROM premises p JOIN claims 
 CLAIMS_QUEUED = f"""SELECT {_DECIDING_COLUMNS} FROM claims c JOIN facts f ON f.id = c.fact {_STANDING_JOIN}
   AND s.value = 'queued' AND {_NOT_DROPPED} ORDER BY c.id"""
 CLAIMS = f"SELECT {_CLAIM_COLUMNS}, c.confidence FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims) ORDER BY c.id"
-LEARNT_AT = f"""SELECT {_FACT_COLUMNS}, h.at FROM versions v JOIN changes h ON h.id = v.opened JOIN claims c ON c.id = v.key
-  JOIN facts f ON f.id = c.fact WHERE v.kind = 'standing' AND v.opened <= :known ORDER BY v.opened, c.id"""
-LEARNT_AT_BY_FACT = f"""SELECT {_FACT_COLUMNS}, h.at FROM claims c JOIN facts f ON f.id = c.fact {STANDINGS} JOIN changes h ON h.id = s.opened
-  WHERE s.kind = 'standing' AND s.key = c.id AND s.opened <= :known AND c.fact = ANY(:facts) ORDER BY s.opened, c.id"""
+_LEARNT_COLUMNS = f"{_FACT_COLUMNS}, h.id, coalesce(c.span_start, 0), h.at, c.source, c.valid_from"
+LEARNT_AT = f"""SELECT {_LEARNT_COLUMNS} FROM versions v JOIN changes h ON h.id = v.opened JOIN claims c ON c.id = v.key
+  JOIN facts f ON f.id = c.fact WHERE v.kind = 'standing' AND v.opened <= :known ORDER BY v.opened, 5, c.id"""
+LEARNT_AT_BY_FACT = f"""SELECT {_LEARNT_COLUMNS} FROM claims c JOIN facts f ON f.id = c.fact {STANDINGS} JOIN changes h ON h.id = s.opened
+  WHERE s.kind = 'standing' AND s.key = c.id AND s.opened <= :known AND c.fact = ANY(:facts) ORDER BY s.opened, 5, c.id"""
+# not by the index of kinds, but backwards by that of changes
+LEARNT_LAST = f"""SELECT {_FACT_COLUMNS} FROM versions v CROSS JOIN claims c CROSS JOIN facts f
+  WHERE c.id = v.key AND f.id = c.fact AND v.kind || '' = 'standing' AND v.opened <= :known
+  ORDER BY v.opened DESC, coalesce(c.span_start, 0) DESC, c.id LIMIT :most"""
+COUNT_IN_FORCE = (
+    f"SELECT count(DISTINCT c.fact), min(c.kind) {_IN_FORCE_CLAIMS} AND c.kind IN ('stated', 'inferred')"
+)
 MERGED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'merged' AND {_KNOWN_THEN.format('v')}"
 DECLARED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'declared' AND {_KNOWN_THEN.format('v')} ORDER BY v.key"
 CLAIM_SOURCES = "SELECT DISTINCT c.source FROM claims c ORDER BY c.source"
@@ -218,9 +226,9 @@ def _limited(statement: str, condition: str) -> str:
 
 
 _BY_SOURCE = (
-    ALL_IN_FORCE, IN_FORCE, CLAIMS_QUEUED, LEARNT_AT, LEARNT_AT_BY_FACT, CLAIM_SOURCES, RETRACTED_SOURCES, DECISIONS,
-    CLAIMS_FROM_SOURCE, CLAIMS_OF_FACTS, CLAIMS_BY_ID_PREFIX, CLAIM_EXISTS, CLAIMS_DERIVED_FROM, FACTS_DERIVED, ALL_CLAIMS,
-    FACTS_LEARNT_SINCE, ALL_SPANS, SPANS,
+    ALL_IN_FORCE, IN_FORCE, COUNT_IN_FORCE, CLAIMS_QUEUED, LEARNT_AT, LEARNT_AT_BY_FACT, LEARNT_LAST, CLAIM_SOURCES,
+    RETRACTED_SOURCES, DECISIONS, CLAIMS_FROM_SOURCE, CLAIMS_OF_FACTS, CLAIMS_BY_ID_PREFIX, CLAIM_EXISTS, CLAIMS_DERIVED_FROM,
+    FACTS_DERIVED, ALL_CLAIMS, FACTS_LEARNT_SINCE, ALL_SPANS, SPANS,
 )  # fmt: skip
 _OF_OWNER = "f.id IN (SELECT c.fact FROM claims c WHERE substr(c.source, 1, :length) = :prefix)"
 _BY_AUTHOR = (CHANGES, CHANGE, CHANGED_SOURCES, CHANGED_FACTS, DECISIONS_LAST)

@@ -10,12 +10,29 @@ from typing import Protocol, runtime_checkable
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_count
-from kgot_lab.graph.validation import validate_text
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
 
 
-class TripleStore(Protocol):
+class ReadableTriples(Protocol):
+    """The part of a triple store that a context is built from."""
+
+    def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
+        """Return the triples that contain any of the keywords as whole words, ignoring case.
+
+        A keyword in quotes matches as a substring. Those with most keywords come first, then those of higher
+        confidence, the more recent, and those that were added first.
+        """
+
+    def query(self, subject: str) -> list[Triple]:
+        """Return the triples with a subject, in the order of adding."""
+
+    def all(self) -> list[Triple]:
+        """Return every triple, in the order of adding."""
+
+
+class TripleStore(ReadableTriples, Protocol):
     """A store of distinct triples.
 
     If the same subject, relation and object are added again, the first triple stays as it was. All methods
@@ -36,13 +53,6 @@ class TripleStore(Protocol):
         None matches any text.
         """
 
-    def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """Return the triples that contain any of the keywords as whole words, ignoring case.
-
-        A keyword in quotes matches as a substring. Those with most keywords come first, then those of higher
-        confidence, the more recent, and those that were added first.
-        """
-
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> int:
@@ -51,9 +61,6 @@ class TripleStore(Protocol):
         Raises BadInput without any part, since `clear` deletes everything.
         """
 
-    def all(self) -> list[Triple]:
-        """Return every triple, in the order of adding."""
-
     def clear(self) -> None:
         """Delete everything."""
 
@@ -61,32 +68,16 @@ class TripleStore(Protocol):
         """Return the number of triples."""
 
 
-class ReadableTriples(Protocol):
-    """The part of a triple store that a context is built from."""
-
-    def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        """Return the triples that contain any of the keywords, best first.
-
-        See `TripleStore`.
-        """
-
-    def query(self, subject: str) -> list[Triple]:
-        """Return the triples with a subject, in the order of adding."""
-
-    def all(self) -> list[Triple]:
-        """Return every triple, in the order of adding."""
-
-
 @runtime_checkable
 class HasNewestTriples(Protocol):
     """A store that can return its newest triples without reading all."""
 
     def newest(self, limit: int) -> list[Triple]:
-        """Return the last `most` triples that were added, in the order of adding."""
+        """Return the last `limit` triples that were added, in the order of adding."""
 
 
 def newest_triples(store: ReadableTriples, limit: int) -> list[Triple]:
-    """Return the last `most` triples that were added to a store, in the order of adding."""
+    """Return the last `limit` triples that were added to a store, in the order of adding."""
     if isinstance(store, HasNewestTriples):
         return store.newest(limit)
     return store.all()[-limit:] if limit else []
@@ -96,6 +87,7 @@ def newest_triples(store: ReadableTriples, limit: int) -> list[Triple]:
 
 MAX_TEXT_LENGTH = 10_000  # of a subject, relation or object: a longer one is a document
 MAX_KEYWORDS = 200  # of one search
+TRIPLE_PARTS = ("subject", "relation", "object")
 _QUOTES = {'"': '"', "“": "”", "„": "“"}
 
 
@@ -105,11 +97,10 @@ def check_triple(triple: Triple) -> Triple:
     A time without a zone is refused, since it is ambiguous. Raises BadInput, saying what is wrong.
     """
     require(triple, Triple, "a triple store keeps Triple(subject, relation, object)")
-    for name, text in zip(("subject", "relation", "object"), triple.identity, strict=True):
+    for name, text in zip(TRIPLE_PARTS, triple.identity, strict=True):
         require_triple_part(text, name)
-        if not text.strip():
-            raise BadInput(f"the {name} of a triple is empty: {triple!r}"[:300])
-    time = None if triple.created_at is None else to_utc(triple.created_at)
+    created = triple.created_at
+    time = None if created is None else to_utc(created, "the created_at of a triple")
     return replace(triple, confidence=float(triple.confidence), created_at=time)
 
 
@@ -122,9 +113,9 @@ def check_triples(triples: Iterable[Triple]) -> list[Triple]:
     return [check_triple(triple) for triple in triples]
 
 
-def require_triple_part(text: object, name: str) -> None:
+def require_triple_part(text: str, name: str, *, blank: bool = False) -> None:
     """Raise BadInput unless a value is a text that can be a part of a triple."""
-    size = len(validate_text(text, f"the {name} of a triple", allow_blank=True))
+    size = len(checked_text(text, f"the {name} of a triple", blank=blank))
     if size > MAX_TEXT_LENGTH:
         length = f"{size:,} characters; {MAX_TEXT_LENGTH:,} are the most"
         raise BadInput(f"the {name} of a triple has {length}: keep long texts as documents")
@@ -135,10 +126,10 @@ def require_triple_pattern(subject: str | None, relation: str | None, object: st
 
     Raises BadInput for an invalid part.
     """
-    given = {"subject": subject, "relation": relation, "object": object}
-    parts = {name: text for name, text in given.items() if text is not None}
+    given = zip(TRIPLE_PARTS, (subject, relation, object), strict=True)
+    parts = {name: text for name, text in given if text is not None}
     for name, text in parts.items():
-        require_triple_part(text, name)
+        require_triple_part(text, name, blank=True)
     return parts
 
 
@@ -153,15 +144,20 @@ def require_deletion_pattern(subject: str | None, relation: str | None, object: 
     return parts
 
 
-def to_utc(time: datetime) -> datetime:
-    require(time, datetime, "the created_at of a triple is a datetime")
+def to_utc(time: datetime, what: str) -> datetime:
+    """Return an aware time in UTC.
+
+    Raises BadInput for a naive time, which is ambiguous, and for one outside the years 1 to 9999.
+    """
+    require(time, datetime, f"{what} is a datetime with a time zone")
     if time.utcoffset() is None:
-        problem = f"the created_at of a triple has no time zone ({time.isoformat()})"
-        raise BadInput(f"{problem}: give one, as in datetime.now(UTC)")
+        remedy = "say which, as in time.replace(tzinfo=timezone.utc)"
+        raise BadInput(f"{what} is {time.isoformat()}, without a time zone: {remedy}")
     try:
         return time.astimezone(UTC)
     except OverflowError:
-        raise BadInput(f"the created_at of a triple cannot be told in UTC: {time.isoformat()}") from None
+        limits = "no time in UTC between the years 1 and 9999"
+        raise BadInput(f"{what} is {time.isoformat()}, which is {limits}") from None
 
 
 # --- keywords ---
@@ -184,12 +180,23 @@ class Keyword:
     words: str  # with a space around each
     quoted: str = ""
 
-    def is_in(self, normalized: str, words: str) -> bool:
-        """Return whether a text contains the keyword.
+    def is_in(self, *texts: str) -> bool:
+        """Return whether any of some texts contains the keyword."""
+        if self.quoted:
+            return any(self.quoted in normalize_text(text) for text in texts)
+        return any(self.words in pad_words(text) for text in texts)
 
-        The text is given in the forms of `normalize_text` and `pad_words`.
+    def complete_words(self) -> list[str]:
+        """Return the words that occur whole in any text that contains the keyword.
+
+        The first and the last word of a quoted text are left out, since they may be parts of words.
         """
-        return self.quoted in normalized if self.quoted else self.words in words
+        if not self.quoted:
+            return self.words.split()
+        parts = name_tokens(self.quoted)
+        skips_first = bool(parts) and self.quoted.startswith(parts[0])
+        skips_last = bool(parts) and self.quoted.endswith(parts[-1])
+        return list(parts[skips_first : len(parts) - skips_last])
 
 
 @check_arguments

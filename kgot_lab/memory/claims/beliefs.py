@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from typing import Any
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.memory import tables as sql
@@ -46,14 +47,14 @@ class Beliefs:
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         self.storage, self.now = storage, now
-        self._known, self._valid = known, valid
+        self.known, self._valid = known, valid
 
     def as_of(self, known: datetime | None = None, valid: datetime | None = None) -> Beliefs:
         """Return what was believed at one time (`known`) to be true at another (`valid`).
 
         None means now for `known`, and any time for `valid`. Raises BadInput for a naive time.
         """
-        change = self._known
+        change = self.known
         if known is not None:
             until = {"at": to_micros(known, "known")}
             change = min(change, self.storage.rows(sql.LAST_CHANGE_UNTIL, until)[0][0])
@@ -62,7 +63,7 @@ class Beliefs:
 
     def at_any_time(self) -> Beliefs:
         """Return the same beliefs without a limit on when facts are true."""
-        return Beliefs(self.storage, self._known, now=self.now)
+        return Beliefs(self.storage, self.known, now=self.now)
 
     def query_time(self, at: datetime | None = None) -> datetime:
         """Return the time that a question is about: `at`, or that of these beliefs, or now.
@@ -87,36 +88,55 @@ class Beliefs:
         with self.storage.reading():
             if not pattern:
                 return tuple(sorted(self._held_facts(), key=triple_key))
-            names = self.names()
-            by_name = {
-                part: [text] if part == "relation" else names.names(text) for part, text in pattern.items()
-            }
-            candidates = names.canonical_facts(self.storage.rows(sql.select_facts(*pattern), by_name))
+            candidates = self.recorded(pattern)
             return tuple(sorted(candidates & self._held_facts(candidates).keys(), key=triple_key))
 
+    def recorded(self, pattern: Mapping[str, str]) -> set[Triple]:
+        """Return the facts that were ever recorded with some parts, by name, whether they hold or not."""
+        names = self.names()
+        spellings = {
+            part: [text] if part == "relation" else names.names(text) for part, text in pattern.items()
+        }
+        return names.canonical_facts(self.storage.rows(sql.select_facts(*pattern), spellings))
+
     @check_arguments
-    def triples(self, facts: Iterable[Triple] | None = None) -> tuple[Triple, ...]:
+    def triples(
+        self, facts: Iterable[Triple] | None = None, *, as_stated: bool = False
+    ) -> tuple[Triple, ...]:
         """Return the facts that hold, or those among `facts`, in the order in which they were first learnt.
 
-        Each has its confidence and the time at which it was first learnt.
+        Each has its combined confidence, the turn of its first claim, and the time at which that was learnt, or,
+        `as_stated`, from which it is valid.
         """
         with self.storage.reading():
-            names, learnt, wanted = self.names(), dict[Triple, int](), None
+            names, wanted = self.names(), None
+            learnt: dict[Triple, tuple[Any, ...]] = {}
             if facts is None:
-                rows = self.storage.rows(sql.LEARNT_AT, {"known": self._known})
+                rows = self.storage.rows(sql.LEARNT_AT, {"known": self.known})
             else:
                 wanted = {names.canonical_fact(check_triple(fact, "a fact")) for fact in facts}
-                values = {"known": self._known, "facts": justification.fact_ids(wanted, names)}
+                values = {"known": self.known, "facts": justification.fact_ids(wanted, names)}
                 rows = self.storage.rows(sql.LEARNT_AT_BY_FACT, values)
-            for *fact, at in rows:
-                learnt.setdefault(names.canonical_fact(Triple(*fact)), at)
+            for subject, relation, object, *first in rows:
+                learnt.setdefault(names.canonical_fact(Triple(subject, relation, object)), tuple(first))
             held = self._held_facts(wanted)
-        selected = held if wanted is None else wanted & held.keys()
-        dated = [
-            (learnt[fact], triple_key(fact), justification.combined_confidence(held[fact]))
-            for fact in selected
-        ]
-        return tuple(Triple(*key, sure, created_at=from_micros(at)) for at, key, sure in sorted(dated))
+        found = []
+        for fact in sorted(
+            held if wanted is None else wanted & held.keys(),
+            key=lambda fact: (*learnt[fact][:2], triple_key(fact)),
+        ):
+            *_, at, source, since = learnt[fact]
+            sure = justification.combined_confidence(held[fact])
+            time = from_micros_or_none(since if as_stated else at)
+            found.append(Triple(*triple_key(fact), sure, source_turn(source), time))
+        return tuple(found)
+
+    def count(self) -> int:
+        """Return the number of facts that hold."""
+        with self.storage.reading():
+            ((count, kind),) = self.storage.rows(sql.COUNT_IN_FORCE, {"known": self.known})
+            is_exact = kind == "stated" and self._valid is None and not self.names().merges
+            return int(count) if is_exact else len(self._held_facts())
 
     def holds(self, fact: Triple) -> bool:
         """Return whether a fact holds."""
@@ -170,7 +190,7 @@ class Beliefs:
 
     def retracted_sources(self) -> frozenset[str]:
         """Return the sources that were retracted as a whole and not restored by an undo."""
-        rows = self.storage.rows(sql.RETRACTED_SOURCES, {"known": self._known})
+        rows = self.storage.rows(sql.RETRACTED_SOURCES, {"known": self.known})
         return frozenset(source for (source,) in rows)
 
     def sentences_of(self, source: str) -> tuple[str, ...]:
@@ -231,7 +251,7 @@ class Beliefs:
 
     def declared(self) -> dict[str, Cardinality]:
         """Return the relations with a declared cardinality."""
-        return dict(self.storage.rows(sql.DECLARED, {"known": self._known}))
+        return dict(self.storage.rows(sql.DECLARED, {"known": self.known}))
 
     def suggested_cardinalities(self) -> tuple[CardinalitySuggestion, ...]:
         """Suggest a cardinality for each relation without a declared one.
@@ -275,12 +295,27 @@ class Beliefs:
     def _deciding_claims(self, facts: Iterable[Triple] | None) -> list[justification.ActiveClaim]:
         """Return the claims in force, or those of them that decide whether some facts hold."""
         if facts is None:
-            return justification.read_active_claims(self.storage, self.names(), self._known)
-        return justification.claims_deciding(self.storage, self.names(), facts, self._known)
+            return justification.read_active_claims(self.storage, self.names(), self.known)
+        return justification.claims_deciding(self.storage, self.names(), facts, self.known)
 
     def names(self) -> justification.Aliases:
         """Return the canonical form of each name, as names were merged at the time."""
-        return justification.read_aliases(self.storage, self._known)
+        return justification.read_aliases(self.storage, self.known)
+
+
+def turn_source(turn: int | None) -> str:
+    """Return the source of what a turn of a conversation states, or of what is noted outside of one (None)."""
+    return "triples" if turn is None else f"turn {turn}"
+
+
+def source_turn(source: str) -> int | None:
+    """Return the turn that a source of `turn_source` is, or None for any other source."""
+    number = source.removeprefix("turn ")
+    return (
+        int(number)
+        if number != source and number.isdecimal() and turn_source(int(number)) == source
+        else None
+    )
 
 
 def period_at(time: datetime, changes: Iterable[Period]) -> Period:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count, require_probability, short_repr
+from kgot_lab.memory.triples import to_utc
 from kgot_lab.text.cleaning import checked_text, format_count
 from kgot_lab.types import Json, Triple
 
@@ -29,17 +30,7 @@ def to_micros(time: datetime, what: str) -> int:
 
     Raises BadInput for a naive time, which is ambiguous, and for one outside the years 1 to 9999.
     """
-    require(time, datetime, f"{what} is a datetime with a time zone")
-    if time.utcoffset() is None:
-        remedy = "say which, as in time.replace(tzinfo=timezone.utc)"
-        raise BadInput(f"{what} is {time.isoformat()}, without a time zone: {remedy}")
-    micros = (time - _EPOCH) // _MICROSECOND
-    try:
-        from_micros(micros)
-    except OverflowError:
-        limits = "no time in UTC between the years 1 and 9999"
-        raise BadInput(f"{what} is {time.isoformat()}, which is {limits}") from None
-    return micros
+    return (to_utc(time, what) - _EPOCH) // _MICROSECOND
 
 
 def from_micros(micros: int) -> datetime:

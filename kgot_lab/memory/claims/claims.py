@@ -172,7 +172,7 @@ class Claims(Beliefs, Closing):
         """
         fact = check_triple(fact, "a fact")
         return transactions.erase_claims(
-            self, sql.CLAIMS_OF_FACTS, lambda: {"facts": self._fact_ids(fact)}, by, fact
+            self, sql.CLAIMS_OF_FACTS, lambda: {"facts": self._fact_ids(fact)}, by, [fact]
         )
 
     def erase_source(self, source: str, *, by: str = "") -> ErasureCounts:

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import require_count
-from kgot_lab.memory.agent import CopyHolder, CurrentAnswer, TurnOutcome, UserTurn
+from kgot_lab.memory.agent import CopyHolder, CurrentAnswer, LearningMemory, TurnOutcome, UserTurn
 from kgot_lab.memory.claims.beliefs import period_at
 from kgot_lab.memory.claims.claim import ChangeEffect, Claim, ErasureCounts, Span, check_triple
 from kgot_lab.memory.claims.claims import Claims
@@ -24,7 +24,7 @@ from kgot_lab.text.words import content_words, sentences
 from kgot_lab.types import LLM, Triple
 
 
-class ClaimMemory:
+class ClaimMemory(LearningMemory):
     """The claims of the turns of a conversation, for AgentConfig(knowledge_graph=…).
 
     A turn is the source "session/turn". It needs at most one call of the model (`extraction="schema"`). Each
@@ -32,6 +32,8 @@ class ClaimMemory:
     relation declared "single" only the fact that began last is part of a context. Nothing that a model says
     retracts a fact. A second turn of the same name, session and words changes nothing. Raises BadInput.
     """
+
+    _reads_times = True
 
     @check_arguments
     def __init__(
@@ -57,13 +59,6 @@ class ClaimMemory:
     def source_of(self, turn: str) -> str:
         """Return the source of the claims of a turn."""
         return f"{self.session}/{turn}"
-
-    def extract(self, text: str, *, repairs: int = 1) -> Extraction:
-        """Extract triples from a text with the model, with the times that it states.
-
-        An invalid reply is repaired by a second call if `repairs` is 1.
-        """
-        return self._extractor.extract(text, repairs=repairs, times=True)
 
     def store_statements(self, turn: UserTurn, extraction: Extraction) -> TurnOutcome:
         """Learn what was extracted from a message as claims of its turn.
@@ -137,7 +132,7 @@ class ClaimMemory:
 
     def count(self) -> int:
         """Return the number of facts that hold."""
-        return len(self.claims.facts())
+        return self.claims.count()
 
     # --- forgetting ---
 

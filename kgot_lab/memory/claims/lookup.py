@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
+from kgot_lab.errors import require_count
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import MergeProposal
@@ -16,8 +17,6 @@ from kgot_lab.memory.triples import (
     MAX_TEXT_LENGTH,
     Keyword,
     check_keywords,
-    normalize_text,
-    pad_words,
 )
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
@@ -35,9 +34,9 @@ class BeliefTriples:
     A quoted text without a whole word inside scans everything.
     """
 
-    def __init__(self, beliefs: Beliefs) -> None:
-        self._beliefs = beliefs
-        self._read: dict[tuple[tuple[Keyword, ...], int], tuple[InMemoryTripleStore, bool]] = {}
+    def __init__(self, beliefs: Beliefs, *, as_stated: bool = False) -> None:
+        self._beliefs, self._as_stated = beliefs, as_stated
+        self._last_read: tuple[object, InMemoryTripleStore, bool] = (None, InMemoryTripleStore(), True)
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
         """Return the triples that contain any of the keywords.
@@ -46,11 +45,11 @@ class BeliefTriples:
         BadInput for invalid keywords.
         """
         checked = tuple(check_keywords(keywords, top_k))
-        depth = MAX_FACTS_READ
+        depth, change = MAX_FACTS_READ, self._beliefs.storage.rows(sql.LAST_CHANGE)
         while True:
-            if (checked, depth) not in self._read:
-                self._read[checked, depth] = self._read_candidates(checked, depth)
-            candidates, is_complete = self._read[checked, depth]
+            if self._last_read[0] != (change, checked, depth):
+                self._last_read = ((change, checked, depth), *self._read_candidates(checked, depth))
+            _, candidates, is_complete = self._last_read
             found = candidates.search(keywords, top_k)
             if is_complete or len(found) >= top_k:
                 return found
@@ -63,18 +62,40 @@ class BeliefTriples:
         ids, _ = self._fact_ids_by_key(keys, MAX_FACTS_READ)
         found = self._read_facts(names, set[str]().union(*ids))
         facts = {fact for fact in found if fact.subject == subject}
-        return _short_enough(self._beliefs.triples(facts)) if facts else []
+        return self.triples(facts) if facts else []
 
     def all(self) -> list[Triple]:
         """Return every triple, in the order of adding."""
-        return _short_enough(self._beliefs.triples())
+        return self.triples()
+
+    def newest(self, limit: int) -> list[Triple]:
+        """Return the last `limit` triples that were added, in the order of adding."""
+        require_count(limit, 0, "limit")
+        names, depth = self._beliefs.names(), limit
+        while True:
+            rows = self._beliefs.storage.rows(sql.LEARNT_LAST, {"known": self._beliefs.known, "most": depth})
+            found = self.triples(names.canonical_facts(rows))
+            if len(found) >= limit or len(rows) < depth:
+                return found[len(found) - min(limit, len(found)) :]
+            depth *= 8
+
+    def triples(self, facts: Iterable[Triple] | None = None) -> list[Triple]:
+        """Return the facts that hold, or those among `facts`, in the order of adding."""
+        found = self._beliefs.triples(facts, as_stated=self._as_stated)
+        return [triple for triple in found if max(map(len, triple.identity)) <= MAX_TEXT_LENGTH]
 
     def _read_candidates(self, keywords: Sequence[Keyword], depth: int) -> tuple[InMemoryTripleStore, bool]:
         """Return the facts that keywords lead to, and whether these are all."""
         candidates, names = InMemoryTripleStore(), self._beliefs.names()
         keys = self._keys_of_keywords(keywords, names)
         if keys is None:
-            candidates.add(self.all())
+            rows = self._beliefs.storage.rows(sql.select_facts())
+            facts = (
+                (names.canonical(subject), relation, names.canonical(object))
+                for subject, relation, object in rows
+            )
+            found = {Triple(*fact) for fact in facts if any(keyword.is_in(*fact) for keyword in keywords)}
+            candidates.add(self.triples(found))
             return candidates, True
         ids_by_key, is_complete = self._fact_ids_by_key(keys, depth)
         # in the order in which they were found, the newest of a word first
@@ -83,7 +104,7 @@ class BeliefTriples:
             for id in ids:
                 scores[id] += 1 / len(ids)
         nearest = sorted(scores, key=lambda id: -scores[id])[:depth]
-        candidates.add(_short_enough(self._beliefs.triples(self._read_facts(names, nearest))))
+        candidates.add(self.triples(self._read_facts(names, nearest)))
         return candidates, is_complete and len(nearest) == len(scores)
 
     def _keys_of_keywords(self, keywords: Iterable[Keyword], names: Aliases) -> list[int] | None:
@@ -93,14 +114,13 @@ class BeliefTriples:
         """
         keys: dict[int, None] = {}
         for keyword in keywords:
-            words = _complete_words(keyword)
+            words = keyword.complete_words()
             if not words:
                 return None
             keys |= dict.fromkeys(map(word_key, words))
         for other in names.merges:
             canonical = names.canonical(other)
-            normalized, padded = normalize_text(canonical), pad_words(canonical)
-            if any(keyword.is_in(normalized, padded) for keyword in keywords):
+            if any(keyword.is_in(canonical) for keyword in keywords):
                 keys |= {end_key("subject", other): None, end_key("object", other): None}
         return list(keys)
 
@@ -123,24 +143,6 @@ class BeliefTriples:
     def _read_facts(self, names: Aliases, ids: Iterable[str]) -> set[Triple]:
         """Return facts by id, under their canonical names."""
         return names.canonical_facts(self._beliefs.storage.rows(sql.FACTS_BY_ID, {"facts": list(ids)}))
-
-
-def _complete_words(keyword: Keyword) -> list[str]:
-    """Return the words that occur whole in any text that contains a keyword.
-
-    The first and the last word of a quoted text are left out, since they may be parts of words.
-    """
-    words = keyword.words.split()
-    if not keyword.quoted:
-        return words
-    parts = name_tokens(keyword.quoted)
-    skips_first = bool(parts) and keyword.quoted.startswith(parts[0])
-    skips_last = bool(parts) and keyword.quoted.endswith(parts[-1])
-    return list(parts[skips_first : len(parts) - skips_last])
-
-
-def _short_enough(triples: Iterable[Triple]) -> list[Triple]:
-    return [triple for triple in triples if max(map(len, triple.identity)) <= MAX_TEXT_LENGTH]
 
 
 # Names that may mean the same thing, proposed with reasons. Nothing is merged here.

@@ -172,19 +172,21 @@ def erase_claims(
     statement: str,
     parameters: Callable[[], Mapping[str, str | list[str]]],
     by: str,
-    fact: Triple | None = None,
+    facts: Iterable[Triple] = (),
+    *,
+    scrub: bool = True,
 ) -> ErasureCounts:
-    """Erase the claims that a statement selects, and `fact` if given, with what depends on nothing else.
+    """Erase the claims that a statement selects, and some facts, with what depends on nothing else.
 
-    See `Claims.erase_fact`.
+    Without `scrub`, the bytes leave the file when it is scrubbed the next time. See `Claims.erase_fact`.
     """
     storage = beliefs.storage
     with open_change(storage, "erase", by, beliefs.now) as change:
         names = read_aliases(storage)
         named = {id for (id,) in storage.rows(statement, parameters())}
-        wanted: set[Triple] = set() if fact is None else {names.canonical_fact(fact)}
-        claims, facts = _dependents_to_erase(storage, names, named, wanted)
-        ids = set(fact_ids(facts, names))
+        wanted = set(map(names.canonical_fact, facts))
+        claims, doomed = _dependents_to_erase(storage, names, named, wanted)
+        ids = set(fact_ids(doomed, names))
         answers = [id for id, *_ in storage.rows(sql.ANSWERS_ON, {"facts": ids})]
         unneeded = {id for (id,) in storage.rows(sql.PREMISES_OF, {"claims": claims})}
         erased_facts = [Triple(*row) for row in storage.rows(sql.FACTS_BY_ID, {"facts": ids | unneeded})]
@@ -201,8 +203,9 @@ def erase_claims(
         storage.rows(sql.DELETE_FACT_KEYS, {"facts": erased_ids, "keys": keys})
         touched = {name for fact in erased_facts for name in (fact.subject, fact.object)}
         _erase_versions(storage, sql.VERSIONS_OF_NAMES, {"names": touched})
-    storage.scrub()
-    count = len(facts) if claims or erased_facts else 0
+    if scrub:
+        storage.scrub()
+    count = len(doomed) if claims or erased_facts else 0
     return ErasureCounts(change.number, count, len(claims), len(answers))
 
 

@@ -273,7 +273,7 @@ def test_every_history_gives_what_the_slow_model_computes_from_it(history):
         for action in history:
             act(memory, slow, action)
             held = slow.held()
-            assert set(memory.facts()) == held.keys(), action
+            assert set(memory.facts()) == held.keys() and memory.count() == len(held), action
             assert {each: memory.confidence(each) for each in held} == pytest.approx({
                 each: 1 - prod(1 - sure for sure in by.values()) for each, by in held.items()
             })  # fmt: skip
@@ -287,7 +287,9 @@ def test_every_history_gives_what_the_slow_model_computes_from_it(history):
         assert [each.undoes for each in log] == [undoes for *_, undoes in slow.changes]
         for change, state in zip(log, slow.states[1:], strict=True):
             for valid in (None, year(2000), year(2001), year(2002), year(2003)):
-                found = set(memory.as_of(known=change.at, valid=valid).facts())
+                then = memory.as_of(known=change.at, valid=valid)
+                found = set(then.facts())
+                assert then.count() == len(found)
                 assert found == slow.held(state, valid).keys()
 
 

@@ -20,11 +20,9 @@ from kgot_lab.domains.npc.layers.models import (
     check_ids,
 )
 from kgot_lab.domains.npc.layers.storage import (
-    GraphRAG,
     PostgresLayers,
     audience_text,
     entry_from_row,
-    graphrag_in_python,
     layers_of,
 )
 from kgot_lab.domains.npc.models import Entity, IdentitySnapshot, check_id
@@ -258,8 +256,8 @@ class NpcMemory:
     ) -> tuple[ContextResult, ...]:
         """Return the texts ranked by similarity to the query and by distance in the graph.
 
-        Only entities that the character sees are searched, of those in `scope` (ids, or None for all). A
-        storage with GraphRAG needs one query, otherwise graph and texts are read separately. Raises BadInput
+        Only entities that the character sees are searched, of those in `scope` (ids, or None for all).
+        PostgreSQL needs one query, in SQLite graph and texts are read separately. Raises BadInput
         if the ranking or the scope is invalid.
         """
         require(ranking, ContextRanking, "a ranking of texts is a ContextRanking(hops, limit, weight)")
@@ -267,9 +265,7 @@ class NpcMemory:
         chunks = self._layers.chunks
         vector, embedder = chunks.embed_query(query), chunks.embedder.digest
         asked = ContextQuery(self.npc_id, vector, embedder, ids, ranking, self.sight.policy)
-        if isinstance(chunks.storage, GraphRAG):
-            return chunks.storage.query_with_context(asked)
-        return graphrag_in_python(chunks.world.storage, chunks.storage, asked)
+        return chunks.storage.query_with_context(asked)
 
 
 # The hot context of a character: identity, scene and relevant texts, within a time limit.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from kgot_lab.domains.npc.opening import PostgresWorld, SQLiteWorld
 from kgot_lab.domains.npc.statements import (
     DEFINITIONS,
     WorldRow,
-    WorldStorage,
     build_unchecked,
     parse_json_column,
     to_entity,
@@ -32,27 +31,6 @@ from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.stores.postgres.rows import pgvector_text
 from kgot_lab.stores.postgres.tables import quote_identifier
 from kgot_lab.stores.sql import json_text
-
-
-class LayerStorage(Protocol):
-    """The tables of a world's layers, on one engine. Raises StoreUnavailable and StoreDamaged."""
-
-    def prepare_log(self) -> None: ...  # create its tables, unless they exist
-    def prepare_chunks(self) -> None: ...  # raises StoreUnavailable if the engine has no vectors
-    # a statement of `statements`
-    def rows(self, statement: str, values: Mapping[str, Any] = ...) -> list[WorldRow]: ...
-    def vector(self, row: Matrix) -> str | bytes: ...  # in the format of its table
-    # among all chunks of an embedder
-    def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[models.ChunkMatch, ...]: ...
-
-
-@runtime_checkable
-class GraphRAG(Protocol):
-    """A LayerStorage that searches texts and graph in one query. Others need two (`graphrag_in_python`)."""
-
-    # raises BadInput if the character does not exist
-    def query_with_context(self, asked: models.ContextQuery) -> tuple[models.ContextResult, ...]: ...
-
 
 # The queries of the layers, in PostgreSQL's dialect.
 
@@ -121,38 +99,6 @@ def audience_text(audience: models.Audience) -> str | None:
 
 def _parse_audience(value: Any) -> models.Audience:
     return None if value is None else tuple(parse_json_column(value))
-
-
-# GraphRAG in Python, for a storage that needs two queries: graph and texts are read separately.
-
-
-def graphrag_in_python(
-    graph: WorldStorage, texts: LayerStorage, query: models.ContextQuery
-) -> tuple[models.ContextResult, ...]:
-    """Return the same results as GraphRAG in the same order.
-
-    Raises BadInput if the character does not exist.
-    """
-    with graph.reading():
-        seen = visibility.visible_world(graph, query.npc_id, query.policy)
-        steps = visibility.steps_over(seen.relationships, (), "out")
-        hops_by_id = nodes_within(query.npc_id, query.ranking.steps, lambda ids: (to for _, to in steps(ids)))
-        entities = {entity.id: entity for entity in seen.entities}
-        if query.ranking.hops is not None:
-            entities = {id: entity for id, entity in entities.items() if id in hops_by_id}
-        if query.scope is not None:
-            entities = {id: entity for id, entity in entities.items() if id in query.scope}
-        rows = texts.rows(CHUNKS_OF, {"embedder": query.embedder, "ids": uuids(*entities)})
-    scored = []
-    for match in rank_rows_by_cosine(rows, query.vector):
-        if models.may_know(match.chunk.audience, query.npc_id):
-            hops = hops_by_id.get(match.chunk.entity_id)
-            scored.append((match, hops, query.ranking.score(match.similarity, hops)))
-    scored.sort(key=lambda each: (-each[2], each[0].chunk.entity_id, each[0].chunk.id))
-    return tuple(
-        models.ContextResult(entities[match.chunk.entity_id], match.chunk.text, match.similarity, hops, score)
-        for match, hops, score in scored[: query.ranking.limit]
-    )
 
 
 def rank_rows_by_cosine(rows: Iterable[WorldRow], vector: Matrix) -> list[models.ChunkMatch]:
@@ -229,8 +175,8 @@ def query_parameters(query: models.ContextQuery, vector: str) -> dict[str, Any]:
 # The layers of a world in an SQLite file: lexical search by FTS5, vectors by a scan of the texts in scope.
 
 
-class SQLiteLayers(LayerStorage):
-    """The layers in the file of a world."""
+class SQLiteLayers:
+    """The layers in the file of a world. Raises StoreUnavailable and StoreDamaged."""
 
     def __init__(self, storage: SQLiteWorld) -> None:
         self._storage = storage
@@ -251,13 +197,46 @@ class SQLiteLayers(LayerStorage):
         found = rank_rows_by_cosine(self.rows(CHUNKS, {"embedder": embedder}), vector)
         return tuple(sorted(found, key=lambda e: (-e.similarity, e.chunk.entity_id, e.chunk.id))[:limit])
 
+    def query_with_context(self, query: models.ContextQuery) -> tuple[models.ContextResult, ...]:
+        """Return what the one statement of PostgreSQL does, in the same order, from graph and texts in turn.
+
+        Raises BadInput if the character does not exist.
+        """
+        with self._storage.reading():
+            seen = visibility.visible_world(self._storage, query.npc_id, query.policy)
+            steps = visibility.steps_over(seen.relationships, (), "out")
+            hops_by_id = nodes_within(
+                query.npc_id, query.ranking.steps, lambda ids: (to for _, to in steps(ids))
+            )
+            entities = {entity.id: entity for entity in seen.entities}
+            if query.ranking.hops is not None:
+                entities = {id: entity for id, entity in entities.items() if id in hops_by_id}
+            if query.scope is not None:
+                entities = {id: entity for id, entity in entities.items() if id in query.scope}
+            rows = self.rows(CHUNKS_OF, {"embedder": query.embedder, "ids": uuids(*entities)})
+        scored = []
+        for match in rank_rows_by_cosine(rows, query.vector):
+            if models.may_know(match.chunk.audience, query.npc_id):
+                hops = hops_by_id.get(match.chunk.entity_id)
+                scored.append((match, hops, query.ranking.score(match.similarity, hops)))
+        scored.sort(key=lambda each: (-each[2], each[0].chunk.entity_id, each[0].chunk.id))
+        return tuple(
+            models.ContextResult(
+                entities[match.chunk.entity_id], match.chunk.text, match.similarity, hops, score
+            )
+            for match, hops, score in scored[: query.ranking.limit]
+        )
+
 
 # The layers of a world on PostgreSQL: its full-text search, pgvector, and both with the graph in one
 # statement.
 
 
-class PostgresLayers(LayerStorage, GraphRAG):
-    """The layers in the schema of a world, with an approximate index of the nearest chunks."""
+class PostgresLayers:
+    """The layers in the schema of a world, with an approximate index of the nearest chunks.
+
+    Raises StoreUnavailable, also where the server has no vectors, and StoreDamaged.
+    """
 
     def __init__(self, storage: PostgresWorld) -> None:
         self._storage = storage
@@ -315,7 +294,7 @@ def _with_vector_schema(statement: str, vectors: str) -> str:
 # The layers for each storage of a world.
 
 
-def layers_of(world: NpcWorld) -> LayerStorage:
+def layers_of(world: NpcWorld) -> SQLiteLayers | PostgresLayers:
     """Return the layers of a world, stored in the same database.
 
     Raises BadInput if its storage has none.
