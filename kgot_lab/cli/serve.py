@@ -101,7 +101,7 @@ def serve_experts(
             service.consultants = load_consultants(federation.peers)
         service.market = market
         if memory is not None:
-            claims = open_claims(memory, new=False)
+            claims = open_claims(memory, new=False)  # its connection is shared by all users
             service.memory_of = cache(partial(Memory, claims, embedder=service.embedder))
         service.loading.update(service.graphs.names())
         threading.Thread(target=warm_up, args=(service,), daemon=True).start()
