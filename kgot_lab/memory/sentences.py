@@ -22,7 +22,7 @@ from kgot_lab.memory.claims.justification import (
     read_active_claims,
     read_aliases,
 )
-from kgot_lab.memory.relations import question_stems, word_list
+from kgot_lab.memory.english.relations import question_stems, word_list
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens, stem
 from kgot_lab.types import Triple

@@ -29,9 +29,11 @@ from kgot_lab.memory.claims.claim import (
 )
 from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.memory.claims.transactions import erase_claims
+from kgot_lab.memory.english.messages import MessageReader, ReadSentence
+from kgot_lab.memory.english.parts import ME, Statement
+from kgot_lab.memory.english.relations import ANY, relations, relations_by, word_list
 from kgot_lab.memory.extraction import Extraction
 from kgot_lab.memory.owned import OwnedTables
-from kgot_lab.memory.relations import ANY, relations, relations_by, word_list
 from kgot_lab.memory.sentences import (
     ASKED,
     ENDED,
@@ -41,7 +43,6 @@ from kgot_lab.memory.sentences import (
     SentenceIndex,
     word_stems,
 )
-from kgot_lab.memory.statements import ME, MessageReader, ReadSentence, Statement
 from kgot_lab.text.cleaning import checked_text, estimate_tokens, format_count, printable_line
 from kgot_lab.text.words import name_tokens, stem
 from kgot_lab.types import Triple

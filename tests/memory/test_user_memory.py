@@ -12,7 +12,7 @@ from support.every import every
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.times import find_time
+from kgot_lab.memory.english.times import find_time
 from kgot_lab.memory.user_memory import Memory, open_memory
 
 WORKS, LIVES = lab.Triple("ana", "works_at", "Acme"), lab.Triple("ana", "lives_in", "Rome")

@@ -1,0 +1,206 @@
+"""Read what a clause says is over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kgot_lab.memory.english.clauses import (
+    FIRST_PERSON,
+)
+from kgot_lab.memory.english.parts import (
+    ME,
+    ClauseParts,
+    Statement,
+    noun_of_relation,
+    relations_stated_by,
+    role_of,
+)
+from kgot_lab.memory.english.relations import ANY, relations, relations_by, word_list
+
+_WHAT = r"(?:the |my |our )?(?P<{0}>[\w'.-]+(?: [\w'.-]+){{0,3}}?)(?= (?:today|yesterday|on|last|this|and|for|so|now)\b|[,;!]|\.?$)"
+_OCCASION = "(?:day|shift|week|class|lesson|practice|rehearsal|session|round|season|month)s?"
+_LAST_TIME = re.compile(
+    rf"(?:^|\bwas |\bis )(?:(?:my|the) )?(?:last|final) {_OCCASION} (?:at|with|of|in|for) {_WHAT.format('what')}"
+    rf"|\b(?:never again|no more|good ?bye|zero|done with) {_WHAT.format('other')}",
+    re.I,
+)
+_FIRST_TIME = re.compile(rf"^(?:(?:my|the) )?first {_OCCASION} (?:at|with) {_WHAT.format('what')}", re.I)
+_NOT_ANY_MORE = re.compile(
+    r"\b(?:not|no longer) (?:an? )?(?P<what>[\w' -]+?)(?: any ?more| any ?longer|$)", re.I
+)
+_LET_GO = re.compile(
+    r"^(?:(?P<what>[A-Z][\w'.-]+(?: [A-Z][\w'.-]+)*)|\w+) (?:just |finally )?let (?:me|us) go\b", re.M
+)
+_UNTIL = re.compile(
+    r"\b(?:until|till|til) (?:(?:last|this|early|mid|late|the|start|end|beginning|of) )*(?:january|february|march|april|may|june|july"
+    r"|august|september|october|november|december|spring|summer|autumn|fall|winter|year|month|week|yesterday|recently|\d{4})\b",
+    re.I,
+)
+_OBJECTS = frozenset(("dobj", "pobj", "acomp", "attr"))
+ENDED_ADVERB = re.compile(r"\b(?:any ?more|any ?longer|no longer|no more)\b", re.I)
+_FOR_GOOD = re.compile(r"\bfor (?:good|ever|the last time)\b", re.I)
+_FOR_NOW = re.compile(  # "left early", "left at 5": for the day
+    r"\b(?:early|late|at (?:\d|noon|night|lunch|home|one|two|three|four|five|six|seven|eight|nine|ten|half)|today at|tonight"
+    r"|by (?:accident|mistake)|this (?:morning|afternoon|evening)|o'clock|(?:be|come|go) back|for an? \w+"
+    r"|for (?:lunch|the day|the night))\b",
+    re.I,
+)
+_ALLERGIC = re.compile(r"\b(?:allergic|intolerant) to (?P<what>[\w' ]+)", re.I)
+_EXCHANGING = frozenset("trade swap exchange replace".split())
+CHANGING = frozenset("change switch swap".split())
+RESTRICTED = re.compile(  # not over as a whole: "I no longer work late", "I stopped eating meat on Mondays"
+    r"\b(?:on \w+days?|weekends?|evenings?|mornings?|nights|late|after \d\w*|before|when|while|during|with breakfast"
+    r"|at (?:work|home|night|midnight|\d+)|for (?:a|an|the|my|her|his|now|lent)|lent)\b",
+    re.I,
+)
+
+
+class EndReader(ClauseParts):
+    """Reads what a clause says is over."""
+
+    def _read_phrase(self) -> Iterator[Statement]:
+        """Yield what phrases state that need no verb: "last day at Acme", "allergic to nuts"."""
+        time = min(self._time(), self.at)
+        whole = self.verb.sent.text
+        if self.verb.lemma_ == "let" and (found := _LET_GO.search(whole)) and not _FOR_NOW.search(whole):
+            yield Statement(ME, "", found["what"] or "", time, "ended", ("works_at",))
+        elif found := _LAST_TIME.search(self.text):
+            yield Statement(ME, "", found["what"] or found["other"], time, "ended", (ANY,))
+        elif found := _FIRST_TIME.search(self.text):
+            yield Statement(ME, "works_at", found["what"], time, single=True)
+        elif self.clause.subject is None and (found := _ALLERGIC.search(self.text)):
+            yield Statement(ME, "allergic_to", found["what"], time)
+        is_over = self.clause.subject is None and bool(ENDED_ADVERB.search(self.text))
+        if is_over and (found := _NOT_ANY_MORE.search(self.text)):
+            yield Statement(ME, "", found["what"], time, "ended", (ANY,))
+
+    def _read_end(self, subject: str) -> Iterator[Statement]:
+        """Yield what the clause says is over."""
+        time = self._time() if self._is_planned() else min(self._time(), self.at)
+        inner = next((child for child in self.children if child.dep_ == "xcomp"), None)
+
+        def ended(value: str, relations: tuple[str, ...], of: str = subject) -> Statement:
+            return Statement(of, "", value, time, "ended", relations)
+
+        is_no_more = bool(ENDED_ADVERB.search(self.text))
+        if self.verb.lemma_ == "use" and self.verb.tag_ == "VBD" and inner is not None:  # "used to smoke"
+            words = (t for t in inner.subtree if t.dep_ not in {"aux", "neg"} and t.ent_type_ != "DATE")
+            yield ended(" ".join(token.text for token in words), (ANY,))
+        elif is_no_more and RESTRICTED.search(self.text):
+            return
+        elif is_no_more and (self._is_negated() or "no longer" in self.text.lower()):
+            relation, noun = self._relation()
+            stated = relations_stated_by(self.verb) if noun is None else ()
+            if stated:  # "I don't work there anymore"
+                yield ended("", stated)
+            elif noun is None and self.verb.lemma_ == "be":  # "the band is no more"
+                yield ended("", (ANY,))
+            else:
+                possible = ANY if relation in {"is", "is_with"} else relation
+                yield ended(self._phrase(noun) if noun is not None else self.verb.lemma_, (possible,))
+        elif _UNTIL.search(self.text) and (
+            self._was() or self.verb.tag_ == "VBN"
+        ):  # "I worked at Acme until March"
+            relation, noun = self._relation()
+            if noun is not None and relation in relations():
+                yield ended(self._phrase(noun), (relation,))
+        elif self._is_negated() or not self._is_past() or self._is_for_now():
+            return
+        elif _FOR_GOOD.search(self.text):
+            objects = [token for token in self.clause.tokens if token.dep_ in {"dobj", "pobj"}]
+            nouns = [token for token in objects if token.lower_ not in {"good", "time"}]
+            yield ended(self._phrase(nouns[-1]) if nouns else "", (ANY,))
+        elif self.verb.lemma_ in CHANGING and (old := [noun for prep, noun in self.preps if prep == "from"]):
+            yield ended(self._phrase(old[0]), (ANY,))
+        elif relation := self._relation_lost():
+            giver = self.clause.subject if self._object_is_me() else None
+            is_named = giver is not None and giver.pos_ == "PROPN"
+            yield ended(
+                self._phrase(giver) if is_named else "", (relation,), subject if giver is None else ME
+            )
+        else:
+            yield from self._read_ending_verb(inner, ended)
+
+    def _is_for_now(self) -> bool:
+        is_exchange = self.verb.lemma_ in _EXCHANGING  # "for a Tesla"
+        return not is_exchange and bool(_FOR_NOW.search(self.text))
+
+    def _object_is_me(self) -> bool:
+        is_object = any(child.lower_ in {"me", "us"} and child.dep_ == "dobj" for child in self.children)
+        return is_object and {prep for prep, _ in self.preps} <= {
+            "from",
+            "for",
+        }  # not "left me at the airport"
+
+    def _relation_lost(self) -> str:
+        """Return the relation that ended by what another did to the speaker, or in which a state says that nobody is."""
+        key = ""
+        if self._object_is_me():  # "fired me"
+            key = " ".join(
+                [self.verb.lemma_, *(child.lower_ for child in self.children if child.dep_ == "prt")]
+            )
+        elif self.verb.lemma_ == "be" and not self._was() and self.direct is not None:  # "is single"
+            key = self.direct.lower_ if self.direct.dep_ == "acomp" else ""
+        return next(iter(relations_by("lost").get(key, ())), "")
+
+    def _read_ending_verb(self, inner: Any, ended: Callable[..., Statement]) -> Iterator[Statement]:
+        """Yield what a verb of the table says is over: its object, its subject, or what a gerund after it does."""
+        gerund = inner if inner is not None and inner.tag_ == "VBG" else None
+        for key, noun in self._keys():
+            possible = relations_by("ends").get(key, ())
+            possible = (*possible, ANY) if key in word_list("ends") else possible
+            is_alone = noun is None and gerund is None and not self._is_passive()
+            if possible and (not is_alone or self._ends_alone(key)):
+                if not self._ends_in_part(key, noun, ANY in possible):
+                    yield self._ended_by(key, noun, gerund, possible, ended)
+                return
+
+    def _ends_in_part(self, key: str, noun: Any, is_any: bool) -> bool:
+        """Return whether a verb of the table ends nothing as a whole here."""
+        if noun is not None and any(child.lower_ in {"a", "an", "some"} for child in noun.children):
+            return True
+        if key in word_list("deaths"):
+            return noun is not None and bool(self.preps)  # "put him down on the sofa"
+        named = self.clause.subject if noun is None else noun
+        if key in word_list("used up") and named is not None and not noun_of_relation(named):
+            return named.pos_ != "PROPN" or key == "close"  # "finished my coffee", "closed Vim"
+        return is_any and bool(RESTRICTED.search(self.text))
+
+    def _is_passive(self) -> bool:
+        subject = self.clause.subject
+        return subject is not None and subject.dep_ == "nsubjpass" and subject.lower_ not in FIRST_PERSON
+
+    def _ends_alone(self, key: str) -> bool:
+        """Return whether a verb ends something without an object: "Rex died", "we broke up", but not "I stopped"."""
+        is_of_two = relations_by("ends").get(key) == ("partner",)  # not "we split up at the station"
+        return key not in word_list("transitive") and not (is_of_two and self.preps)
+
+    def _ended_by(
+        self, key: str, noun: Any, gerund: Any, possible: tuple[str, ...], ended: Callable[..., Statement]
+    ) -> Statement:
+        subject = self.clause.subject
+        owned = subject if noun is None else noun
+        role = noun_of_relation(owned)
+        words = [*owned.subtree, *(other for _, other in self.preps)] if role else []
+        kinds = [t for t in words if t.pos_ == "PROPN" or t.dep_ == "compound"]
+        if role and (kinds or noun is None):  # "my contract with Acme ran out", "my nut allergy is gone"
+            relations = (ANY,) if kinds else relations_by("nouns").get(role, ())
+            return ended(self._phrase(kinds[-1]) if kinds else "", relations, ME)
+        if noun is not None:
+            name = self._name(noun) if role_of(noun) else self._phrase(noun)
+            return ended("", (ANY,), name) if key in word_list("deaths") else ended(name, possible)
+        if gerund is not None:
+            objects = [
+                t for t in gerund.subtree if t.dep_ in _OBJECTS and t.ent_type_ not in {"DATE", "TIME"}
+            ]
+            stated = relations_stated_by(gerund)
+            if objects or not stated:
+                return ended(self._phrase(objects[0]) if objects else gerund.lemma_, possible)
+            return ended("", stated)  # "stopped working there"
+        if subject is not None and self._is_passive() and possible != ("partner",):
+            return ended(self._name(subject) if role_of(subject) else self._phrase(subject), possible, ME)
+        if subject is not None and any(c.dep_ == "conj" and c.lower_ == "i" for c in subject.children):
+            return ended(self._phrase(subject), possible, ME)  # "Sam and I broke up"
+        return ended("", possible)

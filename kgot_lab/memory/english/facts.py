@@ -1,0 +1,133 @@
+"""Read the facts that a clause states, and those that it ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kgot_lab.memory.english.ends import CHANGING, ENDED_ADVERB, RESTRICTED, EndReader
+from kgot_lab.memory.english.parts import (
+    ME,
+    Statement,
+    name_beside,
+    role_of,
+)
+from kgot_lab.memory.english.relations import is_single, relations_by, word_list
+
+_ADDING = re.compile(
+    r"\b(?:also|too|as well|unpaid|on \w+days|weekends|volunteer|another|second|third|besides|on the side|part[- ]time)\b",
+    re.I,
+)
+_LONG_AGO = re.compile(
+    r"\bwhen (?:i|we) (?:was|were) |\bas an? (?:child|kid|boy|girl|baby|teenager|student)\b", re.I
+)
+_NEARLY = frozenset("almost nearly barely hardly maybe perhaps possibly probably".split())
+_FORMER = frozenset("old former previous last".split())
+
+
+class ClauseReader(EndReader):
+    """Reads the statements of a clause."""
+
+    def read(self) -> list[Statement]:
+        """Return what the clause states."""
+        if self.clause.is_unreal:
+            return []
+        if found := list(self._read_phrase()):
+            return found
+        subject = self._subject()
+        hedges = {child.lower_ for child in self.children if child.dep_ == "advmod"} & _NEARLY
+        is_known = bool(subject) or self._object_is_me()
+        if not is_known or hedges or self.verb.pos_ not in {"VERB", "AUX"}:
+            return []
+        found = list(self._read_end(subject))
+        is_both = {"from", "to"} <= {prep for prep, _ in self.preps} or bool(self._relation_lost())
+        if subject and (not found or is_both):
+            found += self._read_fact(subject)
+        self.topic = next((name for _, name in self._people() if name not in ("", ME)), self.topic)
+        return [*found, *self._read_names()]
+
+    def _read_fact(self, subject: str) -> Iterator[Statement]:
+        """Yield the fact that the clause states of its subject."""
+        new = [noun for prep, noun in self.preps if prep in {"to", "for"}]
+        if self.verb.lemma_ in CHANGING and new:  # "changed my major to biology", "switched to tea"
+            role = "" if self.direct is None else self.direct.lemma_.lower()
+            named = self._fact_of_noun(role, new[0]) if role else None
+            yield named or self._fact(subject, f"{self.verb.lemma_}_to", self._phrase(new[0]))
+            return
+        relation, noun = self._relation()
+        if noun is None or not self._states(relation, noun):
+            return
+        if subject.startswith(f"{ME}'s ") and self.verb.lemma_ in {"be", "spell"}:
+            if fact := self._fact_of_person(subject, noun):
+                yield fact
+        elif value := self._phrase(noun):
+            yield self._fact(subject, f"not_{relation}" if self._is_negated() else relation, value)
+
+    def _states(self, relation: str, noun: Any) -> bool:
+        """Return whether the clause states its relation as true now: not of the past, planned, or restricted."""
+        begins = self.is_beginning or any(key in relations_by("begins") for key, _ in self._keys())
+        is_past = self._was()
+        if begins:  # "I moved to Rome when I was five", "I start on Monday", "I moved to the sofa"
+            is_state = any(key in relations_by("states") for key, _ in self._keys())  # "I subscribe to it"
+            is_still_to_come = self.finite.tag_ in {"VBP", "VBZ"} and not is_state
+            is_of_a_thing = relation == "lives_in" and (noun.pos_ != "PROPN" or self.direct is not None)
+            if is_still_to_come or is_of_a_thing or (is_past and _LONG_AGO.search(self.verb.sent.text)):
+                return False
+        elif is_past or self._is_planned():
+            return False
+        if self._is_negated() and (ENDED_ADVERB.search(self.text) or RESTRICTED.search(self.text)):
+            return False
+        return relation not in {"phone", "email"} and (relation != "name" or noun.pos_ == "PROPN")
+
+    def _fact(self, subject: str, relation: str, value: str, *, single: bool = False) -> Statement:
+        replaces = (single or is_single(relation)) and not _ADDING.search(self.text)
+        return Statement(subject, relation, value, self._time(), single=replaces)
+
+    def _fact_of_person(self, subject: str, noun: Any) -> Statement | None:
+        """Return what "my NOUN is VALUE" or "she is VALUE" states."""
+        role, value = subject.removeprefix(f"{ME}'s "), self._phrase(noun)
+        is_pronoun = self.clause.subject is not None and self.clause.subject.pos_ == "PRON"
+        if role in word_list("people") and (noun.pos_ != "PROPN" or is_pronoun):
+            return self._fact(subject, "name" if noun.pos_ == "PROPN" else "is", value)
+        known = relations_by("nouns").get(role, ())
+        kinds = (
+            [] if self.clause.subject is None else [child.lower_ for child in self.clause.subject.children]
+        )
+        if not _FORMER.isdisjoint(kinds) or not {"phone", "email"}.isdisjoint(known):
+            return None
+        if ("name" in known and noun.pos_ != "PROPN") or (
+            known and noun.pos_ in {"ADJ", "ADV", "ADP", "VERB"}
+        ):
+            return None
+        return self._fact_of_noun(role, noun)
+
+    def _fact_of_noun(self, role: str, noun: Any) -> Statement:
+        """Return what "my NOUN is VALUE" states of the speaker."""
+        known = relations_by("nouns").get(role)
+        token, single = self.clause.subject, role not in word_list("several")
+        kinds = [] if token is None else [c.lower_ for c in token.children if c.dep_ in {"amod", "compound"}]
+        kinds = [kind for kind in kinds if kind not in {"new", "current"}]
+        if token is not None and any(child.dep_ in {"prep", "acl", "relcl"} for child in token.children):
+            single = False  # "my favourite film of this year"
+        relation = "_".join([*kinds, role]) if kinds or not known else known[0]
+        return self._fact(ME, relation, self._phrase(noun), single=single)
+
+    def _read_names(self) -> Iterator[Statement]:
+        """Yield the names of "my sister Mia" and "my dog Rex"."""
+        for token in self.clause.tokens:
+            role, name = role_of(token), name_beside(token)
+            if not name and self.verb.lemma_ == "have" and token == self.direct:  # "a cat named Mia"
+                named = (
+                    c
+                    for child in token.children
+                    if child.lower_ in {"named", "called"}
+                    for c in child.children
+                )
+                role, name = token, " ".join(c.text for c in named if c.pos_ == "PROPN")
+            if role is not None and name:
+                kind = role.lemma_.lower()
+                if kind in word_list("several"):
+                    yield Statement(ME, kind, name, self.at)
+                elif kind in word_list("people"):
+                    yield Statement(f"{ME}'s {kind}", "name", name, self.at, single=True)

@@ -1,0 +1,240 @@
+"""A statement, and the parts of a clause in which statements are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from kgot_lab.memory.english.clauses import (
+    FIRST_PERSON,
+    POSSESSIVES,
+    Clause,
+)
+from kgot_lab.memory.english.relations import relations_by, word_list
+from kgot_lab.memory.english.times import TIME_WORDS, find_time
+
+ME = "\0me"  # stands for the speaker, whose name the memory knows
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A fact that a clause states, or ("ended") what is over according to it since a time.
+
+    Of what ended `subject` and `object` are what the clause names, `object` may be "", and `relations` are those
+    that it may be about. A `single` fact replaces what was stated before of its subject and relation.
+    """
+
+    subject: str
+    relation: str
+    object: str
+    since: datetime
+    kind: Literal["stated", "ended"] = "stated"
+    relations: tuple[str, ...] = ()
+    single: bool = False
+
+
+_SOON = re.compile(r"\b(?:next|tomorrow|soon)\b", re.I)
+_STATES_TO = {  # "allergic to nuts"
+    "allergic": "allergic_to", "intolerant": "allergic_to", "married": "partner", "engaged": "partner",
+}  # fmt: skip
+_PARTICLES = frozenset("away up out off down over in back".split())
+_PRONOUNS = frozenset("he she it they him her them".split())
+
+
+class ClauseParts:
+    """The parts of a clause: its verb, subject, object and prepositions, and when it is true."""
+
+    def __init__(self, clause: Clause, at: datetime, topic: str) -> None:
+        self.clause, self.text, self.topic, self.at = clause, clause.text, topic, at
+        # of "had to sell it" and "started working there" the verb is the second one
+        self.finite = self.verb = clause.verb
+        inner = next((child for child in clause.verb.children if child.dep_ == "xcomp"), None)
+        self.is_beginning = clause.verb.lemma_ in {"start", "begin"} and inner is not None
+        has_to = clause.verb.lemma_ in {"have", "manage"} and inner is not None and inner.tag_ == "VB"
+        if self.is_beginning or has_to:
+            self.verb = inner
+        children = (*self.finite.children, *self.verb.children)
+        self.children = [
+            child for child in dict.fromkeys(children) if child in clause.tokens and child != self.verb
+        ]
+        self.direct = self._direct()
+        self.preps = list(self._find_preps())
+
+    def _direct(self) -> Any:
+        """Return the token of the direct object or complement of the verb, or None."""
+        for link in ("dobj", "attr", "acomp", "oprd"):
+            for child in self.children:
+                if child.dep_ == link and child.lower_ not in TIME_WORDS and child.lower_ not in FIRST_PERSON:
+                    return child
+        return None
+
+    def _find_preps(self) -> Iterator[tuple[str, Any]]:
+        """Yield the prepositions of the verb and of its object with what follows each, without times."""
+        of_object = [] if self.direct is None else [c for c in self.direct.children if c.dep_ == "prep"]
+        for child in (*self.children, *of_object):
+            words, prep = child.lower_, child
+            inner = next((c for c in child.children if c.dep_ == "prep"), None)
+            if inner is not None and not any(c.dep_ == "pobj" for c in child.children):  # "out of"
+                words, prep = f"{words} {inner.lower_}", inner
+            if prep.dep_ in {"prep", "agent", "dative"} and not is_time(child):
+                yield from ((words, noun) for noun in prep.children if noun.dep_ in {"pobj", "pcomp"})
+
+    def _keys(self) -> Iterator[tuple[str, Any]]:
+        """Yield the verb with each preposition and what follows, and with its direct object."""
+        lemma = self.verb.lemma_.lower()
+        if self.direct is not None:  # "part ways with", "be gone"
+            direct = self.direct.lower_
+            if lemma == "be":
+                yield f"be {direct}", None
+            yield from ((f"{lemma} {direct} {prep}", noun) for prep, noun in self.preps)
+        particles = [
+            child.lower_
+            for child in self.children
+            if child.dep_ == "prt" or (child.lower_ in _PARTICLES and not list(child.children))
+        ]
+        for verb in (f"{lemma} {' '.join(particles)}", lemma) if particles else (lemma,):
+            yield from ((f"{verb} {prep}", noun) for prep, noun in self.preps)
+            yield verb, self.direct
+
+    def _subject(self) -> str:
+        """Return the name of the subject, which is the speaker where there is none, or "" of a request."""
+        token = self.clause.subject
+        if self.verb.lemma_ in {"call", "name"} and any(c.lower_ in FIRST_PERSON for c in self.children):
+            return ME
+        if self.finite.tag_ == "VB" and token not in self.clause.tokens:
+            return ""
+        return ME if token is None else self._name(token)
+
+    def _name(self, token: Any) -> str:
+        """Return the name of what a noun or pronoun stands for, "" if that is unknown."""
+        word = token.lower_
+        if word in FIRST_PERSON:
+            return ME
+        if token.pos_ == "PRON":
+            earlier = [name for other, name in self._people() if other.i < token.i]
+            return (earlier or [self.topic])[-1] if word in _PRONOUNS else ""
+        if role := role_of(token):
+            name = name_beside(token)
+            kind = role.lemma_.lower()
+            is_one_of_several = name and kind in word_list("several")  # "my sister Mia" and another
+            return name if is_one_of_several else f"{ME}'s {kind}"
+        is_bare = not any(child.dep_ in {"det", "poss", "amod", "nummod"} for child in token.children)
+        if token.tag_ == "NN" and is_bare and token.lemma_.lower() in word_list("people"):  # "coach is Ben"
+            return f"{ME}'s {token.lemma_.lower()}"
+        return self._phrase(token)
+
+    def _people(self) -> list[tuple[Any, str]]:
+        """Return the people and animals that the clause names."""
+        people = word_list("people")
+        nouns = (t for t in self.clause.tokens if t.ent_type_ == "PERSON" or t.lemma_.lower() in people)
+        found = ((token, token.lemma_.lower()) for token in nouns if token.pos_ in {"NOUN", "PROPN"})
+        return [(t, f"{ME}'s {lemma}" if t.pos_ == "NOUN" else self._name(t)) for t, lemma in found]
+
+    def _phrase(self, token: Any) -> str:
+        """Return the words of a noun phrase without determiners, times, and what other clauses add."""
+        left_out = set()
+        for child in token.subtree:
+            adds = child.head == token and child.dep_ in {"relcl", "advcl", "cc", "conj", "appos"}
+            is_name = child.dep_ == "appos" and child.pos_ == "PROPN"
+            if child != token and (
+                (adds and not is_name) or (child.dep_ in {"npadvmod", "prep"} and is_time(child))
+            ):
+                left_out |= set(child.subtree)
+        tokens = [t for t in token.subtree if t not in left_out and t in self.clause.tokens]
+        while tokens and (tokens[0].dep_ == "det" or tokens[0].lower_ in POSSESSIVES or tokens[0].is_punct):
+            del tokens[0]
+        while tokens and tokens[-1].is_punct:
+            del tokens[-1]
+        return " ".join("".join(t.text_with_ws for t in tokens).split())
+
+    def _time(self) -> datetime:
+        """Return the time that the clause names, or that of the message."""
+        return find_time(self.text, self.at, future=self._is_planned()) or self.at
+
+    def _is_planned(self) -> bool:
+        is_going = self.verb.lemma_ == "go" and any(child.dep_ == "xcomp" for child in self.children)
+        return self.verb.tag_ == "VBG" and (is_going or bool(_SOON.search(self.text)))
+
+    def _is_negated(self) -> bool:
+        return any(child.dep_ == "neg" or child.lower_ == "no" for child in self.children)
+
+    def _is_past(self) -> bool:
+        return self.finite.tag_ in {"VBD", "VBN"} or self.verb.lemma_ == "be"
+
+    def _was(self) -> bool:
+        """Return whether the clause is of the past, and not perfect."""
+        auxiliaries = [child for child in self.children if child.dep_ == "aux"]
+        is_perfect = any(child.lemma_ == "have" for child in auxiliaries)
+        return not is_perfect and "VBD" in {token.tag_ for token in (self.finite, *auxiliaries)}
+
+    def _relation(self) -> tuple[str, Any]:
+        """Return the relation of the clause, and the token of its object or None."""
+        by_verb = {**relations_by("begins"), **relations_by("states")}
+        for key, noun in self._keys():
+            if noun is None or (key.startswith("do ") and noun.pos_ != "PROPN"):  # "do Spanish at home"
+                continue
+            if key in by_verb:
+                is_company = key == "join" and noun.pos_ == "PROPN"
+                return "works_at" if is_company else by_verb[key][-1 if key == "join" else 0], noun
+        verb, prep = self.verb.lemma_.lower(), self.preps[0] if self.preps else ("", None)
+        if verb == "be":
+            word = "" if self.direct is None else self.direct.lower_
+            if word in _STATES_TO and self.preps:
+                return _STATES_TO[word], self.preps[-1][1]
+            if self.direct is not None or prep[1] is None:
+                return "is", self.direct
+            is_today = re.search(r"\b(?:today|tonight)\b", self.text)
+            is_employer = prep[0] == "at" and prep[1].pos_ == "PROPN" and not is_today
+            return "works_at" if is_employer else f"is_{prep[0].replace(' ', '_')}", prep[1]
+        if self.direct is not None or prep[1] is None:
+            return next(self._keys())[0].split()[0] if not self.preps else verb, self.direct
+        return f"{verb}_{prep[0].replace(' ', '_')}", prep[1]
+
+
+def relations_stated_by(verb: Any) -> tuple[str, ...]:
+    """Return the relations that a verb states with some preposition."""
+    states = relations_by("states").items()
+    return tuple(dict.fromkeys(names[0] for key, names in states if key.split()[0] == verb.lemma_))
+
+
+def role_of(token: Any) -> Any:
+    """Return the noun that says what someone is to the speaker: of "my sister", "my dog Rex". None without one."""
+    if not any(child.dep_ == "poss" and child.lower_ in POSSESSIVES for child in token.children):
+        return None
+    if token.pos_ == "NOUN":
+        return token
+    people = word_list("people")
+    return next(
+        (c for c in token.children if c.dep_ in {"compound", "nmod"} and c.lemma_.lower() in people), None
+    )
+
+
+def name_beside(token: Any) -> str:
+    """Return the name in "my sister Mia" or "my dog Rex", "" without one."""
+    if token.pos_ == "PROPN":
+        names = (t.text for t in token.subtree if t.pos_ == "PROPN")
+        return "" if role_of(token) is None else " ".join(names)
+    name = next((child for child in token.children if child.dep_ == "appos" and child.pos_ == "PROPN"), None)
+    return "" if name is None else " ".join(t.text for t in (*name.lefts, name) if t.pos_ == "PROPN")
+
+
+def noun_of_relation(token: Any) -> str:
+    """Return the noun of "my contract" or "the engagement" if a relation has it, else ""."""
+    if token is None or token.pos_ != "NOUN":
+        return ""
+    noun = token.lemma_.lower()
+    is_of_relation = noun in relations_by("nouns")
+    if not is_of_relation and noun not in word_list("contracts"):
+        return ""
+    owners = {child.lower_ for child in token.children if child.dep_ in {"poss", "det"}}
+    allowed = POSSESSIVES | {"the"} if is_of_relation else POSSESSIVES
+    return noun if owners & allowed or (is_of_relation and not owners) else ""
+
+
+def is_time(token: Any) -> bool:
+    """Return whether a phrase names a time."""
+    words = [t for t in token.subtree if t.pos_ in {"NOUN", "PROPN", "NUM", "ADV"}]
+    return bool(words) and all(t.ent_type_ in {"DATE", "TIME"} or t.lower_ in TIME_WORDS for t in words)
