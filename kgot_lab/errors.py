@@ -393,9 +393,8 @@ def require_count(
     """Raise BadInput unless a value is an integer from `minimum` to `maximum`. `why` says what it is for."""
     if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
         most = f", at most {maximum:,}" if isinstance(value, int) and value > maximum else ""
-        raise BadInput(
-            f"{name} must be {minimum} or more{most}, a whole number, not {describe_value(value)}{why and f': {why}'}"
-        )
+        expected = f"{name} must be {minimum} or more{most}, a whole number"
+        raise BadInput(f"{expected}, not {describe_value(value)}{why and f': {why}'}")
 
 
 def require_amount(

@@ -199,10 +199,10 @@ class Limits(_Checked):
             )
         if (self.reading == "paths") != isinstance(self.options, PathOptions):
             raise BadInput(f"limits.options of the mode {self.mode} are not {type(self.options).__name__}(…)")
+        require_known("preset", ("reference", "local", "paths"), self.preset.rstrip("*"))
         if self.preset in ("local", "paths") and replace(self, preset="reference") == REFERENCE:
-            raise BadInput(
-                f"Limits(preset={self.preset!r}) has the values of the preset reference: take preset({self.preset!r})"
-            )
+            problem = f"Limits(preset={self.preset!r}) has the values of the preset reference"
+            raise BadInput(f"{problem}: take preset({self.preset!r})")
 
     @property
     def mode(self) -> str:

@@ -119,9 +119,8 @@ class Prompts:
                 lacks, besides = (", ".join(sorted(some)) for some in (wanted - given, given - wanted))
                 problems = [f"lacks {lacks}"] * bool(lacks) + [f"has besides {besides}"] * bool(besides)
                 problems = problems or ["has a $ that names no field: write $$ for a dollar sign"]
-                raise BadInput(
-                    f"the prompt {name!r} must hold the fields {fields}; it {' and '.join(problems)}"
-                )
+                problem = f"the prompt {name!r} must hold the fields {fields}"
+                raise BadInput(f"{problem}; it {' and '.join(problems)}")
 
     def __call__(self, name: str, dialect: Dialect | None = None, **fields: str) -> tuple[Message, ...]:
         """Return the messages of a prompt. The fields of a query language are taken from its dialect."""

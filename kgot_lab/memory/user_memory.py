@@ -134,8 +134,8 @@ class Memory(Closing, LearningMemory):
         given = [given] if isinstance(given, Mapping) else list(given)
         now = self.claims.query_time(at)
         checked = [_check_message(message, now) for message in given]
-        latest = self.claims.now() + timedelta(days=1)  # clocks differ
-        if late := [time for _, _, time in checked if time > latest]:
+        clock = self.claims.now()
+        if late := [time for _, _, time in checked if time - clock > timedelta(days=1)]:  # clocks differ
             raise BadInput(f"a message of {late[0].isoformat()} is not said yet: give the time when it was")
         told = {
             f"{self.user}/{time.isoformat()}/{digest(text)[:8]}": (text, time)
@@ -437,9 +437,8 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
         try:
             time = datetime.fromisoformat(time)
         except ValueError:
-            raise BadInput(
-                f"the time of a message is such as 2026-05-01T18:00+02:00, not {short_repr(time)}"
-            ) from None
+            expected = "the time of a message is such as 2026-05-01T18:00+02:00"
+            raise BadInput(f"{expected}, not {short_repr(time)}") from None
     if not isinstance(time, datetime) or time.utcoffset() is None:
         raise BadInput(f"the time of a message has a time zone, unlike {describe_value(time)}")
     return role, text, time.astimezone(UTC)

@@ -132,10 +132,7 @@ NEEDS_SCRIPT = element(
 
 
 def build_run_page(
-    run: Trace | Iterable[Event],
-    *,
-    title: str = "",
-    live: Mapping[str, Mapping[str, Json]] | None = None,
+    run: Trace | Iterable[Event], *, title: str = "", live: Mapping[str, Mapping[str, Json]] | None = None
 ) -> str:
     """Build the HTML page of a run: question, answer, graph and evidence, then every event and the cost.
 

@@ -47,7 +47,7 @@ from kgot_lab.experts.trials.verdict import TrialChoice
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.llm.streaming import stream_reply
 from kgot_lab.memory.user_memory import Memory
-from kgot_lab.text.cleaning import storable_text
+from kgot_lab.text.cleaning import plain_text
 from kgot_lab.text.words import content_words
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 
@@ -182,7 +182,7 @@ class ExpertTurn:
                     answer.usage, answer.model = piece.usage, piece.model or self.llm.name
                     answer.about |= {"cut": True} if piece.cut else {}
                     continue
-                piece = storable_text(piece)
+                piece = plain_text(piece)
                 text = answer.check.feed(answer.form.feed(piece) if answer.form else piece)
                 if text and not answer.text:
                     answer.about["first_token_ms"] = round(1000 * (self.services.clock() - started))

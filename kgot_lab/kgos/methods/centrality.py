@@ -134,11 +134,7 @@ _COLUMNS = ("id", "name", "type", "priority", "degree", "betweenness", "pagerank
 
 
 def critical_components(
-    graph: PropertyGraph,
-    *,
-    metric: Metric = "priority",
-    top_k: int = 10,
-    types: Collection[str] = (),
+    graph: PropertyGraph, *, metric: Metric = "priority", top_k: int = 10, types: Collection[str] = ()
 ) -> TableFound:
     """Rank the nodes by a measure of how much depends on them.
 

@@ -109,11 +109,14 @@ class Claims(Beliefs, Closing):
     def note_answer(self, id: str, text: str, facts: Iterable[Triple]) -> None:
         """Record an answer and the facts that it depends on, so that a change can name it.
 
-        An answer with the same id is replaced.
+        An answer with the same id is replaced. Raises BadInput if it depends on none.
         """
         answer, text = checked_text(id, "the id of an answer"), checked_text(text, "an answer", blank=True)
         checked = (check_triple(fact, "a fact that an answer rests on") for fact in facts)
         facts_by_id = {fact_id(fact): fact for fact in checked}
+        if not facts_by_id:
+            problem = "an answer depends on one fact or more, and no change could name this one"
+            raise BadInput(f"{problem}: give its facts")
         with self.storage.changing():
             for statement in sql.DELETE_ANSWER:
                 self.storage.rows(statement, {"answer": answer})
@@ -138,8 +141,10 @@ class Claims(Beliefs, Closing):
     def retract_fact(self, fact: Triple, *, by: str = "") -> ChangeEffect:
         """Drop every claim of a fact.
 
-        A new claim of it that is learnt later is in force again.
+        A new claim of it that is learnt later is in force again. Raises BadInput if nothing was learnt of it.
         """
+        if not self.claims_on(fact):
+            raise BadInput(f"nothing was learnt of {fact}, so nothing is retracted: facts() lists what holds")
         return self._retract("fact", sql.CLAIMS_OF_FACTS, lambda: {"facts": self._fact_ids(fact)}, by)
 
     def _retract(
@@ -212,14 +217,18 @@ class Claims(Beliefs, Closing):
     def merge(self, kept: str, other: str, *, by: str = "") -> int:
         """Read one name as another from now on, and return the number of the change.
 
-        Every fact keeps the name it was learnt with. Raises BadInput for a cycle.
+        Every fact keeps the name it was learnt with. Raises BadInput for a cycle, and if no fact has either name.
         """
-        kept, other = checked_text(kept, "a name"), checked_text(other, "a name")
+        both = [checked_text(name, "a name") for name in (kept, other)]
         with transactions.open_change(self.storage, "merge", by, self.now) as change:
             names = self.names()
             if other in names.merges:
                 target = short_repr(names.merges[other])
                 raise BadInput(f"{short_repr(other)} is merged into {target}: unmerge it first")
+            known = {*names.merges, *names.merges.values()}.intersection(both)
+            if not known and kept != other and not self.storage.rows(sql.FACTS_NAMING, {"names": both}):
+                problem = f"no fact names {short_repr(kept)} or {short_repr(other)}"
+                raise BadInput(f"{problem}: facts() shows the names")
             if names.canonical(kept) == other:
                 problem = f"{short_repr(kept)} already goes by {short_repr(other)}"
                 raise BadInput(f"{problem}: merging that into it would be a circle")

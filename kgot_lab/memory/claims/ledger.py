@@ -19,13 +19,7 @@ from kgot_lab.errors import (
 )
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import claims_by_id
-from kgot_lab.memory.claims.claim import (
-    ChangeEffect,
-    Claim,
-    QueuedClaim,
-    ReviewDecision,
-    from_micros,
-)
+from kgot_lab.memory.claims.claim import ChangeEffect, Claim, QueuedClaim, ReviewDecision, from_micros
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.justification import (
     NOW,

@@ -13,11 +13,7 @@ from kgot_lab.memory.claims.claim import MergeProposal
 from kgot_lab.memory.claims.justification import Aliases
 from kgot_lab.memory.tables import end_key, word_key
 from kgot_lab.memory.triple_store import InMemoryTripleStore
-from kgot_lab.memory.triples import (
-    MAX_TEXT_LENGTH,
-    Keyword,
-    check_keywords,
-)
+from kgot_lab.memory.triples import MAX_TEXT_LENGTH, Keyword, check_keywords
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
 

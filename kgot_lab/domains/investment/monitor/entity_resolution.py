@@ -19,7 +19,7 @@ from kgot_lab.domains.investment.view import (
     symbol_of,
 )
 from kgot_lab.errors import BadInput, UnknownName, short_repr
-from kgot_lab.text.cleaning import storable_text
+from kgot_lab.text.cleaning import plain_text
 from kgot_lab.text.words import content_words, name_tokens
 from kgot_lab.types import Edge, Json, Node
 
@@ -252,7 +252,7 @@ def make_node(kind: str, /, **properties: Json) -> Node:
 
 def clean_text(text: str) -> str:
     """Normalize a text from a model: one line, with only storable characters."""
-    return " ".join(storable_text(text).split())
+    return " ".join(plain_text(text).split())
 
 
 def _has_name(node: Node, text: str) -> bool:
