@@ -202,11 +202,8 @@ class ExpertTurn:
         mentioned = mentioned_nodes(answer.text, answer.check.citables.nodes, answer.check.cited)
         answer.about["named"] = [{"graph": n.graph, "id": n.id, "name": n.name} for n in mentioned]
         message = self._store(answer)
-        false, is_cut, outcome = (
-            tuple(answer.check.false),
-            "cut" in answer.about,
-            str(message.metadata["outcome"]),
-        )
+        false, is_cut = tuple(answer.check.false), "cut" in answer.about
+        outcome = str(message.metadata["outcome"])
         yield ChatDone(message.id, cited, false, answer.usage, answer.text, mentioned, is_cut, outcome)
 
     def _store(self, answer: _Answer, *, stopped: bool = False, failed: bool = False) -> ChatMessage:
