@@ -79,29 +79,40 @@ class Claims(Beliefs, Closing):
         counts = {"new": 0, "known": 0, "back": 0, "queued": 0, "left": 0}
         with transactions.open_change(self.storage, "learn", by, self.now) as change:
             retracted = frozenset() if back else self.retracted_sources()
+            known = {id for (id,) in self.storage.rows(sql.CLAIM_IDS, {"claims": list(distinct)})}
+            new = []
             for claim in distinct.values():
-                if not back and (
-                    claim.source in retracted or transactions.open_versions(self.storage, "drop", claim.id)
-                ):
+                if claim.source in retracted or (not back and self._is_dropped(claim)):
                     counts["left"] += 1
+                elif claim.id in known:
+                    self._learn_again(claim, change, counts)
                 else:
-                    self._learn_claim(claim, change, counts)
+                    new.append(claim)
+            if new:
+                standings = [(c.id, self._standing(c), c.confidence) for c in new]
+                change.open_all("standing", standings)
+                transactions.write_claims(self.storage, new)
+                counts["new"], queued = len(new), sum(standing == "queued" for _, standing, _ in standings)
+                counts["queued"] += queued
             return Learnt(change.number, **counts)
 
-    def _learn_claim(self, claim: Claim, change: transactions.ClaimChange, counts: dict[str, int]) -> None:
-        if not self.storage.rows(sql.CLAIM_EXISTS, {"claim": claim.id}):
-            transactions.write_claim(self.storage, claim)
-            counts["new"] += 1
-        elif transactions.open_versions(self.storage, "drop", claim.id):
+    def _standing(self, claim: Claim) -> str:
+        return "taken" if claim.confidence >= self.accept_from else "queued"
+
+    def _is_dropped(self, claim: Claim) -> bool:
+        return bool(transactions.open_versions(self.storage, "drop", claim.id))
+
+    def _learn_again(self, claim: Claim, change: transactions.ClaimChange, counts: dict[str, int]) -> None:
+        """Restore a known claim if it was retracted, or its learning undone."""
+        is_standing = bool(transactions.open_versions(self.storage, "standing", claim.id))
+        if self._is_dropped(claim):
             change.close("drop", claim.id)
-            counts["back"] += 1
-        elif transactions.open_versions(self.storage, "standing", claim.id):
+        elif is_standing:
             counts["known"] += 1
             return
-        else:
-            counts["back"] += 1
-        if not transactions.open_versions(self.storage, "standing", claim.id):
-            standing = "taken" if claim.confidence >= self.accept_from else "queued"
+        counts["back"] += 1
+        if not is_standing:
+            standing = self._standing(claim)
             counts["queued"] += standing == "queued"
             change.open("standing", claim.id, standing, claim.confidence)
 
@@ -122,8 +133,8 @@ class Claims(Beliefs, Closing):
                 self.storage.rows(statement, {"answer": answer})
             values = {"answer": answer, "text": text, "at": to_micros(self.now(), "now")}
             self.storage.rows(sql.NEW_ANSWER, values)
-            for id, fact in facts_by_id.items():
-                transactions.write_fact(self.storage, fact)
+            transactions.write_facts(self.storage, facts_by_id.values())
+            for id in facts_by_id:
                 self.storage.rows(sql.NEW_ANSWER_FACT, {"answer": answer, "fact": id})
 
     # --- retracting, undoing, erasing ---
@@ -321,7 +332,7 @@ class Claims(Beliefs, Closing):
             return tuple(entries)
 
     def _require_claim(self, id: str) -> None:
-        if not self.storage.rows(sql.CLAIM_EXISTS, {"claim": checked_text(id, "the id of a claim")}):
+        if not self.storage.rows(sql.CLAIM_IDS, {"claims": [checked_text(id, "the id of a claim")]}):
             hint = "supports_of(fact) and the queue of a ReviewLedger name them by `id`"
             raise BadInput(f"there is no claim {short_repr(id)}: {hint}")
 

@@ -35,7 +35,7 @@ from kgot_lab.memory.claims.transactions import (
     open_change,
     open_versions,
     record_effect,
-    write_claim,
+    write_claims,
 )
 from kgot_lab.text.cleaning import checked_text, printable_line
 from kgot_lab.types import Triple
@@ -174,8 +174,8 @@ class ReviewLedger:
             raise BadInput("that is the object which the claim has: accept it")
         storage = self.claims.storage
         with open_change(storage, "override", by, self.claims.now) as change:
-            if not storage.rows(sql.CLAIM_EXISTS, {"claim": corrected.id}):
-                write_claim(storage, corrected)
+            if not storage.rows(sql.CLAIM_IDS, {"claims": [corrected.id]}):
+                write_claims(storage, [corrected])
             with record_effect(self.claims.storage, change, [claim, corrected.id]) as effect:
                 _set_standing(change, claim, "rejected", original.confidence)
                 # not "accepted": its confidence applied to another fact

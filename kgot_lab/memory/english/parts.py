@@ -117,7 +117,7 @@ class ClauseParts:
             earlier = [name for other, name in self._people() if other.i < token.i]
             return (earlier or [self.topic])[-1] if word in _PRONOUNS else ""
         if role := role_of(token):
-            name = name_beside(token)
+            name = apposed_name(token)
             kind = role.lemma_.lower()
             is_one_of_several = name and kind in word_list("several")  # "my sister Mia" and another
             return name if is_one_of_several else f"{ME}'s {kind}"
@@ -212,7 +212,7 @@ def role_of(token: Any) -> Any:
     )
 
 
-def name_beside(token: Any) -> str:
+def apposed_name(token: Any) -> str:
     """Return the name in "my sister Mia" or "my dog Rex", "" without one."""
     if token.pos_ == "PROPN":
         names = (t.text for t in token.subtree if t.pos_ == "PROPN")
