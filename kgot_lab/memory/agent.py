@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -339,6 +340,10 @@ class Agent:
         if self.config.entity_memory is not None:
             self.config.entity_memory.note(outcome.learnt)
         return TurnResult(text, outcome.learnt, outcome.new, context, tuple(events))
+
+    async def arun(self, messages: str | Sequence[Message], *, run_id: str = "") -> TurnResult:
+        """Run a turn in a thread, as `run` does. If it is cancelled, the turn still ends and is remembered."""
+        return await asyncio.to_thread(self.run, messages, run_id=run_id)
 
     def _store_statements(self, turn: UserTurn, events: list[TurnEvent]) -> TurnOutcome:
         """Store the triples that a message states, and return the outcome."""
