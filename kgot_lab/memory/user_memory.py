@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,6 +17,7 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, describe_value, require_count, require_known, short_repr
 from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
+from kgot_lab.memory.agent import CurrentAnswer, LearningMemory, TurnOutcome, UserTurn
 from kgot_lab.memory.claims.claim import (
     ChangeEffect,
     ChangeLogEntry,
@@ -31,6 +32,7 @@ from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.english.messages import MessageReader, ReadSentence
 from kgot_lab.memory.english.parts import ME, Statement
 from kgot_lab.memory.english.relations import ANY, relations, relations_by, word_list
+from kgot_lab.memory.extraction import Extraction
 from kgot_lab.memory.owned import OwnedTables
 from kgot_lab.memory.sentences import (
     ASKED,
@@ -92,7 +94,7 @@ class Added:
         return "\n".join([f"change {number}: {count}", *map(str, self.facts), *ended])
 
 
-class Memory(Closing):
+class Memory(Closing, LearningMemory):
     """The memory of one user in a file of claims. Users of one file never see each other.
 
     What is added is kept sentence by sentence, with the facts that rules read in it (English only; see
@@ -258,6 +260,32 @@ class Memory(Closing):
         """Return the facts that are true at a time, now by default, in the order in which they were told."""
         at = self.claims.query_time(at)
         return tuple(fact for fact, began in self._index.open_facts(at).items() if began <= at)
+
+    # --- as the memory of an Agent ---
+
+    def extract(self, text: str, *, repairs: int = 1) -> Extraction:
+        """Extract nothing: messages are read by rules when they are stored."""
+        return Extraction()
+
+    def store_statements(self, turn: UserTurn, extraction: Extraction) -> TurnOutcome:
+        """Add a message to an agent."""
+        added = self.add(turn.text, at=turn.at)
+        return TurnOutcome(added.facts, added.facts)
+
+    def turn_context(
+        self, turn: UserTurn, keywords: Sequence[str], *, without: Set[Triple] = frozenset()
+    ) -> str:
+        """Return what a message recalls of those before it, as lines."""
+        return str(self.recall(turn.text, at=turn.at - _MOMENT))
+
+    def current_answers(self, noted: Iterable[Triple], turn: UserTurn) -> dict[Triple, list[CurrentAnswer]]:
+        """Return each triple with itself if it is true when a message is answered."""
+        held = self._index.open_facts(turn.at)
+        return {fact: [CurrentAnswer(fact)] if fact in held else [] for fact in noted}
+
+    def count(self) -> int:
+        """Return the number of facts that are true now."""
+        return len(self.facts())
 
     # --- correcting, forgetting, erasing ---
 

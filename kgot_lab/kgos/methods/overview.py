@@ -61,16 +61,9 @@ def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
         if label == PACKAGE_LABEL and len(index.rows_by_label) > 1:
             continue
         best = sorted(numbers.tolist(), key=lambda row: (-rank[row], graph.ids[row]))[:each]
-        rows += [
-            (
-                graph.ids[row],
-                index.names[row],
-                label,
-                round(float(rank[row]), 6),
-                _node_description(graph, row),
-            )
-            for row in best
-        ]
+        for row in best:
+            score, description = round(float(rank[row]), 6), _node_description(graph, row)
+            rows.append((graph.ids[row], index.names[row], label, score, description))
     rows.sort(key=lambda row: (-row[3], row[0]))
     columns = ("id", "name", "type", "pagerank", "description")
     return TableFound("where to begin", columns, tuple(rows), (), tuple(row[0] for row in rows))
