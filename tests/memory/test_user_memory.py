@@ -248,7 +248,7 @@ def test_what_is_told_late_is_put_where_it_belongs(memory):
 def test_an_end_may_be_told_at_once_with_what_ended(memory):
     memory.add("Ada works at Acme.")
     memory.add("Ada left Acme in May 2026.")
-    assert memory.facts() == ()
+    assert memory.facts(day(11, 2)) == ()
 
 
 def test_what_is_denied_no_longer_holds(memory):
