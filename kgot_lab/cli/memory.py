@@ -82,7 +82,7 @@ def parse_time(text: str) -> datetime:
 @memories.callback()
 def select_memory(
     context: typer.Context,
-    file: str = argument("a file of claims, as `ask --memory FILE` or `add` makes it, or postgresql://HOST/NAME"),
+    file: str = argument("a file of claims, made by `ask --memory FILE` or `add`, or postgresql://HOST/NAME"),
 ) -> None:
     """Inspect and change a memory of claims. Every change has a number, by which it can be undone."""
     context.obj = file
