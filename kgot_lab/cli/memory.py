@@ -82,7 +82,7 @@ def parse_time(text: str) -> datetime:
 @memories.callback()
 def select_memory(
     context: typer.Context,
-    file: str = argument("a file of claims, as `ask --memory FILE` makes it, or postgresql://HOST/NAME"),
+    file: str = argument("a file of claims, made by `ask --memory FILE` or `add`, or postgresql://HOST/NAME"),
 ) -> None:
     """Inspect and change a memory of claims. Every change has a number, by which it can be undone."""
     context.obj = file
@@ -284,7 +284,7 @@ def erase_claims(
     yes: bool = option("do not ask whether it is meant", "--yes", default=False),
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Erase a source or a fact for good, with the answers that rested on it: there is no undo."""
+    """Erase a source, a fact with the answers that rested on it, or all of a user, for good: there is no undo."""
     memory = None if user is None else _open_user_memory(context, user)
     with opened_memory(context) if memory is None else memory.claims as claims:
         what = None if user and source is fact is None else _find_what(claims, source, fact)
