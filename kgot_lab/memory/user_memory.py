@@ -231,14 +231,16 @@ class Memory(Closing, LearningMemory):
 
         Ranked by meaning (if there is an embedder), by shared words, and by the relations that the question asks
         about, later before earlier. Each line has the day on which it was said, until when its facts were true,
-        and, with a question mark, what a later sentence seems to tell anew. `at` asks what was known then.
+        and, with a question mark, what a later sentence seems to tell anew. With `at`, only what was said until then
+        is recalled, with what had ended by then, even if that was told later.
         """
         checked_text(question, "a question", blank=True)
         require_count(tokens, 1, "tokens")
         at = self.claims.query_time(at)
         found, used = list[Recalled](), 0
+        query = self._index.embed(question)
         with self.claims.storage.reading():
-            for sentence, why in self._index.rank(question, at, most=tokens):
+            for sentence, why in self._index.rank(question, query, at, most=tokens):
                 line = _format_line(sentence, at)
                 used += estimate_tokens(line)
                 if used > tokens:
@@ -317,14 +319,15 @@ class Memory(Closing, LearningMemory):
 
         Of several messages the last change is returned. Raises BadInput if there is none.
         """
-        return [self.claims.retract_source(source, by=self.user) for source in self._messages(what)][-1]
+        messages = self._messages(what, self.claims.supports_of)
+        return [self.claims.retract_source(source, by=self.user) for source in messages][-1]
 
-    def _messages(self, what: Triple | str) -> list[str]:
-        """Return the sources of the messages that state a fact, or the source itself, if it is one."""
+    def _messages(self, what: Triple | str, claims_on: Callable[[Triple], tuple[Claim, ...]]) -> list[str]:
+        """Return the sources of the claims on a fact, or the source itself, if it is one."""
         if isinstance(what, str):
             sources = {what} if self.claims.from_source(what) else set()
         else:
-            sources = {claim.source for claim in self.claims.supports_of(what)}
+            sources = {claim.source for claim in claims_on(what)}
         if not sources:
             problem = f"{self.user!r} has said nothing that is, or states, {short_repr(str(what))}"
             raise BadInput(f"{problem}: facts() lists what holds, and recall() the sources")
@@ -342,10 +345,11 @@ class Memory(Closing, LearningMemory):
     def erase(self, what: Triple | str | None = None) -> ErasureCounts:
         """Erase the messages that state a fact, a message by its source, or, without either, all of this user.
 
-        This cannot be undone. Raises BadInput if there is no such message.
+        Messages that say that the fact ended, and forgotten ones, are erased with it. This cannot be undone. Raises BadInput if there is no such message.
         """
         if what is not None:
-            return [self.claims.erase_source(source, by=self.user) for source in self._messages(what)][-1]
+            messages = self._messages(what, self.claims.claims_on)
+            return [self.claims.erase_source(source, by=self.user) for source in messages][-1]
         with self.claims.storage.changing():
             self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
         return erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
