@@ -176,6 +176,8 @@ def _fit(value: object, kinds: Collection[_Kind]) -> object:
     """Return a value if it is of one of some kinds, or as the first that it can be converted to, or _NO_FIT."""
     if getattr(type(value), "item", None) and getattr(value, "ndim", None) == 0:
         value = value.item()  # type: ignore[attr-defined]  # a number of NumPy
+    elif getattr(value, "ndim", None) == 1 and any(kind.name == "a list" for kind in kinds):
+        value = value.tolist()  # type: ignore[attr-defined]
     if any(_is_kind(value, kind) for kind in kinds):
         return value
     converted = ((kind, _convert(value, kind)) for kind in kinds)

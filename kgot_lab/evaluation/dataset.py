@@ -199,6 +199,7 @@ class SourceRow(NamedTuple):
 # --- a BEIR folder ---
 
 
+@check_arguments
 def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise") -> Dataset:
     """Load a data set from a folder in BEIR format (Thakur et al. 2021).
 

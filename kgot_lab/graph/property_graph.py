@@ -479,8 +479,9 @@ class _ColumnBuilder:
             given = _format_value(node)
             raise BadInput(f"a node is Node(id, labels, properties) whose id is a text, not {given}")
         labels = require_labels(node)
-        _require_encodable(node, (node.id, *labels))
-        properties = validate_properties(node) if node.properties != _NO_PROPERTIES else _NO_PROPERTIES
+        _require_encodable(node, node.id, *labels)
+        own = node.properties
+        properties = validate_properties(node) if type(own) is not dict or own else _NO_PROPERTIES
         row = self.row_of.setdefault(node.id, len(self.labels))
         if row == len(self.labels):
             self.labels.append(labels)
@@ -493,8 +494,9 @@ class _ColumnBuilder:
         if not isinstance(edge, Edge) or not all(isinstance(part, str) for part in edge.identity):
             expected = "an edge is Edge(source, type, target) of three texts, and its key is a text"
             raise BadInput(f"{expected}, not {_format_value(edge)}")
-        _require_encodable(edge, edge.identity)
-        properties = validate_properties(edge) if edge.properties != _NO_PROPERTIES else _NO_PROPERTIES
+        _require_encodable(edge, edge.type, edge.key)
+        own = edge.properties
+        properties = validate_properties(edge) if type(own) is not dict or own else _NO_PROPERTIES
         for end in (edge.source, edge.target):
             if end not in self.row_of:
                 if not bare_ends:
@@ -537,8 +539,8 @@ def _triple_parts(triple: object) -> tuple[str, str, str]:
     raise BadInput(f"a triple is (subject, relation, object), three texts, not {_format_value(triple)}")
 
 
-def _require_encodable(element: Node | Edge, texts: Iterable[str]) -> None:
-    if not is_encodable("".join(texts)):
+def _require_encodable(element: Node | Edge, *texts: str) -> None:
+    if not all(map(str.isascii, texts)) and not is_encodable("".join(texts)):
         raise BadInput(f"{short_repr(element)} holds half a surrogate pair, which is no text")
 
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from kgot_lab.errors import BadInput, UnknownName, describe_value, short_repr
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, short_repr
 from kgot_lab.text.cleaning import is_encodable
 from kgot_lab.types import Diff, Edge, Json, Node
 
@@ -28,13 +28,12 @@ _FAST_ELEMENT_LENGTH = 2_000_000
 Element = TypeVar("Element", Node, Edge)
 
 
-def validate_diff(diff: object) -> Diff:
+def validate_diff(diff: Any) -> Diff:
     """Return a diff with validated copies of what it adds and changes.
 
     Raises BadInput if it is not a Diff, or if a store cannot keep it exactly.
     """
-    if not isinstance(diff, Diff):
-        raise BadInput(f"what is applied to a store is a Diff, not {describe_value(diff)}")
+    require(diff, Diff, "what is applied to a store is a Diff")
     for old_node in chain(diff.removed_nodes, (before for before, _ in diff.changed_nodes)):
         validate_properties(_require_element(old_node, Node))
     for old_edge in chain(diff.removed_edges, (before for before, _ in diff.changed_edges)):
@@ -248,9 +247,7 @@ def validate_properties(element: Node | Edge) -> dict[str, Json]:
     if _are_plain_properties(element.properties):
         return dict(element.properties)
     owner = _name_element(element)
-    if not isinstance(element.properties, Mapping):
-        expected = f"the properties of {owner} are a dictionary"
-        raise BadInput(f"{expected}, not {describe_value(element.properties)}")
+    require(element.properties, Mapping, f"the properties of {owner} are a dictionary")
     of, items = f"a property of {owner}", element.properties.items()
     return {_validate_property_name(name, owner): validate_value(value, of) for name, value in items}
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, describe_value, error_message, require, require_count
 from kgot_lab.llm.adapters import as_model
 from kgot_lab.llm.structured import checked_reply
@@ -292,6 +293,7 @@ class Agent:
     Raises BadInput for an invalid configuration.
     """
 
+    @check_arguments
     def __init__(
         self, provider: LLM, memory: ConversationMemory | None = None, config: AgentConfig | None = None
     ):

@@ -34,15 +34,7 @@ from kgot_lab.memory.english.parts import ME, Statement
 from kgot_lab.memory.english.relations import ANY, relations, relations_by, word_list
 from kgot_lab.memory.extraction import Extraction
 from kgot_lab.memory.owned import OwnedTables
-from kgot_lab.memory.sentences import (
-    ASKED,
-    ENDED,
-    LIGHT_STEMS,
-    SAID,
-    Sentence,
-    SentenceIndex,
-    word_stems,
-)
+from kgot_lab.memory.sentences import ASKED, ENDED, LIGHT_STEMS, SAID, Sentence, SentenceIndex, word_stems
 from kgot_lab.text.cleaning import checked_text, estimate_tokens, format_count, printable_line
 from kgot_lab.text.words import name_tokens, stem
 from kgot_lab.types import Triple

@@ -193,6 +193,7 @@ def _format_passage(document: Document) -> str:
     return f"{document.title}: {text}" if document.title else text
 
 
+@check_arguments
 def tools_for(
     documents: Sequence[Document],
     attachments: Sequence[str | Path] = (),

@@ -41,8 +41,7 @@ def check_types(types: tuple[str, ...]) -> tuple[str, ...]:
 
     Raises BadInput if they are no tuple of texts.
     """
-    if isinstance(types, str) or not isinstance(types, tuple | list | set | frozenset):
-        raise BadInput(f"types are texts in a tuple, not {describe_value(types)}")
+    require(types, (tuple, list, set, frozenset), "types are texts in a tuple")
     return tuple(dict.fromkeys(checked_text(type, "a type") for type in types))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import UnknownName, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.centrality import PACKAGE_LABEL, pagerank, undirected_graph
@@ -172,6 +173,7 @@ def _node_description(graph: PropertyGraph, row: int) -> str:
 _INSTANCE_TYPE = "pattern_instance_of"
 
 
+@check_arguments
 def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str = "") -> TableFound:
     """List the code that follows each pattern, or one pattern, with its file, line and evidence.
 

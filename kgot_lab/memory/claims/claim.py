@@ -100,9 +100,9 @@ class Claim:
     premises: tuple[Triple, ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.premises, str) or not isinstance(self.premises, tuple | list | set | frozenset):
-            expected = "the premises of a claim are Triples in a tuple"
-            raise BadInput(f"{expected}, not {describe_value(self.premises)}")
+        require(
+            self.premises, (tuple, list, set, frozenset), "the premises of a claim are Triples in a tuple"
+        )
         if self.span is not None:
             require(self.span, Span, "the span of a claim is a Span(start, end, text)")
         checked = {

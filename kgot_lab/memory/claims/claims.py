@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, UnknownName, require, require_probability, short_repr
+from kgot_lab.errors import BadInput, require, require_known, require_probability, short_repr
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
@@ -145,8 +145,7 @@ class Claims(Beliefs, Closing):
         What was derived from them stops to hold with its premises, and nothing else does. Raises UnknownName if
         nothing was learnt from it.
         """
-        if checked_text(source, "a source") not in (known := self.sources()):
-            raise UnknownName("source", source, known)
+        require_known("source", self.sources(), checked_text(source, "a source"))
         return self._retract("source", sql.CLAIMS_FROM_SOURCE, lambda: {"source": source}, by)
 
     def retract_fact(self, fact: Triple, *, by: str = "") -> ChangeEffect:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from numpy import interp
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import (
     AlreadyDecided,
     BadInput,
@@ -117,6 +118,7 @@ class ReviewLedger:
             for change, at, by, action, claim, *fact, standing, confidence in rows
         )
 
+    @check_arguments
     def waits(self, claim: str) -> bool:
         """Return whether a claim waits for review, by its id.
 

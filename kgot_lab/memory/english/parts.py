@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from kgot_lab.memory.english.clauses import (
-    FIRST_PERSON,
-    POSSESSIVES,
-    Clause,
-)
+from kgot_lab.memory.english.clauses import FIRST_PERSON, POSSESSIVES, Clause
 from kgot_lab.memory.english.relations import relations_by, word_list
 from kgot_lab.memory.english.times import TIME_WORDS, find_time
 

@@ -179,7 +179,7 @@ class Sqlite(GraphFile, sql.SqlGraph):
         if isinstance(value, str):
             return bool(self._query(f"{_HAS_NAME} UNION ALL {_HAS_VALUE} LIMIT 1", (value, "text", "text")))
         # as SQLite reads one of more digits
-        number = value if isinstance(value, float) or abs(value) < _INTEGER_LIMIT else float(value)
+        number = value if isinstance(value, float) or abs(value) < _INTEGER_LIMIT else float(str(value))
         return bool(self._query(f"{_HAS_VALUE} LIMIT 1", (number, "integer", "real")))
 
     @check_arguments

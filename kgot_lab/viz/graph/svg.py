@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.encoding import UNLABELLED_LOOK, Encoding, encoded_width, node_caption
@@ -93,6 +94,7 @@ class Picture(StaticPicture):
         return f"<Picture: {nodes}, {edges}>"
 
 
+@check_arguments
 def svg(
     graph: PropertyGraph,
     *,

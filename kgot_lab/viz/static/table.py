@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import require_count, short_repr
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
@@ -86,6 +87,7 @@ class Table:
         return "\n\n".join(sheet.text for sheet in self.sheets)
 
 
+@check_arguments
 def table(what: PropertyGraph | Iterable[Json], *, limit: int = 50) -> Table:
     """Create tables of the nodes and edges of a graph, or one of some rows.
 

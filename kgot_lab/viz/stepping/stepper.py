@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, attribute_errors, require, require_count, require_parts
+from kgot_lab.errors import BadInput, attribute_errors, require_count, require_parts
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Answered, Event, Started
@@ -162,8 +162,6 @@ def stepper(
         forks = load_forks(run, bundled_path("traces")) if live.planning is None and run.run else ()
     open_store = store or (lambda: open_for(started.dialect, *started.readers))
     forks = tuple(forks)
-    for fork in forks:
-        require(fork, Fork, "each fork is a Fork")
     return Stepper(run, forks, live, open_store, height=height)
 
 
