@@ -316,10 +316,8 @@ class Memory(Closing, LearningMemory):
 
     def _messages(self, what: Triple | str, claims_on: Callable[[Triple], tuple[Claim, ...]]) -> list[str]:
         """Return the sources of the claims on a fact, or the source itself, if it is one."""
-        if isinstance(what, str):
-            sources = {what} if self.claims.from_source(what) else set()
-        else:
-            sources = {claim.source for claim in claims_on(what)}
+        claims = self.claims.from_source(what) if isinstance(what, str) else claims_on(what)
+        sources = {claim.source for claim in claims}
         if not sources:
             problem = f"{self.user!r} has said nothing that is, or states, {short_repr(str(what))}"
             raise BadInput(f"{problem}: facts() lists what holds, and recall() the sources")
@@ -337,7 +335,8 @@ class Memory(Closing, LearningMemory):
     def erase(self, what: Triple | str | None = None) -> ErasureCounts:
         """Erase the messages that state a fact, a message by its source, or, without either, all of this user.
 
-        Messages that say that the fact ended, and forgotten ones, are erased with it. This cannot be undone. Raises BadInput if there is no such message.
+        Messages that say that the fact ended, and forgotten ones, are erased with it. This cannot be undone. Raises
+        BadInput if there is no such message.
         """
         if what is not None:
             messages = self._messages(what, self.claims.claims_on)
