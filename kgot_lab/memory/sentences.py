@@ -22,7 +22,7 @@ from kgot_lab.memory.claims.justification import (
     read_active_claims,
     read_aliases,
 )
-from kgot_lab.memory.english.relations import question_stems, word_list
+from kgot_lab.memory.english.relations import question_stems, relations, word_list
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens, stem
 from kgot_lab.types import Triple
@@ -68,6 +68,13 @@ class Sentence:
     def stems(self) -> set[str]:
         """The stems of its words."""
         return word_stems(self.text)
+
+    def may_tell_anew(self, earlier: Sentence) -> bool:
+        """Return whether this may replace what an earlier sentence of another message says, by the facts of both."""
+        told = {(fact.subject, fact.relation) for fact in self.facts}
+        known = {(fact.subject, fact.relation) for fact in earlier.facts}
+        is_other = bool(told and known) and not told & known and all(name in relations() for _, name in known)
+        return earlier.source != self.source and not is_other
 
     def ends(self, at: datetime) -> dict[Triple, datetime]:
         """Return the facts that are no longer true at a time, with their ends."""
@@ -177,8 +184,8 @@ class SentenceIndex:
                 if words and is_own and words <= earlier.stems:
                     earlier.later = sentence
 
-    def open_facts(self, at: datetime, part: str = "", text: str = "") -> dict[Triple, datetime]:
-        """Return the facts that are true at a time, each with its beginning.
+    def open_facts(self, at: datetime | None, part: str = "", text: str = "") -> dict[Triple, datetime]:
+        """Return the facts that are true at a time, or ever, each with its beginning.
 
         With `part`, "subject" or "relation", only those of sentences with a fact whose part this is.
         """
@@ -186,7 +193,7 @@ class SentenceIndex:
         with self._storage.reading():
             sentences: Iterable[Sentence] = self.sentences()
             for sentence in self._stating.get((part, text), ()) if part else sentences:
-                ended = sentence.ends(at)
+                ended = {} if at is None else sentence.ends(at)
                 for fact, claim in sentence.facts.items():
                     if fact not in ended:
                         began = claim.valid_from
@@ -243,7 +250,7 @@ class SentenceIndex:
         if not number or sentence.is_question or is_about_another or not _ANEW.search(sentence.text):
             return
         near = self._vectors[:number] @ self._vectors[number]
-        near[[k for k in range(number) if self._sentences[k].source == sentence.source]] = 0
+        near[[k for k in range(number) if not sentence.may_tell_anew(self._sentences[k])]] = 0
         best = self._sentences[int(near.argmax())]
         if near.max() >= _NEAR_ENOUGH and best.later is None:
             best.later = sentence

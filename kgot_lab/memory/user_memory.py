@@ -43,6 +43,7 @@ _NO_FACTS = frozenset((SAID, ASKED, ENDED))
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOMENT = timedelta(microseconds=1)  # the least time between a beginning and an end
 _YEAR = timedelta(days=365)  # "in May" may be told together with what ended then
+_OTHER_TIMES = frozenset(("time", "timestamp", "date", "created_at", "created"))
 _COUNTS = frozenset("one two three four five six seven eight nine ten".split())
 
 
@@ -80,7 +81,7 @@ class Added:
 
     def __str__(self) -> str:
         if not self.changes:
-            return "nothing was changed: it says nothing, or it is known"
+            return "nothing was changed: it says nothing, is known, or was forgotten or undone"
         number, count = ", ".join(map(str, self.changes)), format_count(self.sentences, "sentence")
         ended = (f"ended: {fact}" for fact in self.ended)
         return "\n".join([f"change {number}: {count}", *map(str, self.facts), *ended])
@@ -191,6 +192,17 @@ class Memory(Closing, LearningMemory):
                         claim(fact, sentence, max(min(later), since + _MOMENT), "ended")
                     else:
                         open_facts[fact] = since
+                if (
+                    statement.kind == "stated"
+                ):  # what ended before ends by this too, if what ended it is forgotten
+                    past = self._index.open_facts(None, "subject", subject)
+                    closed = {
+                        other: began
+                        for other, began in past.items()
+                        if other not in open_facts and began < since
+                    }
+                    for other in _replaced(statement, Triple(subject, statement.relation, value), closed):
+                        claim(other, sentence, since, "ended")
                 for fact in ended:
                     if statement.kind == "ended" and since < open_facts[fact] - _YEAR:  # of an earlier time
                         continue
@@ -401,7 +413,8 @@ def _find_ended(
             for f in named
             if any_relation or f.relation in statement.relations or f.relation not in relations()
         ]
-        roles = {name for word in name_tokens(value) for name in nouns.get(word, ())}
+        (head, *_) = name_tokens(re.split(r" (?:of|in|at|for|with|on|to)\b", bare)[0])[-1:] or ("",)
+        roles = set(nouns.get(head, ()))
         possible = roles if any_relation else roles & set(statement.relations)
         return fitting or [fact for fact in own if fact.relation in possible]
     if not any_relation:
@@ -416,6 +429,8 @@ def _find_ended(
 
 def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
     """Return the role, text and time of a message. Raises BadInput if it is none."""
+    if isinstance(message, Mapping) and (others := _OTHER_TIMES & message.keys()) and "at" not in message:
+        raise BadInput(f'the time of a message is "at", not {sorted(others)[0]!r}')
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
         expected = 'a message is a dictionary such as {"role": "user", "content": "I live in Porto."}'
         raise BadInput(f"{expected}, not {short_repr(message)}")
@@ -423,7 +438,9 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
     require_known("role of a message", _ROLES, role)
     content: Any = message.get("content")
     if isinstance(content, list):  # the parts of a message: texts, and pictures, which are not read
-        content = " ".join(part.get("text", "") for part in content if isinstance(part, Mapping))
+        if wrong := [part for part in content if not isinstance(part, Mapping)]:
+            raise BadInput(f"a part of a message is a dictionary, not {describe_value(wrong[0])}")
+        content = " ".join(part.get("text", "") for part in content)
     if content is None and role != "user":  # an assistant that calls a tool
         content = ""
     text = checked_text(content, "the content of a message", blank=True)

@@ -167,6 +167,49 @@ OF_SOMETHING_ELSE = (  # tried by hand, and read wrongly at first
     ("I drink coffee.", "I finished my coffee."),
     ("I volunteer at the shelter.", "I finished my shift at the shelter."),
     ("I have a garden.", "The garden party was cancelled."),
+    ("I live in Leeds.", "No, I live in Leeds."),
+    ("I work at Acme.", "No, I work at Acme."),
+    ("I have a dog.", "No, I have a dog."),
+    ("I love jazz.", "No, I love jazz!"),
+    ("I'm vegan.", "No I'm vegan."),
+    ("I live in Leeds.", "Oh no, I live in Leeds and there is a flood!"),
+    ("I live in Leeds.", "Priya moved out, so I live on my own now."),
+    ("I live in Leeds.", "I basically live in my pyjamas."),
+    ("I live in Leeds.", "I live on coffee and toast."),
+    ("I live in Leeds.", "My flat is a mess."),
+    ("I live in Leeds.", "My place is a tip."),
+    ("I live in Leeds.", "My house is for sale."),
+    ("I live in Leeds.", "I live in a small flat."),
+    ("I live in Leeds.", "I live in the city centre."),
+    ("I live in Leeds.", "I moved to decaf."),
+    ("I live in Leeds.", "We're based in a hotel this week."),
+    ("I work at Acme.", "I work in sales."),
+    ("I work at Acme.", "I work in a small team of five."),
+    ("I work at Acme.", "I'm working at home today."),
+    ("I work at Acme.", "I work for the money."),
+    ("I work at Acme.", "I work with Bolt on a project."),
+    ("I work at Acme.", "I'm working at Bolt's office this week because of the launch."),
+    ("I work at Acme.", "I was fired up after the match yesterday."),
+    ("My girlfriend is Anna.", "I dropped Anna at the station."),
+    ("My girlfriend is Anna.", "I left Anna at the airport."),
+    ("My girlfriend is Anna.", "I left Anna a note on the fridge."),
+    ("My girlfriend is Anna.", "I date every page of my diary."),
+    ("I take metformin.", "I don't take metformin with grapefruit."),
+    ("I love coffee.", "I don't love coffee after six."),
+    ("I play guitar.", "I can't play guitar today, cut my finger."),
+    ("I'm vegan.", "I'm not a vegan who preaches."),
+    ("I'm vegan.", "I'm not vegan because of my health, it's for the animals."),
+    ("I have an iPhone 12.", "I dropped my iPhone in the sink, luckily it still works."),
+    ("I live in Leeds.", "I moved out of the spare room and into the big bedroom."),
+    ("I sing in the Southside Choir.", "I left the choir practice before the end."),
+    ("I have a dog named Rex.", "Rex is finished with his training class."),
+    ("I study at MIT.", "I attend a yoga class."),
+    ("I work at Acme.", "In the game I got fired from Acme."),
+    ("I work at Acme.", "Imagine I quit Acme!"),
+    ("I live in Leeds.", "My sister's flat is in York."),
+    ("I live in Leeds.", "My hometown is a dump."),
+    ("I work at Acme.", "My job is boring."),
+    ("I work at Acme.", "My company is growing fast."),
 )
 TEACHES_NOTHING = (
     "In which city does Mira's company operate?",
@@ -249,6 +292,36 @@ def test_an_end_may_be_told_at_once_with_what_ended(memory):
     memory.add("Ada works at Acme.")
     memory.add("Ada left Acme in May 2026.")
     assert memory.facts(day(11, 2)) == ()
+
+
+@every(
+    "text, fact",
+    [
+        ("I can't stand coriander.", ("ana", "dislikes", "coriander")),
+        ("No, I live in Rome.", ("ana", "lives_in", "Rome")),
+        ("I am 34 years old.", ("ana", "age", "34")),
+        ("My boyfriend is called Dan.", ("ana", "partner", "Dan")),
+        ("i live in rome and work a lot", ("ana", "lives_in", "rome")),
+        ("I've moved to Oslo.", ("ana", "lives_in", "Oslo")),
+    ],
+)
+def test_plain_sentences_state_plain_facts(text, fact):
+    assert lab.Triple(*fact) in opened().add(text).facts
+
+
+def test_what_is_planned_holds_until_its_day(memory):
+    memory.add("I work at Acme. I live in Rome.", at=day(1))
+    memory.add("Tomorrow is my last day at Acme.", at=day(2))
+    memory.add("We're moving to Oslo at the end of the month.", at=day(3))
+    memory.add("I'm moving to Bern in December.", at=day(4))
+    assert set(memory.facts(day(2, 1))) == {WORKS, LIVES}
+    assert memory.facts(day(9)) == (LIVES,)
+
+
+def test_a_forgotten_value_does_not_bring_back_the_one_before_it(memory):
+    told(memory, "I live in Rome.", "I live in Oslo.", "I live in Kyiv.")
+    memory.forget(next(each.source for each in memory.recall("live", at=day(2, 2)) if "Oslo" in each.line))
+    assert [fact.object for fact in memory.facts()] == ["Kyiv"]
 
 
 def test_what_is_denied_no_longer_holds(memory):
@@ -458,6 +531,8 @@ def test_a_chat_of_the_openai_form_is_learned_once(tmp_path):
         ({"role": "user", "content": "Hi", "at": "soon"}, "time"),
         ({"role": "user", "content": "Hi", "at": "2026-05-01"}, "time zone"),
         ({"role": "user", "content": 5}, "text"),
+        ({"role": "user", "content": [5]}, "part"),
+        ({"role": "user", "content": "Hi", "time": "2026-05-01"}, 'is "at"'),
         ("I live in \0 Rome.", "NUL"),
         (5, "list"),
     ],

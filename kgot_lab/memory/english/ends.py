@@ -9,6 +9,7 @@ from typing import Any
 from kgot_lab.memory.english.clauses import FIRST_PERSON
 from kgot_lab.memory.english.parts import (
     ME,
+    SOON,
     ClauseParts,
     Statement,
     noun_of_relation,
@@ -16,6 +17,7 @@ from kgot_lab.memory.english.parts import (
     role_of,
 )
 from kgot_lab.memory.english.relations import ANY, relations, relations_by, word_list
+from kgot_lab.memory.english.times import find_time
 
 _WHAT = r"(?:the |my |our )?(?P<{0}>[\w'.-]+(?: [\w'.-]+){{0,3}}?)(?= (?:today|yesterday|on|last|this|and|for|so|now)\b|[,;!]|\.?$)"
 _OCCASION = "(?:day|shift|week|class|lesson|practice|rehearsal|session|round|season|month)s?"
@@ -36,6 +38,7 @@ _UNTIL = re.compile(
     r"|august|september|october|november|december|spring|summer|autumn|fall|winter|year|month|week|yesterday|recently|\d{4})\b",
     re.I,
 )
+_TODAY = re.compile(r"\b(?:today|tonight|tomorrow|on \w+days?|for the \w+)\b", re.I)
 _OBJECTS = frozenset(("dobj", "pobj", "acomp", "attr"))
 ENDED_ADVERB = re.compile(r"\b(?:any ?more|any ?longer|no longer|no more)\b", re.I)
 _FOR_GOOD = re.compile(r"\bfor (?:good|ever|the last time)\b", re.I)
@@ -62,6 +65,11 @@ class EndReader(ClauseParts):
         """Yield what phrases state that need no verb: "last day at Acme", "allergic to nuts"."""
         time = min(self._time(), self.at)
         whole = self.verb.sent.text
+        if SOON.search(self.text):  # "tomorrow is my last day at Acme"
+            future = find_time(self.text, self.at, future=True)
+            if future is None:
+                return
+            time = future
         if self.verb.lemma_ == "let" and (found := _LET_GO.search(whole)) and not _FOR_NOW.search(whole):
             yield Statement(ME, "", found["what"] or "", time, "ended", ("works_at",))
         elif found := _LAST_TIME.search(self.text):
@@ -159,9 +167,22 @@ class EndReader(ClauseParts):
         """Return whether a verb of the table ends nothing as a whole here."""
         if noun is not None and any(child.lower_ in {"a", "an", "some"} for child in noun.children):
             return True
+        if (
+            key in word_list("left behind") and noun is not None
+        ):  # "left Anna at the airport", "left Anna a note"
+            objects = [child for child in self.children if child.dep_ in {"dobj", "dative"}]
+            return len(objects) > 1 or bool(
+                {prep for prep, _ in self.preps} & {"at", "in", "on", "with", "to"}
+            )
+        if (
+            key in word_list("used up") and noun is None and self._is_passive()
+        ):  # "Rex is finished with his class"
+            return not noun_of_relation(self.clause.subject)
         if key in word_list("deaths"):
             return noun is not None and bool(self.preps)  # "put him down on the sofa"
         named = self.clause.subject if noun is None else noun
+        if key in word_list("used up") and _TODAY.search(self.text):  # "my school is closed today"
+            return True
         if key in word_list("used up") and named is not None and not noun_of_relation(named):
             return named.pos_ != "PROPN" or key == "close"  # "finished my coffee", "closed Vim"
         return is_any and bool(RESTRICTED.search(self.text))

@@ -14,6 +14,7 @@ from kgot_lab.memory.english.parts import (
     role_of,
 )
 from kgot_lab.memory.english.relations import is_single, relations_by, word_list
+from kgot_lab.memory.english.times import TIME_WORDS
 
 _ADDING = re.compile(
     r"\b(?:also|too|as well|unpaid|on \w+days|weekends|volunteer|another|second|third|besides|on the side|part[- ]time)\b",
@@ -21,6 +22,19 @@ _ADDING = re.compile(
 )
 _LONG_AGO = re.compile(
     r"\bwhen (?:i|we) (?:was|were) |\bas an? (?:child|kid|boy|girl|baby|teenager|student)\b", re.I
+)
+_NAMED = frozenset("lives_in works_at studies_at partner".split())  # relations to what has a name
+_FOR_A_WHILE = re.compile(
+    r"\b(?:today|tonight|this \w+|for (?:a|an|the|one|two|three|some|\d+) \w+|for now|temporarily|at the moment|on an? \w+)\b",
+    re.I,
+)
+_QUALIFIED = re.compile(
+    r"\b(?:because|today|tonight|right now|who|which|that|when|if|unless|much|always|often|every|just|only)\b",
+    re.I,
+)
+_FICTION = re.compile(
+    r"^(?:imagine|suppose|pretend|say|what if)\b|\bin (?:the|my|a|this) (?:game|dream|film|movie|book|novel|story|show|series|play)\b",
+    re.I,
 )
 _NEARLY = frozenset("almost nearly barely hardly maybe perhaps possibly probably".split())
 _FORMER = frozenset("old former previous last".split())
@@ -31,13 +45,13 @@ class ClauseReader(EndReader):
 
     def read(self) -> list[Statement]:
         """Return what the clause states."""
-        if self.clause.is_unreal:
+        if self.clause.is_unreal or _FICTION.search(self.verb.sent.text):
             return []
         if found := list(self._read_phrase()):
             return found
         subject = self._subject()
         hedges = {child.lower_ for child in self.children if child.dep_ == "advmod"} & _NEARLY
-        is_known = bool(subject) or self._object_is_me()
+        is_known = (bool(subject) and subject.casefold() not in TIME_WORDS) or self._object_is_me()
         if not is_known or hedges or self.verb.pos_ not in {"VERB", "AUX"}:
             return []
         found = list(self._read_end(subject))
@@ -62,7 +76,13 @@ class ClauseReader(EndReader):
             if fact := self._fact_of_person(subject, noun):
                 yield fact
         elif value := self._phrase(noun):
-            yield self._fact(subject, f"not_{relation}" if self._is_negated() else relation, value)
+            role = subject.removeprefix(f"{ME}'s ")
+            if relation == "name" and "partner" in relations_by("nouns").get(
+                role, ()
+            ):  # "my boyfriend is called Dan"
+                subject, relation = ME, "partner"
+            is_denied = self._is_negated() and self.verb.lemma_ != "stand"  # "can't stand it"
+            yield self._fact(subject, f"not_{relation}" if is_denied else relation, value)
 
     def _states(self, relation: str, noun: Any) -> bool:
         """Return whether the clause states its relation as true now: not of the past, planned, or restricted."""
@@ -71,17 +91,36 @@ class ClauseReader(EndReader):
         if begins:  # "I moved to Rome when I was five", "I start on Monday", "I moved to the sofa"
             is_state = any(key in relations_by("states") for key, _ in self._keys())  # "I subscribe to it"
             is_still_to_come = self.finite.tag_ in {"VBP", "VBZ"} and not is_state
-            is_of_a_thing = relation == "lives_in" and (noun.pos_ != "PROPN" or self.direct is not None)
+            is_of_a_thing = relation == "lives_in" and self.direct is not None
             if is_still_to_come or is_of_a_thing or (is_past and _LONG_AGO.search(self.verb.sent.text)):
                 return False
         elif is_past or self._is_planned():
             return False
-        if self._is_negated() and (ENDED_ADVERB.search(self.text) or RESTRICTED.search(self.text)):
+        if self._is_planned() and self._time() == self.at:  # nobody knows when
             return False
+        if relation == "age":
+            return bool(noun.like_num)
+        if relation in _NAMED and not self._is_name(noun):  # "my flat is a mess", "date every page"
+            return relation == "works_at"
+        if self._is_negated():
+            others = [token for _, token in self.preps if token != noun]
+            if others or any(
+                pattern.search(self.verb.sent.text) for pattern in (ENDED_ADVERB, RESTRICTED, _QUALIFIED)
+            ):
+                return False
         return relation not in {"phone", "email"} and (relation != "name" or noun.pos_ == "PROPN")
+
+    def _is_name(self, noun: Any) -> bool:
+        """Return whether a noun is a name, which in a message without capitals may be any noun that stands alone."""
+        is_bare = not any(child.dep_ in {"det", "poss", "amod", "nummod"} for child in noun.children)
+        return noun.pos_ == "PROPN" or (self.text.islower() and is_bare)
 
     def _fact(self, subject: str, relation: str, value: str, *, single: bool = False) -> Statement:
         replaces = (single or is_single(relation)) and not _ADDING.search(self.text)
+        if relation in _NAMED:
+            begins = any(key in relations_by("begins") for key, _ in self._keys())
+            is_name = self.text.islower() or any(word[0].isupper() for word in value.split())
+            replaces = replaces and is_name and (begins or not _FOR_A_WHILE.search(self.text))
         return Statement(subject, relation, value, self._time(), single=replaces)
 
     def _fact_of_person(self, subject: str, noun: Any) -> Statement | None:

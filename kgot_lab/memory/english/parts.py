@@ -32,7 +32,7 @@ class Statement:
     single: bool = False
 
 
-_SOON = re.compile(r"\b(?:next|tomorrow|soon)\b", re.I)
+SOON = re.compile(r"\b(?:next|tomorrow|soon)\b", re.I)
 _STATES_TO = {  # "allergic to nuts"
     "allergic": "allergic_to", "intolerant": "allergic_to", "married": "partner", "engaged": "partner",
 }  # fmt: skip
@@ -91,7 +91,14 @@ class ClauseParts:
             for child in self.children
             if child.dep_ == "prt" or (child.lower_ in _PARTICLES and not list(child.children))
         ]
-        for verb in (f"{lemma} {' '.join(particles)}", lemma) if particles else (lemma,):
+        with_particles = f"{lemma} {' '.join(particles)}"
+        for verb in (
+            (lemma,)
+            if not particles
+            else (with_particles,)
+            if particles == ["up"]
+            else (with_particles, lemma)
+        ):
             yield from ((f"{verb} {prep}", noun) for prep, noun in self.preps)
             yield verb, self.direct
 
@@ -153,10 +160,14 @@ class ClauseParts:
 
     def _is_planned(self) -> bool:
         is_going = self.verb.lemma_ == "go" and any(child.dep_ == "xcomp" for child in self.children)
-        return self.verb.tag_ == "VBG" and (is_going or bool(_SOON.search(self.text)))
+        is_moving = any(key in relations_by("begins") for key, _ in self._keys()) and not self._was()
+        return self.finite.tag_ == "VBG" and (is_going or is_moving or bool(SOON.search(self.text)))
 
     def _is_negated(self) -> bool:
-        return any(child.dep_ == "neg" or child.lower_ == "no" for child in self.children)
+        objects = (
+            [] if self.direct is None else [child.lower_ for child in self.direct.children]
+        )  # "have no dog"
+        return "no" in objects or any(child.dep_ == "neg" for child in self.children)
 
     def _is_past(self) -> bool:
         return self.finite.tag_ in {"VBD", "VBN"} or self.verb.lemma_ == "be"
@@ -179,6 +190,13 @@ class ClauseParts:
         verb, prep = self.verb.lemma_.lower(), self.preps[0] if self.preps else ("", None)
         if verb == "be":
             word = "" if self.direct is None else self.direct.lower_
+            years = [] if self.direct is None else [t for t in self.direct.subtree if t.like_num]
+            if (
+                years
+                and (word == "old" or self.direct in years)
+                and self.text.split()[-1] not in {"today", "tonight"}
+            ):
+                return "age", years[0]
             if word in _STATES_TO and self.preps:
                 return _STATES_TO[word], self.preps[-1][1]
             if self.direct is not None or prep[1] is None:

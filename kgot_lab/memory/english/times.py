@@ -46,6 +46,7 @@ def find_time(text: str, at: datetime, *, future: bool = False) -> datetime | No
     finders = (
         (_ISO, _at_iso), (_MONTH, _in_month), (_SEASON, _in_season), (_AGO, _some_units_ago), (_UNIT, _in_unit),
         (re.compile(r"\byesterday\b", re.I), lambda _, day, __: day - timedelta(days=1)),
+        (re.compile(r"\btomorrow\b", re.I), lambda _, day, future: day + timedelta(days=1) if future else None),
         (_IN_YEAR, lambda found, _, __: datetime(int(found["year"]), 1, 1, tzinfo=UTC)),
     )  # fmt: skip
     day = at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
