@@ -21,7 +21,7 @@ from pathlib import Path
 from types import GeneratorType, NoneType, UnionType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from kgot_lab.errors import BadInput, describe_value, short_repr
+from kgot_lab.errors import BadInput, attribute_errors, describe_value, short_repr
 
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
@@ -33,6 +33,9 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "frozenset": (Set, "a set"),
 }  # fmt: skip
 _CONTAINERS = ("frozenset", "Iterable", "Collection", "Sequence", "tuple", "Mapping", "type")
+_CALLBACKS = ("say", "progress", "now")  # arguments that are functions of the caller, whose errors name them
+# texts of any kind: what no graph holds is not found, and an engine says what is wrong with a statement
+_ANY_TEXT = frozenset(("words", "id", "value", "source", "target", "statement", "code", "symbol", "content"))
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes
 _NO_FIT = object()  # instead of a value that is of none of some kinds
 _MADE_BY = {"Store": "open_store(…)", "Embedder": "minilm()", "Verifier": "Aligner(embedder)"}  # by protocol
@@ -51,8 +54,9 @@ _Kinds = MutableMapping[str, tuple[_Kind, ...]]
 def check_arguments(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
     """Check the arguments of each call of a function by its annotations.
 
-    A call raises BadInput for an argument of another type, for a path that no file can have, and for a generator
-    that was read to its end before.
+    A call raises BadInput for an argument of another type, for a path that no file can have, for a text with a NUL or
+    half a surrogate pair, and for a generator that was read to its end before. An error of a callback of _CALLBACKS
+    raises LabError, which names it.
     """
     inner = getattr(function, "__wrapped__", function)
     names = inner.__code__.co_varnames[: inner.__code__.co_argcount]
@@ -61,19 +65,32 @@ def check_arguments(function: Callable[Parameters, Returned]) -> Callable[Parame
     @wraps(function)
     def checked(*arguments: Parameters.args, **options: Parameters.kwargs) -> Returned:
         fitted = (_fit_argument(*given, kinds()) for given in zip(names, arguments, strict=False))
-        named = {name: _fit_argument(name, value, kinds()) for name, value in options.items()}
+        named = {
+            name: _name_errors(name, _fit_argument(name, value, kinds())) for name, value in options.items()
+        }
         return function(*fitted, *arguments[len(names) :], **named)  # type: ignore[arg-type]
 
     return checked
 
 
-def check_fields(record: Any) -> None:
-    """Check the fields of a dataclass by their annotations. Raises BadInput as `check_arguments` does."""
+def _name_errors(name: str, value: Any) -> Any:
+    """Return a callback whose errors name it, and any other argument unchanged."""
+    if name not in _CALLBACKS or not callable(value):
+        return value
+    return attribute_errors(f"the function {name!r} failed")(value)
+
+
+def check_fields(record: Any, *, plain: bool = False) -> None:
+    """Check the fields of a dataclass by their annotations. Raises BadInput as `check_arguments` does.
+
+    Only if they are to be `plain` are texts with a NUL or half a surrogate pair refused: replies and traces may
+    have them.
+    """
     own: Any = type(record)
     kinds = _fields_of(own)
     for name in kinds:
         value = getattr(record, name)
-        if (fitted := _fit_argument(name, value, kinds)) is not value:
+        if (fitted := _fit_argument(name, value, kinds, plain=plain)) is not value:
             object.__setattr__(record, name, fitted)
 
 
@@ -131,7 +148,7 @@ def _protocol_kind(protocol: type) -> _Kind | None:
     return _Kind(object, f"an object with {', '.join(texts)}{made}", (), members)
 
 
-def _fit_argument(name: str, value: object, kinds: _Kinds) -> Any:
+def _fit_argument(name: str, value: object, kinds: _Kinds, *, plain: bool = True) -> Any:
     """Return an argument as one of the kinds of its parameter. Raises BadInput if it is of none."""
     if name not in kinds:
         return value
@@ -146,6 +163,12 @@ def _fit_argument(name: str, value: object, kinds: _Kinds) -> Any:
         raise BadInput(f"the argument {name!r} is {_describe_kinds(kinds[name])}, not {given}{lacks}")
     if isinstance(fitted, str | Path) and any(kind.type is Path for kind in kinds[name]):
         require_path(str(fitted), name)
+    elif any(item.type is Path for kind in kinds[name] for item in kind.items):
+        for each in fitted if isinstance(fitted, list | tuple) else ():
+            require_path(str(each), name)
+    elif plain and name not in _ANY_TEXT and isinstance(fitted, str) and not is_plain_text(fitted):
+        problem = "holds a NUL or half a surrogate pair, which no database takes"
+        raise BadInput(f"the argument {name!r} {problem}: {short_repr(fitted)}")
     return fitted
 
 
@@ -153,6 +176,8 @@ def _fit(value: object, kinds: Collection[_Kind]) -> object:
     """Return a value if it is of one of some kinds, or as the first that it can be converted to, or _NO_FIT."""
     if getattr(type(value), "item", None) and getattr(value, "ndim", None) == 0:
         value = value.item()  # type: ignore[attr-defined]  # a number of NumPy
+    elif getattr(value, "ndim", None) == 1 and any(kind.name == "a list" for kind in kinds):
+        value = value.tolist()  # type: ignore[attr-defined]
     if any(_is_kind(value, kind) for kind in kinds):
         return value
     converted = ((kind, _convert(value, kind)) for kind in kinds)
@@ -169,7 +194,9 @@ def _convert(value: object, kind: _Kind) -> object:
         return value
     if kind.type is Mapping and isinstance(value, dict):
         return {name: _fit(item, kind.items) for name, item in value.items()}
-    if kind.name == "a list" and isinstance(value, Iterable) and not isinstance(value, str | Mapping | set):
+    is_table = getattr(value, "ndim", 1) != 1 or hasattr(value, "adj")  # of pandas, or a graph of NetworkX
+    is_other = is_table or isinstance(value, str | Mapping | set)
+    if kind.name == "a list" and isinstance(value, Iterable) and not is_other:
         items = [_fit(item, kind.items) if kind.items else item for item in value]
         return tuple(items) if kind.type == _KINDS["tuple"][0] else items
     return value
@@ -208,6 +235,14 @@ def _describe_kinds(kinds: Iterable[_Kind]) -> str:
         for kind in kinds
     )
     return " or ".join(dict.fromkeys(texts))
+
+
+def is_plain_text(text: str) -> bool:
+    """Return whether a text holds neither a NUL nor half a surrogate pair."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def require_path(path: str, name: str) -> None:

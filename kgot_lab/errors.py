@@ -368,12 +368,10 @@ def attribute_errors(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        cause = (
-            error.__cause__ if getattr(error, "of_caller", False) else error
-        )  # named again by the outer block
-        if (
-            cause is None or isinstance(cause, LabError) or is_out_of_memory(cause)
-        ):  # for that, the caller has advice
+        # named again by the outer block
+        cause = error.__cause__ if getattr(error, "of_caller", False) else error
+        # for that, the caller has advice
+        if cause is None or isinstance(cause, LabError) or is_out_of_memory(cause):
             raise
         named = LabError(f"{what}: {type(cause).__name__}: {error_message(cause)[:_LONGEST_CAUSE]}")
         named.of_caller = True
@@ -395,9 +393,8 @@ def require_count(
     """Raise BadInput unless a value is an integer from `minimum` to `maximum`. `why` says what it is for."""
     if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
         most = f", at most {maximum:,}" if isinstance(value, int) and value > maximum else ""
-        raise BadInput(
-            f"{name} must be {minimum} or more{most}, a whole number, not {describe_value(value)}{why and f': {why}'}"
-        )
+        expected = f"{name} must be {minimum} or more{most}, a whole number"
+        raise BadInput(f"{expected}, not {describe_value(value)}{why and f': {why}'}")
 
 
 def require_amount(

@@ -10,7 +10,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
-from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.arguments import check_arguments, check_fields, is_plain_text
 from kgot_lab.errors import BadInput, describe_value, require, require_count, require_probability, short_repr
 
 _HITS_PRINTED = 5  # hits of a ranking that are printed
@@ -115,9 +115,8 @@ class Diff:
         for kind, pairs in ((Node, self.changed_nodes), (Edge, self.changed_edges)):
             for pair in pairs:
                 if not isinstance(pair, tuple) or [isinstance(part, kind) for part in pair] != [True, True]:
-                    raise BadInput(
-                        f"a changed node or edge is a pair (before, after), not {short_repr(pair)}"
-                    )
+                    expected = "a changed node or edge is a pair (before, after)"
+                    raise BadInput(f"{expected}, not {short_repr(pair)}")
 
     @property
     def written_nodes(self) -> tuple[Node, ...]:
@@ -320,18 +319,15 @@ def ranked(
     Raises BadInput if `scores` is not a mapping from ids to finite numbers.
     """
     if not isinstance(scores, Mapping):
-        raise BadInput(
-            f"ranked(query, scores) takes a dictionary {{document id: score}}, not {describe_value(scores)}"
-        )
+        expected = "ranked(query, scores) takes a dictionary {document id: score}"
+        raise BadInput(f"{expected}, not {describe_value(scores)}")
     if not are_finite(scores.values()):
         id, score = next((id, score) for id, score in scores.items() if not are_finite([score]))
-        raise BadInput(
-            f"ranked(query, scores) takes finite numbers for scores; document {short_repr(id)} has {describe_value(score)}"
-        )
+        problem = "ranked(query, scores) takes finite numbers for scores"
+        raise BadInput(f"{problem}; document {short_repr(id)} has {describe_value(score)}")
     if invalid := {kind for kind in map(type, scores) if not issubclass(kind, str)}:
-        raise BadInput(
-            f"the id of a document is a text, not {describe_value(next(id for id in scores if type(id) in invalid))}"
-        )
+        expected = "the id of a document is a text"
+        raise BadInput(f"{expected}, not {describe_value(next(id for id in scores if type(id) in invalid))}")
     # reverse keeps equal scores in the order of their ids
     order = sorted(sorted(scores), key=scores.__getitem__, reverse=True)
     return Ranking(query, tuple(Hit(id, float(scores[id])) for id in order), system, lanes)
@@ -439,18 +435,23 @@ def main_text(document: Document) -> str:
 def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
     """Return the documents as a tuple after checking them.
 
-    Raises BadInput if there are none, if two share an id, or if one is not a Document.
+    Raises BadInput if there are none, if two share an id, or if one is not a Document, has no id, or a text that
+    databases refuse.
     """
     if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping):
         raise BadInput(f"documents are a list of Document(id, text, title), not {describe_value(documents)}")
     documents = tuple(documents)
     for document in documents:
         require(document, Document, "each document is a Document(id, text, title)")
+        if not document.id.strip():
+            raise BadInput(f"the id of the document {short_repr(main_text(document))} is blank: give one")
+        if not is_plain_text(f"{document.id}{document.title}{document.text}"):
+            problem = "holds a NUL or half a surrogate pair, which no database and no model takes"
+            raise BadInput(f"document {short_repr(document.id)} {problem}: replace it")
     if not documents:
         raise BadInput("there are no documents to search; give at least one")
     duplicates = [id for id, times in Counter(document.id for document in documents).items() if times > 1]
     if duplicates:
-        raise BadInput(
-            f"{len(duplicates)} document ids occur more than once, for example {duplicates[0]!r}; ids must be unique"
-        )
+        problem = f"{len(duplicates)} document ids occur more than once, for example {duplicates[0]!r}"
+        raise BadInput(f"{problem}; ids must be unique")
     return documents

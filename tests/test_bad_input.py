@@ -24,12 +24,13 @@ from kgot_lab.analogy.delta_edges import delta_edges
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.domains.investment.accounts import open_accounts
 from kgot_lab.domains.investment.briefing import Wishes, briefings
-from kgot_lab.errors import BadInput, TraceError
+from kgot_lab.errors import BadInput, QueryFailed, TraceError
 from kgot_lab.evaluation.runs import timed_search
 from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.extraction.folder import extract_folder
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.approval import Proposal, decide
+from kgot_lab.loop.events import Asked
 from kgot_lab.loop.limits import preset
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import Claims
@@ -37,6 +38,7 @@ from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.stores import edges_between
 from kgot_lab.types import Message
 from kgot_lab.viz.explorer.explorer import Lanes
 
@@ -50,6 +52,7 @@ NUMBERED = lab.PropertyGraph.from_triples([("0", "to", "1")])
 GRAPH = lab.PropertyGraph.from_triples([("Ada", "knows", "Charles")])
 RUN = lab.load_run(bundled_path("traces/winter_storm.jsonl"))
 SKELETONS = Skeletons({"a text": "a skeleton"}, "by hand")
+REPLY = next(number for number, event in enumerate(RUN.events) if isinstance(event, Asked))
 KINDS = ("in_memory", "sqlite", "sparql_embedded", "fused")
 SOME = ["Ada", "Byron", "London"]
 SAME = {"source": ["Ada"], "target": ["London"]}
@@ -123,6 +126,12 @@ def file(name: str, text: str) -> Path:
     """A file in the folder where the tests of this module run."""
     Path(name).write_text(text)
     return Path(name)
+
+
+def judged() -> lab.Dataset:
+    """A data set of two questions."""
+    qrels = {id: {document.id: 1} for id, document in zip(("q1", "q2"), ADA, strict=False)}
+    return lab.Dataset("mine", tuple(ADA), (lab.Query("Ada", "q1"), lab.Query("London", "q2")), qrels)
 
 
 def recorded(question: str = QUESTION) -> Path:
@@ -384,7 +393,7 @@ CASES = [
         (
             "an unknown option of sqlite",
             lambda: open_store("graph.sqlite", unsafe=True),
-            "it knows at, seconds",
+            "it knows at, path, seconds",
         ),
         ("an unknown option of fused", lambda: open_store("fused", wrong=1), "it knows"),
         ("two places", lambda: open_store("graph.log", at="other.log"), "says itself"),
@@ -794,10 +803,80 @@ QUIET = [  # what was taken without a word
     Case(
         "properties: a number for a name", lambda: PropertyGraph.of([lab.Node("a", (), {1: 2})]), "the name 1"
     ),
-    Case("read_graph: no files", lambda: lab.read_graph([]), "the list is empty"),
+    Case("read_graph: no files", lambda: lab.read_graph([]), "is empty"),
     Case("replay: another class for a mode", lambda: lab.replay(RUN, mode=int), "made from Mode"),
     Case("store.search: below zero", lambda: open_store().search("a", -1), "limit must be 0 or more"),
     Case("stepper: no height", lambda: lab.stepper(RUN, height=0), "height must be 1"),
+    *cases(
+        "a name that is none",
+        ("of a preset", lambda: lab.Limits(preset="huge"), "unknown preset 'huge'"),
+        ("of a mode", lambda: lab.Resources(mode="zz"), "'zz'"),
+        ("of a tool", lambda: lab.search(ADA, WORDS, name="a b"), "letters, digits"),
+        ("of a stage", lambda: lab.Stage("a\nb", WORDS.step), "a text on one line"),
+        ("of a node, for a place", lambda: show(GRAPH, positions={"Eve": (0, 0)}), "unknown node 'Eve'"),
+        ("of a label that is hidden", lambda: show(GRAPH, hidden=["Eve"]), "unknown label 'Eve'"),
+        ("of a query", lambda: judged().only(["q9"]), "unknown query 'q9'"),
+        ("of a query with qrels", lambda: lab.explore(WORDS, ADA, qrels={"q9": {}}), "'q9'"),
+        ("of an exercise", lambda: lab.exercise(1, 1, name="a/b"), "no slash"),
+    ),
+    *cases(
+        "a place in a picture",
+        *(
+            (repr(point), partial(show, GRAPH, positions={"Ada": point}), "fractions of the drawing area")
+            for point in ((NAN, 0), ("x", "y"), (0, 0, 0), (1e300, 0))
+        ),
+    ),
+    *cases(
+        "half a surrogate pair or a NUL",
+        *(
+            (f"in {what}", act, "half a surrogate pair")
+            for what, act in {
+                "the title of a page": lambda: lab.html(RUN, title="a\0b"),
+                "a change": lambda: lab.fork(RUN, 1, "a\ud800"),
+                "documents": lambda: lab.search([lab.Document("a", "b\0")], WORDS),
+                "a node": lambda: PropertyGraph.of([lab.Node("a\ud800")]),
+                "a property": lambda: PropertyGraph.of([lab.Node("a", (), {"b": "\ud800"})]),
+                "an edge": lambda: PropertyGraph.from_triples([("a", "b\ud800", "c")]),
+            }.items()
+        ),
+    ),
+    *cases(
+        "a callback that fails",
+        (
+            "say",
+            lambda: lab.read_graph(file("t.csv", "src,dst\n1,2\n"), say=raising),
+            "'say' failed: ZeroDiv",
+        ),
+        ("now", lambda: lab.open_memory(now=raising, embedder=None).add("I live in Rome."), "'now' failed"),
+        (
+            "progress",
+            lambda: lab.bench(judged(), systems={"a": WORDS}, progress=raising),
+            "'progress' failed",
+        ),
+        ("a store", lambda: lab.stepper(RUN, store=raising).fork(REPLY, "x"), "'store' failed"),
+        ("a judge", lambda: lab.exercise(1, lambda answer: "wrong"), "returns True or False"),
+    ),
+    *cases(
+        "a file of another kind",
+        ("no zip", lambda: lab.read_graph(file("graph.zip", "hello")), "is no zip"),
+        ("an address", lambda: lab.read_graph("bolt://host"), "not the address"),
+        ("a graph", lambda: lab.read_graph(nx.DiGraph([("a", "b")])), "'path' is a path"),
+        ("one twice", lambda: lab.read_graph(["t.csv", "t.csv"]), "names a file twice"),
+        ("another store's address", lambda: open_store("cypher_server", at="http://h"), "'sparql_server'"),
+    ),
+    *cases(
+        "what is nothing",
+        ("a path of no edges", lambda: open_store().path("a", "b", 0), "max_edges must be 1"),
+        ("a walk back", lambda: open_store().within("a", -1), "hops must be 0"),
+        ("one id for several", lambda: edges_between(open_store(), "ab"), "'ids' is a list"),
+        ("a step that was not", lambda: lab.graph_after(RUN, 99_999), "at most"),
+        ("an unknown fact", lambda: Claims(SQLiteClaims()).retract_fact(FACT), "nothing was learnt of"),
+        ("unknown names", lambda: Claims(SQLiteClaims()).merge("a", "b"), "no fact names"),
+        ("no facts", lambda: Claims(SQLiteClaims()).note_answer("a", "b", []), "depends on one fact or more"),
+        ("columns", lambda: replace(GRAPH, sources=GRAPH.sources + 9), "no columns of a graph"),
+        ("a list", lambda: lab.expert([]), "is empty"),
+        ("a run of another language", lambda: lab.replay(RUN, open_store("sqlite")), "takes SQL"),
+    ),
 ]
 
 
@@ -837,6 +916,13 @@ def test_bad_input_is_refused_with_one_clear_sentence(case):
     assert not any(
         word in message for word in ("Traceback", "TypeError", "AttributeError", "NoneType", "object at 0x")
     )
+
+
+def test_a_statement_that_is_none_and_a_value_of_another_datatype_are_refused():
+    with pytest.raises(QueryFailed, match="there is no statement"):
+        open_store().write(" ")
+    with pytest.raises(QueryFailed, match=r"'x' is no value of <http.*integer>"):
+        opened("sparql_embedded").write("INSERT DATA { :a :b 'x'^^xsd:integer }")
 
 
 def test_the_table_has_cases_for_every_kind_of_wrong_input():

@@ -227,7 +227,8 @@ class ComputedEdges:
 
     def __repr__(self) -> str:
         found = f"<{len(self):,} {DELTA_EDGE} edge{'s' * (len(self) != 1)}, {len(self.vetoed):,} vetoed; {self.counts.pairs:,} pairs looked at>"
-        made, alike = map(_format_band_counts, (self.counts_by_band, self.candidates))
+        bands = (self.counts_by_band, self.candidates)
+        made, alike = (", ".join(f"{count:,} {name}" for name, count in each.items()) for each in bands)
         counts = f"  edges: {made}; pairs looked at that are alike in skeleton: {alike}"
         lines = [found, f"  {self.rule}", counts]
         if self.edges:
@@ -454,13 +455,12 @@ def _sort_edges(edges: Iterable[Edge]) -> tuple[Edge, ...]:
     return tuple(sorted(edges, key=lambda edge: (edge.source, edge.target)))
 
 
+@check_arguments
 def _existing_ids(graph: PropertyGraph, ids: Iterable[str]) -> set[str]:
     """Return the ids as a set.
 
     Raises UnknownName for an unknown id, and BadInput for one id in place of a list.
     """
-    if isinstance(ids, str):
-        raise BadInput(f"give a list of ids, not one id: [{ids[:40]!r}]")
     known = set(ids)
     for id in known:
         graph.row(id)
@@ -476,7 +476,3 @@ def _refuse_dropped(found: DeltaPairs) -> DeltaPairs:
         passed = f"{len(found) + found.dropped:,} pairs pass, and most={len(found):,} are allowed"
         raise BadInput(f"{passed}: raise the thresholds, calibrate them, or allow more")
     return found
-
-
-def _format_band_counts(bands: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in bands.items())

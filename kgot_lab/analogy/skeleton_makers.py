@@ -19,9 +19,8 @@ from kgot_lab.types import LLM, FromFile, Message, Prompt
 MAX_SKELETON_WORDS = 60  # maximum words of a model's skeleton
 _PROMPTS = json.loads(Path(__file__).with_name("skeleton_prompts.json").read_text(encoding="utf-8"))
 RULES, REPHRASE_RULES = str(_PROMPTS["rules"]), str(_PROMPTS["rephrase rules"])
-SKELETON_EXAMPLES = tuple(
-    map(tuple, _PROMPTS["examples"])
-)  # with rare nouns, so that a copied one is noticed
+# with rare nouns, so that a copied one is noticed
+SKELETON_EXAMPLES = tuple(map(tuple, _PROMPTS["examples"]))
 REPHRASE_EXAMPLES = tuple(map(tuple, _PROMPTS["rephrase examples"]))
 
 

@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.vectors import CacheFile, text_key
 from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, OverBudget, require_parts
 from kgot_lab.text.cleaning import replace_surrogates
@@ -50,6 +51,7 @@ class LeakCheck:
     common: frozenset[str] = field(default=frozenset(), repr=False)  # by `stem`
 
     @classmethod
+    @check_arguments
     def of(
         cls,
         texts: Iterable[str],
@@ -62,8 +64,6 @@ class LeakCheck:
         For a stricter check pass FUNCTION_WORDS as `common`. Raises BadInput for one text in place of a list,
         for no texts, and for an invalid cut.
         """
-        if isinstance(texts, str):
-            raise BadInput(f"give a list of texts, not one text: LeakCheck.of([{texts[:40]!r}])")
         stems_by_text = [{stem(word) for word in TOKEN.findall(text)} for text in texts]
         if not stems_by_text:
             raise BadInput("a leak check learns from texts which words are common; give it at least one")
@@ -194,6 +194,7 @@ class Skeletons(Mapping[str, str]):
         return f"<{len(self):,} skeletons by {self.maker}{''.join(f', {count:,} {what}' for what, count in parts if count)}>"
 
 
+@check_arguments
 def make_skeletons(
     texts: Iterable[str],
     maker: SkeletonMaker,
@@ -212,7 +213,7 @@ def make_skeletons(
     if `texts` are not texts or `maker` is not a maker. Raises NotInstalled, ModelMissing and OverBudget,
     since then no text could be processed.
     """
-    texts = _validate_texts(texts)
+    texts = list(texts)
     use = "a maker is called with texts and has a name and a digest, as LinguisticSkeletons() does"
     require_parts(maker, ("name", "digest", "__call__"), use)
     wanted = {text: text_key(maker.digest, text) for text in texts if not _is_blank(text)}
@@ -292,16 +293,6 @@ def _read_cache(cache: CacheFile, keys: Sequence[bytes]) -> dict[bytes, str]:
     """Return the cached skeletons of some keys. A blank one counts as missing."""
     lines = {key: value.decode() for key, value in cache.read(keys).items()}
     return {key: line for key, line in lines.items() if not _is_blank(line)}
-
-
-def _validate_texts(texts: Iterable[str]) -> list[str]:
-    if isinstance(texts, str):
-        raise BadInput(f"give a list of texts, not one text: skeletons([{texts[:40]!r}], maker)")
-    texts = list(texts)
-    if invalid := [text for text in texts if not isinstance(text, str)]:
-        problem = f"{len(invalid)} of {len(texts)} are not texts, the first is {invalid[0]!r}"
-        raise BadInput(f"{problem}; give '' for a thing without a description")
-    return texts
 
 
 def _is_blank(text: str) -> bool:

@@ -32,11 +32,12 @@ from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace, is_trace, load_run
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.certificate import Certificate
+from kgot_lab.memory.user_memory import Memory
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.similarity.delta import TextPair
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.tools.search import FoundPassages
-from kgot_lab.types import Document, Edge, Ranking
+from kgot_lab.types import Document, Edge, Ranking, checked_documents
 from kgot_lab.viz.analogy import Texts, structure
 from kgot_lab.viz.editing import edit
 from kgot_lab.viz.experts import show_talk, show_thought
@@ -102,7 +103,7 @@ def _show_property_graph(graph: PropertyGraph, **options: Any) -> object:
 
 @wraps(show_graph)
 def _show_documents(documents: Iterable[Document], **options: Any) -> object:
-    return show_graph(entity_graph(documents), **{"hidden": SCAFFOLD, **options})
+    return show_graph(entity_graph(checked_documents(documents)), **{"hidden": SCAFFOLD, **options})
 
 
 @wraps(show_graph)
@@ -110,7 +111,7 @@ def _show_folder(folder: str | Path, **options: Any) -> object:
     return _show_documents(read_documents(folder).documents, **options)
 
 
-def _show_beliefs(beliefs: Beliefs, *, height: int = 460) -> object:
+def _show_beliefs(beliefs: Beliefs | Memory, *, height: int = 460) -> object:
     return show_graph(PropertyGraph.from_triples(beliefs.facts()), height=height)
 
 
@@ -146,7 +147,7 @@ _VIEWS: Mapping[str, _View] = {
     "a NetworkX graph": _View(is_networkx, show_graph),
     "a pandas table of edges": _View(is_data_frame, show_graph),
     "a store": _View(_is_store, _show_store),
-    "a memory of claims": _View(_is_instance(Beliefs), _show_beliefs),
+    "a memory": _View(_is_instance(Beliefs, Memory), _show_beliefs),
     "a certificate": _View(_is_instance(Certificate), certificate_picture),
     "a briefing": _View(_is_instance(Briefing), show_briefing),
     "a visible world": _View(_is_instance(VisibleWorld), _show_visible_world),

@@ -82,7 +82,7 @@ def parse_time(text: str) -> datetime:
 @memories.callback()
 def select_memory(
     context: typer.Context,
-    file: str = argument("a file of claims, as `ask --memory FILE` makes it, or postgresql://HOST/NAME"),
+    file: str = argument("a file of claims, made by `ask --memory FILE` or `add`, or postgresql://HOST/NAME"),
 ) -> None:
     """Inspect and change a memory of claims. Every change has a number, by which it can be undone."""
     context.obj = file
@@ -225,10 +225,8 @@ def retract_claims(
 ) -> None:
     """Retract a source or a fact, and list what no longer holds without it. `undo` takes it back."""
     with opened_memory(context) as claims:
-        what, by = _find_what(claims, source, fact), BY_COMMAND
-        effects = (
-            claims.retract_source(what, by=by) if isinstance(what, str) else claims.retract_fact(what, by=by)
-        )
+        id, by = _find_what(claims, source, fact), BY_COMMAND
+        effects = claims.retract_source(id, by=by) if isinstance(id, str) else claims.retract_fact(id, by=by)
     if effects.change is None:
         terminal.say("nothing was changed: it is retracted already")
     print_result(effects_to_json(effects), as_json, effect_lines(effects))
@@ -286,7 +284,7 @@ def erase_claims(
     yes: bool = option("do not ask whether it is meant", "--yes", default=False),
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Erase a source or a fact for good, with the answers that rested on it: there is no undo."""
+    """Erase a source, a fact with the answers that rested on it, or all of a user, for good: there is no undo."""
     memory = None if user is None else _open_user_memory(context, user)
     with opened_memory(context) if memory is None else memory.claims as claims:
         what = None if user and source is fact is None else _find_what(claims, source, fact)
@@ -301,11 +299,10 @@ def erase_claims(
             raise BadInput("nothing was erased")
         if memory is not None:
             erased = memory.erase(what)
+        elif isinstance(what, str):
+            erased = claims.erase_source(what, by=BY_COMMAND)
         elif what is not None:
-            by = BY_COMMAND
-            erased = (
-                claims.erase_source(what, by=by) if isinstance(what, str) else claims.erase_fact(what, by=by)
-            )
+            erased = claims.erase_fact(what, by=BY_COMMAND)
     counts = {"facts": erased.facts, "claims": erased.claims, "answers": erased.answers}
     summary = ", ".join(format_count(number, what.removesuffix("s")) for what, number in counts.items())
     result = {"change": erased.change, **counts, "runs": runs}
@@ -336,12 +333,18 @@ def _open_user_memory(
 
 
 def _find_what(claims: Claims, source: str | None, fact: str | None) -> Triple | str:
-    """Return the source or the fact that is named. Raises BadInput unless it is one of them, and known."""
-    if source is not None and fact is None:
-        return _find_source(claims, source)
-    if fact is None or source is not None:
+    """Return the source or the fact that is named, whether or not it holds.
+
+    Raises BadInput unless it is one of them, and was ever recorded.
+    """
+    if (source is None) == (fact is None):
         raise BadInput("say what is meant: --source ID or --fact FACT, one of them")
-    return _require_recorded(claims, _find_fact(claims, fact))
+    if fact is None:
+        return _find_source(claims, source or "")
+    triple = _find_fact(claims, fact)
+    if claims.canonical_fact(triple) not in set(map(claims.canonical_fact, claims.recorded_facts())):
+        raise BadInput(f"nothing is known of {triple}, so nothing was changed: `facts` lists what holds")
+    return triple
 
 
 def _find_fact(claims: Claims, text: str) -> Triple:
@@ -375,13 +378,6 @@ def _learning_runs(claims: Claims, erased: Iterable[Claim]) -> list[str]:
     """Return the runs that learnt some claims, in order. Their own traces are not part of the memory."""
     authors = dict.fromkeys(version.by for claim in erased for version in claims.history(claim.id))
     return [author for author in authors if author.startswith("run ")]
-
-
-def _require_recorded(claims: Claims, triple: Triple) -> Triple:
-    """Return a fact if it was ever recorded, whether or not it holds. Raises BadInput otherwise."""
-    if claims.canonical_fact(triple) not in set(map(claims.canonical_fact, claims.recorded_facts())):
-        raise BadInput(f"nothing is known of {triple}, so nothing was changed: `facts` lists what holds")
-    return triple
 
 
 def _find_source(claims: Claims, text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,9 @@ def serve_experts(
     federation: _FederationOptions,
     graphs: Path | None = argument("a folder of graph files, and of folders of code and texts", default=None),
     store: str | None = option("storage of experts and conversations: a file, or postgresql://HOST/NAME"),
+    memory: str | None = option(
+        "recall in answers what each user said in this memory; nothing is added to it"
+    ),
 ) -> None:
     """Serve experts: a page at /, REST at /api, the protocol of OpenAI at /v1, tools for assistants at /mcp."""
     if tenants.new_token is not None:
@@ -89,11 +93,16 @@ def serve_experts(
     def load_service() -> tuple[ExpertService, ReviewQueue]:
         from kgot_lab.experts.learning.ledger import open_proposals
         from kgot_lab.experts.learning.reviewing import ReviewQueue
+        from kgot_lab.memory.claims.claims import open_claims
+        from kgot_lab.memory.user_memory import Memory
 
         service = open_service(graphs, store, model_options.model, model_options.models)
         if federation.peers is not None:
             service.consultants = load_consultants(federation.peers)
         service.market = market
+        if memory is not None:
+            claims = open_claims(memory, new=False)  # its connection is shared by all users
+            service.memory_of = cache(partial(Memory, claims, embedder=service.embedder))
         service.loading.update(service.graphs.names())
         threading.Thread(target=warm_up, args=(service,), daemon=True).start()
         # here too, since graphs are asked with what was accepted

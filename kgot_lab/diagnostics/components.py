@@ -140,10 +140,6 @@ def _data() -> str:
     return f"{len(data.questions)} questions and {len(data.documents)} passages are bundled"
 
 
-def _notebooks() -> str:
-    return f"JupyterLab {_version('jupyterlab', 'JupyterLab')}"
-
-
 def _widgets() -> str:
     versions, missing = {}, []
     for name in WIDGETS:
@@ -270,7 +266,7 @@ COMPONENTS: tuple[_Component, ...] = (
     ("local model", _local, False),
     ("embeddings", _embeddings, False),
     ("documents", _documents, False),
-    ("notebooks", _notebooks, False),
+    ("notebooks", lambda: f"JupyterLab {_version('jupyterlab', 'JupyterLab')}", False),
     ("widgets", _widgets, False),
     ("exports", _exports, False),
     ("browser", _browser, False),

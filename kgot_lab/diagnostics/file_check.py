@@ -130,9 +130,8 @@ def _kind_of(path: Path) -> str:
     if path.suffix.lower() in {".log", ".db", ".sqlite", ".sqlite3"}:
         named = "log of diffs" if path.suffix.lower() == ".log" else "SQLite file"
         raise BadInput(f"{path} is no {named}, or has lost its beginning: if it was one, restore a copy")
-    raise BadInput(
-        f"{path} is no log, SQLite file, trace, tape, graph file or ledger of this package: name another"
-    )
+    problem = f"{path} is no log, SQLite file, trace, tape, graph file or ledger of this package"
+    raise BadInput(f"{problem}: name another")
 
 
 def _json_kind(path: Path) -> str:
@@ -146,9 +145,8 @@ def _json_kind(path: Path) -> str:
             if line.strip() and (kind := _kind_of_line(line)):
                 return kind
     known = "a trace, tape, ledger, graph or results of questions"
-    raise BadInput(
-        f"{path} is no file that the doctor knows: it does not begin as {known} of this package does; nothing here can check it"
-    )
+    problem = f"{path} is no file that the doctor knows: it does not begin as {known} of this package does"
+    raise BadInput(f"{problem}; nothing here can check it")
 
 
 def _kind_of_line(line: bytes) -> str:
@@ -190,9 +188,8 @@ def _head_of(path: Path) -> bytes:
             raise BadInput(f"{name} is a link to {link_target}, which is not there: restore it") from None
         raise BadInput(f"there is no file {name}: see that the name is right") from None
     except (OSError, ValueError) as error:
-        raise BadInput(
-            f"{name} {_read_error(error)}: see that you may read it, and the disk is sound"
-        ) from None
+        problem = f"{name} {_read_error(error)}"
+        raise BadInput(f"{problem}: see that you may read it, and the disk is sound") from None
     if kind == stat.S_IFDIR:
         raise BadInput(f"{name} is a folder: name a file in it")
     raise BadInput(f"{name} is {SPECIAL_FILES.get(kind, 'no file')}, of which nothing was read: name a file")
@@ -234,9 +231,8 @@ def _log(path: Path) -> str:
     found = read_log(path)
     writes = sum(1 for _ in read_history(path))
     if found.torn:
-        raise StoreDamaged(
-            f"{found.torn}; the {format_count(writes, 'write')} before it are whole, and the next to open it goes on from there"
-        )
+        problem = f"{found.torn}; the {format_count(writes, 'write')} before it are whole"
+        raise StoreDamaged(f"{problem}, and the next to open it goes on from there")
     return f"{format_count(writes, 'write')}, all of them"
 
 

@@ -18,7 +18,7 @@ from kgot_lab.documents.files import LARGEST_FILE, MAIL_EXTENSIONS, SAVE_AS, Ext
 from kgot_lab.documents.structure import Section, read_sections
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import SPECIAL_FILES, detect_wide_encoding
-from kgot_lab.text.cleaning import printable_line
+from kgot_lab.text.cleaning import plain_text, printable_line
 from kgot_lab.types import Document
 
 # folders of installed packages and of generated files
@@ -114,12 +114,13 @@ def read_documents(folder: str | Path) -> Library:
         if remark:
             doubtful.append(Remark(name, remark))
         texts = [(text, section.title) for section in sections for text in section.passages()]
-        documents += [Document(f"{name}#{number}", *text) for number, text in enumerate(texts, start=1)]
+        documents += [
+            Document(f"{name}#{number}", *map(plain_text, text)) for number, text in enumerate(texts, start=1)
+        ]
     if not documents:
         reasons = "; ".join(map(str, group_remarks(skipped)[:5])) or "it is empty"
-        raise BadInput(
-            f"nothing in {folder} could be read ({reasons}); texts are read, such as {READ_AS_TEXT}"
-        )
+        problem = f"nothing in {folder} could be read ({reasons})"
+        raise BadInput(f"{problem}; texts are read, such as {READ_AS_TEXT}")
     return Library(tuple(documents), tuple(skipped), tuple(doubtful))
 
 

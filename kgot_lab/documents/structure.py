@@ -164,13 +164,11 @@ _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.+)")
 _BOLD_LINE = re.compile(r"\*\*([^*]{1,80}[^*.!?])\*\*")  # used as a heading
 _UNDERLINE = re.compile(r"={3,}|-{3,}|~{3,}")
 _ITEM = re.compile(r"([ \t]*)([-*+•‣▪]|\d{1,3}[.)])[ \t]+(\S.*)")
-_NUMBERED = re.compile(
-    r"\d{1,2}[.)][ \t]+((?:\S+ ){0,6}\S*[^\s.!?:;,])"
-)  # a heading above a line that is not indented
+# a heading above a line that is not indented
+_NUMBERED = re.compile(r"\d{1,2}[.)][ \t]+((?:\S+ ){0,6}\S*[^\s.!?:;,])")
 _BOLD = re.compile(r"\*\*(?=\S)([^*]+)\*\*")
-_BOLD_LEAD = re.compile(
-    r"((?:[-\d][.)]? )?)\*\*([^*]+?)[.:]?\*\*[.:]?\s+(?=\S)"
-)  # "**Mill.** Closed." is "Mill: Closed."
+# "**Mill.** Closed." is "Mill: Closed."
+_BOLD_LEAD = re.compile(r"((?:[-\d][.)]? )?)\*\*([^*]+?)[.:]?\*\*[.:]?\s+(?=\S)")
 _RULE = re.compile(r"[\s|:-]*-[\s|:-]*\|[\s|:-]*|\|[\s|:-]*-[\s|:-]*")  # below the header of a table
 _SEPARATOR_LINE = re.compile(r"\s*([-*_=~])(?:\s*\1){2,}\s*|\s*<!--.*-->\s*")
 _LEAD_WORDS = 12  # words of a line above a list that each item is read with

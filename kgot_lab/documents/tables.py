@@ -255,7 +255,7 @@ def record_blocks(value: Any, level: int = 1) -> Iterator[Block]:
         if (
             len(groups) == len(value) > 1
             and set.intersection(*map(set, groups))
-            and not any(map(_is_deep, groups))
+            and not any(any(map(_has_parts, group.values())) for group in groups)
         ):
             label = "key" if any("name" in item for item in groups) else "name"
             value = [{label: str(key), **item} for key, item in value.items()]
@@ -285,10 +285,6 @@ def _has_parts(value: Any) -> bool:
         isinstance(value, Mapping)
         or (isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value))
     )
-
-
-def _is_deep(record: Mapping[Any, Any]) -> bool:
-    return any(map(_has_parts, record.values()))
 
 
 def _flat_pairs(record: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, str]]:

@@ -182,11 +182,7 @@ class API:
 
 def _is_vector(row: object) -> bool:
     """Return whether an object is a list of numbers that fit an array."""
-    return isinstance(row, list) and all(map(_fits_float, row))
-
-
-def _fits_float(number: object) -> bool:
-    return type(number) is float or (type(number) is int and abs(number) < 2**63)
+    return isinstance(row, list) and all(type(n) is float or (type(n) is int and abs(n) < 2**63) for n in row)
 
 
 def _endpoint_and_model(model: str) -> tuple[Endpoint, str]:

@@ -50,9 +50,8 @@ def checked_texts(texts: Sequence[str]) -> list[str]:
     Raises BadInput for what is no list of texts, as one text.
     """
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-        raise BadInput(
-            f"what is embedded is a list of texts, as in embed(['one']), not {describe_value(texts)}"
-        )
+        expected = "what is embedded is a list of texts, as in embed(['one'])"
+        raise BadInput(f"{expected}, not {describe_value(texts)}")
     texts = list(texts)
     for kind in set(map(type, texts)):
         require(next(text for text in texts if type(text) is kind), str, "what is embedded is a text")

@@ -179,9 +179,8 @@ def as_embedder(model: Any, *, name: str = "") -> Embedder:
     encode = getattr(model, "encode", None) or getattr(model, "embed_documents", None)
     if isinstance(model, type) or not callable(encode or model):
         expected = "an embedder is given by its name, or is a SentenceTransformer, a function from a list of texts to rows of numbers"
-        raise BadInput(
-            f"{expected}, what has embed_documents, or what embedder(…) gives, not {describe_value(model)}"
-        )
+        expected = f"{expected}, what has embed_documents, or what embedder(…) gives"
+        raise BadInput(f"{expected}, not {describe_value(model)}")
     if hasattr(model, "state_dict") and hasattr(model, "tokenizer"):
         card = getattr(getattr(model, "model_card_data", None), "base_model", None)
         return CachedEmbedder(SentenceModel(model, name=name or card or type(model).__name__))

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Matrix, RowEmbedder
 from kgot_lab.errors import InsufficientData, NotInstalled, require_count
-from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Document, checked_documents, full_text
 
 
+@check_arguments
 def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -> LSA:
     """Fit latent semantic analysis: TF-IDF and its truncated SVD (Deerwester et al. 1990).
 
@@ -25,7 +26,8 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
     missing package.
     """
     require_count(dimension, 1, "the dimension of a vector")
-    texts = [replace_surrogates(full_text(document)) for document in checked_documents(documents)]
+    require_count(seed, 0, "seed", maximum=2**32 - 1)
+    texts = [full_text(document) for document in checked_documents(documents)]
     try:
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -107,7 +109,7 @@ def infonce(
     `progress(done, total)` counts epochs. Raises InsufficientData unless two documents have words.
     """
     documents = checked_documents(documents)
-    texts = [_sentences(replace_surrogates(full_text(document))) for document in documents]
+    texts = [_sentences(full_text(document)) for document in documents]
     texts = [sentences for sentences in texts if sum(map(len, sentences)) >= 2]
     require_count(dimension, 1, "the dimension of a vector", maximum=100_000)
     if len(texts) < 2:

@@ -168,9 +168,8 @@ class MultilingualE5(RowEmbedder):
         return _files_digest([self._weights])
 
     def _encode(self, texts: list[str]) -> Any:
-        return self._model.query(
-            [text[:2_000].replace("\0", " ") for text in texts]
-        )  # C would end a text there
+        # C would end a text there
+        return self._model.query([text[:2_000].replace("\0", " ") for text in texts])
 
     @cached_property
     def _model(self) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_texts, normalise_rows
 from kgot_lab.embedding.pretrained import MiniLM, MultilingualE5
 from kgot_lab.errors import BadInput, UnknownName, short_repr
@@ -361,11 +362,11 @@ class StoredVectors:
 
     def __post_init__(self) -> None:
         if len(self.keys) not in (0, len(self.ids)):
-            raise BadInput(
-                f"{len(self.keys)} keys of texts do not fit {len(self.ids)} vectors; give one for each"
-            )
+            problem = f"{len(self.keys)} keys of texts do not fit {len(self.ids)} vectors"
+            raise BadInput(f"{problem}; give one for each")
 
     @classmethod
+    @check_arguments
     def of(
         cls, ids: Iterable[str], vectors: ArrayLike, *, model: str = "", digest: str = ""
     ) -> StoredVectors:
@@ -373,8 +374,6 @@ class StoredVectors:
 
         Raises BadInput if the numbers of ids and rows differ, for NaN, and for a duplicate id.
         """
-        if isinstance(ids, str):
-            raise BadInput(f"the ids are a list, one for each row of the vectors, not one text: [{ids!r}]")
         ids, matrix = tuple(ids), normalise_rows(vectors, model or "the stored vectors")
         if len(ids) != len(matrix):
             raise BadInput(f"{len(ids)} ids do not fit {len(matrix)} vectors; give one id for each row")

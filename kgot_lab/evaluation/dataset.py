@@ -8,15 +8,24 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from copy import copy
+from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, LabError, NotInstalled, UnknownName, describe_value, short_repr
+from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    NotInstalled,
+    UnknownName,
+    describe_value,
+    require_known,
+    short_repr,
+)
 from kgot_lab.io.files import refuse_wide_encoding
 from kgot_lab.types import Document, Edge, Json, Query, Triple
 
@@ -49,27 +58,52 @@ class Dataset:
     isomorphic: tuple[Edge, ...] = ()
     groups: Mapping[str, str] = field(default_factory=dict)
     excluded: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    is_part = False  # whether `locked` may name queries of the whole that are not in this part
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for query, grades in self.qrels.items():
+            if not isinstance(grades, Mapping):
+                shape = f"the qrels of {self.name} are a dictionary {{query id: {{document id: grade}}}}"
+                raise BadInput(f"{shape}; those of query {query!r} are {describe_value(grades)}")
+            for document, grade in grades.items():
+                _checked_grade(grade, query, document)
+        if wordless := [query.id for query in self.queries if not any(map(str.isalnum, query.text))]:
+            problem = f"{len(wordless):,} queries have no letter or digit, for example {wordless[0]!r}"
+            raise BadInput(f"{problem}: leave them out")
 
     @check_arguments
     def only(self, ids: Collection[str]) -> Dataset:
-        """Return a data set with the same documents and a subset of the queries."""
-        kept = tuple(query for query in self.queries if query.id in ids)
-        return replace(self, queries=kept, qrels={query.id: self.qrels[query.id] for query in kept})
+        """Return a data set with the same documents and a subset of the queries.
+
+        Raises UnknownName for an id that no query has.
+        """
+        require_known("query", {query.id for query in self.queries}, *ids)
+        return with_queries(self, set(ids), self.qrels)
 
     @property
     def develop(self) -> Dataset:
         """The queries of the dev split, for inspection and tuning."""
-        return self.only([query.id for query in self.queries if query.id not in self.locked])
+        return with_queries(self, {query.id for query in self.queries} - self.locked, self.qrels)
 
     @property
     def held_out(self) -> Dataset:
         """The queries of the held-out test split."""
-        return self.only(self.locked)
+        return with_queries(self, self.locked, self.qrels)
 
     def __repr__(self) -> str:
         relevant = sum(grade > 0 for grades in self.qrels.values() for grade in grades.values())
         counts = f"{len(self.queries):,} queries, {len(self.documents):,} documents"
         return f"<{'; '.join((f'{self.name}: {counts}, {relevant:,} relevant pairs', *self.notes))}>"
+
+
+def with_queries(data: Dataset, ids: Set[str], qrels: Qrels) -> Dataset:
+    """Return a data set with some of the queries, whose `locked` still names those of the whole test split."""
+    part, queries = copy(data), tuple(query for query in data.queries if query.id in ids)
+    about = {"qrels": qrels, **{what: getattr(data, what) for what in ("types", "groups", "excluded")}}
+    kept = {what: {id: known[id] for id in known if id in ids} for what, known in about.items()}
+    vars(part).update(kept, queries=queries, is_part=True)
+    return part
 
 
 def connected_components(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
@@ -121,9 +155,6 @@ def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
     name = dataset.name
     known = {document.id for document in dataset.documents}
     checked = dict[str, dict[str, int]]()
-    shape = f"the qrels of {name} are a dictionary {{query id: {{document id: grade}}}}"
-    if not isinstance(dataset.qrels, Mapping):
-        raise BadInput(f"{shape}, not {describe_value(dataset.qrels)}")
     if not dataset.qrels:
         reason = f"{name} has no qrels, so nothing found is right or wrong"
         raise BadInput(f"{reason}; give Dataset(qrels={{query id: {{document id: 1}}}})")
@@ -132,8 +163,6 @@ def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
         raise BadInput(f"{reason}; leave them out with data.only(ids)")
     for query in dataset.queries:
         grades = dataset.qrels[query.id]
-        if not isinstance(grades, Mapping):
-            raise BadInput(f"{shape}; those of query {query.id!r} are {describe_value(grades)}")
         if unknown := [id for id in grades if id not in known]:
             reason = f"the qrels of query {query.id!r} name {short_repr(unknown[0])}"
             raise BadInput(f"{reason}, which is no document of {name}")
@@ -170,6 +199,7 @@ class SourceRow(NamedTuple):
 # --- a BEIR folder ---
 
 
+@check_arguments
 def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise") -> Dataset:
     """Load a data set from a folder in BEIR format (Thakur et al. 2021).
 
@@ -188,7 +218,8 @@ def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise"
         raise BadInput(f"{folder} is not a folder; from_beir() takes one that holds {files}")
     _check_split(split)
     documents = _documents(_json_rows(_find_file(folder, "corpus.jsonl")))
-    queries = _queries(_json_rows(_find_file(folder, "queries.jsonl")))
+    rows = _json_rows(_find_file(folder, "queries.jsonl"))
+    queries = [Query(_text_value(row, TEXT_COLUMNS), _id_value(row, ID_COLUMNS)) for row in rows]
     judged = _judgements(_find_file(folder, f"qrels/{split}.tsv", "qrels.tsv"))
     return build_dataset(f"{folder.resolve().name}/{split}", documents, queries, judged, missing=missing)
 
@@ -300,9 +331,6 @@ def build_dataset(
     if not judged_grades:
         problem = f"no query of {name} has a relevant document (a grade above 0)"
         raise BadInput(f"{problem}: there is nothing to measure")
-    if wordless := [query.id for query in queries if not any(map(str.isalnum, query.text))]:
-        problem = f"{len(wordless):,} queries have no letter or digit, for example {wordless[0]!r}"
-        raise BadInput(f"{problem}: leave them out")
     scored = tuple(query for query in queries if query.id in judged_grades)
     notes = [f"left out: {_describe_unknown(unmatched, asked)}"] if unmatched else []
     if len(scored) < len(queries):
@@ -333,10 +361,6 @@ def _documents(rows: Iterable[SourceRow]) -> list[Document]:
         title = _text_value(row, TITLE_COLUMNS, optional=True)
         documents.append(Document(_id_value(row, ID_COLUMNS), _text_value(row, TEXT_COLUMNS), title))
     return documents
-
-
-def _queries(rows: Iterable[SourceRow]) -> list[Query]:
-    return [Query(_text_value(row, TEXT_COLUMNS), _id_value(row, ID_COLUMNS)) for row in rows]
 
 
 def _column(row: SourceRow, names: Sequence[str]) -> str:

@@ -24,12 +24,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from kgot_lab.arguments import check_fields
-from kgot_lab.errors import (
-    BadInput,
-    require_amount,
-    require_count,
-    require_known,
-)
+from kgot_lab.errors import BadInput, require_amount, require_count, require_known
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import MEASURES, cutoff
 from kgot_lab.evaluation.runs import BY_ID, TIES, Latency, Run
@@ -268,6 +263,8 @@ class Plan:
             raise BadInput(f"{problem}: {', '.join(self.measures)}")
         for measure in self.measures:
             cutoff(measure)
+        if len({*self.measures}) < len(self.measures) or not self.baseline.strip():
+            raise BadInput("a plan names its baseline, and each of its measures once")
         require_known("rule for ties", TIES, self.ties)
         require_amount(self.margin, "the margin of a plan")
         require_count(self.rounds, 1, "rounds", "so many random draws", maximum=10_000_000)

@@ -16,14 +16,7 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import IO, Any, cast
 
-from kgot_lab.errors import (
-    BadInput,
-    LabError,
-    LLMError,
-    StoreUnavailable,
-    attribute_errors,
-    short_repr,
-)
+from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable, attribute_errors, short_repr
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.results import (
     ADDITIONS,

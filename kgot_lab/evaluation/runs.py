@@ -115,9 +115,8 @@ def timed_search(
         raise BadInput(f"{problem}; make one with ranked(query, scores by id)")
     if ranking.query != query:
         answered = f"answered {short_repr(ranking.query.text)} in place of {short_repr(query.text)}"
-        raise BadInput(
-            f"{system.name} {answered}: a ranking is that of its query, as in ranked(ranking.query, scores)"
-        )
+        problem = f"{system.name} {answered}: a ranking is that of its query"
+        raise BadInput(f"{problem}, as in ranked(ranking.query, scores)")
     hits = _top_hits(ranking.hits, keep, ties)
     if len({hit.id for hit in hits}) < len(hits):
         problem = f"{system.name} found a document twice for query {query.id!r}"

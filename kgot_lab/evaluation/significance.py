@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, UnknownName, require_known
 from kgot_lab.evaluation.measures import Scores
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
@@ -215,6 +217,7 @@ def proportion(right: int, of: int, *, confidence: float = 0.95) -> Estimate:
     return Estimate(p, max(0.0, low), min(1.0, high), of)
 
 
+@check_arguments
 def holm(p_values: Sequence[float]) -> list[float]:
     """Correct a family of p-values by Holm's method (Holm 1979), in the order of the input.
 
@@ -262,7 +265,9 @@ def smallest_detectable(differences: ArrayLike, *, alpha: float = 0.05, power: f
 
 
 def _checked_vector(values: ArrayLike) -> Numbers:
-    given = np.asarray(values, np.float64)
+    given = np.zeros(0)
+    with suppress(TypeError, ValueError, OverflowError):
+        given = np.asarray(values, np.float64)
     if given.ndim != 1 or len(given) < 2 or not np.isfinite(given).all():
         raise BadInput("a test needs one number for each of two queries or more, all of them finite")
     return given

@@ -62,9 +62,8 @@ def adapt_expert(
     if not isinstance(data, Mapping) or data.get("kind") != EXPORT_KIND:
         raise BadInput("this is no exported expert: its kind is not " + EXPORT_KIND)
     if data.get("schema_version") != SCHEMA_VERSION:
-        raise BadInput(
-            f"this expert is of schema version {str(data.get('schema_version'))[:20]}, and {SCHEMA_VERSION} is known here"
-        )
+        problem = f"this expert is of schema version {str(data.get('schema_version'))[:20]}"
+        raise BadInput(f"{problem}, and {SCHEMA_VERSION} is known here")
     content = {name: value for name, value in data.items() if name != "sha256"}
     if "sha256" in data and data["sha256"] != _content_hash(content):
         raise BadInput("the hash does not fit this expert: export it again, or take sha256 out")

@@ -32,6 +32,7 @@ from kgot_lab.experts.trials.verdict import TrialPlan, begin_trial, choose_varia
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS_BY_NAME
 from kgot_lab.kgos.schemas.vocabularies import cookbook
+from kgot_lab.memory.user_memory import Memory
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import LLM, Json
 
@@ -75,6 +76,8 @@ class ExpertService:
     embedder: Embedder | None = None
     consultants: Consultants | None = None
     market: Path | str | None = None  # marketplace to import from: a folder or an address
+    # what an owner said, by name; prompts recall it, and nothing is added to it
+    memory_of: Callable[[str], Memory] | None = None
     forgetting: Callable[[str], object] | None = None  # called with each conversation that is deleted
     loading: set[str] = field(default_factory=set)  # graphs that are read before the first question
 
@@ -211,8 +214,10 @@ class ExpertService:
                 llm = self.models.open_model(model or variant.config.models.get("chat"))
                 choice = variant
         # a peer's question is not delegated further, since two instances could ask each other forever
-        consultants = None if owner.startswith(PEER_OWNER_PREFIX) else self.consultants
-        services = TurnServices(self.tables, self.playbooks, self.embedder, consultants)
+        is_peer = owner.startswith(PEER_OWNER_PREFIX)
+        consultants = None if is_peer else self.consultants
+        memory = self.memory_of(owner) if self.memory_of is not None and not is_peer else None
+        services = TurnServices(self.tables, self.playbooks, self.embedder, consultants, memory)
         asked = services, expert, known, llm, owner, conversation, text, messages
         wishes = wishes[:_MAX_QUESTION_LENGTH]
         return ExpertTurn(*asked, wishes=wishes, choice=choice, asked_as=message_id)

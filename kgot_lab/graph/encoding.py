@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, UnknownName, short_repr
+from kgot_lab.errors import BadInput, UnknownName, require_known, short_repr
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.communities import find_communities
 from kgot_lab.graph.property_graph import PropertyGraph
@@ -117,8 +117,7 @@ def encode(graph: PropertyGraph, *, color: str = "", size: str = "", width: str 
         encoding = replace(encoding, sizes=sizes, scales={"size": told})
     if width:
         known = {name for properties in graph.edge_properties for name in properties}
-        if width not in known:
-            raise UnknownName("property of edges", width, known)
+        require_known("property of edges", known, width)
         numbers_of = zip(graph.edges, graph.edge_properties, strict=True)
         values_of = {edge.identity: held.get(width) for edge, held in numbers_of}
         widths, told = _scale("width", width, _without_missing(values_of), len(graph.edges))

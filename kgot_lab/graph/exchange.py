@@ -125,13 +125,12 @@ def _edges_with_keys(edges: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) -
     for source, target, nx_key, data in edges:
         texts = {name: data.get(name) for name in TYPE_ATTRIBUTES}
         attribute = next((name for name, text in texts.items() if isinstance(text, str) and text), None)
-        is_type = (
-            isinstance(nx_key, str) and nx_key and not nx_key.isdecimal()
-        )  # a number in a file is a text
+        # a number in a file is a text
+        is_type = isinstance(nx_key, str) and nx_key and not nx_key.isdecimal()
         type = data[attribute] if attribute else nx_key if is_type else UNTYPED
         others = {name: value for name, value in data.items() if name != attribute}
         properties = unescape_reserved(others, EDGE_FIELDS, drop=False)
-        own = nx_key.removeprefix(f"{type}#") if isinstance(nx_key, str) and nx_key != type else ""
+        own = "" if isinstance(nx_key, int) or nx_key == type else str(nx_key).removeprefix(f"{type}#")
         keys = chain((own, str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
         candidates = (Edge(str(source), type, str(target), properties, key) for key in keys)
         edge = next(candidate for candidate in candidates if candidate.identity not in taken)
@@ -430,4 +429,6 @@ def as_graph(value: object) -> PropertyGraph:
             return PropertyGraph.from_triples(items)
         if items and isinstance(items[0], Edge):
             return PropertyGraph.of((), items, dangling="add")
+        if not items:
+            raise BadInput(f"this {type(value).__name__} is empty: a graph is {GRAPH_KINDS}")
     raise BadInput(f"a graph is {GRAPH_KINDS}; this is {describe_value(value)}")

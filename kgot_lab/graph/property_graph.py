@@ -27,7 +27,7 @@ from kgot_lab.errors import (
 )
 from kgot_lab.graph.changes import MutableGraph, compare_tables, same_properties
 from kgot_lab.graph.validation import copy_properties, require_labels, validate_diff, validate_properties
-from kgot_lab.text.cleaning import format_count, printable_line
+from kgot_lab.text.cleaning import format_count, is_encodable, printable_line
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
 
 if TYPE_CHECKING:
@@ -150,6 +150,18 @@ class PropertyGraph:
     edge_properties: tuple[Properties, ...]
     edge_keys: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        ends = ((self.sources, self.ids), (self.targets, self.ids), (self.type_codes, self.type_names))
+        try:
+            sizes = {len(each) for each in (self.ids, self.node_labels, self.node_properties)}
+            rows = {len(each) for each in (self.edge_properties, self.edge_keys, *(each for each, _ in ends))}
+            are_rows = all(each.min(initial=0) >= 0 and each.max(initial=-1) < len(of) for each, of in ends)
+        except (AttributeError, TypeError, ValueError):
+            are_rows = False
+        if not are_rows or len(sizes) > 1 or len(rows) > 1:
+            problem = "these are no columns of a graph, with an item for each node or edge, and rows of nodes and types"
+            raise BadInput(f"{problem}: build it with PropertyGraph.of(nodes, edges)")
+
     # --- construction ---
 
     @classmethod
@@ -253,7 +265,7 @@ class PropertyGraph:
         return len(self.ids)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._row_of
+        return isinstance(id, str) and id in self._row_of
 
     def __str__(self) -> str:
         return summary_line(self)
@@ -372,6 +384,8 @@ class PropertyGraph:
             slices = [csr.indices[csr.indptr[r] : csr.indptr[r + 1]] for csr in adjacencies for r in frontier]
             frontier = set(np.concatenate(slices).tolist()) - reached if slices else set()
             reached = reached | frontier
+            if not frontier:
+                break
         return self.subgraph(self.ids[r] for r in reached)
 
     def diff(self, other: PropertyGraph) -> Diff:
@@ -465,11 +479,9 @@ class _ColumnBuilder:
             given = _format_value(node)
             raise BadInput(f"a node is Node(id, labels, properties) whose id is a text, not {given}")
         labels = require_labels(node)
-        properties = (
-            validate_properties(node, is_stored=False)
-            if node.properties != _NO_PROPERTIES
-            else _NO_PROPERTIES
-        )
+        _require_encodable(node, node.id, *labels)
+        own = node.properties
+        properties = validate_properties(node) if type(own) is not dict or own else _NO_PROPERTIES
         row = self.row_of.setdefault(node.id, len(self.labels))
         if row == len(self.labels):
             self.labels.append(labels)
@@ -480,12 +492,11 @@ class _ColumnBuilder:
 
     def add_edge(self, edge: Edge, bare_ends: bool) -> None:
         if not isinstance(edge, Edge) or not all(isinstance(part, str) for part in edge.identity):
-            raise BadInput(f"an edge is Edge(source, type, target) of three texts, not {_format_value(edge)}")
-        properties = (
-            validate_properties(edge, is_stored=False)
-            if edge.properties != _NO_PROPERTIES
-            else _NO_PROPERTIES
-        )
+            expected = "an edge is Edge(source, type, target) of three texts, and its key is a text"
+            raise BadInput(f"{expected}, not {_format_value(edge)}")
+        _require_encodable(edge, edge.type, edge.key)
+        own = edge.properties
+        properties = validate_properties(edge) if type(own) is not dict or own else _NO_PROPERTIES
         for end in (edge.source, edge.target):
             if end not in self.row_of:
                 if not bare_ends:
@@ -526,6 +537,11 @@ def _triple_parts(triple: object) -> tuple[str, str, str]:
     if isinstance(parts, tuple | list) and len(parts) == 3 and all(isinstance(part, str) for part in parts):
         return parts[0], parts[1], parts[2]
     raise BadInput(f"a triple is (subject, relation, object), three texts, not {_format_value(triple)}")
+
+
+def _require_encodable(element: Node | Edge, *texts: str) -> None:
+    if not all(map(str.isascii, texts)) and not is_encodable("".join(texts)):
+        raise BadInput(f"{short_repr(element)} holds half a surrogate pair, which is no text")
 
 
 def _format_value(value: object) -> str:

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from kgot_lab.errors import BadInput, UnknownName, describe_value, short_repr
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, short_repr
 from kgot_lab.text.cleaning import is_encodable
 from kgot_lab.types import Diff, Edge, Json, Node
 
@@ -28,13 +28,12 @@ _FAST_ELEMENT_LENGTH = 2_000_000
 Element = TypeVar("Element", Node, Edge)
 
 
-def validate_diff(diff: object) -> Diff:
+def validate_diff(diff: Any) -> Diff:
     """Return a diff with validated copies of what it adds and changes.
 
     Raises BadInput if it is not a Diff, or if a store cannot keep it exactly.
     """
-    if not isinstance(diff, Diff):
-        raise BadInput(f"what is applied to a store is a Diff, not {describe_value(diff)}")
+    require(diff, Diff, "what is applied to a store is a Diff")
     for old_node in chain(diff.removed_nodes, (before for before, _ in diff.changed_nodes)):
         validate_properties(_require_element(old_node, Node))
     for old_edge in chain(diff.removed_edges, (before for before, _ in diff.changed_edges)):
@@ -106,18 +105,18 @@ def validate_text(text: object, what: str, *, allow_blank: bool = False) -> str:
     return str(text)
 
 
-def validate_value(value: object, owner: str, depth: int = 0, *, is_stored: bool = True) -> Json:
+def validate_value(value: object, owner: str, depth: int = 0) -> Json:
     """Return a copy of a JSON value, with tuples as lists.
 
     Raises BadInput, which names what the value belongs to, for NaN, sets, bytes and other values that are not
-    JSON, and, if it `is_stored`, for half a surrogate pair.
+    JSON, and for half a surrogate pair.
     """
     if getattr(type(value), "item", None) and getattr(value, "ndim", None) == 0:
         value = value.item()  # type: ignore[attr-defined]  # a number of NumPy
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return validate_text(value, owner, allow_blank=True) if is_stored else str(value)
+        return validate_text(value, owner, allow_blank=True)
     if isinstance(value, int) and value.bit_length() <= _MAX_INTEGER_BITS:
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
@@ -125,10 +124,10 @@ def validate_value(value: object, owner: str, depth: int = 0, *, is_stored: bool
     if depth > MAX_NESTING:
         raise BadInput(f"{owner} is nested more than {MAX_NESTING} levels deep")
     if isinstance(value, Mapping):
-        items = ((_validate_property_name(name, owner, is_stored), inner) for name, inner in value.items())
-        return {name: validate_value(inner, owner, depth + 1, is_stored=is_stored) for name, inner in items}
+        items = ((_validate_property_name(name, owner), inner) for name, inner in value.items())
+        return {name: validate_value(inner, owner, depth + 1) for name, inner in items}
     if isinstance(value, list | tuple):
-        return [validate_value(inner, owner, depth + 1, is_stored=is_stored) for inner in value]
+        return [validate_value(inner, owner, depth + 1) for inner in value]
     problem = f"{owner} is {describe_value(value)}, which is not JSON and cannot be kept"
     raise BadInput(f"{problem}: give text, finite numbers, True, False, None, lists or dicts")
 
@@ -166,8 +165,9 @@ def require_labels(node: Node) -> tuple[str, ...]:
     that are not texts.
     """
     if isinstance(node.labels, str | bytes | Mapping) or not isinstance(node.labels, Iterable):
-        problem = f"the labels of node {short_repr(node.id)} are several"
-        raise BadInput(f"{problem}: write ({short_repr(node.labels)},), not {short_repr(node.labels)}")
+        example = f"({short_repr(node.labels)},)" if isinstance(node.labels, str) else "('Person',)"
+        problem = f"the labels of node {short_repr(node.id)} are several texts, or none: ()"
+        raise BadInput(f"{problem}; write {example}, not {short_repr(node.labels)}")
     labels = tuple(node.labels)
     for label in labels:
         if not isinstance(label, str):
@@ -239,29 +239,23 @@ def _are_plain_properties(properties: object) -> bool:
     return characters <= _FAST_ELEMENT_LENGTH
 
 
-def validate_properties(element: Node | Edge, *, is_stored: bool = True) -> dict[str, Json]:
-    """Return a copy of the properties of an element that graphs and, if it `is_stored`, stores can keep exactly.
+def validate_properties(element: Node | Edge) -> dict[str, Json]:
+    """Return a copy of the properties of an element that graphs and stores can keep exactly.
 
     Raises BadInput if they cannot.
     """
     if _are_plain_properties(element.properties):
         return dict(element.properties)
     owner = _name_element(element)
-    if not isinstance(element.properties, Mapping):
-        raise BadInput(
-            f"the properties of {owner} are a dictionary, not {describe_value(element.properties)}"
-        )
+    require(element.properties, Mapping, f"the properties of {owner} are a dictionary")
     of, items = f"a property of {owner}", element.properties.items()
-    return {
-        _validate_property_name(name, owner, is_stored): validate_value(value, of, is_stored=is_stored)
-        for name, value in items
-    }
+    return {_validate_property_name(name, owner): validate_value(value, of) for name, value in items}
 
 
-def _validate_property_name(name: object, owner: str, is_stored: bool) -> str:
+def _validate_property_name(name: object, owner: str) -> str:
     if not isinstance(name, str):
         raise BadInput(f"a property of {owner} has the name {short_repr(name)}, which is not text")
-    return validate_value(name, f"the name of a property of {owner}", is_stored=is_stored)  # type: ignore[no-any-return]
+    return validate_text(name, f"the name of a property of {owner}", allow_blank=True)
 
 
 # Vocabularies: the types of nodes and edges in a graph, what edges join, and their properties.

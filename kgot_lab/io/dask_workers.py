@@ -47,9 +47,8 @@ def dask_client(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
         try:
             client.wait_for_workers(1, timeout=seconds)
         except TimeoutError:
-            raise BadInput(
-                "the scheduler has no worker: start some with `dask worker` and its address"
-            ) from None
+            problem = "the scheduler has no worker"
+            raise BadInput(f"{problem}: start some with `dask worker` and its address") from None
         yield client
 
 

@@ -21,6 +21,7 @@ from kgot_lab.errors import (
     describe_value,
     error_message,
     require_options,
+    short_repr,
 )
 from kgot_lab.io.coroutines import run_awaitable
 from kgot_lab.llm.budget import CHARACTERS_PER_TOKEN, estimate_tokens, report_possible_charge
@@ -47,6 +48,9 @@ def as_model(model: object, /, what: str = "", **options: Any) -> LLM:
     openai: Any = sys.modules.get("openai")
     if openai and isinstance(model, openai.OpenAI | openai.AsyncOpenAI):
         return _model_of_client(model, **options)
+    if isinstance(model, str):
+        name = short_repr(model)
+        raise BadInput(f"{what or 'this'} takes a model, and {name} is the name of one: give connect({name})")
     is_chat = callable(_invoke_of(model))
     if isinstance(model, type) or not (callable(model) or is_chat):
         raise BadInput(f"{what and f'{what} takes a model: '}{EXPECTED}, not {describe_value(model)}")
@@ -69,12 +73,7 @@ class AdaptedModel:
 
     @check_arguments
     def __init__(
-        self,
-        model: Any,
-        ask: Callable[..., RawReply],
-        *,
-        name: str = "",
-        price: Price | None = None,
+        self, model: Any, ask: Callable[..., RawReply], *, name: str = "", price: Price | None = None
     ):
         own = getattr(model, "func", model)  # of a functools.partial
         parts = ("model_name", "model", "name", "__name__")

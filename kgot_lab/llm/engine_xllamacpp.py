@@ -171,9 +171,8 @@ class Xllamacpp:
         except (httpx.HTTPError, ValueError, UnusableBody) as error:
             if isinstance(error, httpx.TimeoutException):
                 require_budget_for_retry()
-            raise LLMError(
-                f"the engine of the local model gave no answer ({type(error).__name__}): close the model and ask again"
-            ) from None
+            problem = f"the engine of the local model gave no answer ({type(error).__name__})"
+            raise LLMError(f"{problem}: close the model and ask again") from None
 
     def _refused(self, reply: httpx.Response) -> LLMError:
         reason = _reason_in(reply.json(), reply.status_code)

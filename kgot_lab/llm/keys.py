@@ -82,9 +82,8 @@ def _read(path: Path) -> tuple[dict[str, str], list[int]]:
     found: dict[str, str] = {}
     unread: list[int] = []
     for name, value, (source, line), is_bad in parse_stream(StringIO(text)):
-        if (
-            name and value is not None and "\0" not in value and _NAME.fullmatch(name)
-        ):  # \0: no variable may hold it
+        # \0: no variable may hold it
+        if name and value is not None and "\0" not in value and _NAME.fullmatch(name):
             found[name] = value
         elif name or is_bad:
             first = line + source[: len(source) - len(source.lstrip())].count("\n")

@@ -70,9 +70,8 @@ def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Pat
     """
     if custom := os.environ.get(MODEL_VARIABLE):
         if not exists_whole(Path(custom)):
-            raise ModelMissing(
-                f"${MODEL_VARIABLE} names {custom}, and there is no such file: correct the variable or unset it"
-            )
+            problem = f"${MODEL_VARIABLE} names {custom}, and there is no such file"
+            raise ModelMissing(f"{problem}: correct the variable or unset it")
         return Path(custom)
     path = (folder or models_folder()) / model.name
     if not exists_whole(path):
@@ -215,9 +214,8 @@ def fetch_model(
         else:
             say(model.size, model.size)
             return path
-    raise ModelMissing(
-        f"the local model could not be fetched ({'; '.join(failures)}). {manual_download_steps(model, path)}"
-    )
+    problem = "the local model could not be fetched"
+    raise ModelMissing(f"{problem} ({'; '.join(failures)}). {manual_download_steps(model, path)}")
 
 
 def download_from_hub(model: ModelFile, folder: Path, say: ReportBytes, endpoint: str | None = None) -> None:

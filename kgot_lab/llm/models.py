@@ -180,9 +180,8 @@ def models_from(data: object, source: str) -> Models:
     Raises BadInput, which names `source`, entry and field, for an invalid one.
     """
     if not isinstance(data, Mapping) or not data:
-        raise BadInput(
-            f"{source} names no models: write a name for each, and below it model: openai:MODEL, price and so on"
-        )
+        problem = f"{source} names no models: write a name for each, and below it model"
+        raise BadInput(f"{problem}: openai:MODEL, price and so on")
     entries = {_name(name, source): _entry(entry, f"{source}: {name}") for name, entry in data.items()}
     return Models(entries, source)
 

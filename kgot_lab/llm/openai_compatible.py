@@ -23,13 +23,7 @@ from kgot_lab.llm.budget import (
     seconds_left,
     text_tokens,
 )
-from kgot_lab.llm.capabilities import (
-    Refusal,
-    RequestFormat,
-    RequestTarget,
-    ServerMessage,
-    as_interrupted,
-)
+from kgot_lab.llm.capabilities import Refusal, RequestFormat, RequestTarget, ServerMessage, as_interrupted
 from kgot_lab.llm.keys import authorization_headers, key_for, mask_key, remove_key
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, RetryPolicy, Settings, price_of, server_at
 from kgot_lab.llm.streaming import IncomingAnswer
@@ -107,9 +101,8 @@ class OpenAICompatible:
                 f"note: OPENAI_BASE_URL ({unread}) is not followed, openai:{model} is asked at {preset.base_url}; {instead}"
             )
         if settings.num_ctx is not None and preset.wire != "ollama":
-            raise BadInput(
-                f"num_ctx is for Ollama, which loads a model with it: {preset.name} has a context of its own, leave it out"
-            )
+            problem = "num_ctx is for Ollama, which loads a model with it"
+            raise BadInput(f"{problem}: {preset.name} has a context of its own, leave it out")
         self.name = f"{preset.name}:{model}{settings.suffix}"
         self.preset, self.model, self.patience, self.settings = preset, model, patience, settings
         self.price = price or price_of(preset, model)

@@ -252,9 +252,8 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
         except (ValueError, RecursionError) as error:
             if number == cut_short:
                 return
-            raise TraceError(
-                f"line {number} of {path} is not JSON ({explain_json_error(error)}): delete that line and record again"
-            ) from None
+            problem = f"line {number} of {path} is not JSON ({explain_json_error(error)})"
+            raise TraceError(f"{problem}: delete that line and record again") from None
         if not isinstance(line, dict):
             raise TraceError(f"line {number} of {path} is of no tape or trace: {text[:_PROMPT_PREVIEW]!r}")
         if line:
@@ -317,9 +316,8 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
     if model and model not in models:
         raise UnknownName(f"model of {trace}", model, models)
     if not model and len(models) > 1:
-        raise TraceError(
-            f"{trace} holds replies of {' and '.join(models)}: say whose, as in recorded:{trace}#{models[0]}"
-        )
+        problem = f"{trace} holds replies of {' and '.join(models)}"
+        raise TraceError(f"{problem}: say whose, as in recorded:{trace}#{models[0]}")
     about: Mapping[str, Json] = lines[0].get("about") or {}
     recorded = str(about.get("recorded") or lines[0].get("created", ""))[:10]
     sha256, engine = str(about.get("model_sha256", "")), str(about.get("engine", ""))

@@ -82,9 +82,8 @@ def word_by_word(ask: Callable[[], object]) -> Iterator[str | Reply]:
     """
     reply = ask()
     if not isinstance(reply, Reply):
-        raise LLMError(
-            f"a model replied with {describe_value(reply)}: it returns Reply(text, Usage(prompt_tokens, completion_tokens))"
-        )
+        problem = f"a model replied with {describe_value(reply)}"
+        raise LLMError(f"{problem}: it returns Reply(text, Usage(prompt_tokens, completion_tokens))")
     reply = replace(reply, text=reply.text.strip())
     yield from _WORDS.findall(reply.text)
     yield reply

@@ -17,11 +17,7 @@ from kgot_lab.io.http_client import require_few_containers
 from kgot_lab.llm.capabilities import RequestFormat
 from kgot_lab.llm.presets import Endpoint, Settings
 from kgot_lab.llm.reply_forms import from_json
-from kgot_lab.llm.structured import (
-    estimate_reasoning_tokens,
-    is_logprob,
-    split_reasoning,
-)
+from kgot_lab.llm.structured import estimate_reasoning_tokens, is_logprob, split_reasoning
 from kgot_lab.types import Json, Message, Prompt
 
 

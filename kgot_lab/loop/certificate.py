@@ -52,9 +52,8 @@ def certificate_of_run(
     events = events_of(run)
     state = state_after(events)
     if state.answer is None:
-        raise BadInput(
-            "a certificate is of a run with an answer: give a finished run, as load_run returns it"
-        )
+        problem = "a certificate is of a run with an answer"
+        raise BadInput(f"{problem}: give a finished run, as load_run returns it")
     seen = tuple(_seen_sentences(state))
     cited = tuple(dict.fromkeys(_cited_sentences(state, state.answer, seen)))
     needed = _triple(state.question or "the question", ANSWERED_BY, state.answer.text or "nothing")

@@ -79,12 +79,11 @@ def think(
         raise UnknownName("option of a run", name, ThinkOptions.__optional_keys__)
     llm, parallel = as_model(llm), options.get("parallel", PARALLEL)
     execution = as_model(options["execution"]) if options.get("execution") else llm
-    require_count(parallel, 1, "parallel", "it is how many calls run at once")
+    require_count(parallel, 1, "parallel", "it is how many calls run at once", maximum=1_000)
     tools = list(map(as_tool, tools))
     if not tools and not store.schema().nodes:
-        raise BadInput(
-            "there is nothing to take facts from: give a tool, such as search(documents), or a store that holds a graph"
-        )
+        problem = "there is nothing to take facts from"
+        raise BadInput(f"{problem}: give a tool, such as search(documents), or a store that holds a graph")
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")
@@ -96,13 +95,11 @@ def think(
     kind: object = options.get("mode") or _usual_mode(limits)
     kind = named_mode(kind) if isinstance(kind, str) else kind
     if not (isinstance(kind, type) and issubclass(kind, Mode)):
-        raise BadInput(
-            f"a mode is a class made from kgot_lab.loop.modes.voting.Voting, not {describe_value(kind)}"
-        )
+        expected = "a mode is a class made from kgot_lab.loop.modes.voting.Voting"
+        raise BadInput(f"{expected}, not {describe_value(kind)}")
     if issubclass(kind, Voting) and not isinstance(limits.options, VotingOptions):
-        raise BadInput(
-            f"the mode {kind.__name__} votes, and these limits read paths: take the preset reference or local"
-        )
+        problem = f"the mode {kind.__name__} votes, and these limits read paths"
+        raise BadInput(f"{problem}: take the preset reference or local")
     mode = kind(run)
     files = tuple(replace_surrogates(str(path)) for path in options.get("attachments", ()))
     mode.check(files)
@@ -117,9 +114,8 @@ def _run_turns(mode: Mode, question: str, attachments: tuple[str, ...]) -> Steps
     run = mode.run
     used = id(getattr(run.store, "store", run.store))
     if used in _STORES_IN_USE:
-        raise BadInput(
-            "another run goes on in this store: let it end, close its events, or open a store for this one"
-        )
+        problem = "another run goes on in this store"
+        raise BadInput(f"{problem}: let it end, close its events, or open a store for this one")
     start = run.store.graph() if run.store.schema().nodes else EMPTY
     own_mode = "" if type(mode) is _usual_mode(run.limits) else type(mode).__qualname__
     custom = {"prompts": run.prompts.own, "mode": own_mode, "approves": run.approve is not None}
@@ -162,9 +158,8 @@ def _check_event(event: object, what: str, answers: int) -> None:
     if not isinstance(event, Event):
         raise BadInput(f"{what} {describe_value(event)}, which is no event")
     if isinstance(event, Answered) and (answers or not isinstance(event.text, str)):
-        raise BadInput(
-            f"{what} {'a second answer' if answers else 'an answer that is no text'}: {event.text!r}"
-        )
+        problem = f"{what} {'a second answer' if answers else 'an answer that is no text'}"
+        raise BadInput(f"{problem}: {event.text!r}")
 
 
 def _usual_mode(limits: Limits) -> type[Mode]:

@@ -30,17 +30,7 @@ from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.llm.structured import RecordedCall, is_usage, record_calls
 from kgot_lab.loop.approval import NotApproved, Proposal
-from kgot_lab.loop.events import (
-    Asked,
-    Chose,
-    Cut,
-    Merged,
-    Refused,
-    Role,
-    ToolCall,
-    ToolReturned,
-    Wrote,
-)
+from kgot_lab.loop.events import Asked, Chose, Cut, Merged, Refused, Role, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.prompts import (
     ChosenCall,
     ChosenCalls,

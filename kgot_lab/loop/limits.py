@@ -40,22 +40,16 @@ def _number(default: Any, least: float, most: float = math.inf) -> Any:
     return field(default=default, metadata={"bounds": (least, most)})
 
 
-def _checked_links(links: object) -> tuple[str, ...]:
-    if isinstance(links, str) or not isinstance(links, Sequence):
-        names = ", ".join(LINKED_BY)
-        raise BadInput(f'limits.links names some of {names}, such as ["titles"]; here it is {links!r}')
-    for name in links:
-        if name not in LINKED_BY:
-            raise UnknownName("link in limits.links", str(name), LINKED_BY)
+def _checked_links(links: Any) -> tuple[str, ...]:
+    require(links, (list, tuple), f"limits.links is a list of some of {', '.join(LINKED_BY)}")
+    require_known("link in limits.links", LINKED_BY, *links)
     return tuple(links)
 
 
 def _checked_roles(name: str, values: object) -> Mapping[str, Any]:
     require(values, Mapping, f"limits.{name} maps what is asked for to a number")
     assert isinstance(values, Mapping)
-    for role in values:
-        if role not in REPLY_TOKENS:
-            raise UnknownName(f"role in limits.{name}", str(role), REPLY_TOKENS)
+    require_known(f"role in limits.{name}", REPLY_TOKENS, *values)
     return values
 
 
@@ -199,10 +193,10 @@ class Limits(_Checked):
             )
         if (self.reading == "paths") != isinstance(self.options, PathOptions):
             raise BadInput(f"limits.options of the mode {self.mode} are not {type(self.options).__name__}(…)")
+        require_known("preset", ("reference", "local", "paths"), self.preset.rstrip("*"))
         if self.preset in ("local", "paths") and replace(self, preset="reference") == REFERENCE:
-            raise BadInput(
-                f"Limits(preset={self.preset!r}) has the values of the preset reference: take preset({self.preset!r})"
-            )
+            problem = f"Limits(preset={self.preset!r}) has the values of the preset reference"
+            raise BadInput(f"{problem}: take preset({self.preset!r})")
 
     @property
     def mode(self) -> str:
@@ -357,6 +351,7 @@ PRESETS = {"reference": REFERENCE, "local": LOCAL, "paths": PATHS}
 SMALL_MODELS = ("local", "ollama")  # small models, by the prefix of their names
 
 
+@check_arguments
 def limits_for(
     model: str,
     preset_name: str | Limits = "auto",
@@ -370,7 +365,6 @@ def limits_for(
     `with_tools` besides the search, or with attached files. Raises UnknownName for an unknown preset, and
     BadInput if `preset_name` is neither a name nor limits.
     """
-    require(preset_name, (str, Limits), "a preset is a name (auto, local, paths, reference) or limits")
     small = LOCAL if with_tools else PATHS
     presets = {"auto": small if model.split(":")[0] in SMALL_MODELS else REFERENCE, **PRESETS}
     if isinstance(preset_name, str) and preset_name not in presets:
@@ -383,8 +377,7 @@ def limits_for(
 
 def preset(name: str) -> Limits:
     """Return the limits of a preset. Raises UnknownName if there is none of that name."""
-    if name not in PRESETS:
-        raise UnknownName("preset", name, PRESETS)
+    require_known("preset", PRESETS, name)
     return PRESETS[name]
 
 
@@ -398,6 +391,7 @@ _CALL_TOKENS = {
 }  # fmt: skip
 
 
+@check_arguments
 def forecast(
     limits: Limits, *, steps: int | None = None, calls: int = 1, rate: Rate | None = None
 ) -> CostEstimate:

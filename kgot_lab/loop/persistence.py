@@ -28,7 +28,7 @@ from kgot_lab.memory.user_memory import Memory, Recalled, open_memory
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.cleaning import format_count
+from kgot_lab.text.cleaning import format_count, plain_text
 from kgot_lab.text.words import content_words, name_tokens
 from kgot_lab.tools.tool import Result, Tool, check_call, checked_result, search_argument, source_digest
 from kgot_lab.types import Document, Edge, Json, Node, Triple
@@ -226,18 +226,13 @@ def learn_run(claims: Claims, run: Trace, beliefs_at: Beliefs | None = None) -> 
         known_before = (beliefs_at or claims).claims_of(rests_on)
         learnt = claims.learn(new_claims, by=by, back=False) if beliefs_at is None else Learnt(None)
         if rests_on and beliefs_at is None:
-            claims.note_answer(without_nul(run.question), without_nul(answered.text), rests_on)
+            claims.note_answer(plain_text(run.question), plain_text(answered.text), rests_on)
         old_facts = tuple(_known_fact(claims, fact, claimed) for fact, claimed in known_before.items())
         beliefs = beliefs_at or claims
         known_now = beliefs.claims_of(rests_on)
         new_facts = tuple(fact for fact in known_now if fact not in known_before)
         not_held = tuple(fact for fact in rests_on if beliefs.canonical_fact(fact) not in known_now)
         return LearntRun(learnt, old_facts, new_facts, len(beliefs.facts()), not_held)
-
-
-def without_nul(text: str) -> str:
-    """Replace NUL characters by spaces, since a memory does not accept them."""
-    return text.replace("\0", " ")
 
 
 def _known_fact(claims: Claims, fact: Triple, claimed: Sequence[Claim]) -> KnownFact:
@@ -256,10 +251,10 @@ def stored_fact(edge: Edge) -> Triple:
     """
     sentence = latest_sentence(edge.properties)
     if edge.type == SAYS_SENTENCE and sentence and is_sentence_node(edge.target):
-        return Triple(without_nul(edge.source), edge.type, without_nul(sentence))
+        return Triple(plain_text(edge.source), edge.type, plain_text(sentence))
     if edge.type == MENTIONS_NAME and sentence and is_sentence_node(edge.source):
-        return Triple(without_nul(sentence), edge.type, without_nul(edge.target))
-    return Triple(without_nul(edge.source), without_nul(edge.type), without_nul(edge.target))
+        return Triple(plain_text(sentence), edge.type, plain_text(edge.target))
+    return Triple(plain_text(edge.source), plain_text(edge.type), plain_text(edge.target))
 
 
 class _WrittenFacts:
@@ -300,7 +295,7 @@ class _WrittenFacts:
     def _claims_for(self, fact: Triple, edge: Edge, start: frozenset[Support] | None) -> Iterator[Claim]:
         # a sentence or a name in it, which no model wrote
         by_rule = fact.identity != (edge.source, edge.type, edge.target)
-        said_by = "" if by_rule else without_nul(self._model)
+        said_by = "" if by_rule else plain_text(self._model)
         calls = self._found.source_calls(edge)
         supports = [support for support in self._found.find(edge) if support not in (start or ())]
         if not supports and start is None:
@@ -311,9 +306,9 @@ class _WrittenFacts:
             stating = (call for call in calls if self._contains(call, support.sentence))
             source = support.source or next(stating, self._default_source(calls))
             span = self._span(source, support.sentence)
-            yield Claim(fact, without_nul(source), span, said_by, confidence=confidence)
+            yield Claim(fact, plain_text(source), span, said_by, confidence=confidence)
         if not supports and start is None:
-            source = without_nul(self._default_source(calls))
+            source = plain_text(self._default_source(calls))
             yield Claim(fact, source, None, said_by, confidence=UNSTATED_CONFIDENCE)
 
     def _default_source(self, calls: Sequence[str]) -> str:
@@ -334,7 +329,7 @@ class _WrittenFacts:
             return None
         text = self._texts[source].text if source in self._texts else sentence
         start, end = sentence_span(text, sentence) or (0, len(text))
-        return Span(start, end, without_nul(sentence))
+        return Span(start, end, plain_text(sentence))
 
 
 def sentence_span(text: str, sentence: str) -> tuple[int, int] | None:
@@ -422,7 +417,7 @@ class KnownSources:
         It is another text if it contains no sentence that the memory read under that id.
         """
         known_sentences = self.beliefs.sentences_of(document.id)
-        text = without_nul(document.text)
+        text = plain_text(document.text)
         missing = [sentence for sentence in known_sentences if sentence_span(text, sentence) is None]
         if not missing:
             return document
@@ -465,9 +460,8 @@ class MemorySession:
     def fill(self, store: Store) -> None:
         """Load the initial graph of the question into an empty store. Raises BadInput if it holds a graph."""
         if store.schema().nodes:
-            raise BadInput(
-                "the store holds a graph, and a question begins with a memory: leave one of them out"
-            )
+            problem = "the store holds a graph, and a question begins with a memory"
+            raise BadInput(f"{problem}: leave one of them out")
         if self.begun.facts:
             store.apply(store.graph().diff(self.begun.graph))
 

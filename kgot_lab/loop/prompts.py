@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from kgot_lab.errors import BadInput, UnknownName, require
+from kgot_lab.errors import BadInput, require, require_known
 from kgot_lab.llm.reply_forms import as_call, as_calls
 from kgot_lab.loop.events import ToolCall, ToolReturned
 from kgot_lab.loop.render import join_lines
@@ -109,9 +109,8 @@ class Prompts:
             name: replace_surrogates(text) if isinstance(text, str) else text for name, text in own.items()
         }
         self._templates = {name: Template(text) for name, text in {**TEMPLATES, **self.own}.items()}
+        require_known("prompt", TEMPLATES, *self.own)
         for name, text in self.own.items():
-            if name not in TEMPLATES:
-                raise UnknownName("prompt", str(name), TEMPLATES)
             require(text, str, f"the prompt {name!r} is a text with fields such as $situation")
             wanted, given = (set(Template(some).get_identifiers()) for some in (TEMPLATES[name], text))
             if wanted != given or not self._templates[name].is_valid():
@@ -119,9 +118,8 @@ class Prompts:
                 lacks, besides = (", ".join(sorted(some)) for some in (wanted - given, given - wanted))
                 problems = [f"lacks {lacks}"] * bool(lacks) + [f"has besides {besides}"] * bool(besides)
                 problems = problems or ["has a $ that names no field: write $$ for a dollar sign"]
-                raise BadInput(
-                    f"the prompt {name!r} must hold the fields {fields}; it {' and '.join(problems)}"
-                )
+                problem = f"the prompt {name!r} must hold the fields {fields}"
+                raise BadInput(f"{problem}; it {' and '.join(problems)}")
 
     def __call__(self, name: str, dialect: Dialect | None = None, **fields: str) -> tuple[Message, ...]:
         """Return the messages of a prompt. The fields of a query language are taken from its dialect."""

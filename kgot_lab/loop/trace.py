@@ -158,9 +158,8 @@ class TraceWriter:
             lock_file(file)
         except OSError:
             file.close()
-            raise TraceLocked(
-                f"{path} is being written by another run or resume: let that one end, or stop it"
-            ) from None
+            problem = f"{path} is being written by another run or resume"
+            raise TraceLocked(f"{problem}: let that one end, or stop it") from None
 
     def write_events(self, events: Iterable[Event], *, begins: bool = False) -> Iterator[Event]:
         """Yield events, each after it is written to the file.
@@ -327,13 +326,11 @@ def _load_start(path: Path, digest: str) -> PropertyGraph:
     try:
         graph = read_graph(snapshot)
     except (OSError, BadInput) as error:
-        raise TraceError(
-            f"the run in {path} began with a graph, and {snapshot} does not hold it: {error}"
-        ) from error
+        problem = f"the run in {path} began with a graph"
+        raise TraceError(f"{problem}, and {snapshot} does not hold it: {error}") from error
     if graph.digest != digest:
-        raise TraceError(
-            f"{snapshot} is not the graph that the run in {path} began with: its digest is {graph.digest}, not {digest}"
-        )
+        problem = f"{snapshot} is not the graph that the run in {path} began with"
+        raise TraceError(f"{problem}: its digest is {graph.digest}, not {digest}")
     return graph
 
 
@@ -354,12 +351,13 @@ def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
 def graph_after(events: Trace | Iterable[Event], step: int | None = None) -> PropertyGraph:
     """Build the graph from recorded diffs, without a model or a sandbox.
 
-    With `step`, it is the graph after that many INSERT turns. Raises BadInput, naming the event, if a write
-    does not follow on those before it: see `first_inconsistent_write`.
+    With `step`, it is the graph after that many INSERT turns. Raises BadInput for more than there are and, naming
+    the event, if a write does not follow on those before it: see `first_inconsistent_write`.
     """
     events = events_of(events)
     if step is not None:
-        require_count(step, 0, "step")
+        last = max((event.step for event in events), default=0)
+        require_count(step, 0, "step", f"the run has {format_count(last, 'step')}", maximum=last)
     truth, inconsistent, why = _apply_writes(
         event for event in events if step is None or not isinstance(event, Wrote) or event.step <= step
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, describe_value, error_message, require, require_count
 from kgot_lab.llm.adapters import as_model
 from kgot_lab.llm.structured import checked_reply
@@ -50,7 +52,7 @@ class TurnOutcome:
 
     learnt: tuple[Triple, ...] = ()
     new: tuple[Triple, ...] = ()
-    find_waiting: tuple[Triple, ...] = ()
+    waiting: tuple[Triple, ...] = ()
 
 
 class CopyHolder(Protocol):
@@ -291,6 +293,7 @@ class Agent:
     Raises BadInput for an invalid configuration.
     """
 
+    @check_arguments
     def __init__(
         self, provider: LLM, memory: ConversationMemory | None = None, config: AgentConfig | None = None
     ):
@@ -340,6 +343,10 @@ class Agent:
             self.config.entity_memory.note(outcome.learnt)
         return TurnResult(text, outcome.learnt, outcome.new, context, tuple(events))
 
+    async def arun(self, messages: str | Sequence[Message], *, run_id: str = "") -> TurnResult:
+        """Run a turn in a thread, as `run` does. If it is cancelled, the turn still ends and is remembered."""
+        return await asyncio.to_thread(self.run, messages, run_id=run_id)
+
     def _store_statements(self, turn: UserTurn, events: list[TurnEvent]) -> TurnOutcome:
         """Store the triples that a message states, and return the outcome."""
         memory = self.config.knowledge_graph
@@ -357,8 +364,8 @@ class Agent:
         outcome = memory.store_statements(turn, extraction)
         if outcome.learnt:
             events.append(TurnEvent("learnt", "; ".join(map(str, outcome.learnt))))
-        if outcome.find_waiting:
-            events.append(TurnEvent("to review", "; ".join(map(str, outcome.find_waiting))))
+        if outcome.waiting:
+            events.append(TurnEvent("to review", "; ".join(map(str, outcome.waiting))))
         self._notify_observers(turn.turn, outcome.learnt, memory, events)
         return outcome
 

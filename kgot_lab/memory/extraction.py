@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_known, short_repr
 from kgot_lab.graph.changes import Support, support_properties, supports_of
 from kgot_lab.llm import check_spec, connect
@@ -441,12 +442,11 @@ class Extractor:
         return self._model
 
 
+@check_arguments
 def _check_aliases(aliases: Mapping[str, str] | None) -> dict[str, str]:
     if aliases is None:
         return {}
-    if not isinstance(aliases, Mapping) or not all(
-        isinstance(text, str) and text.strip() for pair in aliases.items() for text in pair
-    ):
+    if not all(isinstance(text, str) and text.strip() for pair in aliases.items() for text in pair):
         raise BadInput('aliases name relations anew, such as {"headquartered_in": "located_in"}')
     if chains := sorted(set(aliases.values()) & set(aliases)):
         raise BadInput(f"aliases: {chains[0]!r} is a new name and has another itself; give the last one")

@@ -9,22 +9,10 @@ from datetime import datetime
 from typing import Any, Self
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import (
-    BadInput,
-    UnknownName,
-    describe_value,
-    require,
-    require_count,
-    require_probability,
-)
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, require_probability
 from kgot_lab.memory.agent import LearningMemory, TurnOutcome, UserTurn
 from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor
-from kgot_lab.memory.triples import (
-    ReadableTriples,
-    TripleStore,
-    check_triples,
-    newest_triples,
-)
+from kgot_lab.memory.triples import ReadableTriples, TripleStore, check_triples, newest_triples
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import LLM, Json, Triple
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -32,6 +32,10 @@ class OwnedTables:
         prefix = f"{self._user}/"
         limits = {"owner": self._user, "prefix": prefix, "length": len(prefix)}
         return self._storage.rows(owned, {**values, **limits})
+
+    def insert(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run a statement that inserts, once for each of some values."""
+        self._storage.insert(statement, rows)
 
     def reading(self) -> AbstractContextManager[object]:
         """Return a context in which all that is read is of one time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +81,10 @@ class PostgresTables:
             if self._changing and not statement.lstrip().startswith(("SELECT", "WITH")):
                 return []  # sent with the next question or the end of the change, since every exchange with a server takes time
             return self._send_waiting(connection)
+
+    def insert(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        for values in rows:  # sent together
+            self.rows(statement, values)
 
     def _send_waiting(self, connection: Connection) -> list[ClaimRow]:
         """Send the waiting statements in one round trip and return the rows of the last one."""

@@ -23,6 +23,7 @@ from kgot_lab.memory.claims.justification import fact_ids
 from kgot_lab.memory.claims.lookup import BeliefTriples
 from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Triple
 
 _STATEMENTS = read_statements(__file__, "triples.sql")
@@ -58,16 +59,6 @@ class ClaimTripleStore(BeliefTriples, Closing):
             new = [each for each in distinct if names.canonical_fact(each) not in known]
             if new:
                 self.claims.learn(_claim_of(triple, number) for number, triple in enumerate(new))
-
-    def query(
-        self, subject: str | None = None, relation: str | None = None, object: str | None = None
-    ) -> list[Triple]:
-        """Return the triples with exactly these parts, in the order of adding.
-
-        None matches any text. Raises BadInput for an invalid part.
-        """
-        pattern = triple_rules.require_triple_pattern(subject, relation, object)
-        return self.triples(self.claims.recorded(pattern) if pattern else None)
 
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
@@ -128,19 +119,9 @@ class SQLiteTripleStore(ClaimTripleStore):
             raise BadInput("a triple store without a file is InMemoryTripleStore()")
         self._file, self._last_refused = _TripleFile(Path(db_path).expanduser()), 0
         super().__init__(Claims(self._file, accept_from=0))
-        self._learn_written_rows()
+        self.refresh()
 
-    def query(
-        self, subject: str | None = None, relation: str | None = None, object: str | None = None
-    ) -> list[Triple]:
-        self._learn_written_rows()
-        return super().query(subject, relation, object)
-
-    def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
-        self._learn_written_rows()
-        return super().search(keywords, top_k)
-
-    def _learn_written_rows(self) -> None:
+    def refresh(self) -> None:
         """Learn the rows that another program wrote.
 
         Those that are no triples stay where they are, with a warning.
@@ -158,7 +139,7 @@ class SQLiteTripleStore(ClaimTripleStore):
                 self.add(triples.values())
                 self._file.rows("DELETE FROM written_triples WHERE id = ANY(:ids)", {"ids": list(triples)})
         if refused:
-            problem = f"{len(refused):,} rows that another program wrote are no triples"
+            problem = f"{format_count(len(refused), 'row')} of another program cannot be read as triples"
             warnings.warn(f"{self._file!r}: {problem}, and stay unread in it ({refused[0]})", stacklevel=3)
 
 
@@ -203,7 +184,7 @@ class _TripleFile(SQLiteClaims):
         self._create_tables(connection)
         connection.execute(sql.MARK_UNSCRUBBED, {"change": 0})
         count = query_number(connection, "SELECT count(*) FROM written_triples")
-        became = f"{count:,} triples in the layout of an earlier version or another program are claims now"
+        became = f"{format_count(count, 'triple')} of an earlier version or another program became claims"
         warnings.warn(f"{self._path}: {became}; `triples` shows them to other programs", stacklevel=2)
 
 

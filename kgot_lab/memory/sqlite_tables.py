@@ -9,7 +9,7 @@ import json
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, partial
 from pathlib import Path
@@ -66,6 +66,10 @@ class SQLiteTables(SQLiteFile):
         }
         with self._connected() as connection:
             return connection.execute(_to_sqlite(statement), parameters).fetchall()
+
+    def insert(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        with self._connected() as connection:
+            connection.executemany(_to_sqlite(statement), rows)
 
     def reading(self) -> AbstractContextManager[object]:
         return self._transaction("BEGIN")

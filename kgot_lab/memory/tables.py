@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -157,14 +157,13 @@ HISTORY = """SELECT v.kind, v.value, v.number, o.at, e.at, o.who FROM versions v
   LEFT JOIN changes e ON e.id = v.closed WHERE v.kind IN ('standing', 'drop') AND v.key = :claim ORDER BY v.opened, v.kind, v.value"""
 
 NEW_FACT = "INSERT INTO facts (id, subject, relation, object) VALUES (:id, :subject, :relation, :object) ON CONFLICT (id) DO NOTHING"
-NEW_FACT_KEYS = """INSERT INTO fact_keys (key, learnt, fact)
-  SELECT k.value, (SELECT coalesce(max(id), 0) FROM changes), :id FROM unnest(:keys) AS k (value)
-  WHERE NOT EXISTS (SELECT 1 FROM facts f WHERE f.id = :id)"""  # before the fact itself, which has its keys once
+NEW_FACT_KEY = "INSERT INTO fact_keys (key, learnt, fact) SELECT :key, coalesce(max(id), 0), CAST(:fact AS text) FROM changes"
 NEW_CLAIM = """INSERT INTO claims
   (id, fact, source, span_start, span_end, span_text, said_by, kind, confidence, valid_from, valid_until)
   VALUES (:id, :fact, :source, :start, :end, :text, :said_by, :kind, :confidence, :valid_from, :valid_until)"""
 NEW_PREMISE = "INSERT INTO premises (claim, fact) VALUES (:claim, :fact)"
-CLAIM_EXISTS = "SELECT 1 FROM claims c WHERE c.id = :claim"
+CLAIM_IDS = "SELECT c.id FROM claims c WHERE c.id = ANY(:claims)"
+FACT_IDS = "SELECT f.id FROM facts f WHERE f.id = ANY(:facts)"
 CLAIMS_FROM_SOURCE = "SELECT c.id FROM claims c WHERE c.source = :source ORDER BY c.id"
 CLAIMS_OF_FACTS = "SELECT c.id FROM claims c WHERE c.fact = ANY(:facts) ORDER BY c.id"
 CLAIMS_BY_ID_PREFIX = "SELECT c.id FROM claims c WHERE substr(c.id, 1, :length) = :beginning ORDER BY c.id"
@@ -227,7 +226,7 @@ def _limited(statement: str, condition: str) -> str:
 
 _BY_SOURCE = (
     ALL_IN_FORCE, IN_FORCE, COUNT_IN_FORCE, CLAIMS_QUEUED, LEARNT_AT, LEARNT_AT_BY_FACT, LEARNT_LAST, CLAIM_SOURCES,
-    RETRACTED_SOURCES, DECISIONS, CLAIMS_FROM_SOURCE, CLAIMS_OF_FACTS, CLAIMS_BY_ID_PREFIX, CLAIM_EXISTS, CLAIMS_DERIVED_FROM,
+    RETRACTED_SOURCES, DECISIONS, CLAIMS_FROM_SOURCE, CLAIMS_OF_FACTS, CLAIMS_BY_ID_PREFIX, CLAIM_IDS, CLAIMS_DERIVED_FROM,
     FACTS_DERIVED, ALL_CLAIMS, FACTS_LEARNT_SINCE, ALL_SPANS, SPANS,
 )  # fmt: skip
 _OF_OWNER = "f.id IN (SELECT c.fact FROM claims c WHERE substr(c.source, 1, :length) = :prefix)"
@@ -279,6 +278,7 @@ class TableStorage(Protocol):
 
     # [] where it changes something
     def rows(self, statement: str, values: Mapping[str, Any] = ...) -> list[ClaimRow]: ...
+    def insert(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None: ...  # once for each
     def reading(self) -> AbstractContextManager[object]: ...  # all that is read within is of one time
     # alone, all or nothing, on the disk when it ends; may be within itself
     def changing(self) -> AbstractContextManager[object]: ...

@@ -67,8 +67,10 @@ class InMemoryTripleStore:
         """
         pattern = triple_rules.require_triple_pattern(subject, relation, object).items()
         with self._lock:
-            smallest = self._smallest(pattern)
-            return [t for t in smallest.values() if all(getattr(t, part) == text for part, text in pattern)]
+            found = list(self._smallest(pattern).values())
+        if len(pattern) < 2:
+            return found
+        return [each for each in found if all(getattr(each, part) == text for part, text in pattern)]
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
         """Return the triples that contain any of the keywords.

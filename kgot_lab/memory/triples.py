@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_count
@@ -25,8 +25,13 @@ class ReadableTriples(Protocol):
         confidence, the more recent, and those that were added first.
         """
 
-    def query(self, subject: str) -> list[Triple]:
-        """Return the triples with a subject, in the order of adding."""
+    def query(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> list[Triple]:
+        """Return the triples with exactly these parts, in the order of adding.
+
+        None matches any text.
+        """
 
     def all(self) -> list[Triple]:
         """Return every triple, in the order of adding."""
@@ -45,14 +50,6 @@ class TripleStore(ReadableTriples, Protocol):
         An existing one changes nothing.
         """
 
-    def query(
-        self, subject: str | None = None, relation: str | None = None, object: str | None = None
-    ) -> list[Triple]:
-        """Return the triples with exactly these parts, in the order of adding.
-
-        None matches any text.
-        """
-
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
     ) -> int:
@@ -68,19 +65,10 @@ class TripleStore(ReadableTriples, Protocol):
         """Return the number of triples."""
 
 
-@runtime_checkable
-class HasNewestTriples(Protocol):
-    """A store that can return its newest triples without reading all."""
-
-    def newest(self, limit: int) -> list[Triple]:
-        """Return the last `limit` triples that were added, in the order of adding."""
-
-
 def newest_triples(store: ReadableTriples, limit: int) -> list[Triple]:
     """Return the last `limit` triples that were added to a store, in the order of adding."""
-    if isinstance(store, HasNewestTriples):
-        return store.newest(limit)
-    return store.all()[-limit:] if limit else []
+    newest: Callable[[int], list[Triple]] | None = getattr(store, "newest", None)  # without reading all
+    return newest(limit) if newest else store.all()[-limit:] if limit else []
 
 
 # The rules of both triple stores: valid triples, keywords, and the order of search results.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,6 +17,7 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, describe_value, require_count, require_known, short_repr
 from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
+from kgot_lab.memory.agent import CurrentAnswer, LearningMemory, TurnOutcome, UserTurn
 from kgot_lab.memory.claims.claim import (
     ChangeEffect,
     ChangeLogEntry,
@@ -31,16 +32,9 @@ from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.english.messages import MessageReader, ReadSentence
 from kgot_lab.memory.english.parts import ME, Statement
 from kgot_lab.memory.english.relations import ANY, relations, relations_by, word_list
+from kgot_lab.memory.extraction import Extraction
 from kgot_lab.memory.owned import OwnedTables
-from kgot_lab.memory.sentences import (
-    ASKED,
-    ENDED,
-    LIGHT_STEMS,
-    SAID,
-    Sentence,
-    SentenceIndex,
-    word_stems,
-)
+from kgot_lab.memory.sentences import ASKED, ENDED, LIGHT_STEMS, SAID, Sentence, SentenceIndex, word_stems
 from kgot_lab.text.cleaning import checked_text, estimate_tokens, format_count, printable_line
 from kgot_lab.text.words import name_tokens, stem
 from kgot_lab.types import Triple
@@ -48,7 +42,7 @@ from kgot_lab.types import Triple
 _NO_FACTS = frozenset((SAID, ASKED, ENDED))
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOMENT = timedelta(microseconds=1)  # the least time between a beginning and an end
-_MONTHS = timedelta(days=62)  # "in May" may be said when it has begun
+_YEAR = timedelta(days=365)  # "in May" may be told together with what ended then
 _COUNTS = frozenset("one two three four five six seven eight nine ten".split())
 
 
@@ -92,7 +86,7 @@ class Added:
         return "\n".join([f"change {number}: {count}", *map(str, self.facts), *ended])
 
 
-class Memory(Closing):
+class Memory(Closing, LearningMemory):
     """The memory of one user in a file of claims. Users of one file never see each other.
 
     What is added is kept sentence by sentence, with the facts that rules read in it (English only; see
@@ -132,8 +126,8 @@ class Memory(Closing):
         given = [given] if isinstance(given, Mapping) else list(given)
         now = self.claims.query_time(at)
         checked = [_check_message(message, now) for message in given]
-        latest = self.claims.now() + timedelta(days=1)  # clocks differ
-        if late := [time for _, _, time in checked if time > latest]:
+        clock = self.claims.now()
+        if late := [time for _, _, time in checked if time - clock > timedelta(days=1)]:  # clocks differ
             raise BadInput(f"a message of {late[0].isoformat()} is not said yet: give the time when it was")
         told = {
             f"{self.user}/{time.isoformat()}/{digest(text)[:8]}": (text, time)
@@ -198,7 +192,7 @@ class Memory(Closing):
                     else:
                         open_facts[fact] = since
                 for fact in ended:
-                    if statement.kind == "ended" and since < open_facts[fact] - _MONTHS:  # of an earlier time
+                    if statement.kind == "ended" and since < open_facts[fact] - _YEAR:  # of an earlier time
                         continue
                     claim(fact, sentence, max(since, open_facts.pop(fact) + _MOMENT), "ended")
         return claims
@@ -229,14 +223,16 @@ class Memory(Closing):
 
         Ranked by meaning (if there is an embedder), by shared words, and by the relations that the question asks
         about, later before earlier. Each line has the day on which it was said, until when its facts were true,
-        and, with a question mark, what a later sentence seems to tell anew. `at` asks what was known then.
+        and, with a question mark, what a later sentence seems to tell anew. With `at`, only what was said until then
+        is recalled, with what had ended by then, even if that was told later.
         """
         checked_text(question, "a question", blank=True)
         require_count(tokens, 1, "tokens")
         at = self.claims.query_time(at)
         found, used = list[Recalled](), 0
+        query = self._index.embed(question)
         with self.claims.storage.reading():
-            for sentence, why in self._index.rank(question, at, most=tokens):
+            for sentence, why in self._index.rank(question, query, at, most=tokens):
                 line = _format_line(sentence, at)
                 used += estimate_tokens(line)
                 if used > tokens:
@@ -258,6 +254,32 @@ class Memory(Closing):
         """Return the facts that are true at a time, now by default, in the order in which they were told."""
         at = self.claims.query_time(at)
         return tuple(fact for fact, began in self._index.open_facts(at).items() if began <= at)
+
+    # --- as the memory of an Agent ---
+
+    def extract(self, text: str, *, repairs: int = 1) -> Extraction:
+        """Extract nothing: messages are read by rules when they are stored."""
+        return Extraction()
+
+    def store_statements(self, turn: UserTurn, extraction: Extraction) -> TurnOutcome:
+        """Add a message to an agent."""
+        added = self.add(turn.text, at=turn.at)
+        return TurnOutcome(added.facts, added.facts)
+
+    def turn_context(
+        self, turn: UserTurn, keywords: Sequence[str], *, without: Set[Triple] = frozenset()
+    ) -> str:
+        """Return what a message recalls of those before it, as lines."""
+        return str(self.recall(turn.text, at=turn.at - _MOMENT))
+
+    def current_answers(self, noted: Iterable[Triple], turn: UserTurn) -> dict[Triple, list[CurrentAnswer]]:
+        """Return each triple with itself if it is true when a message is answered."""
+        held = self._index.open_facts(turn.at)
+        return {fact: [CurrentAnswer(fact)] if fact in held else [] for fact in noted}
+
+    def count(self) -> int:
+        """Return the number of facts that are true now."""
+        return len(self.facts())
 
     # --- correcting, forgetting, erasing ---
 
@@ -289,14 +311,13 @@ class Memory(Closing):
 
         Of several messages the last change is returned. Raises BadInput if there is none.
         """
-        return [self.claims.retract_source(source, by=self.user) for source in self._messages(what)][-1]
+        messages = self._messages(what, self.claims.supports_of)
+        return [self.claims.retract_source(source, by=self.user) for source in messages][-1]
 
-    def _messages(self, what: Triple | str) -> list[str]:
-        """Return the sources of the messages that state a fact, or the source itself, if it is one."""
-        if isinstance(what, str):
-            sources = {what} if self.claims.from_source(what) else set()
-        else:
-            sources = {claim.source for claim in self.claims.supports_of(what)}
+    def _messages(self, what: Triple | str, claims_on: Callable[[Triple], tuple[Claim, ...]]) -> list[str]:
+        """Return the sources of the claims on a fact, or the source itself, if it is one."""
+        claims = self.claims.from_source(what) if isinstance(what, str) else claims_on(what)
+        sources = {claim.source for claim in claims}
         if not sources:
             problem = f"{self.user!r} has said nothing that is, or states, {short_repr(str(what))}"
             raise BadInput(f"{problem}: facts() lists what holds, and recall() the sources")
@@ -314,10 +335,12 @@ class Memory(Closing):
     def erase(self, what: Triple | str | None = None) -> ErasureCounts:
         """Erase the messages that state a fact, a message by its source, or, without either, all of this user.
 
-        This cannot be undone. Raises BadInput if there is no such message.
+        Messages that say that the fact ended, and forgotten ones, are erased with it. This cannot be undone. Raises
+        BadInput if there is no such message.
         """
         if what is not None:
-            return [self.claims.erase_source(source, by=self.user) for source in self._messages(what)][-1]
+            messages = self._messages(what, self.claims.claims_on)
+            return [self.claims.erase_source(source, by=self.user) for source in messages][-1]
         with self.claims.storage.changing():
             self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
         return erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
@@ -409,9 +432,8 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
         try:
             time = datetime.fromisoformat(time)
         except ValueError:
-            raise BadInput(
-                f"the time of a message is such as 2026-05-01T18:00+02:00, not {short_repr(time)}"
-            ) from None
+            expected = "the time of a message is such as 2026-05-01T18:00+02:00"
+            raise BadInput(f"{expected}, not {short_repr(time)}") from None
     if not isinstance(time, datetime) or time.utcoffset() is None:
         raise BadInput(f"the time of a message has a time zone, unlike {describe_value(time)}")
     return role, text, time.astimezone(UTC)

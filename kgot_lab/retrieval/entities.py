@@ -52,9 +52,8 @@ _TOKEN = re.compile(
 )
 _ABBREVIATED = re.compile(r"(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Mt|Ft|Hon|Rev|Gen|Col|Lt|Capt|Sra|Nr|[^\W\d_])\.$")
 _OPENS = re.compile(r"(?:^|[:.!?•–—|*\[({\"“„«‘¿¡;-]\s*)$")
-_ROW = re.compile(
-    r"((?:[^:：;；]|:(?=\S)){1,60}?)(?: \(((?:[^()]|\([^()]*\))*)\))?(?::\s+|：\s*)(.+)"
-)  # the key of a row, the name of its column, and the other cells
+# the key of a row, the name of its column, and the other cells
+_ROW = re.compile(r"((?:[^:：;；]|:(?=\S)){1,60}?)(?: \(((?:[^()]|\([^()]*\))*)\))?(?::\s+|：\s*)(.+)")
 _CELL_PARTS = re.compile(r"\s*[,、/]\s*")
 _CELL_END = re.compile(r"\s*[;；]\s*")
 _CODE_SIGN = re.compile(r"[`{}<>=_\\]")

@@ -20,7 +20,6 @@ from kgot_lab.embedding.embedder import argsort_descending
 from kgot_lab.errors import BadInput, require_amount, require_probability
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.analysis import analyzer
-from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import UNSPACED, WORD, normalise_nfc, search_form, searched_words
 from kgot_lab.types import Document, HitColumns, Query, Ranking, checked_documents, full_text, main_text
 
@@ -210,7 +209,7 @@ def _passage_database(documents: Sequence[Document]) -> Callable[[str, str], lis
         problem = f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error})"
         raise BadInput(f"{problem}; use bm25() or like()") from None
     # SQLite does not accept lone surrogates, and has one word where a script puts no spaces
-    texts = [normalise_nfc(replace_surrogates(full_text(document))) for document in documents]
+    texts = [normalise_nfc(full_text(document)) for document in documents]
     texts = [" ".join(searched_words(text)) if UNSPACED.search(text) else text for text in texts]
     connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))
 

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints, build_csr
@@ -29,11 +30,7 @@ BOOST_SEEDS = 10  # hits that a walk starts from
 
 
 def boost(
-    graph: PropertyGraph,
-    weight: float,
-    *,
-    types: Collection[str] | None = None,
-    seeds: int = BOOST_SEEDS,
+    graph: PropertyGraph, weight: float, *, types: Collection[str] | None = None, seeds: int = BOOST_SEEDS
 ) -> Stage:
     """Boost the neighbours of the first hits.
 
@@ -58,11 +55,7 @@ def boost(
 
 
 def boosted_neighbours(
-    graph: PropertyGraph,
-    start: Stage,
-    *,
-    types: Collection[str] | None = None,
-    seeds: int = BOOST_SEEDS,
+    graph: PropertyGraph, start: Stage, *, types: Collection[str] | None = None, seeds: int = BOOST_SEEDS
 ) -> Stage:
     """Rank the neighbours of the first hits of another stage (the graph boost as a retriever).
 
@@ -292,11 +285,10 @@ def distinct_integers(values: StepIndices | Ints, bound: int) -> StepIndices:
     return first
 
 
+@check_arguments
 def _of_types(graph: PropertyGraph, types: Collection[str] | None) -> NDArray[np.bool_]:
     if types is None:
         return np.ones(len(graph.type_codes), dtype=bool)
-    if isinstance(types, str):
-        raise BadInput(f"types is a collection of edge types, such as [{types!r}], not a text")
     wanted = [code for code, name in enumerate(graph.type_names) if name in types]
     if types and graph.type_names and not wanted:
         raise UnknownName("edge type", min(types), graph.type_names)

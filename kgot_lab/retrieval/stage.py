@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from kgot_lab.arguments import check_fields
-from kgot_lab.errors import BadInput, attribute_errors, require, require_count, short_repr
+from kgot_lab.errors import BadInput, attribute_errors, describe_value, require, require_count, short_repr
 from kgot_lab.types import Hit, HitColumns, Query, Ranking, are_finite
 
 
@@ -26,7 +26,9 @@ class Stage:
     inputs: tuple[tuple[str, Stage], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_fields(self, plain=True)
+        if not self.name.strip() or not self.name.isprintable():
+            raise BadInput(f"a stage is named by a text on one line, not by {short_repr(self.name)}")
 
     def __call__(self, ranking: Ranking) -> Ranking:
         require(
@@ -44,7 +46,8 @@ class Stage:
     def _check(self, hits: Sequence[Hit]) -> None:
         """Raise BadInput if the score of a hit is not a finite number."""
         if not all(issubclass(kind, str) for kind in set(map(type, map(itemgetter(0), hits)))):
-            raise BadInput(f"the stage {self.name!r} gave hits whose ids are not all texts")
+            id = next(hit.id for hit in hits if not isinstance(hit.id, str))
+            raise BadInput(f"the stage {self.name!r} gave a hit whose id is {describe_value(id)}, not a text")
         if not are_finite(list(map(itemgetter(1), hits))):
             id, score = next(hit for hit in hits if not are_finite([hit.score]))
             problem = f"the stage {self.name!r} gave document {short_repr(id)} the score {short_repr(score)}"

@@ -22,11 +22,7 @@ from kgot_lab.sandbox import Calculator, open_sandbox
 from kgot_lab.stores.log import DiffLog, record_elements
 from kgot_lab.stores.lookup import ValueCounts, WordIndex, edges_among, nodes_within, shortest_path
 from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Scalar, Schema, StatementExecutor, UndoableStore
-from kgot_lab.stores.statements import (
-    python_constants,
-    python_path_query,
-    require_statement,
-)
+from kgot_lab.stores.statements import python_constants, python_path_query, require_statement
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
 
@@ -67,6 +63,7 @@ class EmbeddedStore(UndoableStore):
     dialect: ClassVar[Dialect]
     language: ClassVar[str]
 
+    @check_arguments
     def __init__(
         self,
         execute: StatementExecutor | None = None,
@@ -127,6 +124,7 @@ class EmbeddedStore(UndoableStore):
         self._check_statement("read", statement)
         return self._loaded_executor().read(statement)
 
+    @check_arguments
     @_synchronized
     def read_without(self, statement: str, edges: Sequence[Edge]) -> Rows:
         """Run a read statement as if some edges were missing, and return its rows.
@@ -143,7 +141,7 @@ class EmbeddedStore(UndoableStore):
         It has no access to the graph and is limited to `seconds`. Raises QueryFailed if the code fails.
         """
         self._require_open()
-        require_statement(code)
+        EmbeddedStore._check_statement(self, "compute", code)
         if self.language == "python":
             return self._opened_executor().compute(code, seconds=seconds)
         return self._calculator.compute(code, seconds=seconds)
@@ -244,6 +242,7 @@ class EmbeddedStore(UndoableStore):
 
         Empty if there is no such node.
         """
+        require_count(hops, 0, "hops")
         self._refresh()
         return nodes_within(id, hops, self._adjacent_ids) if id in self._current_state.nodes else {}
 
@@ -286,6 +285,8 @@ class EmbeddedStore(UndoableStore):
     def _check_statement(self, kind: str, statement: str) -> None:
         """Raise QueryFailed for a statement that this store does not run."""
         require_statement(statement)
+        if not statement.strip():
+            raise QueryFailed(statement, "there is no statement")
 
     def _refresh(self) -> None:
         """Update the graph before a query, where it is a copy of a server's."""

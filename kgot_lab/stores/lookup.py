@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import nsmallest
 
-from kgot_lab.errors import BadInput, describe_value
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.stores.protocol import Browsable, Dialect, Scalar, Schema, Store, ValueLookup
 from kgot_lab.text.words import casefold_words
@@ -69,16 +70,15 @@ def _word_weights(node: Node) -> dict[str, float]:
 _MAX_INSPECTED = 50  # nodes inspected in a store that can only search
 
 
+@check_arguments
 def holds_value(store: Browsable, value: Scalar) -> bool:
     """Return whether a graph contains a value exactly.
 
     The value may be a node's id or label, an edge's type, or a value or list item of a property. Texts are
     compared character by character and numbers by value (1 equals 1.0). true is no number. For a store that
     can only search, the search results and their edges are inspected, which may miss values that are only in
-    properties of edges. Raises BadInput if the value is neither a text nor a number.
+    properties of edges.
     """
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise BadInput(f"what a graph may hold is a text or a number, not {describe_value(value)}")
     if isinstance(store, ValueLookup):
         return store.holds(value)
     nodes = store.search(str(value), _MAX_INSPECTED)
@@ -86,6 +86,7 @@ def holds_value(store: Browsable, value: Scalar) -> bool:
     return any(value in element_scalars(element) for group in groups for element in group)
 
 
+@check_arguments
 def edges_between(store: Browsable, ids: Iterable[str]) -> tuple[Edge, ...]:
     """Return the edges whose two ends are both among the given nodes."""
     wanted = list(dict.fromkeys(ids))
@@ -159,6 +160,7 @@ def shortest_path(
 
     `edges_at` returns the edges at some nodes. Bidirectional search: expands the smaller of the two frontiers.
     """
+    require_count(max_edges, 1, "max_edges")
     # the edge by which each node was reached
     sides: tuple[dict[str, Edge | None], ...] = ({source: None}, {target: None})
     frontiers = [[source], [target]]

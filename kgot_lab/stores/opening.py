@@ -15,12 +15,12 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from kgot_lab.arguments import is_plain_text
 from kgot_lab.errors import (
     BadInput,
     LabError,
     QueryFailed,
     UnknownName,
-    describe_value,
     require,
     require_known,
     require_seconds,
@@ -31,8 +31,7 @@ from kgot_lab.io.entry_points import create, packaged
 from kgot_lab.io.processes import Closing
 from kgot_lab.stores.lookup import StoreWrapper
 from kgot_lab.stores.protocol import GraphSize, PartialReader, PythonRunner, Store
-from kgot_lab.text.cleaning import is_encodable
-from kgot_lab.types import Diff, Edge, Rows
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Rows
 
 Location = str | Path
 ENTRY_POINTS = "kgot_lab.stores"
@@ -73,14 +72,7 @@ _SUFFIXES = dict.fromkeys((".sqlite", ".sqlite3", ".db"), "sqlite")
 _SUFFIXES |= dict.fromkeys((".log", ".jsonl"), "in_memory")
 # other names of a store
 _ADDRESSES = ("bolt://HOST", "http://HOST/query", "postgresql://HOST/NAME", "FILE.sqlite", "FILE.log")
-_TEXT_OPTIONS = tuple("uri query_url update_url url user password database namespace token".split())
-_OPTIONS: Mapping[str, tuple[type, ...]] = {  # the values of options that are the same for all stores
-    **dict.fromkeys(_TEXT_OPTIONS, (str,)),
-    **dict.fromkeys(("wipe", "adopt", "unsafe"), (bool,)),
-    "path": (str, Path),
-}
 _LONGEST_LOCATION = 4_000  # characters
-_TYPE_NAMES = {str: "a text", bool: "True or False", Path: "a path"}
 
 
 def open_store(where: Location = "in_memory", *, at: Location | None = None, **options: Any) -> Store:
@@ -112,7 +104,7 @@ def resolve_location(where: Location, at: Location | None = None) -> tuple[str, 
         require(at, (str, Path), "where a store lives is an address or a file")
     name = str(where)
     for location in (name, str(at or "")):
-        if "\0" in location or not is_encodable(location) or len(location) > _LONGEST_LOCATION:
+        if not is_plain_text(location) or len(location) > _LONGEST_LOCATION:
             raise BadInput(f"no store can lie at {short_repr(location)}: give an address or a file")
         if "://" in location and "…" in location:
             problem = (
@@ -156,9 +148,7 @@ def open_for(language: str, *others: str, **options: Any) -> Store:
     """
     for name in (language, *others):
         if name not in _LANGUAGES:
-            advice = (
-                "A run in another language needs its own store: give one, empty, as in verify(run, store)"
-            )
+            advice = "A run in another language needs its own empty store, as in verify(run, store)"
             raise UnknownName("query language", name, _LANGUAGES, advice=advice)
     if others and options.get("path"):
         raise BadInput("a graph in several languages lives in this process alone: leave the path out")
@@ -176,10 +166,9 @@ def _open_kind(kind: str, at: Location | None = None, **options: Any) -> Store:
     create = store_kind.load()
     parameters = signature(create).parameters
     if unknown := sorted(set(options) - set(parameters)):
-        known = ["at", *(name for name in parameters if name not in (store_kind.address, store_kind.file))]
-        raise BadInput(f"the store {kind!r} has no option {unknown[0]!r}; it knows {', '.join(known)}")
-    for name, value in options.items():
-        _check_option(kind, name, value, optional=parameters[name].default is None)
+        known = ", ".join(["at", *parameters])
+        raise BadInput(f"the store {kind!r} has no option {unknown[0]!r}; it knows {known}")
+    require_seconds(options.get("seconds", STATEMENT_SECONDS))
     address = parameters.get(store_kind.address)
     if address and address.default is address.empty and address.name not in options:
         problem = f"the store {kind!r} is a server's"
@@ -207,7 +196,10 @@ def _location_option(kind: str, store_kind: _StoreKind, at: Location) -> dict[st
 
 
 def _check_address(kind: str, address: str) -> None:
-    """Raise BadInput for an address without a host or with an invalid port, without showing a password."""
+    """Raise BadInput for an address of another store, without a host or with an invalid port, without its password."""
+    if (scheme := address.partition("://")[0].lower()) in _SCHEMES and _SCHEMES[scheme] != kind:
+        expected = f"an address of {scheme}:// is that of the store {_SCHEMES[scheme]!r}"
+        raise BadInput(f"{expected}, not of {kind!r}")
     try:
         parts = urlsplit(address)
         has_host, _ = bool(parts.hostname or parts.scheme.startswith("postgres")), parts.port
@@ -223,18 +215,6 @@ def _check_address(kind: str, address: str) -> None:
     if not has_host:
         problem = f"the address of the store {kind!r} names no host"
         raise BadInput(f"{problem}: write {parts.scheme}://HOST or {parts.scheme}://HOST:PORT")
-
-
-def _check_option(kind: str, name: str, value: object, *, optional: bool) -> None:
-    if name == "seconds":
-        require_seconds(value, f"the option 'seconds' of the store {kind!r}")
-    types = _OPTIONS.get(name)
-    if types is None or (optional and value is None):
-        return
-    expected = " or ".join(dict.fromkeys(_TYPE_NAMES[kind] for kind in types))
-    if not isinstance(value, types) or (isinstance(value, str) and not is_encodable(value)):
-        given = describe_value(value)
-        raise BadInput(f"the option {name!r} of the store {kind!r} is {expected}, not {given}")
 
 
 STORES: dict[str, Callable[..., Store]] = {

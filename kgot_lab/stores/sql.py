@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.errors import BadInput, QueryFailed, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_element
 from kgot_lab.graph.validation import validate_edge, validate_node, validate_value
@@ -215,15 +215,18 @@ class SqlGraph(UndoableStore):
         query = f"{self.select_edges} WHERE source = :id OR target = :id ORDER BY number"
         return tuple(self._edges(self._rows(query, id=id)))
 
+    @check_arguments
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Return the nodes within some hops, ignoring direction, each with its distance.
 
         Empty if there is no such node.
         """
+        require_count(hops, 0, "hops")
         with self._snapshot():
             is_node = self._rows("SELECT 1 FROM nodes WHERE id = :id", id=id)
             return nodes_within(id, hops, self._adjacent_ids) if is_node else {}
 
+    @check_arguments
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
         query = f"{self.select_edges} {_WHERE_EDGE}"
@@ -323,10 +326,7 @@ def sql_literal(text: str) -> str:
 
 
 def sql_dialect(
-    name: str,
-    *,
-    collation: str = "BINARY",
-    merged: str = "merged(nodes.properties, excluded.properties)",
+    name: str, *, collation: str = "BINARY", merged: str = "merged(nodes.properties, excluded.properties)"
 ) -> Dialect:
     """Describe SQL for a prompt.
 

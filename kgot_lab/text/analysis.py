@@ -14,9 +14,8 @@ from kgot_lab.text.words import WORD, normalise_nfc, searched_words, snowball_st
 
 _SAMPLE = 200  # texts that decide the languages of a collection, and how much of each is read
 _SAMPLE_CHARACTERS = 500
-_FUNCTION_WORDS = (
-    0.1  # of all words, at least; a text in a language of the list has .13 (Turkish) to .45 (Spanish)
-)
+# of all words, at least; a text in a language of the list has .13 (Turkish) to .45 (Spanish)
+_FUNCTION_WORDS = 0.1
 _SCRIPT_SHARE = 0.05  # of all letters, for a script to count: English texts name Greek letters
 _ENGLISH_SHARE = 0.75  # of all letters: the English embedding model scatters the other texts
 _STEMMERS = {  # the algorithms of Snowball; English is not stemmed, as in all published figures

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 
+from kgot_lab.arguments import is_plain_text
 from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.types import Json
 
@@ -58,13 +59,14 @@ def replace_surrogates(value: Json) -> Json:
     return [replace_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
 
 
+def plain_text(text: str) -> str:
+    """Replace NULs by spaces, and lone surrogates, in a text from outside, so that databases take it."""
+    return str(replace_surrogates(text)).replace("\0", " ")
+
+
 def is_encodable(text: str) -> bool:
     """Return whether a text can be encoded in UTF-8, which one with half a surrogate pair cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return is_plain_text(text.replace("\0", ""))
 
 
 def checked_text(text: str, what: str, *, blank: bool = False) -> str:
@@ -76,7 +78,7 @@ def checked_text(text: str, what: str, *, blank: bool = False) -> str:
     require(text, str, f"{what} is a text")
     if not blank and not text.strip():
         raise BadInput(f"{what} is blank: say something")
-    if "\0" in text or not is_encodable(text):
+    if not is_plain_text(text):
         problem = "holds a NUL or half a surrogate pair, which no database takes"
         raise BadInput(f"{what} {problem}: {short_repr(text)}")
     return str(text)

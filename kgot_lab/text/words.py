@@ -207,9 +207,8 @@ def same_answer(one: str, other: str) -> bool:
 
 # Sentence splitting: careful for prompts, rough and fast for the vectors of many passages.
 
-_SCRIPT_ENDS = (
-    "。！？｡।॥۔؟።፧։។៕။།"  # East Asia, India, Urdu, Arabic, Ethiopic, Armenian, Khmer, Burmese, Tibetan
-)
+# East Asia, India, Urdu, Arabic, Ethiopic, Armenian, Khmer, Burmese, Tibetan
+_SCRIPT_ENDS = "。！？｡।॥۔؟።፧։។៕။།"
 SentenceRules = Literal["plain", "careful", "any script"]
 LONGEST_SENTENCE = 2000  # characters: longer stretches without sentence ends, such as tables, are cut into pieces of this length
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Inc|Ltd|Co|c|ca|[A-Z])\.)$")
@@ -226,9 +225,8 @@ _ENDS = re.compile(rf"{_END}[\"')\]]*\s+(?=[\"'(\[A-Z0-9{_CAPITAL}{_CASELESS}]){
 _ENDS_IN_ANY_SCRIPT = re.compile(
     rf"{_END}[\"')\]”’»]*\s+(?=[\"'(\[A-Z0-9“‘«„¿¡{_ACCENTED}{_CAPITAL}{_CASELESS}]){_LATER}"
 )
-_INITIAL_IN_ANY_SCRIPT = re.compile(
-    rf"(?<![\w'’])(?:[{_ACCENTED}{_CAPITAL}]|[^\W\d_A-Z])\.$"
-)  # А. С. Пушкин, z. B., г. Тула
+# А. С. Пушкин, z. B., г. Тула
+_INITIAL_IN_ANY_SCRIPT = re.compile(rf"(?<![\w'’])(?:[{_ACCENTED}{_CAPITAL}]|[^\W\d_A-Z])\.$")
 _BEFORE_A_FIGURE = re.compile(
     r"\b(?:[Ff]igs?|[Ee]qs?|[Cc]h|[Cc]hap|[Nn]r|[Nn]os|[Aa]pprox|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)\.$"
 )

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.documents.archives import UnpackLimits, find_unpacked, unpacked
 from kgot_lab.documents.files import read_document_text
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, describe_value, require, short_repr
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, short_repr
 from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.tools.tool import Result, TextTool, digest_of
 from kgot_lab.types import Document
@@ -78,9 +79,8 @@ class FileCollection:
         inside = f"{name}/"
         if not any(known.startswith(inside) for known in self._files):
             if sum(part.lower().endswith(".zip") for part in name.split("/")) > _MAX_NESTING:
-                raise ToolFailed(
-                    f"{printable_line(name)} is a zip file more than {_MAX_NESTING} deep in others; it is not unpacked"
-                )
+                problem = f"{printable_line(name)} is a zip file more than {_MAX_NESTING} deep in others"
+                raise ToolFailed(f"{problem}; it is not unpacked")
             target = self._folder() / name
             target = target.with_name(f"{target.name}.unpacked")
             try:
@@ -108,16 +108,13 @@ class FileCollection:
         return f"<FileCollection: {len(self._files)} files>"
 
 
+@check_arguments
 def _attached_files(paths: Sequence[str | Path]) -> dict[str, Path]:
-    is_list = isinstance(paths, Sequence) and not isinstance(paths, str)
-    if not is_list or not all(isinstance(path, str | Path) for path in paths):
-        raise BadInput(f"attachments are a list of paths, not {describe_value(paths)}")
     files = {Path(path).name: Path(path).resolve() for path in paths}
     missing = [str(path) for path in paths if not Path(path).is_file()]
     if not paths or missing or len(files) < len(paths):
-        raise BadInput(
-            f"attachments must be files with different names; not there: {', '.join(missing) or 'none'}, given: {len(paths)}"
-        )
+        problem = "attachments must be files with different names; not there"
+        raise BadInput(f"{problem}: {', '.join(missing) or 'none'}, given: {len(paths)}")
     return files
 
 

@@ -88,9 +88,8 @@ class Transcriber:
         self._spending = spending
         if self.price is None and spending is not None and spending.budget.dollars is not None:
             remedy = "leave out the limit in dollars, or limit calls or seconds"
-            raise BadInput(
-                f"what {self.model} charges for writing down speech is not known, so dollars cannot be limited: {remedy}"
-            )
+            problem = f"what {self.model} charges for writing down speech is not known"
+            raise BadInput(f"{problem}, so dollars cannot be limited: {remedy}")
 
     def __call__(self, path: Path) -> Transcript:
         """Transcribe the speech in a file.
@@ -332,9 +331,8 @@ def data_url(data: bytes, name: str) -> str:
 
 def _read_image(files: FileCollection | None, name: str) -> bytes:
     if files is None:
-        raise ToolFailed(
-            f"{printable_line(name)} is not the address of a picture on the web, which begins with http:// or https://"
-        )
+        problem = f"{printable_line(name)} is not the address of a picture on the web"
+        raise ToolFailed(f"{problem}, which begins with http:// or https://")
     path = files.path(name)
     with path.open("rb") as file:
         return file.read(_MAX_IMAGE_BYTES + 1)

@@ -210,9 +210,8 @@ def _search_agent(resources: ToolResources) -> Tool:
         mirror = Mirror(resources.mirror)
         return ask_search_agent(resources.llm, WebAccess(mirror, mirror.open_page))
     if not resources.web:
-        raise BadInput(
-            "the web is not to be asked; allow it (--web), or give a folder that stands in for it (--mirror FOLDER)"
-        )
+        problem = "the web is not to be asked; allow it (--web), or give a folder that stands in for it"
+        raise BadInput(f"{problem} (--mirror FOLDER)")
     engine = web_engine(resources.environment, resources.engine)
     access = WebAccess(engine, page_opener(resources.web_fetcher), resources.encyclopedia, WebArchive())
     return ask_search_agent(resources.llm, access)

@@ -96,7 +96,8 @@ class FoundPassages(Sequence[FoundPassage]):
         asked = " ".join(word for word in WORD.findall(question) if not languages_of_word(word))
         words = analyzer([*texts, asked])
         known = {stem(word) for text in texts for word in words(text)}
-        return not asked or any(stem(word) in known for word in words(asked))
+        has_only_function_words = not asked and WORD.search(question) is not None
+        return has_only_function_words or any(stem(word) in known for word in words(asked))
 
     def grid(self) -> Grid:
         """Return the passages as a table: rank, score, title, file and sentence.
@@ -137,13 +138,13 @@ def find_passages(
     ranking = (default_retriever(documents, progress) % k).search(question)
     by_id = {document.id: document for document in documents}
     sentences = {
-        f"{hit.id}\0{number}": Document(f"{hit.id}\0{number}", sentence, by_id[hit.id].title)
+        f"{hit.id}\t{number}": Document(f"{hit.id}\t{number}", sentence, by_id[hit.id].title)
         for hit in ranking.hits
         for number, sentence in enumerate(text_sentences(by_id[hit.id].text, "any script", paragraphs=True))
     }
     best: dict[str, str] = {}
     for id in default_retriever(sentences.values()).search(question).ids if sentences else ():
-        best.setdefault(id.rpartition("\0")[0], sentences[id].text)
+        best.setdefault(id.rpartition("\t")[0], sentences[id].text)
     found = (
         FoundPassage(rank, hit.score, by_id[hit.id], " ".join(best.get(hit.id, by_id[hit.id].text).split()))
         for rank, hit in enumerate(ranking.hits, start=1)
@@ -192,6 +193,7 @@ def _format_passage(document: Document) -> str:
     return f"{document.title}: {text}" if document.title else text
 
 
+@check_arguments
 def tools_for(
     documents: Sequence[Document],
     attachments: Sequence[str | Path] = (),

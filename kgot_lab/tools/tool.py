@@ -15,15 +15,10 @@ from sysconfig import get_paths
 from traceback import extract_tb
 from typing import Any, Protocol, get_type_hints, runtime_checkable
 
-from pydantic import (
-    ConfigDict,
-    PydanticUserError,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import ArgsKwargs, to_json, to_jsonable_python
 
-from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.arguments import check_arguments, check_fields, is_plain_text
 from kgot_lab.errors import (
     BadInput,
     LabError,
@@ -75,9 +70,8 @@ def checked_result(result: object) -> Result:
             return Result(to_json(plain, inf_nan_mode="strings").decode())
     if not isinstance(result, Result) or not isinstance(result.text, str):
         others = "a dict, a list, a number and a data class become JSON text"
-        raise BadInput(
-            f"a tool returns a text, or a Result with a text, not {describe_value(result)}; {others}"
-        )
+        expected = "a tool returns a text, or a Result with a text"
+        raise BadInput(f"{expected}, not {describe_value(result)}; {others}")
     for name, values, kind in (("sources", result.sources, Document), ("usage", result.usage, Usage)):
         parts = values if isinstance(values, tuple | list) else [values]
         if odd := [part for part in parts if not isinstance(part, kind)]:
@@ -186,12 +180,12 @@ class TextTool:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not self.name.strip() or not self.name.isprintable():
-            raise BadInput(f"a model calls a tool by its name, which {short_repr(self.name)} is not")
+        if not re.fullmatch(r"[\w.-]{1,128}", self.name):
+            expected = "letters, digits, _, - and ., at most 128"
+            raise BadInput(f"a model calls a tool by its name: {expected}, not {short_repr(self.name)}")
         if self.finds and list(self.takes) != [self.finds]:
-            raise BadInput(
-                f"{self.name} finds documents by {self.finds!r}, so that must be all it takes, not {', '.join(self.takes)}"
-            )
+            expected = f"{self.name} finds documents by {self.finds!r}, so that must be all it takes"
+            raise BadInput(f"{expected}, not {', '.join(self.takes)}")
 
     @property
     def arguments(self) -> dict[str, Json]:
@@ -226,6 +220,8 @@ class TextTool:
             return ""
         if not isinstance(value, str | int | float):
             return f"{name} must be a text"
+        if not is_plain_text(str(value)):
+            return f"{name} holds a NUL or half a surrogate pair"
         return "" if str(value).strip() else f"{name} is empty"
 
     def __repr__(self) -> str:
@@ -267,9 +263,8 @@ class FunctionTool:
             reason = str(error).partition("\n")[0]
             raise BadInput(f"the arguments of the tool {self.name} cannot be described: {reason}") from error
         if self.arguments["type"] != "object" or self.arguments.get("additionalProperties"):
-            raise BadInput(
-                f"a tool is called with names: {self.name} takes *, ** or arguments without a name"
-            )
+            problem = "a tool is called with names"
+            raise BadInput(f"{problem}: {self.name} takes *, ** or arguments without a name")
 
     def check_arguments(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
         """Return the values that the function gets. Raises ToolFailed for arguments that it does not take."""

@@ -445,9 +445,8 @@ def _number_property(edge: Edge, name: str) -> float:
     value = edge.properties.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         ends = f"{edge.source[:80]!r} to {edge.target[:80]!r}"
-        raise BadInput(
-            f"the {edge.type[:80]} edge from {ends} holds no number {name!r}: only edges that delta_edges(…) made can be shown so"
-        )
+        problem = f"the {edge.type[:80]} edge from {ends} holds no number {name!r}"
+        raise BadInput(f"{problem}: only edges that delta_edges(…) made can be shown so")
     return float(value)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import AlreadyDecided, BadInput, LabError, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
@@ -88,6 +89,7 @@ class BeforeAfter:
         return f"{self.said}\n{self.fallen}\n\n{self.table(limit=_MAX_CELL_FACTS)!r}"
 
 
+@check_arguments
 def before_and_after(claims: Claims, change: ChangeEffect, *, limit: int = 12) -> BeforeAfter:
     """Show the graph before and after a retraction, its undo or a decision.
 
@@ -95,8 +97,6 @@ def before_and_after(claims: Claims, change: ChangeEffect, *, limit: int = 12) -
     many of the neighbouring ones. Raises BadInput if the report is of a change that changed nothing, or if
     `claims` has no such change.
     """
-    require(claims, Claims, "what is shown before and after a change is a memory of Claims")
-    require(change, ChangeEffect, "a change is shown by what retract_…, undo or a decision returned")
     require_count(limit, 1, "limit")
     if change.change is None:
         raise BadInput("this report is of a change that changed nothing: there is no before and after")

@@ -228,9 +228,8 @@ def _page_names(notebooks: Sequence[Path]) -> list[str]:
         raise BadInput("there is no notebook to make a page of: name .ipynb files")
     names = [page_name(path) for path in notebooks]
     if duplicates := {name for name in names if [FRONT_PAGE, *names].count(name) > 1}:
-        raise BadInput(
-            f"two pages would become {', '.join(sorted(duplicates))}: write them into different folders, or rename a notebook"
-        )
+        problem = f"two pages would become {', '.join(sorted(duplicates))}"
+        raise BadInput(f"{problem}: write them into different folders, or rename a notebook")
     return names
 
 

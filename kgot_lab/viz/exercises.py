@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.arguments import check_arguments, require_path
-from kgot_lab.errors import BadInput, require_amount
+from kgot_lab.errors import BadInput, require, require_amount, short_repr
 from kgot_lab.evaluation.tables import escape_formula
 from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count, printable_line, replace_surrogates
@@ -105,15 +105,13 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
         raise BadInput(f"a name has 1 to {_MAX_NAME_LENGTH} letters or digits: lab.hand_in('Ada Lovelace')")
     attempts = tuple(sorted(_attempts.values(), key=lambda attempt: attempt.exercise))
     if not attempts:
-        raise BadInput(
-            "no exercise was tried since the kernel was started: put answers in the place of the dots, run their cells, and hand in"
-        )
+        problem = "no exercise was tried since the kernel was started"
+        raise BadInput(f"{problem}: put answers in the place of the dots, run their cells, and hand in")
     notebooks = sorted({attempt.exercise.partition(".")[0] for attempt in attempts})
     path = Path(folder) / f"{slug}_{'_'.join(notebooks)}.json"
     if path.exists() and not again:
-        raise BadInput(
-            f"{path.name} is there and stays as it is: hand_in({name!r}, again=True) writes it anew"
-        )
+        problem = f"{path.name} is there and stays as it is"
+        raise BadInput(f"{problem}: hand_in({name!r}, again=True) writes it anew")
     answers = [asdict(attempt) for attempt in attempts]
     content = {"handed in": HAND_IN_VERSION, "name": name, "attempts": answers, "note": _DIGEST_NOTE}
     text = (
@@ -201,8 +199,10 @@ def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, 
     """
     require_amount(within, "within")
     require_path(name or "exercise", "name")  # a file is named after it
+    if "/" in name:
+        raise BadInput(f"a file is named after an exercise, so its name has no slash: {short_repr(name)}")
     is_sealed = isinstance(right, str) and right.startswith(_SEAL)
-    if is_sealed and len(right) != len(sealed("")):
+    if is_sealed and not re.fullmatch("[0-9a-f]{16}", right.removeprefix(_SEAL)):
         raise BadInput("this seal is not whole: make it again with sealed(the right answer)")
     box = (right if is_sealed else ""), hint
     if name:
@@ -213,6 +213,8 @@ def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, 
         is_right, problem = _is_right(answer, right, within), ""
     except Exception as error:  # an invalid answer must not stop "run all cells"
         is_right, problem = False, f"this answer cannot be compared ({type(error).__name__}: {error})"
+    is_right = is_right.item() if hasattr(is_right, "item") else is_right  # of NumPy
+    require(is_right, (bool, int), "the function of an exercise, `right`, returns True or False")
     if answer is None and not is_right:
         problem = _NONE_ANSWER
     elif name:
@@ -231,12 +233,12 @@ def sealed(answer: Any) -> str:
     return _SEAL + hashlib.sha256(_normalize(answer).encode()).hexdigest()[:16]
 
 
-def _is_right(answer: Any, right: Any, within: float) -> bool:
+def _is_right(answer: Any, right: Any, within: float) -> Any:
     if isinstance(right, str) and right.startswith(_SEAL):
         return sealed(answer) == right
     if callable(right):
         judge: Callable[[Any], Any] = right
-        return bool(judge(answer))
+        return judge(answer)
     if _is_number(answer) and _is_number(right):
         return math.isclose(float(answer), float(right), rel_tol=1e-9, abs_tol=within)
     return _normalize(answer) == _normalize(right)

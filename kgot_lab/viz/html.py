@@ -152,10 +152,13 @@ def html(
     inputs: list[Event | Report] = [what] if isinstance(what, Report) else list(what)
     reports = [item for item in inputs if isinstance(item, Report)]
     events = [item for item in inputs if isinstance(item, Event)]
+    forks = tuple(forks)
+    if forks and reports:
+        raise BadInput("html() shows forks beside a run, and this is a report: leave them out")
     if not inputs or (reports and events) or len(reports) + len(events) < len(inputs):
         raise BadInput("html() takes a run (a trace or its events), or recall reports, and not a mixture")
     if events:
-        return _run_page(Trace("", "", tuple(events)), tuple(forks), title)
+        return _run_page(Trace("", "", tuple(events)), forks, title)
     page_title = title or "The recall benchmark"
     return Page(page_title, recall_page(reports, title=page_title))
 

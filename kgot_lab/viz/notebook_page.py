@@ -56,9 +56,8 @@ def build_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
     own_files = {frame.style, frame.script}
     if external := [each for each in find_external_requests(page, beside=True) if each not in own_files]:
         requests = find_notebook_requests(notebook) or external
-        raise BadInput(
-            f"the page of {path} would fetch what is not in it; take this out of the notebook: {'; '.join(requests[:5])}"
-        )
+        problem = f"the page of {path} would fetch what is not in it; take this out of the notebook"
+        raise BadInput(f"{problem}: {'; '.join(requests[:5])}")
     before, main, rest = page.partition("<main>")
     inside, end, after = rest.rpartition("</main>")
     return f"{before}{frame.navigation}\n{main}{inside}{end}\n{frame.navigation}{after}"
@@ -88,9 +87,8 @@ def read_notebook(path: Path) -> NotebookNode:
             warnings.simplefilter("ignore")  # cells without an id, which is not needed here
             return reads(path.read_text(encoding="utf-8"), as_version=4)
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(
-            f"{path} cannot be read ({getattr(error, 'strerror', '') or error}); name an .ipynb file that is there"
-        ) from error
+        problem = f"{path} cannot be read ({getattr(error, 'strerror', '') or error})"
+        raise BadInput(f"{problem}; name an .ipynb file that is there") from error
     except (NotJSONError, ValidationError, AttributeError, KeyError, TypeError) as error:
         raise BadInput(f"{path} is no notebook, or a damaged one: save it again in Jupyter") from error
 

@@ -12,7 +12,8 @@ from itertools import accumulate, groupby, zip_longest
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import as_graph, is_undirected
@@ -132,10 +133,7 @@ NEEDS_SCRIPT = element(
 
 
 def build_run_page(
-    run: Trace | Iterable[Event],
-    *,
-    title: str = "",
-    live: Mapping[str, Mapping[str, Json]] | None = None,
+    run: Trace | Iterable[Event], *, title: str = "", live: Mapping[str, Mapping[str, Json]] | None = None
 ) -> str:
     """Build the HTML page of a run: question, answer, graph and evidence, then every event and the cost.
 
@@ -300,6 +298,7 @@ MAX_EXPORTED_NODES = MAX_NODES_DRAWN  # maximum nodes drawn individually; with m
 _DRAWING_HEIGHT = 600  # pixels of the drawing
 
 
+@check_arguments
 def export_graph(
     graph: object,
     path: Path | str,
@@ -321,8 +320,7 @@ def export_graph(
     path = Path(path)
     if path.suffix != ".html":
         raise BadInput(f"{path} is no name for the page: name a file that ends in .html")
-    if limit < 1:
-        raise BadInput(f"a page of {limit} nodes shows nothing: give a limit of 1 or more")
+    require_count(limit, 1, "limit", "it is how many nodes the page shows")
     text = export_page(graph, title=title, positions=positions, limit=limit, arrows=arrows)
     return write_atomically(path, text, "the page")
 

@@ -114,9 +114,9 @@ def test_odd_texts_do_no_harm(check):
 
 @pytest.mark.parametrize("cut", [-1, math.nan, math.inf])
 def test_bad_input_is_told(cut):
-    with pytest.raises(BadInput, match="idf in nats"):
+    with pytest.raises(BadInput, match=r"idf in nats|'cut' is a number"):
         LeakCheck.of(TEXTS, cut=cut)
-    with pytest.raises(BadInput, match="list of texts"):
+    with pytest.raises(BadInput, match="each item a text"):
         LeakCheck.of("one text")
     with pytest.raises(BadInput, match="at least one"):
         LeakCheck.of([])

@@ -166,9 +166,9 @@ def test_half_characters_and_other_scripts_do_no_harm(tmp_path):
 
 
 def test_bad_input_is_told(tmp_path):
-    with pytest.raises(BadInput, match="not one text"):
+    with pytest.raises(BadInput, match="each item a text"):
         make_skeletons("one text", Upside(), folder=tmp_path)
-    with pytest.raises(BadInput, match="1 of 2 are not texts, the first is None"):
+    with pytest.raises(BadInput, match="each item a text"):
         make_skeletons(["A b.", None], Upside(), folder=tmp_path)  # type: ignore[list-item]
 
 

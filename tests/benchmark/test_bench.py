@@ -438,57 +438,63 @@ def graded(grades):
 
 
 BAD_DATA = {
-    "no qrels": (tiny(qrels={}), "tiny has no qrels"),
+    "no qrels": (lambda: tiny(qrels={}), "tiny has no qrels"),
     "a query without qrels": (
-        tiny(qrels={"q0": {"d00": 1}}),
+        lambda: tiny(qrels={"q0": {"d00": 1}}),
         "7 queries of tiny have no qrels, for example 'q1'",
     ),
     "one query": (
-        DATA.only(["q0"]),
+        lambda: DATA.only(["q0"]),
         "tiny needs two queries or more to tell a difference from chance, and has 1",
     ),
-    "no query": (tiny(queries=(), qrels={}), "needs two queries or more"),
-    "one id twice": (tiny(queries=(*DATA.queries, DATA.queries[0])), "has the id of another one"),
-    "no documents": (tiny(documents=()), "there are no documents"),
+    "no query": (lambda: tiny(queries=(), qrels={}), "needs two queries or more"),
+    "one id twice": (lambda: tiny(queries=(*DATA.queries, DATA.queries[0])), "has the id of another one"),
+    "no documents": (lambda: tiny(documents=()), "there are no documents"),
     "documents twice": (
-        tiny(documents=(*DATA.documents, DATA.documents[0])),
+        lambda: tiny(documents=(*DATA.documents, DATA.documents[0])),
         "1 document ids occur more than once",
     ),
     "no relevant document": (
-        graded({"d00": 0}),
+        lambda: graded({"d00": 0}),
         "1 queries of tiny have no relevant document .* for example 'q1'; leave them out",
     ),
-    "no judgement": (graded({}), "1 queries of tiny have no relevant document"),
+    "no judgement": (lambda: graded({}), "1 queries of tiny have no relevant document"),
     "an unknown document": (
-        graded({"d03": 1, "nope": 1}),
+        lambda: graded({"d03": 1, "nope": 1}),
         "the qrels of query 'q1' name 'nope', which is no document of tiny",
     ),
     "a list of qrels": (
-        tiny(qrels=[("q0", "d00", 1)]),
-        r"the qrels of tiny are a dictionary \{.*\}, not a list",
+        lambda: tiny(qrels=[("q0", "d00", 1)]),
+        r"\'qrels\' is a dictionary, not \[",
     ),
-    "a set of relevant ones": (graded({"d03"}), "those of query 'q1' are a set"),
+    "a set of relevant ones": (lambda: graded({"d03"}), "those of query 'q1' are a set"),
     "a grade in words": (
-        graded({"d03": "1"}),
+        lambda: graded({"d03": "1"}),
         r"a grade is a whole number .* document 'd03' has a str \('1'\) for query 'q1'",
     ),
-    "half a grade": (graded({"d03": 0.5}), "document 'd03' has 0.5 for query 'q1'"),
-    "a huge grade": (graded({"d03": 2**31 - 1}), "a whole number up to 1,000,000"),
-    "texts for queries": (tiny(queries=("Who?", "Where?")), r"each query is a Query\(text, id\), not a str"),
-    "nothing for queries": (tiny(queries=None), "needs two queries or more"),
-    "no name": (tiny(name=None), "a data set is named by a text with a letter or digit, not by None"),
+    "half a grade": (lambda: graded({"d03": 0.5}), "document 'd03' has 0.5 for query 'q1'"),
+    "a huge grade": (lambda: graded({"d03": 2**31 - 1}), "a whole number up to 1,000,000"),
+    "texts for queries": (
+        lambda: tiny(queries=("Who?", "Where?")),
+        r"\'queries\' is a list \(each item a Query\)",
+    ),
+    "nothing for queries": (lambda: tiny(queries=None), "'queries' is a list"),
+    "no name": (lambda: tiny(name=None), "'name' is a text, not None"),
     "one locked query": (
-        tiny(locked=frozenset({"q0"})),
+        lambda: tiny(locked=frozenset({"q0"})),
         "tiny has one locked query, .* lock two or more, or none",
     ),
-    "one query left open": (tiny(locked=frozenset(DATA.qrels) - {"q0"}), "tiny has one develop query"),
-    "a list of locked ones": (
-        tiny(locked=["q0", "q1"]),
-        "locked, the test split of tiny, is a set of ids, not a list",
+    "one query left open": (
+        lambda: tiny(locked=frozenset(DATA.qrels) - {"q0"}),
+        "tiny has one develop query",
     ),
-    "rows": ([("q0", "d00")], "'data' is a Dataset or a text or a path"),
-    "nothing": (None, "'data' is a Dataset"),
-    "a name": ("nosuch", "unknown data set 'nosuch'"),
+    "a list of locked ones": (
+        lambda: tiny(locked=["q0", "q1"]),
+        "'locked' is a set",
+    ),
+    "rows": (lambda: [("q0", "d00")], "'data' is a Dataset or a text or a path"),
+    "nothing": (lambda: None, "'data' is a Dataset"),
+    "a name": (lambda: "nosuch", "unknown data set 'nosuch'"),
 }
 
 
@@ -496,7 +502,7 @@ BAD_DATA = {
 def test_data_that_cannot_be_measured_on_are_refused(what, tmp_path):
     data, why = BAD_DATA[what]
     with pytest.raises(BadInput, match=why) as refused:
-        bench(data, systems=OWN, plan=PLAN, folder=tmp_path / "out")
+        bench(data(), systems=OWN, plan=PLAN, folder=tmp_path / "out")
     assert "\n" not in str(refused.value) and not (tmp_path / "out").exists()
 
 

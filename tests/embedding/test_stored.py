@@ -117,7 +117,7 @@ def test_what_vectors_save_is_loaded_and_so_is_an_npz_file_of_ones_own(tmp_path)
 @every(
     ("make", "said"),
     [
-        (lambda: StoredVectors.of("ab", [[1.0], [2.0]]), "not one text"),
+        (lambda: StoredVectors.of("ab", [[1.0], [2.0]]), "each item a text"),
         (lambda: StoredVectors.of(["a"], [[1.0], [2.0]]), "1 ids do not fit 2 vectors"),
         (lambda: StoredVectors.of(["a", "b", "a"], [[1.0]] * 3), "the id 'a' has two vectors"),
         (lambda: StoredVectors.of(["a", "b"], [[1.0], [float("nan")]]), "the first is that of row 1"),

@@ -234,7 +234,8 @@ def test_a_run_in_a_language_that_nobody_here_speaks_is_verified_in_its_own_stor
     events = statements_run(Gremlin(), *PYTHON)
     assert of(Started, events)[0].dialect == "Gremlin"
     with pytest.raises(
-        UnknownName, match=r"unknown query language 'Gremlin'.*give one, empty, as in verify\(run, store\)"
+        UnknownName,
+        match=r"unknown query language 'Gremlin'.*its own empty store, as in verify\(run, store\)",
     ):
         verify(events)
     assert verify(events, Gremlin()) is None

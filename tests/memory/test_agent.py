@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from datetime import UTC, datetime
@@ -77,6 +78,12 @@ def test_what_one_turn_states_the_next_is_told(store):
     )
     assert fenced_part(system(made)) == second.context
     assert [message.text for message in made.memory.messages] == [SAID, "Noted.", ASKED, "In Seattle."]
+
+
+def test_a_turn_may_be_awaited(store):
+    made = agent(store, [NOTED, "[]"])
+    assert asyncio.run(made.arun(SAID)).learnt == (WORKS, BASED)
+    assert "Alice works_at Acme Corp" in asyncio.run(made.arun(ASKED, run_id="second")).context
 
 
 def test_a_turn_takes_one_call_to_extract_and_one_to_answer_even_when_the_reply_is_bad(store):

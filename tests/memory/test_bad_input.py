@@ -54,7 +54,9 @@ def test_what_is_asked_of_an_entity_that_nobody_named_is_answered_with_nothing_a
     assert memory.triples([unknown]) == ()
     assert certify(memory, [unknown]).ruling == "withheld"
     assert ClaimMemory(memory, session="chat").build_context(["mallory"]) == ""
-    assert memory.retract_fact(unknown).change is None and memory.erase_fact(unknown).claims == 0
+    assert memory.erase_fact(unknown).claims == 0
+    with pytest.raises(BadInput, match="nothing was learnt of Mallory"):
+        memory.retract_fact(unknown)
     assert (memory.graph_hash(claims=True), memory.log()) == state
 
 

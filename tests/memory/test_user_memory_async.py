@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from kgot_lab.errors import BadInput
+from kgot_lab.llm.recorded import Scripted
+from kgot_lab.memory.agent import ENTITIES_HEADING, Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.user_memory import open_memory
 
 
@@ -81,3 +83,20 @@ def test_facts_on_record_are_those_of_the_user(tmp_path):
     ):
         ana.add("I live in Rome.")
         assert bob.claims.recorded_facts() == () and len(ana.claims.recorded_facts()) == 2
+
+
+def test_an_agent_talks_with_what_its_user_said():
+    model = Scripted(lambda prompt: "Noted.")
+    with open_memory(user="ana", embedder=None) as memory:
+        agent = Agent(model, config=AgentConfig(knowledge_graph=memory, entity_memory=EntityMemory()))
+        assert [fact.object for fact in agent.run("I work at Acme.").learnt] == ["Acme"]
+        assert agent.run("I left Acme.").learnt == ()
+        context = agent.run("Where do I work?").context
+        assert "I work at Acme. (until " in context and "Where do I work" not in context
+        assert (
+            ENTITIES_HEADING not in context.replace(ENTITIES_HEADING, "", 1)
+            and "works_at Acme" not in context
+        )
+        prompt = model.asked[-1].messages[0].text
+        assert "<<<" in prompt and prompt.index("<<<") < prompt.index("I work at Acme") < prompt.index(">>>")
+        assert len(memory.history()) == 3

@@ -204,7 +204,7 @@ def test_seeds_and_types_that_make_no_sense_are_refused():
         boost(GRAPH, 0.2, seeds=0)
     with pytest.raises(UnknownName, match="did you mean 'enables'"):
         boost(GRAPH, 0.2, types=["enabels"])
-    with pytest.raises(BadInput, match="not a text"):
+    with pytest.raises(BadInput, match="not a str"):
         jaccard(GRAPH, const("s"), types="enables")
 
 

@@ -401,7 +401,7 @@ def test_a_store_says_which_texts_and_numbers_it_holds_exactly(store):
     values = ("Country", "borders", 1196, "west of Chad", "dry")
     assert [value for value in values if holds_value(store, value)] == ["dry"]
     for value in (True, None, ["dry"]):
-        with pytest.raises(BadInput, match="a text or a number"):
+        with pytest.raises(BadInput, match="a text or a whole number"):
             holds_value(store, value)
 
 

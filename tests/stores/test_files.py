@@ -288,7 +288,7 @@ def test_an_unknown_ending_lists_the_known_ones(tmp_path):
 
 
 def test_what_xml_cannot_hold_is_refused_by_name_and_kept_as_a_value(tmp_path):
-    kept = PropertyGraph.of([Node("a", (), {"p": "null \x00, half \ud800"})])
+    kept = PropertyGraph.of([Node("a", (), {"p": "null \x00"})])
     write_graph(kept, tmp_path / "kept.graphml")
     assert read_graph(tmp_path / "kept.graphml") == kept
     with pytest.raises(BadInput, match="cannot hold the name"):

@@ -200,7 +200,6 @@ ELSEWHERE = [
     "in/a.txt",
     "{tmp}/in/a.txt",
     "/etc/passwd",
-    "a.txt\x00",
     "A.TXT",
     "~",
 ]

@@ -150,7 +150,7 @@ def test_a_cookie_is_not_kept():
 
 def test_manners_that_mean_nothing_are_refused():
     for wrong, message in (
-        ({"private_hosts": "127.0.0.1:80"}, "are a set"),
+        ({"private_hosts": "127.0.0.1:80"}, "'private_hosts' is a list"),
         ({"attempts": 0}, "attempts must be 1"),
         ({"redirects": -1}, "0 or more"),
     ):

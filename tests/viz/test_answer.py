@@ -27,7 +27,7 @@ SCRIPT = runpy.run_path(str(ROOT / "docs" / "draw_answer.py"))
 answer_picture, told_answer = SCRIPT["answer_picture"], SCRIPT["told_answer"]
 FactSelection, fact_graph = SCRIPT["FactSelection"], SCRIPT["fact_graph"]
 SVG = "{http://www.w3.org/2000/svg}"
-EVIL = '</title></text></svg><script>alert("1")</script>]]>&amp;\x00\ud800\u202e<img src=//e.example> '
+EVIL = '</title></text></svg><script>alert("1")</script>]]>&amp;\x00\u202e<img src=//e.example> '
 LONG = "a very long name that a model wrote without thinking of a reader " * 20
 RUNS = sorted(path.name for path in bundled_path("traces/hotpotqa_demo.jsonl").parent.glob("*.jsonl"))
 

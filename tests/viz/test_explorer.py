@@ -29,7 +29,7 @@ from kgot_lab.viz.explorer.hits import excerpt, mark_words
 from kgot_lab.viz.external_requests import find_external_requests
 
 SVG = "{http://www.w3.org/2000/svg}"
-EVIL = "</title></text></script><script>alert(1)</script><img src=//e.example onerror=x>\"'&\x00\u202e"
+EVIL = "</title></text></script><script>alert(1)</script><img src=//e.example onerror=x>\"'&"
 DOCUMENTS = [
     Document("lovelace", "She wrote the first program for a machine that was never built.", "Ada Lovelace"),
     Document("engine", "A machine of brass wheels, designed by Charles Babbage.", "Analytical Engine"),

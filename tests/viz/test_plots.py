@@ -29,7 +29,7 @@ from kgot_lab.viz.plots.figure import empty_plot, new_figure, plot, short_label
 from kgot_lab.viz.plots.retrieval import challenger, shown_systems
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
-EVIL = '</text></svg>--><script>alert(1)</script> $x$ <img src=//e.example> \u202e\ud800\x00 id="m1" xmlns="http://e.example"'
+EVIL = '</text></svg>--><script>alert(1)</script> $x$ <img src=//e.example> \u202e id="m1" xmlns="http://e.example"'
 TESTED_ELSEWHERE = {
     "spans",
     "review_reliability",

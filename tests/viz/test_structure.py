@@ -33,7 +33,7 @@ DEBTOR = "The debtor holds off the bank. As the debt rises, it weighs on the fam
 RECIPE = "Peel two onions. Fry them in butter for ten minutes. Add salt and serve."
 PUMP = "The pump moves the water up the hill. The valve closes."
 NO_PUMP = "The pump does not move the water up the hill. The valve never closes."
-EVIL = "</title></text></svg><script>alert(\"1\")</script>]]><a href='javascript:x()'>&amp;\x00\ud800\u202e<img src=//e.example> He runs. "
+EVIL = "</title></text></svg><script>alert(\"1\")</script>]]><a href='javascript:x()'>&amp;\u202e<img src=//e.example> He runs. "
 CHINESE = "农民在田里撒鸟粪。粮食长得更多,养活了更多的人。"
 NAMES = {"dam": DAM, "debtor": DEBTOR, "recipe": RECIPE}
 SPACELESS = re.compile(r"\s+")

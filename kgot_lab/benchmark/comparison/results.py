@@ -328,7 +328,7 @@ def _system_cells(row: SystemScores) -> Sequence[str]:
     lost, of = row.destroyed
     return (
         row.system, f"{row.n:,}", str(row.errors), format_decimal(row.em.mean),
-        f"{format_decimal(row.f1.mean)} {_format_interval(row.f1)}",
+        f"{format_decimal(row.f1.mean)} [{format_decimal(row.f1.low)}, {format_decimal(row.f1.high)}]",
         f"{row.prompt_tokens:,.0f}", _optional_number(row.evidence_tokens, ",.0f"), _optional_number(row.seconds, ".1f"), f"{row.calls:.1f}",
         _optional_decimal(row.resting), f"{lost} of {of}" if of else "",
         _optional_decimal(row.calibration_error), _optional_decimal(row.risk_area),
@@ -377,10 +377,6 @@ def _risk_grid(findings: ComparisonResults) -> Grid:
             rows.append((Cell(system), *(Cell(format_decimal(risk)) for risk in shown)))
     columns = ("coverage", *(f"{least:.0%}" for least in _COVERAGES))
     return Grid("Share of wrong answers among the surest", columns, tuple(rows))
-
-
-def _format_interval(estimate: Estimate) -> str:
-    return f"[{format_decimal(estimate.low)}, {format_decimal(estimate.high)}]"
 
 
 def _optional_decimal(value: float | None) -> str:

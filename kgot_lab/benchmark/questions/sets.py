@@ -252,9 +252,8 @@ class Hub:
 
     def _get(self, url: str, dataset: str) -> bytes:
         library, content = client_library(), bytearray()
-        headers = (
-            {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        )  # not sent to another server
+        # not sent to another server
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         options = {"headers": headers, "timeout": self.timeout, "follow_redirects": True}
         try:
             with library.stream("GET", url, **options) as answer:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kgot_lab.arguments import check_arguments, check_fields, require_path
+from kgot_lab.arguments import check_arguments, require_path
 from kgot_lab.benchmark.recall.datasets import load_dataset, open_dataset
 from kgot_lab.benchmark.recall.filling import (
     FillOutcome,
@@ -24,8 +25,8 @@ from kgot_lab.benchmark.recall.systems import systems as ours
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import BadInput, LabError, describe_value, require, require_known
-from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_splits
+from kgot_lab.errors import BadInput, LabError, describe_value, require_known
+from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_splits, with_queries
 from kgot_lab.evaluation.reports import PLAN, Report, derive_reports, report
 from kgot_lab.evaluation.results import EMBEDDER_HASH, Plan, load_results
 from kgot_lab.evaluation.runs import Run, checked_queries
@@ -33,6 +34,7 @@ from kgot_lab.evaluation.significance import compare
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.io.dask_workers import DaskClient
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import checked_documents
 
 BenchmarkProgress = Callable[[int, int, str], object]  # done, total, what is next
@@ -125,48 +127,47 @@ def embedder_notes(runs: Iterable[Run]) -> tuple[str, ...]:
 # --- before anything runs ---
 
 
-def checked_data(given: object) -> Dataset:
+def checked_data(given: Dataset | str | Path) -> Dataset:
     """Return a data set after checking that it can be evaluated.
 
     Each part needs two or more queries, each query a relevant document, and documents need unique ids. Raises
     BadInput otherwise.
     """
     data = open_dataset(given)
-    require(data.locked, Set, f"locked, the test split of {data.name}, is a set of ids")
-    if not (isinstance(data.name, str) and file_name(data.name)):
+    if not file_name(data.name):
         expected = "a data set is named by a text with a letter or digit"
         raise BadInput(f"{expected}, not by {describe_value(data.name)}")
     checked_documents(data.documents)
-    queries = checked_queries(data.queries) if isinstance(data.queries, Sequence) and data.queries else ()
+    queries = checked_queries(data.queries) if data.queries else ()
     if len(queries) < 2:
         need = f"{data.name} needs two queries or more to tell a difference from chance"
         raise BadInput(f"{need}, and has {len(queries)}")
     if alone := [part for part, ids in query_splits(data).items() if len(ids) < 2]:
         problem = f"{data.name} has one {alone[0]} query, and the mean of one cannot be told from chance"
         raise BadInput(f"{problem}; lock two or more, or none")
-    # qrels of other queries are of no use here
-    data = replace(data, queries=queries, qrels=checked_qrels(data))
-    check_fields(data)
+    known = {query.id for query in queries}
+    for what in ("qrels", "types", "groups", "excluded", *(() if data.is_part else ("locked",))):
+        if unknown := sorted(set(getattr(data, what)) - known):
+            problem = f"{what} of {data.name} names {unknown[0]!r}, which is none of its queries"
+            warnings.warn(f"{problem}: {format_count(len(unknown), 'such id')} left out", stacklevel=4)
+    data = with_queries(data, known, checked_qrels(data))
     if data.groups and (alone := [query.id for query in queries if query.id not in data.groups]):
         raise BadInput(f"groups names the group of each query, and not that of {alone[0]!r}")
     return data
 
 
-def checked_systems(systems: object) -> dict[str, SystemOrBuilder]:
+def checked_systems(systems: Mapping[str, SystemOrBuilder]) -> dict[str, SystemOrBuilder]:
     """Return the systems by name after checking that each can be built and has its own results file.
 
     Raises BadInput otherwise.
     """
-    if not isinstance(systems, Mapping):
-        expected = "systems is a dictionary from a name to a Stage or to what builds one"
-        raise BadInput(f"{expected}, not a {type(systems).__name__}")
     if not systems:
         raise BadInput('there are no systems to measure; give one or more, as systems={"mine": stage}')
     files: dict[str, str] = {}
     for name, system in systems.items():
-        file = file_name(name) if isinstance(name, str) else ""
+        file = file_name(name) if isinstance(name, str) and name.isprintable() else ""
         if not 0 < len(file.encode()) <= _LONGEST_FILE_NAME:
-            limits = f"a text with a letter or digit, at most {_LONGEST_FILE_NAME} long"
+            limits = f"a text on one line with a letter or digit, at most {_LONGEST_FILE_NAME} long"
             raise BadInput(f"a system is named by {limits}, not by {str(name)[:40]!r}")
         if (same := files.setdefault(file.casefold(), name)) != name:
             clash = f"the systems {same!r} and {name!r} have one name as a file ({file})"
@@ -349,6 +350,9 @@ def bench_families(
     """
     plan = load_plan(Path(folder), FAMILY_PLAN) if folder is not None else FAMILY_PLAN
     require_known("measure", plan.measures, measure)
+    if table and folder is None:
+        problem = "table=True reads the results in a folder"
+        raise BadInput(f"{problem}: name it, or leave table out to run the systems")
     if table and folder is not None:
         return family_table(derive_reports(Path(folder), load_dataset), measure)
     with TemporaryDirectory(prefix="kgot_lab-families-") as made:

@@ -132,7 +132,8 @@ def load_dataset(name: str) -> Dataset:
         raise UnknownName("data set", name, error.known, meant=next(iter(near), "")) from None
 
 
-def open_dataset(data: object) -> Dataset:
+@check_arguments
+def open_dataset(data: Dataset | str | Path) -> Dataset:
     """Return a data set given as itself, by name, or as a folder in BEIR format.
 
     A bundled name takes precedence over a folder of that name. Raises BadInput for anything else, such as the
@@ -140,9 +141,6 @@ def open_dataset(data: object) -> Dataset:
     """
     if isinstance(data, Dataset):
         return data
-    if not isinstance(data, str | Path):
-        expected = "data is a Dataset, the name of one, or a folder as BEIR has them"
-        raise BadInput(f"{expected}, not a {type(data).__name__}")
     if str(data) not in BUNDLED and Path(data).is_dir():
         return from_beir(Path(data))
     if isinstance(data, Path) or str(data).startswith((".", "/", "~")) or str(data).endswith("/"):
@@ -182,8 +180,7 @@ def _published_subset(passages: str, questions: str, name: str) -> Dataset:
     asked = [row["_id"] for row in rows if row.get(questions, True)]
     documents = tuple(document for document in whole.documents if document.id in kept)
     part = replace(whole, name=name, documents=documents).only(asked)
-    types, locked = {id: part.types[id] for id in asked}, whole.locked.intersection(asked)
-    return replace(part, isomorphic=(), types=types, locked=locked)
+    return replace(part, isomorphic=(), locked=whole.locked.intersection(asked))
 
 
 def _twowiki_thousand() -> Dataset:
@@ -215,8 +212,13 @@ def _musique_dev_steps() -> Dataset:
             qrels.setdefault(step, {})[ids[held["doc_id"]]] = 1
             groups[step] = whole.groups[row["_id"]]
     locked = frozenset(step for row in whole.locked for step in musique_steps(row))
-    whole = replace(whole, name="musique-498-steps", queries=tuple(queries.values()), qrels=qrels)
-    return replace(whole, locked=locked, types={}, groups=groups)
+    of_steps: dict[str, Json] = {
+        "queries": tuple(queries.values()),
+        "qrels": qrels,
+        "locked": locked,
+        "groups": groups,
+    }
+    return replace(whole, name="musique-498-steps", types={}, **of_steps)
 
 
 def remove_titles(dataset: Dataset) -> Dataset:

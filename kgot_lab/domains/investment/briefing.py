@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from kgot_lab.arguments import check_arguments, check_fields
-from kgot_lab.domains.investment.reach import DECAYS, PathHop, ReachedAsset, reach
+from kgot_lab.domains.investment.reach import DECAYS, ReachedAsset, reach
 from kgot_lab.domains.investment.view import DatedNode, InvestmentView, action_of, display_name, symbol_key
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json, Node
@@ -117,7 +117,10 @@ class Briefing:
             "action": self.action,
             "strength": self.strength,
             "symbols": [each.symbol for each in self.reached],
-            "paths": [[_hop_to_json(hop) for hop in each.path] for each in self.reached],
+            "paths": [
+                [[hop.source.id, hop.by, hop.target.id, hop.forward] for hop in each.path]
+                for each in self.reached
+            ],
             "weights": [each.weight for each in self.reached],
             "evidence": [each.id for each in self.evidence],
             "generated_at": self.generated_at.isoformat(),
@@ -229,7 +232,3 @@ def briefings(
         decision = decide(signal, reach(view, id, decays=decays), holdings, wishes)
         if isinstance(decision, Briefing):
             yield decision
-
-
-def _hop_to_json(hop: PathHop) -> list[Json]:
-    return [hop.source.id, hop.by, hop.target.id, hop.forward]

@@ -129,7 +129,7 @@ class InvestmentGraph(TableBacked):
         """
         versions.check_owner(owner)
         for target in targets:
-            for part in target if isinstance(target, tuple | list) else [target]:
+            for part in target if isinstance(target, tuple) and len(target) == 3 else [target]:
                 versions.check_storable_key(part, "what is to end")
         with self.storage.changing():
             change = versions.GraphChange(self.storage, owner, self.now)

@@ -69,9 +69,8 @@ OPEN_EDGE = """INSERT INTO edges (owner, source, type, target, properties, creat
 
 # --- accounts: holdings are stored here only ---
 
-ACCOUNTS_LAYOUT = Layout(
-    "investment accounts", 0x6B676C75, **read_statements(__file__, "accounts.sql")
-)  # "kglu"
+# "kglu"
+ACCOUNTS_LAYOUT = Layout("investment accounts", 0x6B676C75, **read_statements(__file__, "accounts.sql"))
 
 USERS = "SELECT user_id FROM profiles ORDER BY user_id"
 PROFILE = "SELECT owner, risk_tolerance, horizon, goals, preferences FROM profiles WHERE user_id = :user"

@@ -52,9 +52,8 @@ class Lifetime:
 
     def __post_init__(self) -> None:
         if self.days is not None and not (isinstance(self.days, int | float) and 0 < self.days < 36_525):
-            raise BadInput(
-                f"a lifetime is a number of days, more than 0, or None, not {describe_value(self.days)}"
-            )
+            expected = "a lifetime is a number of days, more than 0, or None"
+            raise BadInput(f"{expected}, not {describe_value(self.days)}")
 
 
 LIFETIMES = (
@@ -307,9 +306,8 @@ def check_storable_key(text: str, what: str) -> None:
     """Raise BadInput unless a table can store the value as an id or a name."""
     validate_text(text, what)
     if "\0" in text or len(text) > MAX_ID_LENGTH:
-        raise BadInput(
-            f"{what} is a text of at most {MAX_ID_LENGTH} characters without a NUL, not {short_repr(text)}"
-        )
+        expected = f"{what} is a text of at most {MAX_ID_LENGTH} characters without a NUL"
+        raise BadInput(f"{expected}, not {short_repr(text)}")
 
 
 def normalize_edge(edge: Edge, vocabulary: Vocabulary) -> Edge:

@@ -17,7 +17,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none
 from kgot_lab.memory.tables import TableStorage
-from kgot_lab.text.cleaning import checked_text, replace_surrogates
+from kgot_lab.text.cleaning import checked_text, plain_text
 from kgot_lab.types import Edge, Json, Node
 
 # Ids, names and symbols of nodes in the investment graph. The same thing always has the same id.
@@ -43,9 +43,8 @@ def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Nod
     """
     name = properties.get(_NAME_PROPERTIES.get(type, "name"))
     if not isinstance(name, str) or not name.strip():
-        raise BadInput(
-            f"a node of type {type} is named by its {_NAME_PROPERTIES.get(type, 'name')}, a text, not {describe_value(name)}"
-        )
+        expected = f"a node of type {type} is named by its {_NAME_PROPERTIES.get(type, 'name')}, a text"
+        raise BadInput(f"{expected}, not {describe_value(name)}")
     key = name_key(name)
     if type == "Asset":
         key = symbol_key(name)
@@ -71,7 +70,7 @@ def display_name(node: Node) -> str:
 
 def name_key(name: str) -> str:
     """Normalize a name for comparison: lower case, with one space between words."""
-    return " ".join(storable_text(name).split()).casefold()
+    return " ".join(plain_text(name).split()).casefold()
 
 
 def action_of(node: Node) -> str:
@@ -90,12 +89,7 @@ def symbol_key(symbol: Json) -> str:
 
     Returns '' for a value that is no text.
     """
-    return storable_text(symbol).strip().upper()[:MAX_ID_LENGTH] if isinstance(symbol, str) else ""
-
-
-def storable_text(text: str) -> str:
-    """Replace the characters that no database stores."""
-    return str(replace_surrogates(text)).replace("\0", " ")
+    return plain_text(symbol).strip().upper()[:MAX_ID_LENGTH] if isinstance(symbol, str) else ""
 
 
 @dataclass(frozen=True)

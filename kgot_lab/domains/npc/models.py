@@ -12,7 +12,7 @@ from kgot_lab.errors import BadInput, describe_value, require, require_count, re
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import to_micros
 from kgot_lab.stores.sql import json_text, refuse_null
-from kgot_lab.text.cleaning import checked_text, replace_surrogates
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Json
 
 # Validation of input to a world: ids, types, depths and attributes. Anything that a storage cannot hold is
@@ -41,8 +41,7 @@ def check_types(types: tuple[str, ...]) -> tuple[str, ...]:
 
     Raises BadInput if they are no tuple of texts.
     """
-    if isinstance(types, str) or not isinstance(types, tuple | list | set | frozenset):
-        raise BadInput(f"types are texts in a tuple, not {describe_value(types)}")
+    require(types, (tuple, list, set, frozenset), "types are texts in a tuple")
     return tuple(dict.fromkeys(checked_text(type, "a type") for type in types))
 
 
@@ -86,7 +85,7 @@ def check_attributes(
     require(attributes, Mapping, f"the attributes of {of} are a dictionary")
     for name in attributes:
         checked_text(name, f"the name of an attribute of {of}")
-    checked: dict[str, Json] = replace_surrogates(dict(attributes))
+    checked: dict[str, Json] = dict(attributes)
     refuse_null(json_text(checked, f"the attributes of {of}"), f"one of the attributes of {of}")
     for mark in marks:
         require(checked.get(mark), (bool, type(None)), f"the attribute {mark!r} of {of} is true or false")

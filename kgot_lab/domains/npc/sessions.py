@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import (
     SYMMETRIC_TYPES,
@@ -33,17 +34,15 @@ class ImportedFacts:
     unplaced: tuple[Triple, ...] = ()  # an end names nobody in the world, or several
 
 
+@check_arguments
 def import_statements(world: NpcWorld, triples: Iterable[Triple], provenance: Provenance) -> ImportedFacts:
     """Import triples into a world with their confidence. What the same session stated before changes nothing.
 
     The relation `knows_of` becomes the type KNOWS_OF. An end is the entity of that name, ignoring case, or
     else the only one whose name contains its words. Raises BadInput.
     """
-    require(provenance, Provenance, "where something was heard is a Provenance(session_id, timestamp, …)")
     entities = world.find_entities()
     triples = list(triples)
-    for triple in triples:
-        require(triple, Triple, "what was heard is a Triple(subject, relation, object)")
     by_triple = {triple: resolve_relationship(triple, entities, provenance) for triple in triples}
     resolved = {each.key: each for each in by_triple.values() if each is not None}.values()
     known = tuple(relationship for relationship in resolved if _is_recorded(world, relationship))

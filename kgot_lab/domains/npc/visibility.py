@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import (
     Entity,
@@ -156,15 +157,15 @@ class CharacterView(Traversals):
         """
         return _visible_entity(self._visible_world(), check_id(id))
 
+    @check_arguments
     def find_entities(self, criteria: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
         """Return the visible entities that match a filter, by name.
 
         The filter is applied to visible attributes only.
         """
-        expected = "a filter of entities is an EntityFilter(types, name, contains, attributes)"
-        require(criteria, EntityFilter, expected)
         return tuple(entity for entity in self._visible_world().entities if criteria.matches(entity))
 
+    @check_arguments
     def get_relationships(
         self, entity_id: str, criteria: RelationshipFilter = OUTGOING_RELATIONSHIPS
     ) -> tuple[Relationship, ...]:
@@ -172,8 +173,6 @@ class CharacterView(Traversals):
 
         Raises BadInput if the entity does not exist or is not visible.
         """
-        expected = "a filter of relationships is a RelationshipFilter(direction, types, …)"
-        require(criteria, RelationshipFilter, expected)
         seen, id = self._visible_world(), check_id(entity_id)
         _visible_entity(seen, id)
         return tuple(r for r in seen.relationships if criteria.matches(r, id))

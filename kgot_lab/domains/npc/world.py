@@ -291,14 +291,14 @@ class NpcWorld(TableBacked, Traversals):
             return to_entity(row)
         raise missing_entity_error(id)
 
+    @check_arguments
     def find_entities(self, criteria: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
         """Return the entities that match a filter, by name."""
-        expected = "a filter of entities is an EntityFilter(types, name, contains, attributes)"
-        require(criteria, EntityFilter, expected)
         parameters = _nonempty(types=criteria.types, name=criteria.name)
         rows = self.storage.rows(statements.select_entities(criteria), parameters)
         return sort_by_name([entity for entity in map(to_entity, rows) if criteria.matches(entity)])
 
+    @check_arguments
     def get_relationships(
         self, entity_id: str, criteria: RelationshipFilter = OUTGOING_RELATIONSHIPS
     ) -> tuple[Relationship, ...]:
@@ -306,8 +306,6 @@ class NpcWorld(TableBacked, Traversals):
 
         Raises BadInput if the entity does not exist.
         """
-        expected = "a filter of relationships is a RelationshipFilter(direction, types, …)"
-        require(criteria, RelationshipFilter, expected)
         id, least = check_id(entity_id), criteria.min_confidence
         parameters = _nonempty(types=criteria.types, standing=criteria.standing, least=least)
         rows = self.storage.rows(

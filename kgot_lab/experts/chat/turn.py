@@ -46,6 +46,8 @@ from kgot_lab.experts.repository import ChatMessage, ExpertTables
 from kgot_lab.experts.trials.verdict import TrialChoice
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.llm.streaming import stream_reply
+from kgot_lab.memory.user_memory import Memory
+from kgot_lab.text.cleaning import plain_text
 from kgot_lab.text.words import content_words
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 
@@ -61,6 +63,7 @@ class TurnServices:
     playbooks: Mapping[str, Playbook] = field(hash=False)
     embedder: Embedder | None = None
     consultants: Consultants | None = None
+    memory: Memory | None = None  # what the one who asks said, which prompts recall
     clock: Callable[[], float] = time.monotonic
     tell_failure: Callable[..., str] = failure_message  # of an error, without the words that follow it
 
@@ -118,7 +121,9 @@ class ExpertTurn:
         config, services = self.choice.config if self.choice else self.expert.config, self.services
         talk = self.expert.id, self.owner, self.conversation
         earlier = services.tables.earlier_messages(*talk, _MAX_EARLIER_MESSAGES)
-        memories = recall_messages(self.question, earlier)
+        texts = [text for _, text in recall_messages(self.question, earlier)]
+        if services.memory is not None:
+            texts += [each.line.removeprefix("- ") for each in services.memory.recall(self.question)]
         query = search_query(self.question, self.said)
         settings = config.search_config()
         result = intent_search(self.known.asked, query, config=settings, embedder=services.embedder)
@@ -134,11 +139,10 @@ class ExpertTurn:
         off_topic = uncovered.is_all and config.off_topic == "decline" and not is_answered
         context = empty_context(len(result.nodes)) if off_topic else prompt_context(self.known, result)
         delegated = [each.to_json() for each in remote]
-        thought = build_thought(self.known, result, context, sections, len(memories), delegated, unsaid)
+        thought = build_thought(self.known, result, context, sections, len(texts), delegated, unsaid)
         scores = {self.known.split_id(node.id): round(node.score, 4) for node in result.nodes}
-        texts = tuple(text for _, text in memories)
         remote_nodes = remote_citables(remote)
-        asked = self.question, self.said, texts, sections, intent, self.wishes
+        asked = self.question, self.said, tuple(texts), sections, intent, self.wishes
         question = PromptQuestion(*asked, format_answers(remote), remote_nodes, unsaid)
         sources = tuple(
             SourceNode(node.graph, node.id, node.name, node.type, scores.get((node.graph, node.id), 0.0))
@@ -178,7 +182,7 @@ class ExpertTurn:
                     answer.usage, answer.model = piece.usage, piece.model or self.llm.name
                     answer.about |= {"cut": True} if piece.cut else {}
                     continue
-                piece = _storable_text(piece)
+                piece = plain_text(piece)
                 text = answer.check.feed(answer.form.feed(piece) if answer.form else piece)
                 if text and not answer.text:
                     answer.about["first_token_ms"] = round(1000 * (self.services.clock() - started))
@@ -198,11 +202,8 @@ class ExpertTurn:
         mentioned = mentioned_nodes(answer.text, answer.check.citables.nodes, answer.check.cited)
         answer.about["named"] = [{"graph": n.graph, "id": n.id, "name": n.name} for n in mentioned]
         message = self._store(answer)
-        false, is_cut, outcome = (
-            tuple(answer.check.false),
-            "cut" in answer.about,
-            str(message.metadata["outcome"]),
-        )
+        false, is_cut = tuple(answer.check.false), "cut" in answer.about
+        outcome = str(message.metadata["outcome"])
         yield ChatDone(message.id, cited, false, answer.usage, answer.text, mentioned, is_cut, outcome)
 
     def _store(self, answer: _Answer, *, stopped: bool = False, failed: bool = False) -> ChatMessage:
@@ -278,8 +279,3 @@ def chat_history(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]
             exchanges[position] = (question, answer or message.content)
     answered = ((("user", question), ("assistant", answer)) for question, answer in exchanges if answer)
     return tuple(chain.from_iterable(answered))
-
-
-def _storable_text(piece: str) -> str:
-    """Replace the characters that no database stores: NUL and lone surrogates."""
-    return piece.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

@@ -21,14 +21,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
-from kgot_lab.errors import (
-    BadInput,
-    StoreDamaged,
-    StoreUnavailable,
-    ToolFailed,
-    require,
-    require_known,
-)
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, ToolFailed, require, require_known
 from kgot_lab.experts.expert import slugify
 from kgot_lab.experts.federation.delegation import (
     CAPABILITIES_PATH,

@@ -42,16 +42,9 @@ _STREAM_EVENT: dict[str, Any] = {  # one event of a stream, as described in Open
 }
 STREAMED: dict[int | str, Any] = {200: {"content": {"text/event-stream": {"schema": _STREAM_EVENT}}}}
 
-PAGED: dict[int | str, dict[str, Any]] = {
-    200: {
-        "headers": {
-            "Link": {
-                "description": 'the next page, as <ADDRESS>; rel="next"; not on the last',
-                "schema": {"type": "string"},
-            }
-        }
-    }
-}
+_NEXT_PAGE = 'the next page, as <ADDRESS>; rel="next"; not on the last'
+_LINK = {"description": _NEXT_PAGE, "schema": {"type": "string"}}
+PAGED: dict[int | str, dict[str, Any]] = {200: {"headers": {"Link": _LINK}}}
 
 
 class _Request(BaseModel):

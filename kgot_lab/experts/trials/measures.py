@@ -85,9 +85,8 @@ class TrialOutcome:
         for name in ("told", "cited", "false_citations"):
             require_count(getattr(self, name), 0, name)
         if self.cited > self.told:
-            raise BadInput(
-                f"{self.cited} nodes cited of {self.told} in the prompt: others are false citations"
-            )
+            problem = f"{self.cited} nodes cited of {self.told} in the prompt"
+            raise BadInput(f"{problem}: others are false citations")
         for name in ("seconds_first", "seconds_whole"):
             if getattr(self, name) is not None:
                 require_amount(getattr(self, name), name)

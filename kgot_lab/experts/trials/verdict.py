@@ -255,9 +255,8 @@ def trial_verdict(outcomes: Sequence[TrialOutcome], plan: TrialPlan | None = Non
     plan = plan or TrialPlan()
     tests = sorted({outcome.test_id for outcome in outcomes})
     if len(tests) != 1:
-        raise BadInput(
-            f"a verdict is on the outcomes of one trial, not of {len(tests)}: {', '.join(tests[:3]) or 'there are none yet'}"
-        )
+        problem = f"a verdict is on the outcomes of one trial, not of {len(tests)}"
+        raise BadInput(f"{problem}: {', '.join(tests[:3]) or 'there are none yet'}")
     ordered = sort_by_settled(outcomes)
     measures = TRIAL_MEASURES.items()
     comparisons = {name: _compare_measure(measure, ordered, plan.alpha) for name, measure in measures}

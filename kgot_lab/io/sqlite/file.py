@@ -289,9 +289,8 @@ def require_closed(path: Path) -> None:
     Reading such a file without SQLite would release its locks (POSIX).
     """
     if is_open_in_process(path):
-        raise StoreUnavailable(
-            f"{path} is open in this program: close it first, or have a graph searched by its verify()"
-        )
+        problem = f"{path} is open in this program"
+        raise StoreUnavailable(f"{problem}: close it first, or have a graph searched by its verify()")
 
 
 def is_open_in_process(path: Path) -> bool:

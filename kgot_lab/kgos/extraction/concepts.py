@@ -254,7 +254,7 @@ def parse_about(passage: Passage, reply: str) -> ReadPassage:
     for dimension in about.dimensions:
         if dimension.dimension not in _RATED_DIMENSIONS:
             refused.append(f"dimension {dimension.dimension}: there is none of this name that has to be read")
-        elif not _is_span(dimension.quote, passage.text):
+        elif len(dimension.quote.split()) < 2 or not contains_words(dimension.quote, passage.text):
             refused.append(f"dimension {dimension.dimension}: its quotation is not in the passage")
         else:
             rated.setdefault(dimension.dimension, dimension)
@@ -274,11 +274,6 @@ def _refusal_reason(phrase: str, relation: str, subject: str, passage: Passage) 
     if relation == "has_limitation" and not _LIMITATION_WORDS.search(phrase):
         return "it says no limit"
     return ""
-
-
-def _is_span(quote: str, text: str) -> bool:
-    """Return whether a quotation of more than one word occurs in a text, ignoring white space."""
-    return len(quote.split()) > 1 and contains_words(quote, text)
 
 
 _CACHE_NAME = "read_concepts-2.sqlite"

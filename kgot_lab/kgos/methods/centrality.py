@@ -8,6 +8,7 @@ from typing import Any, Literal
 import networkx as nx
 import numpy as np
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import require_count, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints, build_csr
@@ -133,12 +134,9 @@ _BETWEENNESS_SAMPLES = 256  # source nodes for betweenness in a larger graph
 _COLUMNS = ("id", "name", "type", "priority", "degree", "betweenness", "pagerank", "dependants", "bottleneck")
 
 
+@check_arguments
 def critical_components(
-    graph: PropertyGraph,
-    *,
-    metric: Metric = "priority",
-    top_k: int = 10,
-    types: Collection[str] = (),
+    graph: PropertyGraph, *, metric: Metric = "priority", top_k: int = 10, types: Collection[str] = ()
 ) -> TableFound:
     """Rank the nodes by a measure of how much depends on them.
 

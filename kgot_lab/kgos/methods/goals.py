@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from kgot_lab.errors import BadInput, require, require_count
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
@@ -26,6 +27,7 @@ ENABLING_TYPES = ("enables", "optimizes", "reduces", "contributes_to")
 PREREQUISITE_TYPES = ("requires",)  # edges to prerequisites
 
 
+@check_arguments
 def want_to(
     graph: PropertyGraph, goal: str, k: int = 10, *, boost_types: Collection[str] | None = None
 ) -> NodesFound:
@@ -38,7 +40,6 @@ def want_to(
     goal mappings have them, these are followed instead, in both directions. The shares are those of text and
     graph in the preset for goals. Raises BadInput if the goal is blank or not a text.
     """
-    require(goal, str, "a goal is a text")
     if not goal.strip():
         raise BadInput("the goal is blank; say what is wanted, as in 'reduce API costs'")
     require_count(k, 1, "k", "it is how many nodes are kept")
@@ -138,6 +139,7 @@ class Capability(MethodResult):
         return self.limitations
 
 
+@check_arguments
 def can_it(graph: PropertyGraph, capability: str) -> Capability:
     """Decide whether something can be done, from the node that best matches the question.
 
@@ -147,7 +149,6 @@ def can_it(graph: PropertyGraph, capability: str) -> Capability:
     node that limits another does nothing, so no verdict is about it. A workaround edge may leave the
     limitation or the limited node. Raises BadInput.
     """
-    require(capability, str, "what is asked about is a text")
     if not capability.strip():
         raise BadInput("nothing is asked; say what it should be able to do, as in 'edit binary files'")
     index = graph_index(graph)

@@ -25,6 +25,7 @@ from kgot_lab.retrieval.fusion import strongest
 from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, fts5, like
 from kgot_lab.retrieval.neighbours import Links, StepIndices, distinct_integers, neighbour_steps
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.cleaning import plain_text
 from kgot_lab.text.words import content_words, folded_name, name_tokens, stem
 from kgot_lab.types import Document, Edge, Json, full_text
 
@@ -57,9 +58,9 @@ def _property_texts(value: Json, without: Collection[str] = ()) -> list[str]:
     return [text for v in value for text in _property_texts(v)] if isinstance(value, list | tuple) else []
 
 
-def _underscores_to_spaces(text: str) -> str:
-    """Replace underscores with spaces, so that query_optimization is two words."""
-    return text.replace("_", " ")
+def _words_of(text: str) -> str:
+    """Replace underscores with spaces, so that query_optimization is two words, and what no text holds."""
+    return plain_text(text).replace("_", " ")
 
 
 Reals = NDArray[np.float64]
@@ -117,7 +118,7 @@ class GraphIndex:
     @cached_property
     def name_stems(self) -> tuple[frozenset[str], ...]:
         """The stems of the words in each name."""
-        names = map(_underscores_to_spaces, self.names)
+        names = map(_words_of, self.names)
         return tuple(frozenset(stem(word) for word in content_words(name)) for name in names)
 
     @cached_property
@@ -132,8 +133,8 @@ class GraphIndex:
         return tuple(
             Document(
                 id,
-                _underscores_to_spaces(f"{kind}. {' '.join(_property_texts(known, ('name', 'title')))}"),
-                _underscores_to_spaces(name),
+                _words_of(f"{kind}. {' '.join(_property_texts(known, ('name', 'title')))}"),
+                _words_of(name),
             )
             for id, name, kind, known in zip(
                 self.graph.ids, self.names, self.label_texts, self.graph.node_properties, strict=True
@@ -301,6 +302,7 @@ class GraphIndex:
         )
         return np.bincount(touching // codes, minlength=len(self.graph)) / kinds
 
+    @check_arguments
     def edge_type_weights(
         self, types: Iterable[str] | None = None, *, along: float = 1.0, against: float = 1.0
     ) -> Reals:
@@ -309,7 +311,6 @@ class GraphIndex:
         It is `along` or `against` for these types and 0 for others. Unknown types are ignored. If `types` is
         a mapping, its numbers multiply the weights. Raises BadInput for one text in place of a list.
         """
-        _require_list(types)
         weights = np.zeros((len(self.graph.type_names), 2))
         names = self.graph.type_names if types is None else types
         wanted = names if isinstance(names, Mapping) else dict.fromkeys(names, 1.0)
@@ -318,12 +319,12 @@ class GraphIndex:
                 weights[code] = along * wanted[name], against * wanted[name]
         return weights.ravel()
 
+    @check_arguments
     def absent_types(self, types: Iterable[str] | None) -> list[str]:
         """Return which of some edge types no edge has, sorted.
 
         Raises UnknownName if no edge has any of them, and BadInput for one text in place of a list.
         """
-        _require_list(types)
         wanted, known = set(types or ()), set(self.graph.type_names)
         if wanted and known and not wanted & known:
             raise UnknownName("edge type", min(wanted), known)
@@ -427,11 +428,6 @@ class GraphIndex:
                 raise BadInput(f"{problem}; it must be a number above 0: mend it, or say weight=None")
             values[row] = value
         return values
-
-
-def _require_list(types: object) -> None:
-    if isinstance(types, str):
-        raise BadInput(f"edge types are a list of names, such as [{types!r}], not one text")
 
 
 @check_arguments

@@ -9,6 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import UnknownName, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.centrality import PACKAGE_LABEL, pagerank, undirected_graph
@@ -61,16 +62,9 @@ def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
         if label == PACKAGE_LABEL and len(index.rows_by_label) > 1:
             continue
         best = sorted(numbers.tolist(), key=lambda row: (-rank[row], graph.ids[row]))[:each]
-        rows += [
-            (
-                graph.ids[row],
-                index.names[row],
-                label,
-                round(float(rank[row]), 6),
-                _node_description(graph, row),
-            )
-            for row in best
-        ]
+        for row in best:
+            score, description = round(float(rank[row]), 6), _node_description(graph, row)
+            rows.append((graph.ids[row], index.names[row], label, score, description))
     rows.sort(key=lambda row: (-row[3], row[0]))
     columns = ("id", "name", "type", "pagerank", "description")
     return TableFound("where to begin", columns, tuple(rows), (), tuple(row[0] for row in rows))
@@ -179,6 +173,7 @@ def _node_description(graph: PropertyGraph, row: int) -> str:
 _INSTANCE_TYPE = "pattern_instance_of"
 
 
+@check_arguments
 def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str = "") -> TableFound:
     """List the code that follows each pattern, or one pattern, with its file, line and evidence.
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.errors import BadInput, require, require_count, require_known
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import require, require_count, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimensions import Filters, select_rows, validate_filters
 from kgot_lab.kgos.methods.formatting import TableFound
@@ -21,6 +22,7 @@ _IDENTITY_COLUMNS = ("id", "name", "type")
 
 
 # one parameter for each filter
+@check_arguments
 def select_nodes(
     graph: PropertyGraph,
     *,
@@ -44,8 +46,8 @@ def select_nodes(
     index = graph_index(graph)
     selected = np.ones(len(graph), bool)
     why: list[str] = []
-    _check_names("node type", types, index.rows_by_label)
-    _check_names("edge type", edge_types, graph.types())
+    require_known("node type", index.rows_by_label, *types)
+    require_known("edge type", graph.types(), *edge_types)
     require_count(min_edges, 0, "min_edges")
     if max_edges is not None:
         require_count(max_edges, min_edges, "max_edges", "it is not below min_edges")
@@ -61,7 +63,7 @@ def select_nodes(
     if max_edges is not None:
         selected &= degrees <= max_edges
     names = {name for properties_ in graph.node_properties for name in properties_}
-    _check_names("property", [*has_property, *(properties or {})], names)
+    require_known("property", names, *has_property, *(properties or {}))
     for row in np.flatnonzero(selected).tolist():
         node_properties = graph.node_properties[row]
         lacks_property = any(node_properties.get(name) in (None, "") for name in has_property)
@@ -89,12 +91,9 @@ def select_nodes(
     return TableFound(title, columns, found, tuple(why), tuple(graph.ids[row] for row in rows))
 
 
+@check_arguments
 def list_related_nodes(
-    graph: PropertyGraph,
-    node: str,
-    *,
-    edge_types: Collection[str] = (),
-    limit: int | None = None,
+    graph: PropertyGraph, node: str, *, edge_types: Collection[str] = (), limit: int | None = None
 ) -> TableFound:
     """List the edges of a node and their other ends, outgoing edges first, then by type and id.
 
@@ -102,7 +101,7 @@ def list_related_nodes(
     """
     index = graph_index(graph)
     row = index.row(node)
-    _check_names("edge type", edge_types, graph.types())
+    require_known("edge type", graph.types(), *edge_types)
     id = graph.ids[row]
     edges = graph.neighbours(id, "both", edge_types or None)
     rows = []
@@ -184,12 +183,6 @@ def _changed_names(before: Node | Edge, after: Node | Edge) -> str:
 
 def _format_edge(edge: Edge) -> str:
     return f"{edge.source} -{edge.type}-> {edge.target}"
-
-
-def _check_names(what: str, names: Collection[str], known: Collection[str]) -> None:
-    if isinstance(names, str):
-        raise BadInput(f"a list of names is asked for, not one text: [{names!r}]")
-    require_known(what, known, *names)
 
 
 def _folded_text(value: object) -> str:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
@@ -60,6 +61,7 @@ class PathFound(MethodResult):
         return [(step.source, step.edge.type, step.direction, step.target) for step in self.steps]
 
 
+@check_arguments
 def trace_path(
     graph: PropertyGraph,
     node_a: str,

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_regular_text, write_atomically
@@ -15,6 +16,7 @@ from kgot_lab.kgos.methods.overview import find_clusters, overview, starting_poi
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.results import search_context
+from kgot_lab.llm.adapters import as_model
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, truncate_to_tokens
 from kgot_lab.types import LLM, Message, Prompt, Usage
 
@@ -53,6 +55,7 @@ class ConversationTurn:
     nodes: tuple[str, ...]
 
 
+@check_arguments
 def answer_question(
     graph: PropertyGraph,
     question: str,
@@ -76,6 +79,7 @@ def answer_question(
     return _generate_answer(question, context, tuple(nodes), llm, before)
 
 
+@check_arguments
 def explain_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> TextAnswer:
     """Explain a node by its properties and edges, in words if there is a model.
 
@@ -87,6 +91,7 @@ def explain_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> Tex
     return _generate_answer(question, _format_nodes(graph, [id]), tuple(dict.fromkeys([id, *ends])), llm)
 
 
+@check_arguments
 def summarise_graph(graph: PropertyGraph, llm: LLM | None = None) -> TextAnswer:
     """Summarise a graph: its contents, starting points and clusters, in words if there is a model.
 
@@ -126,6 +131,7 @@ def _generate_answer(
     answer = TextAnswer(question, context, context, nodes)
     if llm is None:
         return answer
+    llm = as_model(llm)
     reply = llm(answer_prompt(question, context, before))
     groups = (match.split(",") for match in _CITATION.findall(reply.text))
     cited = tuple(dict.fromkeys(id.strip() for group in groups for id in group))

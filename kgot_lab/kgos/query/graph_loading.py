@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownName
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownName, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import NamedGraph, use_names_as_ids
@@ -227,6 +227,9 @@ def read_graph(
     `kgot_lab.stores.files` lists the forms. Raises BadInput if the file holds no graph.
     """
     source, target = str(source), str(target)
+    if isinstance(path, str) and "://" in path:
+        way = "open_store(address, namespace=…).graph() reads a server's graph; download a file first"
+        raise BadInput(f"read_graph() reads files, not the address {short_repr(path)}: {way}")
     file = Path(path).expanduser() if isinstance(path, str | Path) else Path()
     if file.is_file() and is_trace(file):
         run = load_run(file)

@@ -14,23 +14,25 @@ from typing import Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, LabError, UnknownName, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion, Parameter
 
 
+@check_arguments
 def get_question(name: str) -> GraphQuestion:
     """Return a question by its name, with dashes or underscores.
 
     Raises UnknownName if there is none.
     """
     known = name.strip().replace("_", "-")
-    if known not in QUESTIONS:
-        raise UnknownName("question", name, QUESTIONS)
+    require_known("question", QUESTIONS, known)
     return QUESTIONS[known]
 
 
+@check_arguments
 def ask_by_name(graph: PropertyGraph, name: str, arguments: Mapping[str, Any]) -> MethodResult:
     """Ask a question by its name and return the answer.
 

@@ -406,10 +406,7 @@ def _rank(
     return _critical(graph, metric, top_k, type)
 
 
-@_question("ranking")
-def _explore_smart(graph: PropertyGraph, node: _Node, depth: _Depth = 2) -> MethodResult:
-    """What is around a node, the important first, hubs marked."""
-    return explore_smart(graph, resolve_node(graph, node), depth=depth)
+_QUESTIONS["explore-smart"] = GraphQuestion("explore-smart", "ranking", _explore)
 
 
 # --- dimensions ---

@@ -60,9 +60,8 @@ def save_fork(
     at = fork.first_difference
     changed = changeable_part(fork.events[at]) if at < len(fork.events) else ""
     if not changed or _shared_length(original.events, fork.events) != at:
-        raise BadInput(
-            f"this is no fork of the run {original.run}: at its first difference, event {at}, nothing was changed by hand"
-        )
+        problem = f"this is no fork of the run {original.run}"
+        raise BadInput(f"{problem}: at its first difference, event {at}, nothing was changed by hand")
     head = {"change": changeable_text(fork.events, at), "stopped": fork.stopped, **(about or {})}
     for _ in _write_fork(fork.events, path, original, at, head):
         pass
@@ -94,9 +93,8 @@ def fork_to_file(
             last = len(replayed_events) - 1
             head = {"change": changeable_text(replayed_events, last), **(about or {})}
             return _write_fork(chain(replayed_events, replayed), path, original, last, head)
-    raise BadInput(
-        f"event {at} cannot be changed: the run is not walked again as it was recorded up to there; `verify` says where"
-    )
+    problem = f"event {at} cannot be changed: the run is not walked again as it was recorded up to there"
+    raise BadInput(f"{problem}; `verify` says where")
 
 
 def _write_fork(
@@ -117,16 +115,14 @@ def recorded_fork(original: Trace, recorded: Trace) -> Fork:
     """
     about = recorded.about
     if about.get("fork_of") != original.run:
-        raise TraceError(
-            f"this trace is a fork of {about.get('fork_of', 'nothing')!r}, not of {original.run!r}: load the run it names"
-        )
+        problem = f"this trace is a fork of {about.get('fork_of', 'nothing')!r}, not of {original.run!r}"
+        raise TraceError(f"{problem}: load the run it names")
     first = _shared_length(original.events, recorded.events)
     is_change = first < len(recorded.events) and bool(changeable_part(recorded.events[first]))
     change = first, changeable_text(recorded.events, first)
     if not is_change or (about.get("at"), about.get("change")) != change:
-        raise TraceError(
-            f"this fork first differs at event {first}, and not by the change at event {about.get('at')} that its head names"
-        )
+        problem = f"this fork first differs at event {first}"
+        raise TraceError(f"{problem}, and not by the change at event {about.get('at')} that its head names")
     avoided, made = _count_calls(original.events, recorded.events, first)
     stopped = "" if recorded.finished else str(about.get("stopped") or "its recording ends here")
     return Fork(recorded.events, graph_after(recorded.events), first, avoided, made, stopped)
@@ -217,9 +213,8 @@ def _count_calls(original: Sequence[Event], forked: Sequence[Event], changed: in
         recorded_replies = replies.get(key, [])[used[key] :]
         used[key] += 1
         if recorded_replies and number != changed and recorded_replies[0] != event.reply:
-            raise TraceError(
-                f"event {number} of this fork is a reply that the run had recorded otherwise: it was not made by `fork`"
-            )
+            problem = f"event {number} of this fork is a reply that the run had recorded otherwise"
+            raise TraceError(f"{problem}: it was not made by `fork`")
         avoided += bool(recorded_replies) and number != changed
     return avoided, len(_loop_calls(forked)) - avoided - (changed in _loop_calls(forked))
 

@@ -101,9 +101,8 @@ def unrecorded_write(events: Sequence[Event], store: Store, walk: SideReplay) ->
         missing = _next_write(events, store, walk)
         if not missing or graph_after((*events, *missing)) != present:
             expected = "empty, or hold just the graph that the run began with, or what it had made (at most one write more than its trace)"
-            raise BadInput(
-                f"the store holds another graph, of {len(present)} nodes; to go on with this run it must be {expected}"
-            )
+            problem = f"the store holds another graph, of {len(present)} nodes"
+            raise BadInput(f"{problem}; to go on with this run it must be {expected}")
     if present != start:
         store.apply(present.diff(start))
     return missing
@@ -174,6 +173,8 @@ class Resources:
         for name in ("planning", "execution"):
             model = getattr(self, name)
             object.__setattr__(self, name, None if model is None else as_model(model))
+        if isinstance(self.mode, str):
+            named_mode(self.mode)
 
 
 INTERRUPTED = "it was interrupted"  # why a fork stopped
@@ -238,9 +239,8 @@ def _recorded_mode(start: Started, given: type[Mode] | str | None) -> type[Mode]
     if isinstance(given, type) and given.__qualname__ == name:
         return given
     way = f"lab.verify(run, mode={name}) or Resources(mode={name})"
-    raise TraceError(
-        f"this run was made in the mode {name}: give its class, mode={name}, as in {way}, or name it as an entry point in {ENTRY_POINTS}"
-    )
+    problem = f"this run was made in the mode {name}: give its class, mode={name}"
+    raise TraceError(f"{problem}, as in {way}, or name it as an entry point in {ENTRY_POINTS}")
 
 
 @check_arguments
@@ -269,12 +269,14 @@ def replay_store(
     """
     start = start_event(events)
     require_parts(store, ("write", "read", "schema"), _EXPECTED_STORE)
+    if start.dialect.split()[:1] != store.dialect.name.split()[:1]:  # of one language, as in SQL (SQLite)
+        problem = f"this run wrote {start.dialect}, and the store takes {store.dialect.name}"
+        raise BadInput(f"{problem}: give an empty store of its language, or leave the store out")
     if store.schema().nodes:
         if not start.start or store.graph() != start.start:
             expected = "empty, or hold just the graph that the run began with" if start.start else "empty"
-            raise BadInput(
-                f"the store must be {expected} to walk a run again in it: open a new one, such as InMemory()"
-            )
+            problem = f"the store must be {expected} to walk a run again in it"
+            raise BadInput(f"{problem}: open a new one, such as InMemory()")
     elif start.start:
         store.apply(store.graph().diff(start.start))
     return ReplayStore(recording, store, Fingerprint(start.graph), edits or {})
@@ -477,9 +479,8 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
         if isinstance(last, Decided) and (last.what, last.decision) == ("model call", "denied"):
             trace = replace(trace, events=trace.events[:-1])  # it ended the run, and is decided again
         if (inconsistent := first_inconsistent_write(trace.events)) is not None:
-            raise TraceError(
-                f"{path} cannot be resumed, for {inconsistency_message(inconsistent)}: ask again, in a namespace of its own"
-            )
+            problem = f"{path} cannot be resumed, for {inconsistency_message(inconsistent)}"
+            raise TraceError(f"{problem}: ask again, in a namespace of its own")
         missing = unrecorded_write(trace.events, store, _replay_aside)
         any_order = has_own_order(start_event(trace.events).dialect)
         recording = Recording.from_events((*trace.events, *missing), any_order=any_order)
@@ -625,9 +626,8 @@ def _apply_change(recording: Recording, events: Sequence[Event], at: int, change
             edited = replace(event, text=readable_text(change), sources=(), failed=False, again=False)
             recording.change_result(edited, nth)
         case Read(statement=statement) if statement == WHOLE_GRAPH:
-            raise BadInput(
-                f"event {at} reads the whole graph, which no statement does: change what was written, or the reply after it"
-            )
+            problem = f"event {at} reads the whole graph, which no statement does"
+            raise BadInput(f"{problem}: change what was written, or the reply after it")
         case Wrote() | Read():
             fingerprint = Fingerprint(start_event(events).graph)
             for diff in diffs(earlier):

@@ -100,9 +100,9 @@ class Claim:
     premises: tuple[Triple, ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.premises, str) or not isinstance(self.premises, tuple | list | set | frozenset):
-            expected = "the premises of a claim are Triples in a tuple"
-            raise BadInput(f"{expected}, not {describe_value(self.premises)}")
+        require(
+            self.premises, (tuple, list, set, frozenset), "the premises of a claim are Triples in a tuple"
+        )
         if self.span is not None:
             require(self.span, Span, "the span of a claim is a Span(start, end, text)")
         checked = {
@@ -125,9 +125,8 @@ class Claim:
             raise BadInput(f"{short_repr(str(self.fact))} cannot be its own premise")
         since, until = self.valid_micros
         if self.kind == "ended" and (since is None or until is not None):
-            raise BadInput(
-                "a claim that a fact ended has the time of the end as valid_from, and no valid_until"
-            )
+            problem = "a claim that a fact ended has the time of the end as valid_from"
+            raise BadInput(f"{problem}, and no valid_until")
         if since is not None and until is not None and until <= since:
             period = f"from {self.valid_from} until {self.valid_until}"
             raise BadInput(f"a claim is valid {period}: that ends before it begins")

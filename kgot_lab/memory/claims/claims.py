@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, UnknownName, require, require_probability, short_repr
+from kgot_lab.errors import BadInput, require, require_known, require_probability, short_repr
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
@@ -79,29 +79,40 @@ class Claims(Beliefs, Closing):
         counts = {"new": 0, "known": 0, "back": 0, "queued": 0, "left": 0}
         with transactions.open_change(self.storage, "learn", by, self.now) as change:
             retracted = frozenset() if back else self.retracted_sources()
+            known = {id for (id,) in self.storage.rows(sql.CLAIM_IDS, {"claims": list(distinct)})}
+            new = []
             for claim in distinct.values():
-                if not back and (
-                    claim.source in retracted or transactions.open_versions(self.storage, "drop", claim.id)
-                ):
+                if claim.source in retracted or (not back and self._is_dropped(claim)):
                     counts["left"] += 1
+                elif claim.id in known:
+                    self._learn_again(claim, change, counts)
                 else:
-                    self._learn_claim(claim, change, counts)
+                    new.append(claim)
+            if new:
+                standings = [(c.id, self._standing(c), c.confidence) for c in new]
+                change.open_all("standing", standings)
+                transactions.write_claims(self.storage, new)
+                counts["new"], queued = len(new), sum(standing == "queued" for _, standing, _ in standings)
+                counts["queued"] += queued
             return Learnt(change.number, **counts)
 
-    def _learn_claim(self, claim: Claim, change: transactions.ClaimChange, counts: dict[str, int]) -> None:
-        if not self.storage.rows(sql.CLAIM_EXISTS, {"claim": claim.id}):
-            transactions.write_claim(self.storage, claim)
-            counts["new"] += 1
-        elif transactions.open_versions(self.storage, "drop", claim.id):
+    def _standing(self, claim: Claim) -> str:
+        return "taken" if claim.confidence >= self.accept_from else "queued"
+
+    def _is_dropped(self, claim: Claim) -> bool:
+        return bool(transactions.open_versions(self.storage, "drop", claim.id))
+
+    def _learn_again(self, claim: Claim, change: transactions.ClaimChange, counts: dict[str, int]) -> None:
+        """Restore a known claim if it was retracted, or its learning undone."""
+        is_standing = bool(transactions.open_versions(self.storage, "standing", claim.id))
+        if self._is_dropped(claim):
             change.close("drop", claim.id)
-            counts["back"] += 1
-        elif transactions.open_versions(self.storage, "standing", claim.id):
+        elif is_standing:
             counts["known"] += 1
             return
-        else:
-            counts["back"] += 1
-        if not transactions.open_versions(self.storage, "standing", claim.id):
-            standing = "taken" if claim.confidence >= self.accept_from else "queued"
+        counts["back"] += 1
+        if not is_standing:
+            standing = self._standing(claim)
             counts["queued"] += standing == "queued"
             change.open("standing", claim.id, standing, claim.confidence)
 
@@ -109,18 +120,21 @@ class Claims(Beliefs, Closing):
     def note_answer(self, id: str, text: str, facts: Iterable[Triple]) -> None:
         """Record an answer and the facts that it depends on, so that a change can name it.
 
-        An answer with the same id is replaced.
+        An answer with the same id is replaced. Raises BadInput if it depends on none.
         """
         answer, text = checked_text(id, "the id of an answer"), checked_text(text, "an answer", blank=True)
         checked = (check_triple(fact, "a fact that an answer rests on") for fact in facts)
         facts_by_id = {fact_id(fact): fact for fact in checked}
+        if not facts_by_id:
+            problem = "an answer depends on one fact or more, and no change could name this one"
+            raise BadInput(f"{problem}: give its facts")
         with self.storage.changing():
             for statement in sql.DELETE_ANSWER:
                 self.storage.rows(statement, {"answer": answer})
             values = {"answer": answer, "text": text, "at": to_micros(self.now(), "now")}
             self.storage.rows(sql.NEW_ANSWER, values)
-            for id, fact in facts_by_id.items():
-                transactions.write_fact(self.storage, fact)
+            transactions.write_facts(self.storage, facts_by_id.values())
+            for id in facts_by_id:
                 self.storage.rows(sql.NEW_ANSWER_FACT, {"answer": answer, "fact": id})
 
     # --- retracting, undoing, erasing ---
@@ -131,15 +145,16 @@ class Claims(Beliefs, Closing):
         What was derived from them stops to hold with its premises, and nothing else does. Raises UnknownName if
         nothing was learnt from it.
         """
-        if checked_text(source, "a source") not in (known := self.sources()):
-            raise UnknownName("source", source, known)
+        require_known("source", self.sources(), checked_text(source, "a source"))
         return self._retract("source", sql.CLAIMS_FROM_SOURCE, lambda: {"source": source}, by)
 
     def retract_fact(self, fact: Triple, *, by: str = "") -> ChangeEffect:
         """Drop every claim of a fact.
 
-        A new claim of it that is learnt later is in force again.
+        A new claim of it that is learnt later is in force again. Raises BadInput if nothing was learnt of it.
         """
+        if not self.claims_on(fact):
+            raise BadInput(f"nothing was learnt of {fact}, so nothing is retracted: facts() lists what holds")
         return self._retract("fact", sql.CLAIMS_OF_FACTS, lambda: {"facts": self._fact_ids(fact)}, by)
 
     def _retract(
@@ -212,14 +227,18 @@ class Claims(Beliefs, Closing):
     def merge(self, kept: str, other: str, *, by: str = "") -> int:
         """Read one name as another from now on, and return the number of the change.
 
-        Every fact keeps the name it was learnt with. Raises BadInput for a cycle.
+        Every fact keeps the name it was learnt with. Raises BadInput for a cycle, and if no fact has either name.
         """
-        kept, other = checked_text(kept, "a name"), checked_text(other, "a name")
+        both = [checked_text(name, "a name") for name in (kept, other)]
         with transactions.open_change(self.storage, "merge", by, self.now) as change:
             names = self.names()
             if other in names.merges:
                 target = short_repr(names.merges[other])
                 raise BadInput(f"{short_repr(other)} is merged into {target}: unmerge it first")
+            known = {*names.merges, *names.merges.values()}.intersection(both)
+            if not known and kept != other and not self.storage.rows(sql.FACTS_NAMING, {"names": both}):
+                problem = f"no fact names {short_repr(kept)} or {short_repr(other)}"
+                raise BadInput(f"{problem}: facts() shows the names")
             if names.canonical(kept) == other:
                 problem = f"{short_repr(kept)} already goes by {short_repr(other)}"
                 raise BadInput(f"{problem}: merging that into it would be a circle")
@@ -312,7 +331,7 @@ class Claims(Beliefs, Closing):
             return tuple(entries)
 
     def _require_claim(self, id: str) -> None:
-        if not self.storage.rows(sql.CLAIM_EXISTS, {"claim": checked_text(id, "the id of a claim")}):
+        if not self.storage.rows(sql.CLAIM_IDS, {"claims": [checked_text(id, "the id of a claim")]}):
             hint = "supports_of(fact) and the queue of a ReviewLedger name them by `id`"
             raise BadInput(f"there is no claim {short_repr(id)}: {hint}")
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from numpy import interp
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import (
     AlreadyDecided,
     BadInput,
@@ -19,13 +20,7 @@ from kgot_lab.errors import (
 )
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import claims_by_id
-from kgot_lab.memory.claims.claim import (
-    ChangeEffect,
-    Claim,
-    QueuedClaim,
-    ReviewDecision,
-    from_micros,
-)
+from kgot_lab.memory.claims.claim import ChangeEffect, Claim, QueuedClaim, ReviewDecision, from_micros
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.justification import (
     NOW,
@@ -41,7 +36,7 @@ from kgot_lab.memory.claims.transactions import (
     open_change,
     open_versions,
     record_effect,
-    write_claim,
+    write_claims,
 )
 from kgot_lab.text.cleaning import checked_text, printable_line
 from kgot_lab.types import Triple
@@ -123,6 +118,7 @@ class ReviewLedger:
             for change, at, by, action, claim, *fact, standing, confidence in rows
         )
 
+    @check_arguments
     def waits(self, claim: str) -> bool:
         """Return whether a claim waits for review, by its id.
 
@@ -180,8 +176,8 @@ class ReviewLedger:
             raise BadInput("that is the object which the claim has: accept it")
         storage = self.claims.storage
         with open_change(storage, "override", by, self.claims.now) as change:
-            if not storage.rows(sql.CLAIM_EXISTS, {"claim": corrected.id}):
-                write_claim(storage, corrected)
+            if not storage.rows(sql.CLAIM_IDS, {"claims": [corrected.id]}):
+                write_claims(storage, [corrected])
             with record_effect(self.claims.storage, change, [claim, corrected.id]) as effect:
                 _set_standing(change, claim, "rejected", original.confidence)
                 # not "accepted": its confidence applied to another fact

@@ -13,11 +13,7 @@ from kgot_lab.memory.claims.claim import MergeProposal
 from kgot_lab.memory.claims.justification import Aliases
 from kgot_lab.memory.tables import end_key, word_key
 from kgot_lab.memory.triple_store import InMemoryTripleStore
-from kgot_lab.memory.triples import (
-    MAX_TEXT_LENGTH,
-    Keyword,
-    check_keywords,
-)
+from kgot_lab.memory.triples import MAX_TEXT_LENGTH, Keyword, check_keywords, require_triple_pattern
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
 
@@ -44,6 +40,7 @@ class BeliefTriples:
         Those with most keywords come first, then those of higher confidence, then the more recent. Raises
         BadInput for invalid keywords.
         """
+        self.refresh()
         checked = tuple(check_keywords(keywords, top_k))
         depth, change = MAX_FACTS_READ, self._beliefs.storage.rows(sql.LAST_CHANGE)
         while True:
@@ -55,29 +52,38 @@ class BeliefTriples:
                 return found
             depth *= 8
 
-    def query(self, subject: str) -> list[Triple]:
-        """Return the newest triples with a subject, in the order of adding."""
-        names = self._beliefs.names()
-        keys = [end_key("subject", name) for name in names.names(subject)]
-        ids, _ = self._fact_ids_by_key(keys, MAX_FACTS_READ)
-        found = self._read_facts(names, set[str]().union(*ids))
-        facts = {fact for fact in found if fact.subject == subject}
-        return self.triples(facts) if facts else []
+    def query(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> list[Triple]:
+        """Return the triples with exactly these parts, in the order of adding.
+
+        None matches any text. Raises BadInput for an invalid part.
+        """
+        self.refresh()
+        pattern = require_triple_pattern(subject, relation, object)
+        if not pattern:
+            return self.triples()
+        found = self.triples(self._beliefs.recorded(pattern))  # also by a name that was merged into another
+        return [each for each in found if all(getattr(each, part) == text for part, text in pattern.items())]
 
     def all(self) -> list[Triple]:
         """Return every triple, in the order of adding."""
-        return self.triples()
+        return self.query()
 
     def newest(self, limit: int) -> list[Triple]:
         """Return the last `limit` triples that were added, in the order of adding."""
         require_count(limit, 0, "limit")
         names, depth = self._beliefs.names(), limit
         while True:
-            rows = self._beliefs.storage.rows(sql.LEARNT_LAST, {"known": self._beliefs.known, "most": depth})
+            values = {"known": self._beliefs.known, "most": min(depth, 2**62)}
+            rows = self._beliefs.storage.rows(sql.LEARNT_LAST, values)
             found = self.triples(names.canonical_facts(rows))
             if len(found) >= limit or len(rows) < depth:
                 return found[len(found) - min(limit, len(found)) :]
             depth *= 8
+
+    def refresh(self) -> None:
+        """Take in what was written elsewhere, before triples are read."""
 
     def triples(self, facts: Iterable[Triple] | None = None) -> list[Triple]:
         """Return the facts that hold, or those among `facts`, in the order of adding."""

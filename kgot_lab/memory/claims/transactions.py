@@ -61,6 +61,14 @@ class ClaimChange:
         self.storage.rows(sql.OPEN_VERSION, version)
         return change
 
+    def open_all(self, kind: str, values: Iterable[tuple[str, str, float]]) -> None:
+        """Set the value and number of each key from now on."""
+        names = ("key", "value", "number")
+        common = {"kind": kind, "change": self.begin()}
+        self.storage.insert(
+            sql.OPEN_VERSION, [common | dict(zip(names, each, strict=True)) for each in values]
+        )
+
     def close(self, kind: str, key: str, value: str | None = None) -> int:
         """Close the current value, or, without a value, whatever is current."""
         change = self.begin()
@@ -133,35 +141,38 @@ def _orphans(storage: ClaimStorage, fallen: Sequence[Triple]) -> tuple[str, ...]
     return tuple(sorted(orphaned))
 
 
-def write_claim(storage: ClaimStorage, claim: Claim) -> None:
-    """Store a new claim with its fact and premises.
+def write_claims(storage: ClaimStorage, claims: Sequence[Claim]) -> None:
+    """Store new claims with their facts and premises.
 
-    It is not in force until it gets a standing.
+    They are not in force until they get a standing.
     """
-    for fact in (claim.fact, *claim.premises):
-        write_fact(storage, fact)
-    span = claim.span
-    since, until = claim.valid_micros
-    values: dict[str, str | float | None] = {"id": claim.id, "fact": fact_id(claim.fact)}
-    values |= {"source": claim.source, "said_by": claim.said_by, "kind": claim.kind}
-    values |= {"confidence": claim.confidence, "valid_from": since, "valid_until": until}
-    values |= dict.fromkeys(("start", "end", "text"))
-    if span is not None:
-        values |= {"start": span.start, "end": span.end, "text": span.text}
-    storage.rows(sql.NEW_CLAIM, values)
-    for premise in claim.premises:
-        storage.rows(sql.NEW_PREMISE, {"claim": claim.id, "fact": fact_id(premise)})
+    write_facts(storage, (fact for claim in claims for fact in (claim.fact, *claim.premises)))
+    storage.insert(sql.NEW_CLAIM, [_claim_values(claim) for claim in claims])
+    premises = [{"claim": claim.id, "fact": fact_id(fact)} for claim in claims for fact in claim.premises]
+    storage.insert(sql.NEW_PREMISE, premises)
 
 
-def write_fact(storage: ClaimStorage, fact: Triple) -> None:
-    """Store the texts of a fact and its lookup keys.
+def _claim_values(claim: Claim) -> dict[str, str | float | None]:
+    span, (since, until) = claim.span, claim.valid_micros
+    place = (None, None, None) if span is None else (span.start, span.end, span.text)
+    return {
+        "id": claim.id, "fact": fact_id(claim.fact), "source": claim.source, "said_by": claim.said_by,
+        "kind": claim.kind, "confidence": claim.confidence, "valid_from": since, "valid_until": until,
+        **dict(zip(("start", "end", "text"), place, strict=True)),
+    }  # fmt: skip
 
-    It holds only by its claims.
-    """
-    id = fact_id(fact)
-    storage.rows(sql.NEW_FACT_KEYS, {"id": id, "keys": fact_keys(*triple_key(fact))})
-    parts = {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
-    storage.rows(sql.NEW_FACT, {"id": id, **parts})
+
+def write_facts(storage: ClaimStorage, facts: Iterable[Triple]) -> None:
+    """Store the texts and lookup keys of the facts that are new. They hold only by their claims."""
+    by_id = {fact_id(fact): fact for fact in facts}
+    known = {id for (id,) in storage.rows(sql.FACT_IDS, {"facts": list(by_id)})}
+    new = {id: triple_key(fact) for id, fact in by_id.items() if id not in known}
+    keys = [{"key": key, "fact": id} for id, parts in new.items() for key in fact_keys(*parts)]
+    storage.insert(sql.NEW_FACT_KEY, keys)
+    names = ("subject", "relation", "object")
+    storage.insert(
+        sql.NEW_FACT, [{"id": id, **dict(zip(names, parts, strict=True))} for id, parts in new.items()]
+    )
 
 
 # Erasure of facts and sources from every table and file, which is a person's right. It is not retraction.

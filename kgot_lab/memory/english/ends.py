@@ -6,9 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kgot_lab.memory.english.clauses import (
-    FIRST_PERSON,
-)
+from kgot_lab.memory.english.clauses import FIRST_PERSON
 from kgot_lab.memory.english.parts import (
     ME,
     ClauseParts,

@@ -10,7 +10,7 @@ from kgot_lab.memory.english.ends import CHANGING, ENDED_ADVERB, RESTRICTED, End
 from kgot_lab.memory.english.parts import (
     ME,
     Statement,
-    name_beside,
+    apposed_name,
     role_of,
 )
 from kgot_lab.memory.english.relations import is_single, relations_by, word_list
@@ -116,7 +116,7 @@ class ClauseReader(EndReader):
     def _read_names(self) -> Iterator[Statement]:
         """Yield the names of "my sister Mia" and "my dog Rex"."""
         for token in self.clause.tokens:
-            role, name = role_of(token), name_beside(token)
+            role, name = role_of(token), apposed_name(token)
             if not name and self.verb.lemma_ == "have" and token == self.direct:  # "a cat named Mia"
                 named = (
                     c

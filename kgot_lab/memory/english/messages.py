@@ -12,16 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from kgot_lab.analogy.linguistic import parse_english
-from kgot_lab.memory.english.clauses import (
-    is_question,
-    plain_sentence,
-    split_clauses,
-)
+from kgot_lab.memory.english.clauses import is_question, plain_sentence, split_clauses
 from kgot_lab.memory.english.facts import ClauseReader
-from kgot_lab.memory.english.parts import (
-    ME,
-    Statement,
-)
+from kgot_lab.memory.english.parts import ME, Statement
 from kgot_lab.text.function_words import detect_language
 from kgot_lab.text.words import text_sentences
 

@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from kgot_lab.memory.english.clauses import (
-    FIRST_PERSON,
-    POSSESSIVES,
-    Clause,
-)
+from kgot_lab.memory.english.clauses import FIRST_PERSON, POSSESSIVES, Clause
 from kgot_lab.memory.english.relations import relations_by, word_list
 from kgot_lab.memory.english.times import TIME_WORDS, find_time
 
@@ -41,7 +37,7 @@ _STATES_TO = {  # "allergic to nuts"
     "allergic": "allergic_to", "intolerant": "allergic_to", "married": "partner", "engaged": "partner",
 }  # fmt: skip
 _PARTICLES = frozenset("away up out off down over in back".split())
-_PRONOUNS = frozenset("he she it they him her them".split())
+_PRONOUNS = frozenset("he she it him her".split())
 
 
 class ClauseParts:
@@ -117,7 +113,7 @@ class ClauseParts:
             earlier = [name for other, name in self._people() if other.i < token.i]
             return (earlier or [self.topic])[-1] if word in _PRONOUNS else ""
         if role := role_of(token):
-            name = name_beside(token)
+            name = apposed_name(token)
             kind = role.lemma_.lower()
             is_one_of_several = name and kind in word_list("several")  # "my sister Mia" and another
             return name if is_one_of_several else f"{ME}'s {kind}"
@@ -148,7 +144,8 @@ class ClauseParts:
             del tokens[0]
         while tokens and tokens[-1].is_punct:
             del tokens[-1]
-        return " ".join("".join(t.text_with_ws for t in tokens).split())
+        text = " ".join("".join(t.text_with_ws for t in tokens).split())
+        return text.partition(", not ")[0]  # "in Braga, not Porto"
 
     def _time(self) -> datetime:
         """Return the time that the clause names, or that of the message."""
@@ -212,7 +209,7 @@ def role_of(token: Any) -> Any:
     )
 
 
-def name_beside(token: Any) -> str:
+def apposed_name(token: Any) -> str:
     """Return the name in "my sister Mia" or "my dog Rex", "" without one."""
     if token.pos_ == "PROPN":
         names = (t.text for t in token.subtree if t.pos_ == "PROPN")

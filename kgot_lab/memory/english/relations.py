@@ -79,12 +79,6 @@ def relations_by(field: str) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def canonical_relation(name: str) -> str:
-    """Return the name under which a relation is kept: that of the table if it is an alias, else itself."""
-    key = "_".join(name.casefold().replace("-", " ").replace("_", " ").split())
-    return relations_by("aliases").get(key, (key,))[0]
-
-
 def is_single(relation: str) -> bool:
     """Return whether a relation of the table has one object at a time."""
     return relation in relations() and relations()[relation].single

@@ -388,15 +388,13 @@ def _run(text: str, journal: Journal, *, writing: bool) -> dict[str, Any]:
         journal.save_all()
     exec(code, scope)
     if is_direct and not journal.find_all():
-        raise RefusedValue(
-            "the statement wrote to parts inside G, which no longer fit together: use add, node and the methods of G"
-        )
+        problem = "the statement wrote to parts inside G, which no longer fit together"
+        raise RefusedValue(f"{problem}: use add, node and the methods of G")
     if writing and graph.graph:
         raise RefusedValue("G.graph is not kept: put what it says into a node")
     if writing and (scope.get("G") is not graph or getattr(scope.get("self"), "G", graph) is not graph):
-        raise RefusedValue(
-            "G was bound to another graph, which is not kept; change G in place, as with copy=False"
-        )
+        problem = "G was bound to another graph, which is not kept"
+        raise RefusedValue(f"{problem}; change G in place, as with copy=False")
     return scope
 
 

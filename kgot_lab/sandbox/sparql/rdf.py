@@ -74,6 +74,7 @@ _INTEGERS = {
 }
 
 
+_DATATYPES = {*_INTEGERS, DOUBLE, f"{XSD}float", f"{XSD}decimal", BOOLEAN, JSON}  # whose values are no texts
 _CACHE_SIZE = 1 << 16  # names whose encoding is cached
 
 
@@ -171,6 +172,11 @@ def value_of(literal: Literal) -> Any:
         except (ValueError, RecursionError):
             return text
     return text
+
+
+def is_misfit(term: Term) -> bool:
+    """Return whether a literal has a datatype with values of which its text is none, as 'abc' of xsd:integer."""
+    return isinstance(term, Literal) and term.datatype in _DATATYPES and value_of(term) == term.text
 
 
 def sorted_json(value: Any) -> str:

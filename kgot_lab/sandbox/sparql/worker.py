@@ -25,6 +25,7 @@ from kgot_lab.sandbox.sparql.rdf import (
     edge_triples,
     iri_of,
     is_edge,
+    is_misfit,
     name_blank_nodes,
     name_of,
     node_triples,
@@ -145,6 +146,9 @@ class TripleChange:
 
         Raises RefusedValue if the graph cannot represent the new triples.
         """
+        if misfit := next(filter(is_misfit, (triple[2] for triple in chain(*self.added.values()))), None):
+            problem = f"{misfit[0]!r} is no value of <{misfit[1]}>"
+            raise RefusedValue(f"{problem}: leave the datatype out, or mend the value")
         before, after = read_contents(self._touched_before()), read_contents(self._touched_after())
         spellings = self.spellings
         nodes = [change for name in spellings for change in self._node_changes(name, before, after)]

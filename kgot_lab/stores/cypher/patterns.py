@@ -410,6 +410,7 @@ class NodeLookup:
             index.add(nodes[id])
         return tuple(nodes[id] for id in index.best_matches(wanted, limit))
 
+    @check_arguments
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
 
@@ -423,6 +424,7 @@ class NodeLookup:
         found = (stored for query in _MAY_CONTAIN for (stored,) in self._query(query, piece))
         return any(value in nested_scalars(node_properties(temporal_as_text(stored))) for stored in found)
 
+    @check_arguments
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """Return the edges whose two ends are both among the given nodes, queried on the server."""
         places = [list(located) for located in self._locate(self._query, ids).items()]
@@ -432,11 +434,13 @@ class NodeLookup:
             for source, type, target, stored in rows
         )
 
+    @check_arguments
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Return the nodes within some hops, ignoring direction, each with its distance.
 
         Empty if there is no such node.
         """
+        require_count(hops, 0, "hops")
         depth: dict[str, int] = {}
         frontier = self._locate(self._query, [id])
         for level in range(hops + 1):
@@ -448,6 +452,7 @@ class NodeLookup:
             self._element_ids.update(frontier)
         return depth
 
+    @check_arguments
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
         return shortest_path(source, target, max_edges, self._edges_at)

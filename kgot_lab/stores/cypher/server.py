@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.sandbox import Calculator
@@ -62,6 +63,7 @@ class CypherServer(NodeLookup, UndoableStore):
 
     dialect = CYPHER
 
+    @check_arguments
     def __init__(
         self,
         uri: str,

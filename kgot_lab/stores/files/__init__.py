@@ -96,13 +96,17 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
     has, and for a file of a list that cannot be read.
     """
     files = [Path(path)] if isinstance(path, str | Path) else [Path(each) for each in path]
-    if not files:
-        raise BadInput("there are no files to read a graph from: the list is empty")
+    if not files or len({*files}) < len(files):
+        problem = "names a file twice: leave one out" if files else "is empty, so there is no graph to read"
+        raise BadInput(f"the list of files {problem}")
     is_list = not isinstance(path, str | Path)
     if not is_list and files[0].is_dir():
         files = sorted(files[0].iterdir())
     elif not is_list and files[0].is_file() and read_file_as("a graph", files[0])[:4] == b"PK\x03\x04":
         files = list(unpacked(files[0], folder))
+    elif not is_list and files[0].is_file() and files[0].suffix.lower() == ".zip":
+        problem = f"{path} is no zip, whatever its name says"
+        raise BadInput(f"{problem}: name it by what it is, or download it again")
     elif not is_list:
         return _read_elements(files[0], options)
     if (folder / "xl" / "workbook.xml").exists():
@@ -181,9 +185,8 @@ def _read_data(data: bytes, suffix: str, path: Path, options: Options) -> Elemen
     try:
         head = data[:_HEAD].decode(encoding or "utf-8", "replace").removeprefix("\ufeff")
     except (LookupError, ValueError):
-        raise BadInput(
-            f"{path}: Python knows no encoding {short_repr(encoding)}; as in encoding='cp1254'"
-        ) from None
+        problem = f"{path}: Python knows no encoding {short_repr(encoding)}"
+        raise BadInput(f"{problem}; as in encoding='cp1254'") from None
     if _XML.match(head) or (suffix in (".graphml", ".gexf", ".xgmml") and not head.lstrip().startswith("{")):
         if encoding.startswith("utf-32"):  # every XML parser recognizes UTF-16
             refuse_wide_encoding(data, path)

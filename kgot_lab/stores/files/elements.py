@@ -363,7 +363,7 @@ def build_graph(
     parts += [f"names from {name_field}"] if name_field else []
     parts += [f"relations from {', '.join(used) or 'no field'}"] if edges else []
     note = "; ".join(notes)
-    return NamedGraph(graph, note, "" if found.is_ours and not note else "; ".join(parts + notes))
+    return NamedGraph(graph, note, "" if found.is_ours and not note and nodes else "; ".join(parts + notes))
 
 
 def _known_field(what: str, name: str, known: Collection[str]) -> str:

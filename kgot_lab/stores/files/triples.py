@@ -15,6 +15,7 @@ from kgot_lab.sandbox.sparql import rdf
 from kgot_lab.sandbox.sparql.rdf import NAMESPACE, RDFS_LABEL, RdfTriple, iri_of, predicate_name
 from kgot_lab.stores.files.elements import Elements, RawEdge, reader_languages
 from kgot_lab.stores.sparql.triples import convert_triple, graph_from_triples, import_oxigraph
+from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -77,6 +78,9 @@ def elements_of_quads(quads: Sequence[pyoxigraph.Quad | pyoxigraph.Triple], form
     found.nodes = {node.id: (node.labels, dict(node.properties)) for node in graph.nodes}
     for edge in graph.edges:
         found.edges.append(RawEdge(edge.source, edge.target, edge.type, dict(edge.properties), edge.key))
+    if misfits := list(filter(rdf.is_misfit, (convert_triple(quad)[2] for quad in quads))):
+        problem = f"{format_count(len(misfits), 'value')} kept as text, none of the datatype that they have"
+        found.notes.append(f"{problem}: the first is {short_repr(misfits[0][0])} of <{misfits[0][1]}>")
     graphs = {str(getattr(quad, "graph_name", "DEFAULT")) for quad in quads} - {"DEFAULT"}
     found.left_out["name of a graph"] = len(graphs)
     return found

@@ -124,9 +124,8 @@ class PostgresLink:
                     link.close()
             if is_broken and isinstance(error, psycopg.Error):
                 problem = f"PostgreSQL went away{outcome}"
-                raise StoreUnavailable(
-                    f"{problem}; try again once it is back ({_first_line(error)})"
-                ) from None
+                problem = f"{problem}; try again once it is back"
+                raise StoreUnavailable(f"{problem} ({_first_line(error)})") from None
             raise
 
     def _open_connection(self) -> Connection:

@@ -16,7 +16,6 @@ from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.changes import Identity
 from kgot_lab.stores import sql
 from kgot_lab.stores.postgres.tables import DEFAULT_VECTOR_SCHEMA, DROP_INDEXES, vector_schema
-from kgot_lab.text.cleaning import is_encodable, replace_surrogates
 from kgot_lab.types import Diff, Edge, Json, Node
 
 if TYPE_CHECKING:
@@ -224,19 +223,6 @@ ORDER BY far, number
 """
 
 # --- words and walks ---
-
-
-def is_storable_text(text: str) -> bool:
-    """Return whether PostgreSQL can store a text.
-
-    If not, no node has it as its id.
-    """
-    return "\0" not in text and is_encodable(text)
-
-
-def storable_text(text: str) -> str:
-    """Replace the characters that PostgreSQL cannot store."""
-    return str(replace_surrogates(text)).replace("\0", " ")
 
 
 # --- vectors ---

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_arguments, is_plain_text
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable, require_count, require_seconds
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
@@ -21,6 +21,7 @@ from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink
 from kgot_lab.stores.postgres.server import Server
 from kgot_lab.stores.protocol import Scalar
 from kgot_lab.stores.sql import SqlGraph, journal_diff, parse_change, sql_dialect
+from kgot_lab.text.cleaning import plain_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Postgres(SqlGraph):
     select_edges = f"SELECT {rows.EDGE_COLUMNS} FROM edges"
     _nodes, _edges = partial(map, rows.node_from_row), partial(map, rows.edge_from_row)
 
+    @check_arguments
     def __init__(
         self,
         url: str | None = None,
@@ -180,23 +182,25 @@ class Postgres(SqlGraph):
         Ties go to the shorter id.
         """
         require_count(limit, 0, "limit")
-        values = {"words": rows.storable_text(words), "limit": limit}
+        values = {"words": plain_text(words), "limit": limit}
         return tuple(map(rows.node_from_row, self._link.fetch_rows(rows.SEARCH_QUERY, values)))
 
+    @check_arguments
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
 
         For what counts as equal see `lookup.holds_value`.
         """
-        if isinstance(value, str) and not rows.is_storable_text(value):
+        if isinstance(value, str) and not is_plain_text(value):
             return False
         text = json.dumps({"value": value})
         parameters = {"value": text, "text": value if isinstance(value, str) else None}
         return bool(self._link.fetch_rows(rows.HOLDS_QUERY, parameters))
 
+    @check_arguments
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """Return the edges whose two ends are both among the given nodes, oldest first."""
-        among = [id for id in ids if rows.is_storable_text(id)]
+        among = [id for id in ids if is_plain_text(id)]
         where = "WHERE source = ANY(%s) AND target = ANY(%s)"
         query = f"{self.select_edges} {where} ORDER BY number"
         return tuple(map(rows.edge_from_row, self._link.fetch_rows(query, (among, among))))
@@ -204,7 +208,7 @@ class Postgres(SqlGraph):
     # --- internal ---
 
     def _rows(self, query: str, **values: str) -> list[Any]:
-        is_storable = all(map(rows.is_storable_text, values.values()))
+        is_storable = all(map(is_plain_text, values.values()))
         return self._link.fetch_rows(tables.to_postgres(query), values) if is_storable else []
 
     def _snapshot(self) -> AbstractContextManager[object]:
@@ -214,7 +218,7 @@ class Postgres(SqlGraph):
         return (end for (end,) in self._link.fetch_rows(rows.ADJACENT_IDS, {"ids": ids}))
 
     def _bare_edges(self, ids: list[str]) -> Iterator[Edge]:
-        steps = self._link.fetch_rows(rows.STEPS, {"ids": list(filter(rows.is_storable_text, ids))})
+        steps = self._link.fetch_rows(rows.STEPS, {"ids": list(filter(is_plain_text, ids))})
         return (Edge(source, type, target, key=key) for _, source, type, target, key in steps)
 
     @property

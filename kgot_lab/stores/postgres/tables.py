@@ -9,10 +9,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgot_lab.arguments import is_plain_text
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.stores.sql import refuse_unless_sql_read, refuse_unless_sql_write
 from kgot_lab.stores.statements import require_statement
-from kgot_lab.text.cleaning import is_encodable
 
 if TYPE_CHECKING:
     import psycopg
@@ -78,7 +78,7 @@ def require_namespace(name: str) -> str:
 
     Raises BadInput otherwise.
     """
-    is_text = bool(name.strip()) and "\0" not in name and is_encodable(name)
+    is_text = bool(name.strip()) and is_plain_text(name)
     if not is_text or len(name.encode()) > 63 or name.startswith("pg_"):
         limit = "at most 63 bytes that does not begin with pg_"
         raise BadInput(f"a namespace is text of {limit}, which {name!r} is not")

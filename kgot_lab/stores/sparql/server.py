@@ -11,6 +11,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, QueryFailed, ServerLost, StoreUnavailable
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.io.processes import OPENED_BEFORE_FORK
@@ -63,6 +64,7 @@ class SparqlServer(EmbeddedStore):
     language = "sparql"
 
     # the options of `open_store`, each by its keyword
+    @check_arguments
     def __init__(
         self,
         query_url: str,
@@ -193,9 +195,8 @@ class SparqlServer(EmbeddedStore):
         problem = f"{self._location} already holds a graph {self.namespace!r}"
         is_filled = f"ASK {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}"
         if not self._server_version() and not adopt and self._asked(is_filled).truth:
-            raise BadInput(
-                f"{problem}, which no store like this made; choose another namespace, or take it over with adopt=True"
-            )
+            problem = f"{problem}, which no store like this made"
+            raise BadInput(f"{problem}; choose another namespace, or take it over with adopt=True")
         if wipe:
             old_version = self._version_pattern("?old")
             self._run_update(f"DROP SILENT GRAPH <{self._graph}> ;\nDELETE WHERE {{ {old_version} }}")

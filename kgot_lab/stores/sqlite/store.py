@@ -61,6 +61,7 @@ class Sqlite(GraphFile, sql.SqlGraph):
     dialect = SQLITE
     select_nodes, select_edges = _NODES, _EDGES
 
+    @check_arguments
     def __init__(self, path: Path | str = ":memory:", *, seconds: float = STATEMENT_SECONDS):
         self.seconds = require_seconds(seconds)
         super().__init__(None if str(path) == ":memory:" else Path(path).expanduser())
@@ -169,6 +170,7 @@ class Sqlite(GraphFile, sql.SqlGraph):
             found = self._query(_SEARCH, (NAME_WEIGHT, match_query, limit)) if match_query else []
         return tuple(self._nodes(found))
 
+    @check_arguments
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
 
@@ -177,9 +179,10 @@ class Sqlite(GraphFile, sql.SqlGraph):
         if isinstance(value, str):
             return bool(self._query(f"{_HAS_NAME} UNION ALL {_HAS_VALUE} LIMIT 1", (value, "text", "text")))
         # as SQLite reads one of more digits
-        number = value if isinstance(value, float) or abs(value) < _INTEGER_LIMIT else float(value)
+        number = value if isinstance(value, float) or abs(value) < _INTEGER_LIMIT else float(str(value))
         return bool(self._query(f"{_HAS_VALUE} LIMIT 1", (number, "integer", "real")))
 
+    @check_arguments
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """Return the edges whose two ends are both among the given nodes, oldest first."""
         among = "IN (SELECT value FROM json_each(?1))"

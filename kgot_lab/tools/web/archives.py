@@ -17,6 +17,7 @@ from kgot_lab.documents.files import extract_text
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, needs_extra, require, short_repr
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.cleaning import plain_text
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.tools.web.engines import MAX_RESULTS, JsonApi, WebHit
 from kgot_lab.tools.web.fetching import USER_AGENT, Fetched
@@ -68,9 +69,8 @@ class Mirror:
         for name in candidates:
             if name in self._files:
                 return self._read(name)
-        raise ToolFailed(
-            f"there is no page {short_repr(address)} in {self.name}, which is all there is; search in it"
-        )
+        problem = f"there is no page {short_repr(address)} in {self.name}, which is all there is"
+        raise ToolFailed(f"{problem}; search in it")
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
         """Return the pages that match the query best. With a year, only those that mention it."""
@@ -97,7 +97,8 @@ class Mirror:
 
     @cached_property
     def _index(self) -> Stage:
-        return bm25([Document(address, page.text, page.title) for address, page in self._pages.items()])
+        pages = ((address, page.text, page.title) for address, page in self._pages.items())
+        return bm25([Document(*map(plain_text, page)) for page in pages])
 
     def _file_name(self, address: str) -> str:
         """Return the file name in the folder for an address."""
@@ -219,9 +220,8 @@ class Wikipedia:
         stamp = _end_of_day(day) if day.strip() else ""
         info = self._page_info(title, stamp)
         if "disambiguation" in (info.get("pageprops") or {}):
-            raise ToolFailed(
-                f"{info['title']!r} has several meanings; ask for one of them: {self._meanings(str(info['title']))}"
-            )
+            problem = f"{info['title']!r} has several meanings; ask for one of them"
+            raise ToolFailed(f"{problem}: {self._meanings(str(info['title']))}")
         versions = info.get("revisions") or []
         if not versions:
             raise ToolFailed(f"the article {info['title']!r} did not exist yet on {day}")

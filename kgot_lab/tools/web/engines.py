@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import Any, Protocol
 
-from kgot_lab.errors import BadInput, ToolFailed, UnknownName, needs_extra
+from kgot_lab.errors import BadInput, ToolFailed, needs_extra, require_known
 from kgot_lab.io.http_client import describe_proxy, is_retryable_status, proxy_options
 from kgot_lab.llm.keys import remove_key
 from kgot_lab.tools.web.fetching import USER_AGENT, bounded_body
@@ -246,8 +246,7 @@ _ENGINES: Mapping[str, Callable[[str], SearchEngine]] = {"serpapi": SerpApi, "ta
 
 def check_engine_name(name: str) -> None:
     """Raise UnknownName for an unknown search engine. "" stands for any."""
-    if name and name not in (*_ENGINES, "ddgs"):
-        raise UnknownName("search engine", name, [*_ENGINES, "ddgs"])
+    require_known("search engine", [*_ENGINES, "ddgs"], *filter(None, [name]))
 
 
 def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:

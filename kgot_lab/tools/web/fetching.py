@@ -14,7 +14,8 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab import __version__
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, needs_extra, require_count, short_repr
+from kgot_lab.arguments import check_fields
+from kgot_lab.errors import NotInstalled, ToolFailed, needs_extra, require_count, short_repr
 from kgot_lab.io.http_client import is_retryable_status
 from kgot_lab.llm.capabilities import requested_wait
 
@@ -56,9 +57,8 @@ def destination(address: str, private_hosts: Collection[str] = ()) -> Destinatio
     port = url.port or _PORTS[url.scheme]
     addresses = _resolve(url.host, port)
     if f"{url.host}:{port}" not in private_hosts and not all(map(is_public, addresses)):
-        raise ToolFailed(
-            f"{url.host}:{port} is a private address, which is not visited; only the public web is"
-        )
+        problem = f"{url.host}:{port} is a private address, which is not visited"
+        raise ToolFailed(f"{problem}; only the public web is")
     return Destination(url, addresses[0])
 
 
@@ -107,10 +107,7 @@ class FetchSettings:
     private_hosts: Collection[str] = frozenset()
 
     def __post_init__(self) -> None:
-        if isinstance(self.private_hosts, str):
-            raise BadInput(
-                f'private hosts are a set, such as {{"127.0.0.1:8000"}}, not the text {self.private_hosts!r}'
-            )
+        check_fields(self)
         require_count(self.attempts, 1, "attempts")
         require_count(self.redirects, 0, "redirects")
 
@@ -189,9 +186,8 @@ class WebFetcher:
         for _ in range(self.manners.redirects + 1):
             target = destination(address, self.manners.private_hosts)  # again at each redirect
             if obey and not self._is_allowed(target.url):
-                raise ToolFailed(
-                    f"the robots.txt of {target.url.host} asks programs not to visit {target.url.path}; look elsewhere"
-                )
+                problem = f"the robots.txt of {target.url.host} asks programs not to visit {target.url.path}"
+                raise ToolFailed(f"{problem}; look elsewhere")
             answer = self._request(target, max_bytes, deadline)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return _checked_answer(str(target.url), answer)
@@ -242,9 +238,8 @@ class WebFetcher:
                 length = response.headers.get("content-length", "")
                 declared_size = int(length) if length.isdigit() else 0
                 if declared_size > max_bytes and not _is_text(response.headers.get("content-type", "")):
-                    raise ToolFailed(
-                        f"{target.url.host} has a file of {declared_size / 1e6:,.0f} MB there; the most is {max_bytes / 1e6:,.1f} MB"
-                    )
+                    problem = f"{target.url.host} has a file of {declared_size / 1e6:,.0f} MB there"
+                    raise ToolFailed(f"{problem}; the most is {max_bytes / 1e6:,.1f} MB")
                 return _Answer(
                     response.status_code, response.headers, *bounded_body(response, max_bytes, deadline)
                 )
@@ -253,9 +248,8 @@ class WebFetcher:
                 f"{target.url.host} did not answer within {self.manners.seconds:g} s"
             ) from None
         except httpx.HTTPError as error:
-            raise _TransientFailure(
-                f"the connection to {target.url.host} broke ({type(error).__name__}: {str(error)[:200]})"
-            ) from None
+            problem = f"the connection to {target.url.host} broke ({type(error).__name__}"
+            raise _TransientFailure(f"{problem}: {str(error)[:200]})") from None
 
     def __repr__(self) -> str:
         return f"<web as {self.manners.user_agent}>"

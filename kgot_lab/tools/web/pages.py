@@ -63,9 +63,8 @@ def page_from(fetched: Fetched) -> WebPage:
             title, data = readable_markup(markup[:_MAX_MARKUP], fetched.address)
         converted = extract_text(data, extension, "utf-8" if extension == ".html" else fetched.charset)
     except BadInput as error:
-        raise ToolFailed(
-            f"the page at {fetched.address} cannot be read as text ({fetched.kind or 'of no kind'}): {error}"
-        ) from None
+        problem = f"the page at {fetched.address} cannot be read as text"
+        raise ToolFailed(f"{problem} ({fetched.kind or 'of no kind'}): {error}") from None
     remark = "; ".join(filter(None, (converted.remark, cut)))
     path = PurePosixPath(unquote(urlsplit(fetched.address).path))
     title = (title or converted.title or path.name)[:_MAX_TITLE_LENGTH]

@@ -281,10 +281,6 @@ def explore(
     two documents or queries share an id.
     """
     lanes, queries = as_lanes(lanes), list(queries)
-    for query in queries:
-        require(query, (str, Query), "each query is a text or a Query")
-    for judged in (qrels or {}).values():
-        require(judged, Mapping, "qrels are {query id: {document id: grade}}")
     for system in (systems or {}).values():
         require_parts(system, ("__call__",), "a system is a Stage, or a function that builds one")
     known_queries = tuple(query if isinstance(query, Query) else Query(query) for query in queries)
@@ -292,7 +288,11 @@ def explore(
     duplicates = [id for id, count in uses.items() if count > 1]
     if duplicates:
         raise BadInput(f"{len(duplicates)} query ids occur more than once, for example {duplicates[0]!r}")
-    shelf = DocumentCollection({document.id: document for document in checked_documents(documents)})
+    by_id = {document.id: document for document in checked_documents(documents)}
+    require_known("query of qrels", {query.id for query in known_queries}, *(qrels or {}))
+    for judged in (qrels or {}).values():
+        require(judged, Mapping, "qrels are {query id: {document id: grade}}")
+    shelf = DocumentCollection(by_id)
     searches = Searches(lanes, shelf, known_queries, qrels or {}, systems or {})
     return Explorer(searches, known_queries[0] if known_queries else Query(""), Mix())
 
@@ -348,6 +348,7 @@ class Explorer(LiveOutput):
         what = f"{sizes}, retrievers {', '.join(searches.lanes.available)}"
         return f"<Explorer of {what}; {mix.preset or 'own weights'}, k={mix.k}: {shorten(self.question.text, 60)!r}>"
 
+    @check_arguments
     def but(
         self,
         *,

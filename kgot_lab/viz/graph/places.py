@@ -94,12 +94,7 @@ def _fill_missing_centres(middles: Points, fixed: Points) -> Points:
 
 
 def _layout_in_discs(
-    pairs: NodePairs,
-    groups: Sequence[Ints],
-    *,
-    aspect: float,
-    wanted: Mask | None = None,
-    hole: float = 0.0,
+    pairs: NodePairs, groups: Sequence[Ints], *, aspect: float, wanted: Mask | None = None, hole: float = 0.0
 ) -> tuple[Points, Points]:
     """Lay out nodes within the discs of their groups, in the unit square.
 

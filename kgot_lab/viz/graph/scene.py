@@ -31,14 +31,7 @@ from kgot_lab.viz.graph.layout import (
     stretch_to_area,
     untangle_layout,
 )
-from kgot_lab.viz.graph.marks import (
-    MARKS,
-    Highlight,
-    MarkedGraph,
-    Point,
-    mark_graph,
-    mark_kinds,
-)
+from kgot_lab.viz.graph.marks import MARKS, Highlight, MarkedGraph, Point, mark_graph, mark_kinds
 from kgot_lab.viz.graph.places import place_near_neighbours
 from kgot_lab.viz.static.drawing import balance_lines, line_width
 

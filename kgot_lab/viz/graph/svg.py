@@ -9,9 +9,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.encoding import UNLABELLED_LOOK, Encoding, encoded_width, node_caption
-from kgot_lab.types import Edge, Json, Node
+from kgot_lab.types import Edge, Json, Node, are_finite
 from kgot_lab.viz.graph.marks import (
     MARKS,
     Curve,
@@ -45,6 +47,7 @@ _SIZE_SAMPLE = concat([draw_circle(-6, 0, 2.5, "#777"), draw_circle(3, 0, 6, "#7
 _WIDTH_SAMPLE = concat([draw_rect(-8, -5, 16, 1, "#777"), draw_rect(-8, 1, 16, 5, "#777")])
 NO_NODES = "This graph has no nodes"
 _MARGIN = 6.0  # pixels around the drawing
+_FARTHEST = 2.0  # of a position, as a fraction of the drawing area
 _LEGEND_ROW, _LEGEND_TOP = 22.0, 16.0  # legend: the height of a row, and the position of the first one
 _NOTE_HEIGHT, _NOTE_LINES = 15.0, 3
 _MAX_TOOLTIP_LINE = 300  # maximum characters of a line of a tooltip
@@ -91,6 +94,7 @@ class Picture(StaticPicture):
         return f"<Picture: {nodes}, {edges}>"
 
 
+@check_arguments
 def svg(
     graph: PropertyGraph,
     *,
@@ -109,6 +113,10 @@ def svg(
     picture says so. `positions` keeps nodes where an earlier picture had them. `encoding` gives their colours and
     sizes, such as that of the scene of an earlier picture. Without `arrows` lines have no arrow heads.
     """
+    for id, point in (positions or {}).items():
+        if len(point) != 2 or not are_finite(point) or max(map(abs, point)) > _FARTHEST:
+            expected = "a position is (x, y), fractions of the drawing area from 0 to 1"
+            raise BadInput(f"{expected}, not {short_repr(point)}, as of node {short_repr(id)}")
     scene = select_scene(graph, highlight, limit, encoding)
     canvas = _SvgRenderer(scene, width, height, arrows=arrows)
     plan = canvas.make_plan(positions or {})
@@ -196,7 +204,8 @@ class _SvgRenderer:
 
     def _draw_node(self, node: Node, plan: DrawingPlan) -> Markup:
         mark, planned = self.scene.marked.nodes.get(node.id), plan.nodes[node.id]
-        tooltip = element("title", _node_tooltip(node, mark or "", self.scene.encoding, self.most))
+        lines = [node_caption(node), *self.scene.encoding.describe(node), mark or ""]
+        tooltip = element("title", _tooltip(lines, node.properties, self.most))
         ghost = mark == "removed"
         parts = [tooltip, draw_shape(self.scene.look(node), planned.place, planned.radius, ghost=ghost)]
         if mark:
@@ -286,10 +295,6 @@ def _draw_centred_lines(lines: Sequence[str], middle: Point, size: float, colour
 
 def _draw_text(line: str, x: float, y: float, size: float, colour: str, anchor: str = "middle") -> Markup:
     return draw_text(line, x, y, size, colour, text_anchor=anchor, **HALO)
-
-
-def _node_tooltip(node: Node, mark: str, encoding: Encoding, most: int) -> str:
-    return _tooltip([node_caption(node), *encoding.describe(node), mark], node.properties, most)
 
 
 def _edge_tooltip(edge: Edge, mark: str, most: int) -> str:

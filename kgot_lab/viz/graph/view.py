@@ -7,21 +7,16 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, require_count
+from kgot_lab.errors import BadInput, require_count, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.encoding import encode, node_caption
 from kgot_lab.graph.exchange import as_graph, is_undirected
+from kgot_lab.kgos.extraction.entity_graph import SCAFFOLD
 from kgot_lab.kgos.methods.traversal import trace_path
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import folded_name
 from kgot_lab.types import Edge, Json, Node
-from kgot_lab.viz.graph.collapse import (
-    View,
-    close_community,
-    collapse_graph,
-    open_community,
-    reveal_nodes,
-)
+from kgot_lab.viz.graph.collapse import View, close_community, collapse_graph, open_community, reveal_nodes
 from kgot_lab.viz.graph.marks import Highlight, MarkedGraph, Point, mark_graph, path_edges
 from kgot_lab.viz.graph.scene import MAX_PLANNED_NODES, drawing_plan, view_scene
 from kgot_lab.viz.graph.svg import Picture, svg
@@ -357,6 +352,9 @@ def show_graph(
     graph = as_graph(graph)
     require_count(height, 1, "height", "it is in pixels")
     require_count(most, 1, "most", "it is how many nodes are drawn by themselves")
+    require_known("label", {*graph.labels(), *SCAFFOLD}, *hidden)
+    if positions and not any(id in graph for id in positions):
+        graph.row(next(iter(positions)))  # raises UnknownName: they are those of another graph
     drawn = graph
     if hidden:
         drawn = graph.subgraph(node.id for node in graph.nodes if not {*node.labels[:1]} & {*hidden})

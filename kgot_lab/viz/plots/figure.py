@@ -98,9 +98,8 @@ class Plot:
         """
         path = Path(path)
         if path.suffix not in _FORMATS:
-            raise BadInput(
-                f"a plot is saved as {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, not as {path.name}"
-            )
+            expected = f"a plot is saved as {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}"
+            raise BadInput(f"{expected}, not as {path.name}")
         if path.suffix == ".svg":
             return write_atomically(path, self._repr_svg_(), "the plot")
         unset_metadata = ("Creator", "Producer", "CreationDate") if path.suffix == ".pdf" else ("Software",)

@@ -345,9 +345,8 @@ def _checked_pair(pair: TextPair | Edge) -> tuple[TextPair, bool]:
         raw, skeleton = (float(pair.properties[name]) for name in ("raw", "skeleton"))
     except (AttributeError, KeyError, TypeError, ValueError):
         type_name = f"{type(pair).__name__}"
-        raise BadInput(
-            f"the plot of bands needs pairs, or edges that say raw and skeleton as delta edges do; this {type_name} does not"
-        ) from None
+        problem = "the plot of bands needs pairs, or edges that say raw and skeleton as delta edges do"
+        raise BadInput(f"{problem}; this {type_name} does not") from None
     if not (math.isfinite(raw) and math.isfinite(skeleton)):
         raise BadInput(f"the similarities of {pair.source} and {pair.target} are not finite numbers")
     return TextPair(pair.source, pair.target, raw, skeleton), bool(pair.properties.get("veto"))

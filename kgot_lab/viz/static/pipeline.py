@@ -146,17 +146,13 @@ def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawi
     labelled by weight and as thick as the weight. `colours` maps the name of a retriever to the colour of its
     arrow. The `table` of the drawing has a row for each box.
     """
-    whole = _full_pipeline(stage)
+    whole = Series((StageBox("question", kind="end"), pipeline_parts(stage), StageBox("ranking", kind="end")))
     width, height = whole.width + 2 * _EDGE, _ROW * whole.rows + _EDGE
     pen = _PipelineCanvas(colours or {})
     pen.draw(whole, _EDGE, height / 2, ())
     alt = f"A pipeline from the question to the ranking: {shorten(stage.name, MAX_NAME_LENGTH)}"
     steps = sheet(("number", "step", "options", "after"), _table_rows(whole), "Steps")
     return drawing(alt, width, height, *pen.arrows, *pen.boxes, sheets=[steps])
-
-
-def _full_pipeline(stage: Stage) -> Series:
-    return Series((StageBox("question", kind="end"), pipeline_parts(stage), StageBox("ranking", kind="end")))
 
 
 def _table_rows(whole: PipelinePart) -> Sequence[tuple[str, str, str, str]]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
-from kgot_lab.errors import short_repr
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import require_count, short_repr
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
@@ -86,12 +87,14 @@ class Table:
         return "\n\n".join(sheet.text for sheet in self.sheets)
 
 
+@check_arguments
 def table(what: PropertyGraph | Iterable[Json], *, limit: int = 50) -> Table:
     """Create tables of the nodes and edges of a graph, or one of some rows.
 
     Each table has at most `limit` rows. Rows may be objects (their names become columns), lists (numbered
     columns) or single values (one column).
     """
+    require_count(limit, 1, "limit")
     if isinstance(what, PropertyGraph):
         nodes = (
             (n.id, ", ".join(n.labels), format_properties(n.properties)) for n in islice(what.nodes, limit)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, require, require_count
+from kgot_lab.errors import BadInput, attribute_errors, require_count, require_parts
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Answered, Event, Started
@@ -81,7 +81,11 @@ class Stepper(LiveOutput):
 
         Raises BadInput if that event cannot be changed, or if the store refuses the changed statement.
         """
-        store = self._store()
+        with attribute_errors("the function 'store' failed"):
+            store = self._store()
+        require_parts(
+            store, ("write", "read", "schema", "close"), "the function 'store' gives an empty store"
+        )
         try:
             new_fork = replay.fork(self.events, at, change, store, self._live_parts)
         finally:
@@ -98,6 +102,7 @@ class Stepper(LiveOutput):
 
         Each table has at most `limit` rows.
         """
+        require_count(limit, 1, "limit")
         named = ((f"Fork {number}", fork.events) for number, fork in enumerate(self.forks, 1))
         runs = (("The run", self.events), *named)
         sheets = (_event_sheet(name, events, limit) for name, events in runs)
@@ -157,8 +162,6 @@ def stepper(
         forks = load_forks(run, bundled_path("traces")) if live.planning is None and run.run else ()
     open_store = store or (lambda: open_for(started.dialect, *started.readers))
     forks = tuple(forks)
-    for fork in forks:
-        require(fork, Fork, "each fork is a Fork")
     return Stepper(run, forks, live, open_store, height=height)
 
 

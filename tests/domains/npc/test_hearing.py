@@ -55,7 +55,7 @@ def test_what_is_sure_is_accepted_and_what_is_not_waits_and_a_session_says_it_on
 
 
 def test_what_is_no_triple_is_refused(world):
-    with pytest.raises(BadInput, match="what was heard is a Triple"):
+    with pytest.raises(BadInput, match="each item a Triple"):
         import_statements(world, [("Odo", "knows", "Ilse")], Provenance("s1"))
 
 

@@ -54,8 +54,9 @@ def test_merged_names_are_read_as_one_and_unmerging_is_exact(memory):
 
 
 def test_what_was_learnt_between_merge_and_unmerge_keeps_its_own_name(memory):
+    memory.learn(said("A.L. wrote Notes"))
     memory.merge("Ada", "A.L.")
-    memory.learn([said("A.L. wrote Notes"), inferred("Notes exist now", "Ada wrote Notes")])
+    memory.learn([said("A.L. wrote Notes", "page"), inferred("Notes exist now", "Ada wrote Notes")])
     assert memory.holds(fact("Notes exist now"))
     memory.unmerge("A.L.")
     assert memory.facts() == (fact("A.L. wrote Notes"),)

@@ -5,6 +5,7 @@ there is much.
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
@@ -16,11 +17,13 @@ from kgot_lab.memory.claims.claim import Claim, triple_key
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.claims.lookup import BeliefTriples
+from kgot_lab.memory.sqlite import ClaimTripleStore
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.memory.triple_store import InMemoryTripleStore
 from kgot_lab.memory.triples import MAX_TEXT_LENGTH
 from kgot_lab.types import Triple
 
+LONG_AGO = datetime(1843, 5, 1, tzinfo=UTC)
 TOWNS = ("London", "new York", "New-York City", "Übersee", "ada", "Bern", "★")
 PEOPLE = ("Ada", "Ada Lovelace", "ada_lovelace", "Augusta Byron", "London", "user", "★")
 VERBS = ("lives_in", "knows", "works at")
@@ -152,3 +155,24 @@ def test_a_fact_that_was_first_a_premise_or_under_an_answer_is_found_once_it_hol
     assert BeliefTriples(memory).search(["born"]) == []
     memory.learn([Claim(premise, "book"), Claim(noted, "book")])
     assert [each.subject for each in BeliefTriples(memory).search(["born"])] == ["Ada", "Bob"]
+
+
+def test_a_triple_store_is_a_view_on_claims_of_every_kind(memory):
+    store = ClaimTripleStore(memory)
+    lives, born = Triple("Ada", "lives_in", "London", 0.8, 3, LONG_AGO), Triple("Ada", "born_in", "Bern")
+    store.add([born, lives, Triple("Ada", "born_in", "Bern", 0.9, 1)])
+    assert repr(store.all()) == repr(store.query(subject="Ada")) == repr([born, lives])
+    assert repr(store.search(["london", '"ern"'])) == repr([born, lives])
+    assert store.newest(1) == store.query(relation="lives_in") == [lives] and store.newest(9) == [born, lives]
+    memory.learn(Claim(Triple(*lives.identity), "book", confidence=0.5))  # waits for review
+    assert [each.source for each in memory.supports_of(lives)] == ["turn 3"] and store.count() == 2
+    memory.learn(Claim(Triple(*lives.identity), "letter"))
+    assert store.query(object="London")[0].confidence == 1.0
+    memory.merge("Ada", "Augusta")
+    store.add([Triple("Augusta", "lives_in", "London"), Triple("Augusta", "knows", "Bob")])
+    assert store.newest(2) == [lives, Triple("Ada", "knows", "Bob")] and store.count() == 3
+    effect = memory.retract_source("turn 3")
+    assert effect.facts == () and store.query(object="London") == [lives]
+    assert store.delete(subject="Ada", relation="lives_in") == 1 and memory.claims_on(lives) == ()
+    store.clear()
+    assert store.all() == store.search(["ada"]) == [] and memory.recorded_facts() == ()

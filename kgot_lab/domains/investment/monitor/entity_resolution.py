@@ -24,7 +24,7 @@ from kgot_lab.domains.investment.view import (
 )
 from kgot_lab.errors import BadInput, UnknownName, short_repr
 from kgot_lab.io.files import read_regular_text
-from kgot_lab.text.cleaning import replace_surrogates
+from kgot_lab.text.cleaning import plain_text
 from kgot_lab.text.words import CONTENT_STOP_WORDS, content_words, name_tokens, stem
 from kgot_lab.types import Edge, Json, Node
 
@@ -291,7 +291,7 @@ def make_node(kind: str, /, **properties: Json) -> Node:
 
 def clean_text(text: str) -> str:
     """Normalize a text from a model: one line, with only storable characters."""
-    return " ".join(str(replace_surrogates(text)).replace("\0", " ").split())
+    return " ".join(plain_text(text).split())
 
 
 def _has_name(node: Node, text: str) -> bool:

@@ -77,9 +77,8 @@ def deliver_to_address(url: str) -> DeliveryFunction:
     require(url, str, "briefings are delivered to an address, a text")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput(
-            f"briefings are delivered to an address such as https://HOST/PATH, not {short_repr(mask_secrets(url))}"
-        )
+        expected = "briefings are delivered to an address such as https://HOST/PATH"
+        raise BadInput(f"{expected}, not {short_repr(mask_secrets(url))}")
     if parts.scheme == "http" and not is_loopback(url):
         problem = "a briefing says whose it is"
         raise BadInput(f"{problem}: an address that is not of this computer begins with https")
@@ -329,9 +328,8 @@ def run_scheduled(
     and stored. `wait` takes the seconds until the next check of the clock. Raises BadInput.
     """
     if not isinstance(every, timedelta) or every <= timedelta():
-        raise BadInput(
-            f"the time between two ticks is a timedelta of more than 0, not {describe_value(every)}"
-        )
+        expected = "the time between two ticks is a timedelta of more than 0"
+        raise BadInput(f"{expected}, not {describe_value(every)}")
     wait = wait or stop.wait
     journal = monitor.places.journal
     while not stop.is_requested():

@@ -11,8 +11,9 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, model_validator
 
+from kgot_lab.arguments import check_fields, is_plain_text
 from kgot_lab.domains.investment.versions import EdgeKey
-from kgot_lab.domains.investment.view import MAX_ID_LENGTH, storable_text
+from kgot_lab.domains.investment.view import MAX_ID_LENGTH
 from kgot_lab.errors import BadInput, describe_value, require
 from kgot_lab.graph.validation import EdgeType, Vocabulary
 from kgot_lab.io.files import os_errors_as, read_regular_file, utf8_text
@@ -41,9 +42,8 @@ class NewsItem:
     source: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("id", "headline", "text", "source"):
-            require(getattr(self, name), str, f"the {name} of an item of news is a text")
-        if not self.id.strip() or len(self.id) > MAX_ID_LENGTH or storable_text(self.id) != self.id:
+        check_fields(self)
+        if not self.id.strip() or len(self.id) > MAX_ID_LENGTH or not is_plain_text(self.id):
             raise BadInput(
                 f"an item of news has an id, a text of at most {MAX_ID_LENGTH} characters that every table takes"
             )

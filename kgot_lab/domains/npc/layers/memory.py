@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.npc.layers import storage as sql
 from kgot_lab.domains.npc.layers.models import (
     DEFAULT_RANKING,
@@ -20,12 +21,7 @@ from kgot_lab.domains.npc.layers.models import (
     LogEntry,
     check_ids,
 )
-from kgot_lab.domains.npc.layers.storage import (
-    PostgresLayers,
-    audience_text,
-    entry_from_row,
-    layers_of,
-)
+from kgot_lab.domains.npc.layers.storage import PostgresLayers, audience_text, entry_from_row, layers_of
 from kgot_lab.domains.npc.models import Entity, IdentitySnapshot, check_id
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.statements import uuids
@@ -54,15 +50,13 @@ class SemanticIndex:
         self.storage.prepare_chunks()
         self._refuse_other_embedders()
 
+    @check_arguments
     def add(self, chunks: Iterable[Chunk]) -> None:
         """Add chunks, all or none, replacing those with the same ids.
 
         Raises BadInput if an entity does not exist.
         """
         chunks = list(chunks)
-        expected = "what is added to the texts of a world is a Chunk(entity_id, text, audience)"
-        for chunk in chunks:
-            require(chunk, Chunk, expected)
         vectors = self.embedder.embed([item.text for item in chunks])
         with self.world.storage.changing():
             self._refuse_other_embedders()
@@ -172,14 +166,13 @@ class SessionLog(SessionEntries):
         self.world, self.storage = world, layers_of(world)
         self.storage.prepare_log()
 
+    @check_arguments
     def append(self, entries: Iterable[LogEntry]) -> None:
         """Add entries, all or none.
 
         Raises BadInput if a speaker or a member of an audience does not exist.
         """
         entries = list(entries)
-        for entry in entries:
-            require(entry, LogEntry, "what is appended to a log is a LogEntry(session_id, text, audience, …)")
         with self.world.storage.changing():
             ids = {id for entry in entries for id in (*(entry.audience or ()), entry.speaker_id) if id}
             require_entities(self.world.storage, ids)
@@ -311,6 +304,7 @@ class HotContext:
         return not self.missing and self.seconds <= self.budget.target
 
 
+@check_arguments
 def hot_context(
     memory: NpcMemory,
     query: str,
@@ -327,8 +321,6 @@ def hot_context(
     storage is busy with it. `wait(done, seconds)` waits for all parts. Raises what the parts raise before the
     limit.
     """
-    require(memory, NpcMemory, "a hot context is of an NpcMemory, as WorldLayers(…).memory(npc_id) gives one")
-    require(budget, HotBudget, "a budget is a HotBudget(target, limit)")
     parts: dict[str, Callable[[], Any]] = {
         "identity": memory.sight.identity_snapshot,
         "scene": lambda: _read_scene(memory, session_id),

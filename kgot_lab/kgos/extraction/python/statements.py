@@ -23,6 +23,7 @@ from kgot_lab.kgos.extraction.python.flow import (
     own_nodes,
     scope_variable,
 )
+from kgot_lab.text.cleaning import plain_text
 from kgot_lab.types import Json
 
 # Marks: what the body of a function shows and its name and edges do not.
@@ -388,7 +389,7 @@ def signature_of(node: Function) -> str:
 
 def first_paragraph(docstring: str) -> str:
     """Return the first paragraph of a docstring on one line."""
-    return " ".join(textwrap.dedent(docstring).strip().split("\n\n")[0].split())
+    return " ".join(textwrap.dedent(plain_text(docstring)).strip().split("\n\n")[0].split())
 
 
 def _as_load(target: ast.expr) -> ast.expr:

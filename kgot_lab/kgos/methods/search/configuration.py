@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kgot_lab.arguments import check_fields
-from kgot_lab.errors import (
-    BadInput,
-    require_amount,
-    require_count,
-    require_known,
-)
+from kgot_lab.errors import BadInput, require_amount, require_count, require_known
 from kgot_lab.kgos.methods.dimensions import Filters, validate_filters
 from kgot_lab.retrieval.fusion import Weights, normalised_weights
 from kgot_lab.text.words import name_tokens, stem

@@ -47,9 +47,9 @@ def load_start_graph(run: RunContext, walk: PathWalk) -> None:
     """
     if not run.store.schema().nodes:
         return
-    near = run.store.search(run.state.question, limit=_MAX_TITLES)
     recalled = (node for node in run.state.start.nodes if RECALLED in node.labels)
-    node_ids = list(dict.fromkeys(node.id for node in (*recalled, *near)))
+    near = run.store.search(run.state.question, limit=_MAX_TITLES)
+    node_ids = dict.fromkeys(node.id for node in (*recalled, *near))
     titles = [name for name in node_ids if sentence_edges(name, run.store) or name_facts(run, walk, name)]
     for rank, title in enumerate(titles, start=1):
         walk.standing[title] = max(walk.standing.get(title, 0.0), 1 / rank)

@@ -306,22 +306,14 @@ def relevance_features(
     full = _cosines(question, [f"{sentence.title}. {sentence.text}" for sentence in sentences], embedder)
     nameless = _cosines(remove_names(question), [sentence.text for sentence in sentences], embedder)
     question_text, asks_number = f" {normalise_name(question)} ", bool(_ASKS_NUMBER.search(question))
-    return [
-        (
-            full[row],
-            nameless[row],
-            1 / (1 + each.number),
-            float(asks_number and any(map(str.isdigit, each.text))),
-            float(
-                any(
-                    f" {name} " not in question_text and name not in normalise_name(each.title)
-                    for name in capitalised_names(each.text)
-                )
-            ),
-            float(f" {normalise_name(each.title)} " in question_text),
-        )
-        for row, each in enumerate(sentences)
-    ]
+    features = list[tuple[float, ...]]()
+    for row, each in enumerate(sentences):
+        title, names = normalise_name(each.title), capitalised_names(each.text)
+        is_dated = asks_number and any(map(str.isdigit, each.text))
+        is_naming = any(f" {name} " not in question_text and name not in title for name in names)
+        flags = float(is_dated), float(is_naming), float(f" {title} " in question_text)
+        features.append((full[row], nameless[row], 1 / (1 + each.number), *flags))
+    return features
 
 
 def _cosines(query: str, texts: Sequence[str], embedder: Embedder | None) -> list[float]:

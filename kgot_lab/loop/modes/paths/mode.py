@@ -198,9 +198,8 @@ class Paths(Mode):
         if self.run.prompts.own:
             raise UnsupportedQuestion("the mode paths has no prompts of these names: take another preset")
         if attachments:
-            raise UnsupportedQuestion(
-                "the mode paths reads documents that a search finds, not attached files: leave them out, or take another preset"
-            )
+            problem = "the mode paths reads documents that a search finds, not attached files"
+            raise UnsupportedQuestion(f"{problem}: leave them out, or take another preset")
         if not self.run.store.schema().nodes and search_tool(self.run) is None:
             raise UnsupportedQuestion(
                 'the mode paths needs a tool that finds documents, such as search(documents) or one of yours with finds="query", '
