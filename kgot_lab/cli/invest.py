@@ -124,6 +124,16 @@ def record_position(
             terminal.say(f"Noted; no asset in the graph has the symbol {ticker} now: {reason}.")
 
 
+@investments.command("leave")
+def erase_user(context: typer.Context, user: str = argument("who leaves")) -> None:
+    """Erase a user's account: holdings, watchlist, wishes and briefings. There is no undo."""
+    from kgot_lab.domains.investment.monitor.monitor import open_places
+
+    with open_places(context.obj) as places:
+        places.accounts.erase_user(user)
+    terminal.say("Erased; briefings that were delivered before are where they were delivered.")
+
+
 @investments.command("brief")
 def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
     """List the briefings that were posted, with evidence and paths, and whether they were sent and still hold."""

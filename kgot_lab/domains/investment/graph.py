@@ -91,10 +91,8 @@ class InvestmentGraph(TableBacked):
         `lifetimes` say, and writing something again never makes it expire earlier. Writing what exists
         changes nothing. Raises BadInput with all faults that the vocabulary finds.
         """
-        nodes, edges = (
-            versions.merge_nodes_by_id(nodes),
-            [versions.normalize_edge(edge, self.vocabulary) for edge in edges],
-        )
+        nodes = versions.merge_nodes_by_id(nodes)
+        edges = [versions.normalize_edge(edge, self.vocabulary) for edge in edges]
         versions.check_owner(owner)
         times = (expires_at or {}).items()
         explicit = {key: to_micros_or_none(time, "the time something expires") for key, time in times}

@@ -74,10 +74,9 @@ ACCOUNTS_LAYOUT = Layout("investment accounts", 0x6B676C75, **read_statements(__
 
 USERS = "SELECT user_id FROM profiles ORDER BY user_id"
 PROFILE = "SELECT owner, risk_tolerance, horizon, goals, preferences FROM profiles WHERE user_id = :user"
-NEW_PROFILE = """INSERT INTO profiles (user_id, owner, risk_tolerance, horizon, goals, preferences)
-  VALUES (:user, :owner, :risk_tolerance, :horizon, :goals, :preferences)"""
-CHANGE_PROFILE = """UPDATE profiles SET risk_tolerance = :risk_tolerance, horizon = :horizon, goals = :goals, preferences = :preferences
-  WHERE user_id = :user"""
+PUT_PROFILE = """INSERT INTO profiles (user_id, owner, risk_tolerance, horizon, goals, preferences)
+  VALUES (:user, :owner, :risk_tolerance, :horizon, :goals, :preferences) ON CONFLICT (user_id) DO UPDATE SET
+  risk_tolerance = excluded.risk_tolerance, horizon = excluded.horizon, goals = excluded.goals, preferences = excluded.preferences"""
 POSITIONS = "SELECT symbol, shares, avg_cost, added_at FROM positions WHERE user_id = :user ORDER BY symbol"
 SET_POSITION = """INSERT INTO positions (user_id, symbol, shares, avg_cost, added_at) VALUES (:user, :symbol, :shares, :avg_cost, :at)
   ON CONFLICT (user_id, symbol) DO UPDATE SET shares = excluded.shares, avg_cost = excluded.avg_cost"""
@@ -92,3 +91,6 @@ POSTED_BRIEFINGS = "SELECT key, user_id, body, created_at, sent_at FROM outbox O
 POSTED_KEYS = "SELECT key FROM outbox WHERE user_id = :user"
 UNSENT_BRIEFINGS = "SELECT key, user_id, body, created_at, sent_at FROM outbox WHERE sent_at IS NULL ORDER BY created_at, key"
 MARK_SENT = "UPDATE outbox SET sent_at = :at WHERE key = :key AND sent_at IS NULL"
+ERASE_USER = [
+    f"DELETE FROM {t} WHERE user_id = :user" for t in ("outbox", "watchlist", "positions", "profiles")
+]
