@@ -52,7 +52,7 @@ class TurnOutcome:
 
     learnt: tuple[Triple, ...] = ()
     new: tuple[Triple, ...] = ()
-    find_waiting: tuple[Triple, ...] = ()
+    waiting: tuple[Triple, ...] = ()
 
 
 class CopyHolder(Protocol):
@@ -364,8 +364,8 @@ class Agent:
         outcome = memory.store_statements(turn, extraction)
         if outcome.learnt:
             events.append(TurnEvent("learnt", "; ".join(map(str, outcome.learnt))))
-        if outcome.find_waiting:
-            events.append(TurnEvent("to review", "; ".join(map(str, outcome.find_waiting))))
+        if outcome.waiting:
+            events.append(TurnEvent("to review", "; ".join(map(str, outcome.waiting))))
         self._notify_observers(turn.turn, outcome.learnt, memory, events)
         return outcome
 

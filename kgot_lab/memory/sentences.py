@@ -109,6 +109,7 @@ class SentenceIndex:
         self._stating: dict[tuple[str, str], dict[Sentence, None]] = defaultdict(dict)
         self._ranking = _Ranking(self._user)
         self._vectors = np.empty((0, 0), dtype=np.float32)  # of as many sentences as were embedded
+        self._computed: dict[str, Any] = {}  # vectors of sentences to come
 
     # --- reading ---
 
@@ -171,7 +172,8 @@ class SentenceIndex:
         """Link to a sentence the earlier ones of what ended according to it, though no fact of theirs did."""
         for words in map(word_stems, sentence.ended):
             for earlier in self._sentences:
-                is_own = all(fact.subject == self._user for fact in earlier.facts)
+                others = (fact.subject for fact in earlier.facts if fact.subject != self._user)
+                is_own = all(words <= word_stems(subject) for subject in others)
                 if words and is_own and words <= earlier.stems:
                     earlier.later = sentence
 
@@ -193,14 +195,29 @@ class SentenceIndex:
 
     # --- search ---
 
-    def rank(self, question: str, at: datetime, most: int) -> list[RankedSentence]:
-        """Return the sentences said until a time that fit a question best, best first, at most `most`."""
+    def embed(self, question: str) -> Any:
+        """Return the vector of a question, and compute those of new sentences, while others may use the storage.
+
+        None without an embedder.
+        """
+        if self._embedder is None:
+            return None
+        with self._storage.reading():
+            new = [sentence.text for sentence in self.sentences()[len(self._vectors) :]]
+        query, *vectors = self._embedder.embed([question, *new])
+        self._computed |= dict(zip(new, vectors, strict=True))
+        return query
+
+    def rank(self, question: str, query: Any, at: datetime, most: int) -> list[RankedSentence]:
+        """Return the sentences said until a time that fit a question best, best first, at most `most`.
+
+        `query` is what `embed` returns of the question.
+        """
         if not (sentences := self.sentences()):
             return []
         near = np.zeros(len(sentences))
         if self._embedder is not None:
-            self._embed(self._embedder)
-            (query,) = self._embedder.embed([question])
+            self._embed_sentences(self._embedder)
             near = self._vectors @ query
         words = {
             stem(word) for word in name_tokens(question) if word not in SEARCH_STOP_WORDS | _QUESTION_WORDS
@@ -208,11 +225,14 @@ class SentenceIndex:
         best = self._ranking.best(words, near, at, most)
         return [RankedSentence(sentences[number], why) for number, why in best]
 
-    def _embed(self, embedder: Embedder) -> None:
-        """Compute the vectors of the sentences that have none, and link those that tell something anew."""
+    def _embed_sentences(self, embedder: Embedder) -> None:
+        """Take the vectors of the sentences that have none, and link those that tell something anew."""
         known = len(self._vectors)
         if new := self._sentences[known:]:
-            vectors = np.asarray(embedder.embed([sentence.text for sentence in new]), dtype=np.float32)
+            texts, self._computed, computed = [sentence.text for sentence in new], {}, self._computed
+            if missing := [text for text in texts if text not in computed]:
+                computed |= dict(zip(missing, embedder.embed(missing), strict=True))
+            vectors = np.asarray([computed[text] for text in texts], dtype=np.float32)
             self._vectors = np.concatenate([self._vectors, vectors]) if known else vectors
             for number, sentence in enumerate(new, known):
                 self._link_what_is_anew(number, sentence)

@@ -42,7 +42,7 @@ from kgot_lab.types import Triple
 _NO_FACTS = frozenset((SAID, ASKED, ENDED))
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOMENT = timedelta(microseconds=1)  # the least time between a beginning and an end
-_MONTHS = timedelta(days=62)  # "in May" may be said when it has begun
+_YEAR = timedelta(days=365)  # "in May" may be told together with what ended then
 _COUNTS = frozenset("one two three four five six seven eight nine ten".split())
 
 
@@ -192,7 +192,7 @@ class Memory(Closing, LearningMemory):
                     else:
                         open_facts[fact] = since
                 for fact in ended:
-                    if statement.kind == "ended" and since < open_facts[fact] - _MONTHS:  # of an earlier time
+                    if statement.kind == "ended" and since < open_facts[fact] - _YEAR:  # of an earlier time
                         continue
                     claim(fact, sentence, max(since, open_facts.pop(fact) + _MOMENT), "ended")
         return claims
@@ -223,14 +223,16 @@ class Memory(Closing, LearningMemory):
 
         Ranked by meaning (if there is an embedder), by shared words, and by the relations that the question asks
         about, later before earlier. Each line has the day on which it was said, until when its facts were true,
-        and, with a question mark, what a later sentence seems to tell anew. `at` asks what was known then.
+        and, with a question mark, what a later sentence seems to tell anew. With `at`, only what was said until then
+        is recalled, with what had ended by then, even if that was told later.
         """
         checked_text(question, "a question", blank=True)
         require_count(tokens, 1, "tokens")
         at = self.claims.query_time(at)
         found, used = list[Recalled](), 0
+        query = self._index.embed(question)
         with self.claims.storage.reading():
-            for sentence, why in self._index.rank(question, at, most=tokens):
+            for sentence, why in self._index.rank(question, query, at, most=tokens):
                 line = _format_line(sentence, at)
                 used += estimate_tokens(line)
                 if used > tokens:
@@ -309,14 +311,13 @@ class Memory(Closing, LearningMemory):
 
         Of several messages the last change is returned. Raises BadInput if there is none.
         """
-        return [self.claims.retract_source(source, by=self.user) for source in self._messages(what)][-1]
+        messages = self._messages(what, self.claims.supports_of)
+        return [self.claims.retract_source(source, by=self.user) for source in messages][-1]
 
-    def _messages(self, what: Triple | str) -> list[str]:
-        """Return the sources of the messages that state a fact, or the source itself, if it is one."""
-        if isinstance(what, str):
-            sources = {what} if self.claims.from_source(what) else set()
-        else:
-            sources = {claim.source for claim in self.claims.supports_of(what)}
+    def _messages(self, what: Triple | str, claims_on: Callable[[Triple], tuple[Claim, ...]]) -> list[str]:
+        """Return the sources of the claims on a fact, or the source itself, if it is one."""
+        claims = self.claims.from_source(what) if isinstance(what, str) else claims_on(what)
+        sources = {claim.source for claim in claims}
         if not sources:
             problem = f"{self.user!r} has said nothing that is, or states, {short_repr(str(what))}"
             raise BadInput(f"{problem}: facts() lists what holds, and recall() the sources")
@@ -334,10 +335,12 @@ class Memory(Closing, LearningMemory):
     def erase(self, what: Triple | str | None = None) -> ErasureCounts:
         """Erase the messages that state a fact, a message by its source, or, without either, all of this user.
 
-        This cannot be undone. Raises BadInput if there is no such message.
+        Messages that say that the fact ended, and forgotten ones, are erased with it. This cannot be undone. Raises
+        BadInput if there is no such message.
         """
         if what is not None:
-            return [self.claims.erase_source(source, by=self.user) for source in self._messages(what)][-1]
+            messages = self._messages(what, self.claims.claims_on)
+            return [self.claims.erase_source(source, by=self.user) for source in messages][-1]
         with self.claims.storage.changing():
             self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
         return erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")

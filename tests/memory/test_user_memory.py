@@ -245,6 +245,12 @@ def test_what_is_told_late_is_put_where_it_belongs(memory):
         memory.add("I live in Oslo.", at=datetime(2099, 1, 1, tzinfo=UTC))
 
 
+def test_an_end_may_be_told_at_once_with_what_ended(memory):
+    memory.add("Ada works at Acme.")
+    memory.add("Ada left Acme in May 2026.")
+    assert memory.facts(day(11, 2)) == ()
+
+
 def test_what_is_denied_no_longer_holds(memory):
     told(memory, "I'm vegetarian.", "I'm not vegetarian.")
     assert [fact.relation for fact in memory.facts()] == ["not_is"]
@@ -267,7 +273,9 @@ def test_erasing_a_fact_takes_the_messages_that_state_it_and_never_another_users
         ana.add("I live in Rome.")
         with pytest.raises(BadInput, match="'bob' has said nothing"):
             bob.erase(LIVES)
-        ana.erase(LIVES)
+        ana.add("I moved from Rome to Oslo.")
+        ana.forget(ana.recall("Where do I live?")[0].source)
+        ana.erase(LIVES)  # what was forgotten, too, and that it ended
         assert not ana.recall("Where do I live?")
     assert b"Rome" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 

@@ -37,7 +37,7 @@ _STATES_TO = {  # "allergic to nuts"
     "allergic": "allergic_to", "intolerant": "allergic_to", "married": "partner", "engaged": "partner",
 }  # fmt: skip
 _PARTICLES = frozenset("away up out off down over in back".split())
-_PRONOUNS = frozenset("he she it they him her them".split())
+_PRONOUNS = frozenset("he she it him her".split())
 
 
 class ClauseParts:
@@ -144,7 +144,8 @@ class ClauseParts:
             del tokens[0]
         while tokens and tokens[-1].is_punct:
             del tokens[-1]
-        return " ".join("".join(t.text_with_ws for t in tokens).split())
+        text = " ".join("".join(t.text_with_ws for t in tokens).split())
+        return text.partition(", not ")[0]  # "in Braga, not Porto"
 
     def _time(self) -> datetime:
         """Return the time that the clause names, or that of the message."""
