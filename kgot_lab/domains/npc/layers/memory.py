@@ -25,7 +25,7 @@ from kgot_lab.domains.npc.layers.storage import PostgresLayers, audience_text, e
 from kgot_lab.domains.npc.models import Entity, IdentitySnapshot, check_id
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.statements import uuids
-from kgot_lab.domains.npc.visibility import sort_by_name
+from kgot_lab.domains.npc.visibility import format_entity, sort_by_name
 from kgot_lab.domains.npc.world import NpcWorld, require_entities
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder
 from kgot_lab.errors import BadInput, require, require_amount, require_count
@@ -297,6 +297,17 @@ class HotContext:
     def missing(self) -> tuple[str, ...]:
         """The parts that were not ready at the limit."""
         return tuple(part for part in ("identity", "scene", "passages") if getattr(self, part) is None)
+
+    @property
+    def text(self) -> str:
+        """The parts that are ready, a line each, for a prompt."""
+        who, scene = self.identity, self.scene
+        lines = [format_entity(who.entity)] if who else []
+        lines += [f"{each.type} {format_entity(each.target)}" for each in who.ties] if who else []
+        lines += [f"here: {format_entity(each)}" for each in (*scene.places, *scene.present)] if scene else []
+        lines += [f"heard: {' '.join(entry.text.split())}" for entry in scene.heard] if scene else []
+        texts = self.passages or ()
+        return "\n".join([*lines, *(f"{e.entity.name}: {' '.join(e.text.split())}" for e in texts)])
 
     @property
     def on_target(self) -> bool:
