@@ -432,11 +432,7 @@ def _format_entities(seen: VisibleWorld, entities: list[Entity], omitted: int) -
     names = {entity.id: _single_line(entity.name) for entity in seen.entities}
     listed = {entity.id for entity in entities}
     lines = list(map(format_entity, entities))
-    related = (
-        relationship
-        for relationship in seen.relationships
-        if listed & {relationship.source_id, relationship.target_id}
-    )
+    related = [each for each in seen.relationships if listed & {each.source_id, each.target_id}]
     lines += [_format_relationship(relationship, names) for relationship in related]
     lines += [f"and {omitted} more: ask by name, type or near"] if omitted > 0 else []
     return "\n".join(lines)

@@ -308,9 +308,8 @@ class NpcWorld(TableBacked, Traversals):
         """
         id, least = check_id(entity_id), criteria.min_confidence
         parameters = _nonempty(types=criteria.types, standing=criteria.standing, least=least)
-        rows = self.storage.rows(
-            statements.select_relationships(criteria), {"id": uuids(id)[0], **parameters}
-        )
+        values = {"id": uuids(id)[0], **parameters}
+        rows = self.storage.rows(statements.select_relationships(criteria), values)
         if not rows:
             raise missing_entity_error(id)
         found = (to_relationship(row) for row in rows if row[0] is not None)

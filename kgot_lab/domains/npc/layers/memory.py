@@ -366,8 +366,6 @@ def _read_scene(memory: NpcMemory, session_id: str) -> NpcScene:
     located = [(item.source_id, item.target_id) for item in seen.relationships if item.type == "LOCATED_AT"]
     places = {place for entity_id, place in located if entity_id == memory.npc_id}
     present = {entity_id for entity_id, place in located if place in places} - {memory.npc_id}
-    place_entities, present_entities = (
-        [e for e in seen.entities if e.id in ids] for ids in (places, present)
-    )
+    around, others = ([e for e in seen.entities if e.id in ids] for ids in (places, present))
     heard = memory.log.last(session_id=session_id)
-    return NpcScene(sort_by_name(place_entities), sort_by_name(present_entities), heard)
+    return NpcScene(sort_by_name(around), sort_by_name(others), heard)
