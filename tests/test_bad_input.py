@@ -5,7 +5,6 @@ is taken quietly.
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -25,7 +24,6 @@ from kgot_lab.analogy.delta_edges import delta_edges
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.domains.investment.accounts import open_accounts
 from kgot_lab.domains.investment.briefing import Wishes, briefings
-from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.errors import BadInput, QueryFailed, TraceError
 from kgot_lab.evaluation.runs import timed_search
 from kgot_lab.io.files import bundled_path
@@ -764,11 +762,6 @@ DEEPER = [  # what raised errors of Python, or was taken without a word, below t
         ("a number for a briefing", lambda: open_accounts().post(5), "'briefing' is a Briefing"),
         ("a text for wishes", lambda: Wishes(least_strength="much"), "'least_strength' is a number"),
         ("a number for a view", lambda: briefings(5, 5), "'view' is an InvestmentView"),
-        (
-            "a huge value",
-            lambda: open_investment_graph().note_indicator("CPI", {datetime.now(UTC): BIG}),
-            "'values' is a dictionary",
-        ),
     ),
 ]
 QUIET = [  # what was taken without a word

@@ -124,19 +124,36 @@ def record_position(
             terminal.say(f"Noted; no asset in the graph has the symbol {ticker} now: {reason}.")
 
 
+@investments.command("leave")
+def erase_user(context: typer.Context, user: str = argument("who leaves")) -> None:
+    """Erase a user's account: holdings, watchlist, wishes and briefings. There is no undo."""
+    from kgot_lab.domains.investment.monitor.monitor import open_places
+
+    with open_places(context.obj) as places:
+        places.accounts.erase_user(user)
+    terminal.say("Erased; briefings that were delivered before are where they were delivered.")
+
+
 @investments.command("brief")
 def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
-    """List the briefings that were posted, with their evidence and paths, and whether they were sent."""
+    """List the briefings that were posted, with evidence and paths, and whether they were sent and still hold."""
     from kgot_lab.domains.investment.monitor.monitor import open_places
 
     if not (context.obj / "accounts.db").exists():
         raise BadInput(f"{context.obj} holds no accounts: `invest FOLDER hold USER SYMBOL SHARES` makes one")
     with open_places(context.obj) as places:
         rows: list[dict[str, Any]] = [
-            {"user": e.user, "sent_at": e.sent_at.isoformat() if e.sent_at else None, **e.body}
+            {
+                "user": e.user,
+                "sent_at": e.sent_at and e.sent_at.isoformat(),
+                "holds": places.holds(e),
+                **e.body,
+            }
             for e in places.accounts.outbox()
         ]
-    texts = (f"{row['user']}, {'sent' if row['sent_at'] else 'not sent'}: {row['text']}\n" for row in rows)
+    sent = {row["key"]: "sent" if row["sent_at"] else "not sent" for row in rows}
+    states = {row["key"]: sent[row["key"]] + ", no longer holds" * (not row["holds"]) for row in rows}
+    texts = (f"{row['user']}, {states[row['key']]}: {row['text']}\n" for row in rows)
     print_result(rows, as_json, chain.from_iterable(text.split("\n") for text in texts))
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from kgot_lab.errors import BadInput, UnknownName, require_known
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
@@ -50,8 +50,7 @@ class Failures:
         An argument that is empty does not filter. Raises UnknownName for an unknown system or type.
         """
         require_known("system", self.systems, *filter(None, (fails, works)))
-        if type and type not in (types := {question.type for question in self.questions}):
-            raise UnknownName("type of question", type, types)
+        require_known("type of question", {each.type for each in self.questions}, *filter(None, (type,)))
         kept = (
             question
             for question in self.questions

@@ -76,7 +76,7 @@ class StepwiseRecord:
         """Record the call when it is over."""
         records, account = self._inner, self._account
         # one record of a known usage for the inner ones
-        if (self.used and account is not None) or not records:
+        if self.used and (account is not None or not records):
             accounts = (*(account for call in records for account in call.accounts), account)
             records = [RecordedCall(Usage.total(self.used), accounts)]
         if (outer := _CALL_RECORDS.get()) is not None:

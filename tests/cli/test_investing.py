@@ -51,6 +51,14 @@ def test_a_tick_from_the_command_line_reads_all_news_and_says_that_it_is_no_advi
     assert "ada, sent: buy signal" in kgot_lab("invest", ".", "brief").out
 
 
+def test_a_user_who_leaves_is_in_no_file_of_the_accounts(kgot_lab, folder):
+    assert kgot_lab("invest", ".", "hold", "wilhelmina", "LNTN", "3").code == 0
+    assert kgot_lab("invest", ".", "leave", "wilhelmina").code == 0
+    assert [path.name for path in folder.glob("accounts.db*") if b"wilhelmina" in path.read_bytes()] == []
+    again = kgot_lab("invest", ".", "leave", "wilhelmina")
+    assert again.code != 0 and "no profile" in again.err
+
+
 def test_what_news_says_between_companies_is_kept(kgot_lab, folder):
     supplies = {"source": "Lantern Devices", "type": "supplier", "target": "Orchard Chips"}
     things = [{"type": "Company", "name": name} for name in ("Lantern Devices", "Orchard Chips")]

@@ -116,16 +116,10 @@ class Accounts(TableBacked):
             }
         except (TypeError, ValueError):
             raise BadInput("goals and preferences are JSON: texts, numbers, lists and dictionaries") from None
-        values = serialized | {
-            "user": user,
-            "risk_tolerance": risk_tolerance,
-            "horizon": checked_text(horizon, "a horizon", blank=True),
-        }
+        horizon = checked_text(horizon, "a horizon", blank=True)
+        values = serialized | {"user": user, "risk_tolerance": risk_tolerance, "horizon": horizon}
         with self.storage.changing():
-            if self.storage.rows(sql.PROFILE, {"user": user}):
-                self.storage.rows(sql.CHANGE_PROFILE, values)
-            else:
-                self.storage.rows(sql.NEW_PROFILE, values | {"owner": secrets.token_hex(8)})
+            self.storage.rows(sql.PUT_PROFILE, values | {"owner": secrets.token_hex(8)})
             return self.account(user)
 
     def set_position(
@@ -156,6 +150,16 @@ class Accounts(TableBacked):
                 self.storage.rows(sql.UNWATCH, key)
             else:
                 self.storage.rows(sql.WATCH, key | {"at": to_micros(self.now(), "now")})
+
+    def erase_user(self, user: str) -> None:
+        """Erase a user's profile, positions, watchlist and briefings, sent or not. There is no undo.
+
+        Raises BadInput if there is no such profile.
+        """
+        with self.storage.changing():
+            self._require_profile(user)
+            for statement in sql.ERASE_USER:
+                self.storage.rows(statement, {"user": _check_user(user)})
 
     # --- the outbox ---
 

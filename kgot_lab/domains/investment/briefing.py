@@ -10,17 +10,18 @@ import hashlib
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import ClassVar, NamedTuple
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from kgot_lab.arguments import check_arguments, check_fields
 from kgot_lab.domains.investment.reach import DECAYS, ReachedAsset, reach
-from kgot_lab.domains.investment.view import DatedNode, InvestmentView, display_name, symbol_key
+from kgot_lab.domains.investment.view import DatedNode, InvestmentView, action_of, display_name, symbol_key
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json, Node
 
+LATEST = datetime.max.replace(tzinfo=UTC)
 DISCLAIMER = "This repeats what a graph was told; it is not financial advice."
 
 
@@ -61,13 +62,12 @@ class Signal:
     insight: DatedNode
     evidence: tuple[Node, ...] = ()
     asked_at: datetime | None = None  # the time of the view
+    falls_at: datetime | None = None  # when the last of its evidence expires
 
     @property
     def action(self) -> str:
         """The action it recommends, or '' if it is no signal with an action."""
-        properties = self.insight.node.properties
-        is_signal = self.insight.node.labels == ("Insight",) and properties.get("type") == "signal"
-        return str(properties.get("action") or "") if is_signal else ""
+        return action_of(self.insight.node)
 
     @property
     def strength(self) -> float:
@@ -157,11 +157,17 @@ def signals(view: InvestmentView) -> tuple[Signal, ...]:
     with view.reading():
         insights = [insight for insight in view.nodes("Insight") if Signal(insight).action]
         edges = view.edges_from([insight.node.id for insight in insights], ["derived_from"])
-        sources = {dated.node.id: dated.node for dated in view.nodes_by_id(e.edge.target for e in edges)}
-    by_signal: dict[str, dict[str, Node]] = {}
-    for edge in edges:
-        by_signal.setdefault(edge.edge.source, {})[edge.edge.target] = sources[edge.edge.target]
-    return tuple(Signal(i, tuple(by_signal.get(i.node.id, {}).values()), view.time) for i in insights)
+        sources = {dated.node.id: dated for dated in view.nodes_by_id(e.edge.target for e in edges)}
+    found = []
+    for insight in insights:
+        of_it = [(edge, sources[edge.edge.target]) for edge in edges if edge.edge.source == insight.node.id]
+        evidence = {source.node.id: source.node for _, source in of_it}
+        events = [each for each in of_it if each[1].node.labels == ("MarketEvent",)]
+        ends = [min(end.expires_at or LATEST for end in each) for each in events or of_it]
+        falls_at = max(ends, default=LATEST)
+        fallen = None if falls_at == LATEST else falls_at
+        found.append(Signal(insight, tuple(evidence.values()), view.time, fallen))
+    return tuple(found)
 
 
 @check_arguments
@@ -183,6 +189,7 @@ def decide(
         return Withheld(far if relevant else "it reaches nothing that the user holds or watches")
     insight = signal.insight
     expiries = [asset.live_until for asset in strong_enough if asset.live_until is not None]
+    expiries += [signal.falls_at] if signal.falls_at is not None else []
     return Briefing(
         holdings.user, insight.node.id, signal.action, signal.strength,
         str(insight.node.properties["summary"]), strong_enough, holdings.held, signal.evidence,
@@ -215,7 +222,7 @@ def briefings(
 ) -> Iterable[Briefing]:
     """Yield the briefings that a user's view of the graph calls for now, by signal.
 
-    Briefings whose keys are in `told` are left out. Repeated calls give the same briefings with the same
+    Briefings whose keys are in `posted_keys` are left out. Repeated calls give the same briefings with the same
     keys. Reach is computed only for signals that can lead to a briefing.
     """
     for signal in signals(view):

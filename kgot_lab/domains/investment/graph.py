@@ -13,7 +13,7 @@ from pathlib import Path
 from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment import versions
-from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView
+from kgot_lab.domains.investment.view import DatedNode, InvestmentView
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
@@ -22,8 +22,7 @@ from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
 from kgot_lab.memory.claims.claim import to_micros, to_micros_or_none, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import TableBacked, TableStorage
-from kgot_lab.text.cleaning import checked_text
-from kgot_lab.types import Edge, Node, are_finite
+from kgot_lab.types import Edge, Node
 
 
 @dataclass(frozen=True)
@@ -92,10 +91,8 @@ class InvestmentGraph(TableBacked):
         `lifetimes` say, and writing something again never makes it expire earlier. Writing what exists
         changes nothing. Raises BadInput with all faults that the vocabulary finds.
         """
-        nodes, edges = (
-            versions.merge_nodes_by_id(nodes),
-            [versions.normalize_edge(edge, self.vocabulary) for edge in edges],
-        )
+        nodes = versions.merge_nodes_by_id(nodes)
+        edges = [versions.normalize_edge(edge, self.vocabulary) for edge in edges]
         versions.check_owner(owner)
         times = (expires_at or {}).items()
         explicit = {key: to_micros_or_none(time, "the time something expires") for key, time in times}
@@ -144,30 +141,6 @@ class InvestmentGraph(TableBacked):
             ended = [target for target in dict.fromkeys(targets) if change.expire(own[target])]
         ended_nodes = tuple(target for target in ended if isinstance(target, str))
         return GraphUpdate(ended_nodes, tuple(target for target in ended if not isinstance(target, str)))
-
-    @check_arguments
-    def note_indicator(self, name: str, values: Mapping[datetime, float], *, source: str = "") -> int:
-        """Store values of an indicator by period, and return how many were new or revised.
-
-        Existing values are revised.
-        """
-        versions.check_storable_key(name, "the name of an indicator, such as CPI,")
-        checked_text(source, "the source of an indicator", blank=True)
-        if not are_finite(values.values()):
-            raise BadInput(f"the values of {name} are finite numbers")
-        what = f"the time of a value of {name}"
-        by_period = {to_micros(time, what): float(value) for time, value in values.items()}
-        with self.storage.changing():
-            change = versions.GraphChange(self.storage, "", self.now)
-            rows = self.storage.rows(sql.INDICATOR_VALUES_THEN, {"name": name, "at": FOREVER})
-            stored = {period: (value, said_by) for period, value, said_by in rows}
-            changed = {key: value for key, value in by_period.items() if stored.get(key) != (value, source)}
-            for period, value in changed.items():
-                change.begin()
-                key = {"name": name, "period": period, "at": change.at}
-                self.storage.rows(sql.CLOSE_VALUE, key)
-                self.storage.rows(sql.OPEN_VALUE, key | {"value": value, "source": source})
-        return len(changed)
 
     def _write_edges(
         self,

@@ -4,8 +4,6 @@ CREATE TABLE nodes (owner TEXT NOT NULL, id TEXT NOT NULL, type TEXT NOT NULL, n
              properties TEXT NOT NULL, created_at BIGINT NOT NULL, expires_at BIGINT, opened BIGINT NOT NULL, closed BIGINT);
 CREATE TABLE edges (owner TEXT NOT NULL, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
              properties TEXT NOT NULL, created_at BIGINT NOT NULL, expires_at BIGINT, opened BIGINT NOT NULL, closed BIGINT);
-CREATE TABLE indicators (name TEXT NOT NULL, period BIGINT NOT NULL, value DOUBLE PRECISION NOT NULL, source TEXT NOT NULL,
-             opened BIGINT NOT NULL, closed BIGINT);
 
 -- indexes
 CREATE UNIQUE INDEX nodes_now ON nodes (id) WHERE closed IS NULL;
@@ -15,8 +13,6 @@ CREATE INDEX nodes_by_symbol ON nodes (symbol);
 CREATE UNIQUE INDEX edges_now ON edges (owner, source, type, target) WHERE closed IS NULL;
 CREATE INDEX edges_by_source ON edges (source);
 CREATE INDEX edges_by_target ON edges (target);
-CREATE UNIQUE INDEX indicators_now ON indicators (name, period) WHERE closed IS NULL;
-CREATE INDEX indicators_by_name ON indicators (name, period);
 
 -- sqlite
 CREATE INDEX nodes_by_name ON nodes (name);

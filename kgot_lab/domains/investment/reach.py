@@ -2,7 +2,8 @@
 
 The walk goes down to assets: institution to asset class, class to sector, sector to company, company to
 asset. It passes at most one institution and joins at most two companies. An asset's own class replaces the
-one inherited from its company's sector: a bond of a technology company is not reached through Equities.
+one inherited from its company's sector: a bond of a technology company is not reached through Equities, nor
+by a signal about the sector.
 """
 
 from __future__ import annotations
@@ -66,12 +67,12 @@ class ReachedAsset:
 
 
 class _WalkState(NamedTuple):
-    """The state of a walk: its node and type, and what it may not repeat."""
+    """The state of a walk: its node and type, what it may not repeat, and the classes it is of (None: any)."""
 
     id: str
     type: str
     institutions: int = 0
-    through_class: bool = False
+    classes: frozenset[str] | None = None
     across: bool = False
 
 
@@ -101,12 +102,12 @@ def reach(
     with view.reading():
         first = view.node(start)
         nodes = {start: first}
-        type = first.node.labels[0]
+        type, is_signal = first.node.labels[0], bool(first.node.properties.get("action"))
         begin = _WalkState(start, type, institutions=int(type == "Institution"))
         best_paths = {begin: _WeightedPath(1.0, ())}
         frontier = [begin]
         while frontier:
-            frontier = _next_level(view, frontier, best_paths, nodes, decays)
+            frontier = _next_level(view, frontier, best_paths, nodes, decays, is_signal)
     return _reached_assets(best_paths, nodes, first)
 
 
@@ -116,6 +117,7 @@ def _next_level(
     best_paths: dict[_WalkState, _WeightedPath],
     nodes: dict[str, DatedNode],
     decays: Mapping[str, float],
+    is_signal: bool,
 ) -> list[_WalkState]:
     """Extend every state of a level by one hop, and return the states that got a better path.
 
@@ -126,13 +128,16 @@ def _next_level(
     ends = {end for edge in found for end in (edge.source, edge.target)}
     nodes.update({each.node.id: each for each in view.nodes_by_id(ends - nodes.keys())})
     extended: list[tuple[_WalkState, _WeightedPath]] = []
-    with_own_class = _assets_with_own_class(view, {id for id in ends if nodes[id].node.labels[0] == "Asset"})
+    classes = _own_classes(view, {id for id in ends if nodes[id].node.labels[0] in ("Asset", "Sector")})
     for state in frontier:
         path = best_paths[state]
         for edge, forward in edges.get(state.id, ()):
             id, type = edge.edge.target if forward else edge.edge.source, edge.edge.type
-            next_state = _next_state(state, type, forward, id, nodes[id].node.labels[0], with_own_class)
-            if next_state is not None:
+            next_state = _next_state(state, type, forward, nodes[id].node)
+            if next_state is not None and is_signal and type == "in_sector" and state.classes is None:
+                next_state = next_state._replace(classes=classes.get(state.id, frozenset()))
+            own = classes.get(id) if type == "issued_by" and state.classes is not None else None
+            if next_state is not None and not (own and own.isdisjoint(state.classes or ())):
                 expires = _earliest_expiry((edge.expires, nodes[id].expires))
                 hop = PathHop(nodes[state.id].node, type, nodes[id].node, forward, expires)
                 extended.append((next_state, _WeightedPath(path.weight * decays[type], (*path.hops, hop))))
@@ -158,10 +163,9 @@ def _edges_around(
     return around
 
 
-def _next_state(
-    state: _WalkState, edge_type: str, forward: bool, id: str, type: str, with_own_class: set[str]
-) -> _WalkState | None:
+def _next_state(state: _WalkState, edge_type: str, forward: bool, node: Node) -> _WalkState | None:
     """Return the state after a hop, or None if the hop is not allowed."""
+    id, type = node.id, node.labels[0]
     if edge_type in _CROSS_EDGES:
         return None if state.across else state._replace(id=id, type=type, across=True)
     if forward:
@@ -169,14 +173,16 @@ def _next_state(
             return None
         institutions = state.institutions + (type == "Institution")
         return None if institutions > 1 else state._replace(id=id, type=type, institutions=institutions)
-    if edge_type == "issued_by" and state.through_class and id in with_own_class:
-        return None  # its own class replaces the inherited one
-    return state._replace(id=id, type=type, through_class=state.through_class or edge_type == "belongs_to")
+    classes = frozenset([state.id]) if edge_type == "belongs_to" else state.classes
+    return state._replace(id=id, type=type, classes=classes)
 
 
-def _assets_with_own_class(view: InvestmentView, assets: set[str]) -> set[str]:
-    """Return the assets that belong to an asset class themselves."""
-    return {edge.edge.source for edge in view.edges_from(assets, ["belongs_to"])} if assets else set()
+def _own_classes(view: InvestmentView, ids: set[str]) -> dict[str, frozenset[str]]:
+    """Return the asset classes to which assets and sectors belong themselves."""
+    by_id: dict[str, frozenset[str]] = {}
+    for edge in (each.edge for each in view.edges_from(ids, ["belongs_to"])):
+        by_id[edge.source] = by_id.get(edge.source, frozenset()) | {edge.target}
+    return by_id
 
 
 def _reached_assets(

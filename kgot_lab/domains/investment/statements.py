@@ -1,6 +1,6 @@
 """All SQL of the investment graph and the accounts, common to SQLite and PostgreSQL.
 
-A row of nodes, edges or indicators is never changed except to close it, so the state at any time can be
+A row of nodes or edges is never changed except to close it, so the state at any time can be
 queried: rows that were opened by then, not yet closed and not yet expired. The owner of a shared row is ''.
 """
 
@@ -25,9 +25,27 @@ _VISIBLE_TO_OWNER = "{0}.owner IN ('', :owner)"
 _OPEN_THEN = _VISIBLE_TO_OWNER + " AND {0}.opened <= :at AND ({0}.closed IS NULL OR {0}.closed > :at)"
 _LIVE_THEN = _OPEN_THEN + " AND ({0}.expires_at IS NULL OR {0}.expires_at > :at)"
 
-LIVE_NODES = f"SELECT {_NODE_COLUMNS.format('n')} FROM nodes n WHERE {_LIVE_THEN.format('n')}"
+
+def _evidence(of: str, type: str, edge: str, node: str) -> str:
+    """Build the condition that an insight has evidence of a type."""
+    return f"""EXISTS (SELECT 1 FROM edges d JOIN nodes g ON g.id = d.target
+    WHERE d.source = {of}.id AND d.type = 'derived_from' AND g.type = {type} AND {edge} AND {node})"""
+
+
+def _live_node(of: str) -> str:
+    """Build the condition of a live node. An insight falls with the last of its events, or else of its news."""
+    had = f"{_VISIBLE_TO_OWNER.format('d')} AND d.opened <= :at"
+    live = _LIVE_THEN.format("d"), _LIVE_THEN.format("g")
+    fell = (
+        f"{_evidence(of, type, had, 'true')} AND NOT {_evidence(of, type, *live)}"
+        for type in ("'MarketEvent'", "g.type")
+    )
+    return f"{_LIVE_THEN.format(of)} AND ({of}.type <> 'Insight' OR NOT ({' OR '.join(fell)}))"
+
+
+LIVE_NODES = f"SELECT {_NODE_COLUMNS.format('n')} FROM nodes n WHERE {_live_node('n')}"
 LIVE_EDGES = f"""SELECT {_EDGE_COLUMNS} FROM edges e JOIN nodes s ON s.id = e.source JOIN nodes t ON t.id = e.target
-  WHERE {_LIVE_THEN.format("e")} AND {_LIVE_THEN.format("s")} AND {_LIVE_THEN.format("t")}"""
+  WHERE {_LIVE_THEN.format("e")} AND {_live_node("s")} AND {_live_node("t")}"""
 NODES_BY_ID = f"{LIVE_NODES} AND n.id = ANY(:ids)"
 NODES_OF_TYPES = f"{LIVE_NODES} AND n.type = ANY(:types)"
 NODES_BY_SYMBOL = f"{LIVE_NODES} AND n.symbol = :symbol AND n.type = :type"
@@ -49,11 +67,6 @@ OPEN_NODE = """INSERT INTO nodes (owner, id, type, name, symbol, properties, cre
 OPEN_EDGE = """INSERT INTO edges (owner, source, type, target, properties, created_at, expires_at, opened)
   VALUES (:owner, :source, :type, :target, :properties, :created_at, :expires_at, :at)"""
 
-INDICATOR_VALUES_THEN = """SELECT i.period, i.value, i.source FROM indicators i
-  WHERE i.name = :name AND i.opened <= :at AND (i.closed IS NULL OR i.closed > :at) ORDER BY i.period"""
-OPEN_VALUE = "INSERT INTO indicators (name, period, value, source, opened) VALUES (:name, :period, :value, :source, :at)"
-CLOSE_VALUE = "UPDATE indicators SET closed = :at WHERE name = :name AND period = :period AND closed IS NULL"
-
 # --- accounts: holdings are stored here only ---
 
 # "kglu"
@@ -61,10 +74,9 @@ ACCOUNTS_LAYOUT = Layout("investment accounts", 0x6B676C75, **read_statements(__
 
 USERS = "SELECT user_id FROM profiles ORDER BY user_id"
 PROFILE = "SELECT owner, risk_tolerance, horizon, goals, preferences FROM profiles WHERE user_id = :user"
-NEW_PROFILE = """INSERT INTO profiles (user_id, owner, risk_tolerance, horizon, goals, preferences)
-  VALUES (:user, :owner, :risk_tolerance, :horizon, :goals, :preferences)"""
-CHANGE_PROFILE = """UPDATE profiles SET risk_tolerance = :risk_tolerance, horizon = :horizon, goals = :goals, preferences = :preferences
-  WHERE user_id = :user"""
+PUT_PROFILE = """INSERT INTO profiles (user_id, owner, risk_tolerance, horizon, goals, preferences)
+  VALUES (:user, :owner, :risk_tolerance, :horizon, :goals, :preferences) ON CONFLICT (user_id) DO UPDATE SET
+  risk_tolerance = excluded.risk_tolerance, horizon = excluded.horizon, goals = excluded.goals, preferences = excluded.preferences"""
 POSITIONS = "SELECT symbol, shares, avg_cost, added_at FROM positions WHERE user_id = :user ORDER BY symbol"
 SET_POSITION = """INSERT INTO positions (user_id, symbol, shares, avg_cost, added_at) VALUES (:user, :symbol, :shares, :avg_cost, :at)
   ON CONFLICT (user_id, symbol) DO UPDATE SET shares = excluded.shares, avg_cost = excluded.avg_cost"""
@@ -79,3 +91,6 @@ POSTED_BRIEFINGS = "SELECT key, user_id, body, created_at, sent_at FROM outbox O
 POSTED_KEYS = "SELECT key FROM outbox WHERE user_id = :user"
 UNSENT_BRIEFINGS = "SELECT key, user_id, body, created_at, sent_at FROM outbox WHERE sent_at IS NULL ORDER BY created_at, key"
 MARK_SENT = "UPDATE outbox SET sent_at = :at WHERE key = :key AND sent_at IS NULL"
+ERASE_USER = [
+    f"DELETE FROM {t} WHERE user_id = :user" for t in ("outbox", "watchlist", "positions", "profiles")
+]

@@ -190,10 +190,8 @@ class GraphChange:
             expires = explicit[identity]
         elif previous is not None:
             expires = later_expiry(expires, previous.expires)
-        if previous is not None and (previous.edge.properties, previous.expires) == (
-            edge.properties,
-            expires,
-        ):
+        written = edge.properties, expires
+        if previous is not None and (previous.edge.properties, previous.expires) == written:
             return None
         created = previous.created if previous else self.at
         self._open_edge_version(edge, created, expires)
@@ -245,13 +243,8 @@ class GraphChange:
 
     def _open_edge_version(self, edge: Edge, created: int, expires: int | None) -> None:
         self.begin()
-        ends = {
-            "owner": self._owner,
-            "source": edge.source,
-            "type": edge.type,
-            "target": edge.target,
-            "at": self.at,
-        }
+        ends: dict[str, str | int] = {"source": edge.source, "type": edge.type, "target": edge.target}
+        ends |= {"owner": self._owner, "at": self.at}
         self._storage.rows(sql.CLOSE_EDGE, ends)
         dates = {"created_at": created, "expires_at": expires}
         self._storage.rows(sql.OPEN_EDGE, ends | dates | {"properties": _properties_json(edge.properties)})
@@ -327,10 +320,8 @@ def ownership_faults(nodes: Sequence[Node], existing: Mapping[str, DatedNode], o
     for node in nodes:
         location = f"node {short_repr(node.id)}"
         if not node.id.startswith(prefix) or (not owner and "/" in node.id):
-            what, advice = (
-                "its id does not say whose it is",
-                "write it without / in its id, or give its owner",
-            )
+            what = "its id does not say whose it is"
+            advice = "write it without / in its id, or give its owner"
             if owner:
                 advice = f"begin it with {short_repr(prefix)}"
             yield Fault("error", what, location, f"{advice}; investment_node makes such ids")

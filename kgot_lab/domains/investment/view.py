@@ -38,8 +38,8 @@ SYMBOL_PROPERTIES = {"Asset": "symbol", "Company": "ticker"}
 def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Node:
     """Create a node of a type with an id derived from its name, so that writing it again gives the same node.
 
-    An asset is named by its symbol, events, news and insights by their words and date, everything else by its
-    name. The id of an owner's node begins with the owner.
+    An asset is named by its symbol, events, news and insights by their words and date (calls also by action
+    and giver), everything else by its name. The id of an owner's node begins with the owner.
     """
     name = properties.get(_NAME_PROPERTIES.get(type, "name"))
     if not isinstance(name, str) or not name.strip():
@@ -50,7 +50,8 @@ def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Nod
         key = symbol_key(name)
     elif type in ("MarketEvent", "News", "Insight"):
         dates = [properties.get(date) for date in _DATE_PROPERTIES]
-        identity = json.dumps([type, properties.get("type"), key, dates])
+        call = [properties.get("action"), properties["said_by"]] if properties.get("said_by") else []
+        identity = json.dumps([type, properties.get("type"), key, dates, *call])
         key = hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()
     # a / ends the owner prefix of an id
     return Node(f"{owned_prefix(owner)}{type}:{key.replace('/', '|')}", (type,), properties)
@@ -72,6 +73,12 @@ def name_key(name: str) -> str:
     return " ".join(plain_text(name).split()).casefold()
 
 
+def action_of(node: Node) -> str:
+    """Return the action that a signal recommends, or '' for a node that is no signal with an action."""
+    is_signal = node.labels == ("Insight",) and node.properties.get("type") == "signal"
+    return str(node.properties.get("action") or "") if is_signal else ""
+
+
 def symbol_of(type: str, properties: Mapping[str, Json]) -> str:
     """Return the symbol of an asset or the ticker of a company in capitals, or '' for other types."""
     return symbol_key(properties.get(SYMBOL_PROPERTIES.get(type, "")))
@@ -83,9 +90,6 @@ def symbol_key(symbol: Json) -> str:
     Returns '' for a value that is no text.
     """
     return plain_text(symbol).strip().upper()[:MAX_ID_LENGTH] if isinstance(symbol, str) else ""
-
-
-FOREVER = 2**62  # microseconds: later than any time
 
 
 @dataclass(frozen=True)
@@ -122,15 +126,6 @@ class DatedEdge(Dated):
     """A version of an edge. The edge's own `key` is its owner."""
 
     edge: Edge
-
-
-@dataclass(frozen=True)
-class IndicatorValue:
-    """A value of an indicator, its period, and its source."""
-
-    period: datetime
-    value: float
-    source: str
 
 
 def node_from_row(row: Sequence[Any]) -> DatedNode:
@@ -206,13 +201,6 @@ class InvestmentView:
             return PropertyGraph.of(
                 [each.node for each in self.nodes()], [edge.edge for edge in self.edges()]
             )
-
-    def indicator(self, name: str) -> tuple[IndicatorValue, ...]:
-        """Return the values of an indicator as known at this time, by period."""
-        rows = self.storage.rows(
-            sql.INDICATOR_VALUES_THEN, {"name": checked_text(name, "the name of an indicator"), "at": self.at}
-        )
-        return tuple(IndicatorValue(from_micros(period), value, source) for period, value, source in rows)
 
     # --- history ---
 

@@ -431,15 +431,16 @@ def _ids_near(seen: VisibleWorld, name: str) -> set[str]:
 def _format_entities(seen: VisibleWorld, entities: list[Entity], omitted: int) -> str:
     names = {entity.id: _single_line(entity.name) for entity in seen.entities}
     listed = {entity.id for entity in entities}
-    lines = [f"{names[e.id]} ({_single_line(e.type)}){_format_attributes(e.attributes)}" for e in entities]
-    related = (
-        relationship
-        for relationship in seen.relationships
-        if listed & {relationship.source_id, relationship.target_id}
-    )
+    lines = list(map(format_entity, entities))
+    related = [each for each in seen.relationships if listed & {each.source_id, each.target_id}]
     lines += [_format_relationship(relationship, names) for relationship in related]
     lines += [f"and {omitted} more: ask by name, type or near"] if omitted > 0 else []
     return "\n".join(lines)
+
+
+def format_entity(entity: Entity) -> str:
+    """Format an entity as one line: its name, type and attributes."""
+    return f"{_single_line(entity.name)} ({_single_line(entity.type)}){_format_attributes(entity.attributes)}"
 
 
 def _format_relationship(relationship: Relationship, names: Mapping[str, str]) -> str:

@@ -15,17 +15,13 @@ from kgot_lab.domains.npc.models import (
     Entity,
     EntityFilter,
     IdentitySnapshot,
-    Neighbour,
     Provenance,
     Relationship,
     RelationshipFilter,
     RelationshipStanding,
     VisibleWorld,
     check_attributes,
-    check_depth,
-    check_direction,
     check_id,
-    check_types,
 )
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.statements import (
@@ -46,7 +42,6 @@ from kgot_lab.domains.npc.visibility import (
     Walkable,
     missing_entity_error,
     sort_by_name,
-    sort_neighbours,
     visible_world,
 )
 from kgot_lab.errors import BadInput, require, require_probability, short_repr
@@ -217,11 +212,6 @@ def _nonempty(**parameters: Any) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if value}
 
 
-# Steps that one statement walks. It visits an entity once for each number of steps, so it would follow a cycle
-# for every step.
-_MAX_DEPTH_IN_ONE_QUERY = 8
-
-
 class NpcWorld(TableBacked, Traversals):
     """A world. Its own methods see everything that was not rejected, as the author does.
 
@@ -283,9 +273,8 @@ class NpcWorld(TableBacked, Traversals):
         Raises BadInput if it does not exist.
         """
         source, target = check_id(source_id), check_id(target_id)
-        type = checked_text(type, "the type of a relationship")
         with self.storage.changing():
-            self._read_support(source, target, type)
+            self.support(source, target, type)
             both_ends = {(source, target), (target, source)}
             for ends in both_ends if type in SYMMETRIC_TYPES else [(source, target)]:
                 self.storage.rows(statements.DELETE_RELATIONSHIP, _key_parameters((*ends, type)))
@@ -319,9 +308,8 @@ class NpcWorld(TableBacked, Traversals):
         """
         id, least = check_id(entity_id), criteria.min_confidence
         parameters = _nonempty(types=criteria.types, standing=criteria.standing, least=least)
-        rows = self.storage.rows(
-            statements.select_relationships(criteria), {"id": uuids(id)[0], **parameters}
-        )
+        values = {"id": uuids(id)[0], **parameters}
+        rows = self.storage.rows(statements.select_relationships(criteria), values)
         if not rows:
             raise missing_entity_error(id)
         found = (to_relationship(row) for row in rows if row[0] is not None)
@@ -334,27 +322,12 @@ class NpcWorld(TableBacked, Traversals):
 
         Raises BadInput if the relationship does not exist.
         """
-        return self._read_support(
-            check_id(source_id), check_id(target_id), checked_text(type, "the type of a relationship")
-        )
-
-    def neighbours(
-        self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
-    ) -> tuple[Neighbour, ...]:
-        """Return the entities within `depth` steps, the nearest first.
-
-        A small depth takes one query, a larger one a query for each level. Raises BadInput if the start does
-        not exist.
-        """
-        if check_depth(depth, "depth") > _MAX_DEPTH_IN_ONE_QUERY:
-            return super().neighbours(entity_id, depth, types=types, direction=direction)
-        check_direction(direction)
-        id, types = check_id(entity_id), check_types(types)
-        parameters = {"id": uuids(id)[0], "depth": depth, **_nonempty(types=types)}
-        rows = self.storage.rows(statements.select_reached(direction, types), parameters)
+        source, target = check_id(source_id), check_id(target_id)
+        key = source, target, checked_text(type, "the type of a relationship")
+        rows = self.storage.rows(statements.SUPPORT_OF, _key_parameters(key))
         if not rows:
-            raise missing_entity_error(id)
-        return sort_neighbours(Neighbour(to_entity(row[:-1]), row[-1]) for row in rows)
+            raise BadInput(f"there is no relationship {short_repr(type)} from {source} to {target}")
+        return tuple(map(support_from_row, rows))
 
     # --- views of a character ---
 
@@ -387,14 +360,6 @@ class NpcWorld(TableBacked, Traversals):
         return self.sight(npc_id).identity_snapshot()
 
     # --- helpers ---
-
-    def _read_support(
-        self, source: str, target: str, type: str
-    ) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
-        rows = self.storage.rows(statements.SUPPORT_OF, _key_parameters((source, target, type)))
-        if not rows:
-            raise BadInput(f"there is no relationship {short_repr(type)} from {source} to {target}")
-        return tuple(map(support_from_row, rows))
 
     @contextmanager
     def _walkable(self, direction: Direction, types: tuple[str, ...] = ()) -> Iterator[Walkable]:

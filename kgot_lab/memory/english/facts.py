@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kgot_lab.memory.english.ends import CHANGING, ENDED_ADVERB, RESTRICTED, EndReader
-from kgot_lab.memory.english.parts import (
-    ME,
-    Statement,
-    apposed_name,
-    role_of,
-)
+from kgot_lab.memory.english.parts import ME, Statement, apposed_name, role_of
 from kgot_lab.memory.english.relations import is_single, relations_by, word_list
 from kgot_lab.memory.english.times import TIME_WORDS
 

@@ -99,6 +99,23 @@ def test_a_user_without_a_profile_and_a_profile_that_is_none_are_errors(accounts
         accounts.set_profile(" ")
 
 
+def test_a_user_who_leaves_leaves_nothing_behind_and_others_stay(accounts, briefing):
+    for user in ("ada", "bob"):
+        accounts.set_profile(user)
+        accounts.set_position(user, "LNTN", 3, 10)
+        accounts.watch(user, "QCN")
+    first = accounts.account("ada").owner
+    accounts.post(briefing)
+    accounts.erase_user("ada")
+    assert accounts.users() == ("bob",) and accounts.outbox() == ()
+    assert accounts.account("bob").held == {"LNTN"}
+    for ask in (accounts.account, accounts.erase_user):
+        with pytest.raises(BadInput, match="no profile"):
+            ask("ada")
+    again = accounts.set_profile("ada")
+    assert again.owner != first and (again.positions, again.watchlist) == ((), ())
+
+
 def test_a_briefing_is_posted_once_for_ever(accounts, briefing, clock):
     accounts.set_profile("ada")
     assert accounts.post(briefing) and not accounts.post(briefing)

@@ -153,26 +153,6 @@ def test_a_name_stands_for_all_that_it_may_mean(graph):
     assert view.named("nowhere") == view.named("") == ()
 
 
-def test_an_indicator_is_revised_and_known_as_it_was(graph, clock):
-    assert graph.note_indicator("CPI", {NOW - 60 * DAY: 2.5, NOW - 30 * DAY: 2.75}, source="office") == 2
-    assert graph.note_indicator("CPI", {NOW - 30 * DAY: 2.75}, source="office") == 0
-    clock.time = NOW + DAY
-    assert graph.note_indicator("CPI", {NOW - 30 * DAY: 3.0}, source="office") == 1
-    assert [each.value for each in graph.view().indicator("CPI")] == [2.5, 3.0]
-    assert [each.value for each in graph.view(at=NOW).indicator("CPI")] == [2.5, 2.75]
-    assert graph.view().indicator("GDP") == () and graph.view().nodes() == ()
-    for name, values, message in (
-        ("", {}, "an indicator, such as CPI, is a text that is not blank"),
-        ("CPI", {NOW: float("inf")}, "finite"),
-        ("CPI", {NOW: float("nan")}, "each item a number"),
-        ("CPI", {NOW: "3"}, "each item a number"),
-    ):
-        with pytest.raises(BadInput, match=message):
-            graph.note_indicator(name, values)
-    with pytest.raises(BadInput, match="without a time zone"):
-        graph.note_indicator("CPI", {NOW.replace(tzinfo=None): 3})
-
-
 def test_texts_that_no_database_takes_are_refused_or_not_found(graph):
     with_market(graph)
     for id in ("a\0b", "half \ud800", "x" * 500, " "):
@@ -189,7 +169,7 @@ def test_texts_that_no_database_takes_are_refused_or_not_found(graph):
         with pytest.raises(BadInput):
             view.node(text)
         assert view.named(text) == ()
-    for read in (view.history, view.edge_history, view.indicator):
+    for read in (view.history, view.edge_history):
         assert read("x" * 100_000 + "y") == ()
         for text in ("a\0b", "half \ud800"):
             with pytest.raises(BadInput, match="half a surrogate pair"):

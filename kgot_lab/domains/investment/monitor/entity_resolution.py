@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 
 from kgot_lab.domains.investment.monitor.news import ITEM_NODE_TYPES
+from kgot_lab.domains.investment.versions import EdgeKey, edge_key
 from kgot_lab.domains.investment.view import (
     InvestmentView,
+    action_of,
     display_name,
     investment_node,
     name_key,
@@ -19,8 +23,9 @@ from kgot_lab.domains.investment.view import (
     symbol_of,
 )
 from kgot_lab.errors import BadInput, UnknownName, short_repr
+from kgot_lab.io.files import read_regular_text
 from kgot_lab.text.cleaning import plain_text
-from kgot_lab.text.words import content_words, name_tokens
+from kgot_lab.text.words import CONTENT_STOP_WORDS, content_words, name_tokens, stem
 from kgot_lab.types import Edge, Json, Node
 
 # Whether an item of news contains what a model read in it: names as the item writes them, symbols exactly.
@@ -81,44 +86,67 @@ def unsupported_names(text: str, summary: str) -> list[str]:
 #
 # All names and numbers among the words must belong to the event, more than half of all words must, and at
 # least one of these must be more than a name of what it affects. Of several such events the one with the most
-# words is chosen, or none in case of a tie.
+# words is chosen, or else the one that affects what the item names, or none in case of a tie.
 
 _AFFECTED_EDGES = ("affects", "about")  # from an event or an observation to what it affects
 
 
-def find_described_nodes(words: str, view: InvestmentView, types: Sequence[str]) -> list[Node]:
-    """Return the live nodes of some types that words most likely refer to.
+_WITH_PARTICLE = re.compile(r"(?i)\b(\w+)[ -](out|off|down|up|over|back|in)\b")
 
-    Types are events, and also observations if `types` includes them. Returns several if they match equally
-    well, and none if nothing matches.
+
+@cache
+def _event_vocabulary() -> tuple[dict[str, str], dict[str, str], frozenset[str]]:
+    """Read the stems of each kind of event with its first word, the forms of verbs, and the words of denials."""
+    path = Path(__file__).with_name("event_words.txt")
+    kinds, forms, denying = re.split(r"#.*\n", read_regular_text(path))[1:]
+    kind_of = {stem(word): row.split()[0] for row in kinds.splitlines() for word in row.split()}
+    return kind_of, dict(pair.split("/") for pair in forms.split()), frozenset(denying.split())
+
+
+def event_words(texts: Iterable[str]) -> set[str]:
+    """Return the content words of texts, without those of a denial, and one for each kind of event.
+
+    "There was no walkout" and "they walked out" share a word.
     """
-    terms, query_names = set(content_words(words)), set(content_words(" ".join(distinctive_names(words))))
+    kind_of, forms, denying = _event_vocabulary()
+    joined = _WITH_PARTICLE.sub(
+        lambda pair: f"{forms.get(pair[1].casefold()) or stem(pair[1])}{pair[2]}", " ".join(texts)
+    )
+    stems = [stem(forms.get(w, w)) for w in name_tokens(joined) if w not in CONTENT_STOP_WORDS]
+    return {kind_of.get(word, word) for word in stems} - denying
+
+
+def find_described_nodes(words: str, view: InvestmentView, types: Sequence[str], text: str) -> list[Node]:
+    """Return the live nodes of some types that words of an item with a text most likely refer to.
+
+    Types are events, and also observations if `types` includes them. Among those that match equally well, what
+    the text names is affected, if it is by any. Returns several if that does not decide, and none if nothing
+    matches.
+    """
+    terms, query_names = event_words([words]), event_words(distinctive_names(words))
     candidates = [node.node for node in view.nodes(*types) if not node.node.properties.get("action")]
     edges = view.edges_from([node.id for node in candidates], _AFFECTED_EDGES)
     affected = {each.node.id: each.node for each in view.nodes_by_id(edge.edge.target for edge in edges)}
-    by_overlap: dict[int, list[Node]] = {}
+    ranked: dict[tuple[int, bool], list[Node]] = {}
     for node in candidates:
-        ends = (affected[edge.edge.target] for edge in edges if edge.edge.source == node.id)
-        affected_words = _content_words_of(map(display_name, ends))
+        ends = [affected[edge.edge.target] for edge in edges if edge.edge.source == node.id]
+        affected_words = event_words(map(display_name, ends))
         type = str(node.properties["type"]).replace("_", " ")
-        event_words = _content_words_of([str(node.properties["summary"]), type])
-        shared = terms & (event_words | affected_words)
-        if query_names <= shared and 2 * len(shared) > len(terms) and terms & (event_words - affected_words):
-            by_overlap.setdefault(len(shared), []).append(node)
-    return by_overlap[max(by_overlap)] if by_overlap else []
-
-
-def _content_words_of(texts: Iterable[str]) -> set[str]:
-    return {word for text in texts for word in content_words(text)}
+        own_words = event_words([str(node.properties["summary"]), type])
+        shared = terms & (own_words | affected_words)
+        if query_names <= shared and 2 * len(shared) > len(terms) and terms & (own_words - affected_words):
+            is_named = any(contains_name(text, display_name(end)) for end in ends)
+            ranked.setdefault((len(shared), is_named), []).append(node)
+    return ranked[max(ranked)] if ranked else []
 
 
 class ItemNames:
-    """Names as an item uses them. `taken` has the nodes accepted from the item, by id."""
+    """Names as an item uses them. `taken` has the nodes accepted from the item, `there` those of the graph looked up, by id."""
 
     def __init__(self, text: str, view: InvestmentView) -> None:
         self.taken: dict[str, Node] = {}
         self._text, self._view = text, view
-        self._there: dict[str, Node] = {}  # nodes of the graph looked up so far
+        self.there: dict[str, Node] = {}
 
     def meant(self, text: str) -> list[Node]:
         """Return the nodes that a name or symbol may refer to, the likeliest first.
@@ -129,7 +157,7 @@ class ItemNames:
         stands = contains_name(self._text, text) or contains_symbol(self._text, text)
         nodes = [each.node for each in (self._view.named(text) if stands else ())]
         found = {node.id: node for node in nodes if node.labels[0] not in ITEM_NODE_TYPES}
-        self._there |= found
+        self.there |= found
         taken = (node for node in self.taken.values() if node.labels != ("News",))
         found |= {node.id: node for node in taken if _has_name(node, text)}
         ordered = sorted(found.values(), key=lambda node: node.id)
@@ -144,8 +172,8 @@ class ItemNames:
         words = clean_text(words)
         if unsupported := unsupported_names(self._text, words):
             raise BadInput(f"{', '.join(map(short_repr, unsupported[:5]))} does not stand in the item")
-        found = find_described_nodes(words, self._view, types)
-        self._there |= {each.id: each for each in found}
+        found = find_described_nodes(words, self._view, types, self._text)
+        self.there |= {each.id: each for each in found}
         if not found:
             raise BadInput("nothing that is live was told before in such words")
         return require_one_node(found)
@@ -192,25 +220,36 @@ class ItemNames:
         )
         return [edge for edge, targets in found if edge.target in targets]
 
-    def calls(self, said_by: str, action: str, about: Sequence[Node]) -> list[Node]:
-        """Return the live insights of a person with an action on at least one of some nodes."""
-        ids = [node.id for node in about] if said_by and action else []
-        edges = self._view.edges_to(ids, ["about"]) if ids else ()
-        insights = [each.node for each in self._view.nodes_by_id(edge.edge.source for edge in edges)]
-        wanted = {"said_by": name_key(said_by), "action": name_key(action)}
+    def calls(self, said_by: str, about: Sequence[Node]) -> dict[str, list[EdgeKey]]:
+        """Return the live signals of a person on some nodes, by id, each with its edges to them.
 
-        def is_wanted(node: Node) -> bool:
-            return all(name_key(node.properties.get(name, "")) == wanted[name] for name in wanted)
+        A company and what it issued count as one, as do a full name and a part of it.
+        """
+        ids = {node.id for node in about} if name_tokens(said_by) else set()
+        issued = [each.edge for each in self._view.edges_from(ids, ["issued_by"])] if ids else []
+        issued += [each.edge for each in self._view.edges_to(ids, ["issued_by"])] if ids else []
+        ids |= {end for edge in issued for end in (edge.source, edge.target)}
+        edges = [each.edge for each in self._view.edges_to(ids, ["about"])] if ids else []
+        found: dict[str, list[EdgeKey]] = {}
+        for insight in self._view.nodes_by_id(edge.source for edge in edges):
+            node, giver = insight.node, set(name_tokens(str(insight.node.properties.get("said_by", ""))))
+            asked = set(name_tokens(said_by))
+            if action_of(node) and giver and (giver <= asked or asked <= giver):
+                found[node.id] = [edge_key(edge) for edge in edges if edge.source == node.id]
+                self.there[node.id] = node
+        return found
 
-        found = {node.id: node for node in insights if is_wanted(node)}
-        self._there |= found
-        return list(found.values())
+    def superseded(self, calls: Mapping[str, list[EdgeKey]]) -> list[str | EdgeKey]:
+        """Return what ends of some calls when a later one takes their place: a call, or its edges to some."""
+        about = [edge_key(each.edge) for each in self._view.edges_from(calls, ["about"])]
+        whole = {id for id, edges in calls.items() if {e for e in about if e[0] == id} <= set(edges)}
+        return [end for id, edges in calls.items() for end in ([id] if id in whole else edges)]
 
     def changed_nodes(self) -> tuple[Node, ...]:
         """Return the accepted nodes and properties that are not in the graph yet."""
         found = []
         for id, node in self.taken.items():
-            existing = self._there.get(id)
+            existing = self.there.get(id)
             known = existing.properties if existing else {}
             new_properties = {name: value for name, value in node.properties.items() if name not in known}
             if new_properties:
@@ -230,7 +269,7 @@ class ItemNames:
         """Return the nodes of a type whose names differ only in article or legal form."""
         bare, nodes = strip_legal_form(name), (node.node for node in self._view.nodes(type))
         found = [node for node in nodes if strip_legal_form(display_name(node)) == bare]
-        self._there |= {each.id: each for each in found}
+        self.there |= {each.id: each for each in found}
         return found
 
 

@@ -26,6 +26,7 @@ from kgot_lab.domains.investment.monitor.news import Feed, NewsFacts
 from kgot_lab.domains.investment.monitor.news_reader import read_item
 from kgot_lab.domains.investment.reach import DECAYS
 from kgot_lab.domains.investment.versions import EdgeKey
+from kgot_lab.domains.investment.view import action_of
 from kgot_lab.errors import (
     BadInput,
     LabError,
@@ -122,6 +123,12 @@ class MonitorPlaces:
     graph: InvestmentGraph
     accounts: Accounts
     journal: NewsJournal
+
+    def holds(self, entry: OutboxEntry) -> bool:
+        """Return whether the signal of a briefing is live and still recommends the same."""
+        owner = self.accounts.account(entry.user).owner
+        found = self.graph.view(owner).nodes_by_id([entry.body["signal"]])
+        return any(action_of(each.node) == entry.body["action"] for each in found)
 
 
 class Monitor:
@@ -261,7 +268,8 @@ class Monitor:
 
     def _is_fresh(self, entry: OutboxEntry) -> bool:
         until = entry.body["live_until"]
-        return until is None or datetime.fromisoformat(until) > self.places.journal.now()
+        in_time = until is None or datetime.fromisoformat(until) > self.places.journal.now()
+        return in_time and self.places.holds(entry)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from kgot_lab.domains.investment.monitor.entity_resolution import (
     unsupported_names,
 )
 from kgot_lab.domains.investment.versions import EdgeKey
-from kgot_lab.domains.investment.view import InvestmentView, name_key
+from kgot_lab.domains.investment.view import InvestmentView, action_of, name_key
 from kgot_lab.errors import BadInput, BadReply, short_repr
 from kgot_lab.kgos.schemas.check import Fault, check_edge, check_node, parse_time
 from kgot_lab.llm.structured import structured
@@ -129,7 +129,8 @@ class FactFilter:
         """Accept an insight about at least one known or named thing, with what it is derived from.
 
         Sources are the item itself and events. If the same person gave a call before with the same action on
-        the same things, and it is live, this item becomes evidence of that call.
+        the same things, and it is live, this item becomes evidence of that call. A call with another action
+        ends it.
         """
         what = f"{insight.type} {short_repr(insight.summary)}"
         nodes_by_name = {
@@ -137,7 +138,8 @@ class FactFilter:
             for name in insight.about[:MAX_STATED]
         }
         about = [node for nodes in nodes_by_name.values() for node in nodes[:1]]
-        node = self._find_or_make_insight(insight, what, about)
+        calls = self._names.calls(clean_text(insight.said_by), about) if insight.action else {}
+        node = self._find_or_make_insight(insight, what, calls)
         if node is None:
             return
         joined = [
@@ -147,6 +149,8 @@ class FactFilter:
         if not any(joined):
             self._refuse(what, "nothing that it is about is known, or stands in the item")
             return
+        if node.id not in calls:
+            self._ends |= dict.fromkeys(self._names.superseded(calls))
         self._accept_edge([node], "derived_from", [self._news], what)
         for number in dict.fromkeys(insight.because[:MAX_STATED]):
             source = events[number - 1] if 0 < number <= len(events) else None
@@ -159,8 +163,9 @@ class FactFilter:
     def accept_withdrawal(self, call: news.StatedCall) -> None:
         """Accept that a call was withdrawn or wrong. It ends when the facts are written."""
         about = [each for name in call.about[:MAX_STATED] for each in self._names.meant(name)[:1]]
-        found = self._names.calls(clean_text(call.said_by), call.action, about)
-        self._ends |= dict.fromkeys(each.id for each in found)
+        calls = self._names.calls(clean_text(call.said_by), about)
+        found = [id for id in calls if action_of(self._names.there[id]) == name_key(call.action)]
+        self._ends |= dict.fromkeys(found)
         if not found:
             what = f"{call.action} of {short_repr(call.said_by)}, withdrawn"
             self._refuse(what, "no such call is live on what the item names")
@@ -189,19 +194,23 @@ class FactFilter:
             return []
 
     def _find_or_make_insight(
-        self, insight: news.StatedInsight, what: str, about: Sequence[Node]
+        self, insight: news.StatedInsight, what: str, calls: Iterable[str]
     ) -> Node | None:
         """Return the insight that is meant: a live call, or a new insight with its date and expiry."""
         said_by = clean_text(insight.said_by)
         if said_by and not contains_name(self._text, said_by):
             self._refuse(f"{what}, said by {short_repr(said_by)}", "that name does not stand in the item")
             said_by = ""
-        calls = self._names.calls(said_by, insight.action, about)
-        if live_calls := [call for call in calls if call.id not in self._ends]:
-            return live_calls[0]
+        live_calls = [self._names.there[id] for id in calls if said_by and id not in self._ends]
+        for call in live_calls:
+            if action_of(call) == name_key(insight.action):
+                return call
         given = self._parse_stated_time(insight.date, what)
         ends = self._parse_stated_time(insight.until, what)
         dated = min(given or self._item.published_at, self._item.published_at)  # an earlier one expires first
+        if any(datetime.fromisoformat(call.properties["generated_at"]) > dated for call in live_calls):
+            self._refuse(what, "a later call of the same giver on the same thing is live")
+            return None
         properties: dict[str, Json] = {"summary": insight.summary, "generated_at": dated.isoformat()}
         properties |= {"type": insight.type, "action": insight.action}
         properties |= {"strength": insight.strength, "said_by": said_by}

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from kgot_lab.arguments import check_arguments
@@ -24,7 +25,7 @@ from kgot_lab.domains.npc.layers.storage import PostgresLayers, audience_text, e
 from kgot_lab.domains.npc.models import Entity, IdentitySnapshot, check_id
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.statements import uuids
-from kgot_lab.domains.npc.visibility import sort_by_name
+from kgot_lab.domains.npc.visibility import format_entity, sort_by_name
 from kgot_lab.domains.npc.world import NpcWorld, require_entities
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder
 from kgot_lab.errors import BadInput, require, require_amount, require_count
@@ -126,7 +127,36 @@ _MAX_QUERY_WORDS = 500  # of a query that are searched for
 _MAX_INDEXED_LENGTH = 100_000  # characters of an entry; PostgreSQL indexes at most 1 MB of text
 
 
-class SessionLog:
+class SessionEntries:
+    """The entries of a log, for reading."""
+
+    world: NpcWorld
+    storage: sql.SQLiteLayers | PostgresLayers
+
+    def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
+        """Return the entries with any of the words: those with more of them first, then the latest.
+
+        English words match in any inflected form.
+        """
+        require_count(limit, 1, "limit", "how many entries are found")
+        words = checked_text(words, "the words that are looked for", blank=True)
+        # in quotes FTS5 treats none as an operator
+        terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][:_MAX_QUERY_WORDS]
+        found = {"terms": terms, "limit": limit}
+        return self._entries(sql.select_entries_with_words, found) if terms else ()
+
+    def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
+        """Return the last entries of a session or of all, in order."""
+        require_count(limit, 1, "limit", "how many entries are found")
+        session = {"session": checked_text(session_id, "the session of entries")} if session_id else {}
+        statement = partial(sql.select_last_entries, of_session=bool(session))
+        return self._entries(statement, {"limit": limit, **session})[::-1]
+
+    def _entries(self, statement: Callable[[str], str], values: dict[str, Any]) -> tuple[LogEntry, ...]:
+        return tuple(map(entry_from_row, self.storage.rows(statement(sql.ALWAYS_TRUE), values)))
+
+
+class SessionLog(SessionEntries):
     """What was said in a world: an append-only log that outlives its speakers.
 
     Its own methods see all of it, `log_of` does not.
@@ -154,66 +184,27 @@ class SessionLog:
                 values |= {"audience": audience_text(each.audience), "at": each.at or self.world.now()}
                 self.storage.rows(sql.APPEND, values | {"speaker": speaker})
 
-    def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
-        """Return the entries with any of the words: those with more of them first, then the latest.
-
-        English words match in any inflected form.
-        """
-        return self._search(sql.ALWAYS_TRUE, words, limit)
-
-    def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
-        """Return the last entries of a session or of all, in order."""
-        return self._last(sql.ALWAYS_TRUE, limit, session_id)
-
     def log_of(self, npc_id: str) -> CharacterLog:
         """Return the log as a character heard it."""
         return CharacterLog(self, self.world.sight(npc_id).npc_id)
 
-    def _search(self, who: str, words: str, limit: int, **npc: object) -> tuple[LogEntry, ...]:
-        require_count(limit, 1, "limit", "how many entries are found")
-        words = checked_text(words, "the words that are looked for", blank=True)
-        # in quotes FTS5 treats none as an operator
-        terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][:_MAX_QUERY_WORDS]
-        if not terms:
-            return ()
-        values = {"terms": terms, "limit": limit, **npc}
-        return tuple(map(entry_from_row, self.storage.rows(sql.select_entries_with_words(who), values)))
 
-    def _last(self, who: str, limit: int, session_id: str, **npc: object) -> tuple[LogEntry, ...]:
-        require_count(limit, 1, "limit", "how many entries are found")
-        session = {"session": checked_text(session_id, "the session of entries")} if session_id else {}
-        statement = sql.select_last_entries(who, of_session=bool(session))
-        rows = self.storage.rows(statement, {"limit": limit, **session, **npc})
-        return tuple(map(entry_from_row, reversed(rows)))
-
-
-class CharacterLog:
+class CharacterLog(SessionEntries):
     """The log as a character heard it: what it said, and what was said to it or to everyone.
 
-    No policy and no scope removes entries. Who else heard an entry is not shown.
+    No policy and no scope removes entries. Who else heard an entry is not shown. Reading it raises BadInput if
+    the character does not exist.
     """
 
     def __init__(self, log: SessionLog, npc_id: str) -> None:
-        self._log, self.npc_id = log, npc_id
+        self.world, self.storage, self.npc_id = log.world, log.storage, npc_id
 
-    def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
-        """Return the entries that the character heard with any of the words.
-
-        Those with more of the words come first, then the latest. Raises BadInput if the character does not
-        exist.
-        """
-        return self._as_heard(self._log._search(sql.HEARD_CONDITION, words, limit, npc=uuids(self.npc_id)[0]))
-
-    def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
-        """Return the last entries that the character heard, in a session or in all, in order.
-
-        Raises BadInput if the character does not exist.
-        """
-        npc = uuids(self.npc_id)[0]
-        return self._as_heard(self._log._last(sql.HEARD_CONDITION, limit, session_id, npc=npc))
+    def _entries(self, statement: Callable[[str], str], values: dict[str, Any]) -> tuple[LogEntry, ...]:
+        rows = self.storage.rows(statement(sql.HEARD_CONDITION), values | {"npc": uuids(self.npc_id)[0]})
+        return self._as_heard(tuple(map(entry_from_row, rows)))
 
     def _as_heard(self, entries: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
-        self._log.world.get_entity(self.npc_id)
+        self.world.get_entity(self.npc_id)
         return tuple(replace(entry, audience=(self.npc_id,)) for entry in entries)
 
 
@@ -308,6 +299,17 @@ class HotContext:
         return tuple(part for part in ("identity", "scene", "passages") if getattr(self, part) is None)
 
     @property
+    def text(self) -> str:
+        """The parts that are ready, a line each, for a prompt."""
+        who, scene = self.identity, self.scene
+        lines = [format_entity(who.entity)] if who else []
+        lines += [f"{each.type} {format_entity(each.target)}" for each in who.ties] if who else []
+        lines += [f"here: {format_entity(each)}" for each in (*scene.places, *scene.present)] if scene else []
+        lines += [f"heard: {' '.join(entry.text.split())}" for entry in scene.heard] if scene else []
+        texts = self.passages or ()
+        return "\n".join([*lines, *(f"{e.entity.name}: {' '.join(e.text.split())}" for e in texts)])
+
+    @property
     def on_target(self) -> bool:
         """Whether all parts are ready, within the target time."""
         return not self.missing and self.seconds <= self.budget.target
@@ -364,8 +366,6 @@ def _read_scene(memory: NpcMemory, session_id: str) -> NpcScene:
     located = [(item.source_id, item.target_id) for item in seen.relationships if item.type == "LOCATED_AT"]
     places = {place for entity_id, place in located if entity_id == memory.npc_id}
     present = {entity_id for entity_id, place in located if place in places} - {memory.npc_id}
-    place_entities, present_entities = (
-        [e for e in seen.entities if e.id in ids] for ids in (places, present)
-    )
+    around, others = ([e for e in seen.entities if e.id in ids] for ids in (places, present))
     heard = memory.log.last(session_id=session_id)
-    return NpcScene(sort_by_name(place_entities), sort_by_name(present_entities), heard)
+    return NpcScene(sort_by_name(around), sort_by_name(others), heard)

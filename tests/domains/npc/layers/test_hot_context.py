@@ -74,6 +74,16 @@ def test_it_holds_who_one_is_the_scene_and_what_is_known_of_the_matter(held):
     ] == ["before", "the forge is hot"]
 
 
+def test_its_text_has_a_line_for_each_thing_and_nothing_of_the_spy(held):
+    layers, embedder = held
+    embedder.let.set()
+    context = hot_context(layers.memory(GRIM.id), "gold?", session_id="s2", budget=PATIENT)
+    assert set(context.text.split("\n")) == {
+        "Grim (npc)", "KNOWS Elara (npc)", "LOCATED_AT Forge (location)", "here: Forge (location)", "here: Elara (npc)",
+        "heard: the forge is hot", "Forge: gold in the forge",
+    }  # fmt: skip
+
+
 def test_at_the_limit_what_is_ready_is_given_and_what_is_missing_is_said(held):
     layers, embedder = held
     limits = []
