@@ -69,7 +69,7 @@ class Sentence:
         """The stems of its words."""
         return word_stems(self.text)
 
-    def may_tell_anew(self, earlier: Sentence) -> bool:
+    def may_replace(self, earlier: Sentence) -> bool:
         """Return whether this may replace what an earlier sentence of another message says, by the facts of both."""
         told = {(fact.subject, fact.relation) for fact in self.facts}
         known = {(fact.subject, fact.relation) for fact in earlier.facts}
@@ -250,7 +250,7 @@ class SentenceIndex:
         if not number or sentence.is_question or is_about_another or not _ANEW.search(sentence.text):
             return
         near = self._vectors[:number] @ self._vectors[number]
-        near[[k for k in range(number) if not sentence.may_tell_anew(self._sentences[k])]] = 0
+        near[[k for k in range(number) if not sentence.may_replace(self._sentences[k])]] = 0
         best = self._sentences[int(near.argmax())]
         if near.max() >= _NEAR_ENOUGH and best.later is None:
             best.later = sentence
