@@ -15,13 +15,17 @@ from kgot_lab.domains.npc.models import (
     Entity,
     EntityFilter,
     IdentitySnapshot,
+    Neighbour,
     Provenance,
     Relationship,
     RelationshipFilter,
     RelationshipStanding,
     VisibleWorld,
     check_attributes,
+    check_depth,
+    check_direction,
     check_id,
+    check_types,
 )
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.statements import (
@@ -42,6 +46,7 @@ from kgot_lab.domains.npc.visibility import (
     Walkable,
     missing_entity_error,
     sort_by_name,
+    sort_neighbours,
     visible_world,
 )
 from kgot_lab.errors import BadInput, require, require_probability, short_repr
@@ -212,6 +217,11 @@ def _nonempty(**parameters: Any) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if value}
 
 
+# Steps that one statement walks. It visits an entity once for each number of steps, so it would follow a cycle
+# for every step.
+_MAX_DEPTH_IN_ONE_QUERY = 8
+
+
 class NpcWorld(TableBacked, Traversals):
     """A world. Its own methods see everything that was not rejected, as the author does.
 
@@ -328,6 +338,24 @@ class NpcWorld(TableBacked, Traversals):
         if not rows:
             raise BadInput(f"there is no relationship {short_repr(type)} from {source} to {target}")
         return tuple(map(support_from_row, rows))
+
+    def neighbours(
+        self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
+    ) -> tuple[Neighbour, ...]:
+        """Return the entities within `depth` steps, the nearest first.
+
+        A small depth takes one query, a larger one a query for each level. Raises BadInput if the start does
+        not exist.
+        """
+        if check_depth(depth, "depth") > _MAX_DEPTH_IN_ONE_QUERY:
+            return super().neighbours(entity_id, depth, types=types, direction=direction)
+        check_direction(direction)
+        id, types = check_id(entity_id), check_types(types)
+        parameters = {"id": uuids(id)[0], "depth": depth, **_nonempty(types=types)}
+        rows = self.storage.rows(statements.select_reached(direction, types), parameters)
+        if not rows:
+            raise missing_entity_error(id)
+        return sort_neighbours(Neighbour(to_entity(row[:-1]), row[-1]) for row in rows)
 
     # --- views of a character ---
 
