@@ -285,7 +285,7 @@ def erase_claims(
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Erase a source, a fact with the answers that rested on it, or all of a user, for good: there is no undo."""
-    memory = None if user is None else _open_user_memory(context, user)
+    memory = None if user is None else _open_user_memory(context, user, embedder="minilm")
     with opened_memory(context) if memory is None else memory.claims as claims:
         what = None if user and source is fact is None else _find_what(claims, source, fact)
         if isinstance(what, str):

@@ -79,6 +79,16 @@ class CacheFile:
         except _CACHE_ERRORS as error:
             self._handle_error(error)
 
+    def delete(self, keys: Sequence[bytes]) -> None:
+        """Delete the values of these keys, with their bytes."""
+        try:
+            if self._path.exists():
+                with closing(self._open()) as connection, connection:
+                    connection.execute("PRAGMA secure_delete = ON")
+                    connection.executemany("DELETE FROM cache WHERE key = ?", [(key,) for key in keys])
+        except _CACHE_ERRORS as error:
+            self._handle_error(error)
+
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT)
         try:
@@ -152,6 +162,18 @@ class _Wrapper:
     def dimension(self) -> int:
         return self._embedder.dimension
 
+    def forget(self, texts: Sequence[str]) -> None:
+        """Delete the vectors of texts from the cache, if there is one."""
+        if isinstance(self._embedder, _Wrapper):
+            self._embedder.forget(texts)
+
+
+def without_cache(embedder: Embedder) -> Embedder:
+    """Return the embedder that computes vectors, which stores none."""
+    while isinstance(embedder, _Wrapper):
+        embedder = embedder._embedder
+    return embedder
+
 
 class CachedEmbedder(_Wrapper):
     """An embedder with a cache in an SQLite file that several programs may share.
@@ -188,6 +210,10 @@ class CachedEmbedder(_Wrapper):
             known.update(computed)
         self._report_progress(len(missing), len(missing))
         return np.array([known[key] for key in keys], np.float32).reshape(len(keys), self.dimension)
+
+    def forget(self, texts: Sequence[str]) -> None:
+        """Delete the vectors of texts, with their bytes."""
+        self._file.delete([text_key(self.digest, text) for text in texts])
 
     def _report_progress(self, done: int, total: int) -> None:
         if self._progress and total:

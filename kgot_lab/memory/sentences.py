@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.vectors import without_cache
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none
 from kgot_lab.memory.claims.justification import (
@@ -205,15 +206,21 @@ class SentenceIndex:
     def embed(self, question: str) -> Any:
         """Return the vector of a question, and compute those of new sentences, while others may use the storage.
 
-        None without an embedder.
+        That of the question is stored in no cache. None without an embedder.
         """
         if self._embedder is None:
             return None
         with self._storage.reading():
             new = [sentence.text for sentence in self.sentences()[len(self._vectors) :]]
-        query, *vectors = self._embedder.embed([question, *new])
-        self._computed |= dict(zip(new, vectors, strict=True))
+        (query,) = without_cache(self._embedder).embed([question])
+        self._computed |= dict(zip(new, self._embedder.embed(new), strict=True)) if new else {}
         return query
+
+    def forget_vectors(self, texts: Sequence[str]) -> None:
+        """Delete the vectors of texts from the cache of the embedder."""
+        self._computed.clear()
+        if (forget := getattr(self._embedder, "forget", None)) is not None:
+            forget(texts)
 
     def rank(self, question: str, query: Any, at: datetime, most: int) -> list[RankedSentence]:
         """Return the sentences said until a time that fit a question best, best first, at most `most`.

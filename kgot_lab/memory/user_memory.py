@@ -347,15 +347,20 @@ class Memory(Closing, LearningMemory):
     def erase(self, what: Triple | str | None = None) -> ErasureCounts:
         """Erase the messages that state a fact, a message by its source, or, without either, all of this user.
 
-        Messages that say that the fact ended, and forgotten ones, are erased with it. This cannot be undone. Raises
-        BadInput if there is no such message.
+        Messages that say that the fact ended, and forgotten ones, are erased with it, and the vectors of all their
+        sentences leave the embedder's cache. This cannot be undone. Raises BadInput if there is no such message.
         """
+        messages = self.claims.sources() if what is None else self._messages(what, self.claims.claims_on)
+        claims = (claim for source in messages for claim in self.claims.from_source(source))
+        said = [claim.fact.object for claim in claims if claim.fact.relation in (SAID, ASKED)]
         if what is not None:
-            messages = self._messages(what, self.claims.claims_on)
-            return [self.claims.erase_source(source, by=self.user) for source in messages][-1]
-        with self.claims.storage.changing():
-            self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
-        return erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
+            erased = [self.claims.erase_source(source, by=self.user) for source in messages][-1]
+        else:
+            with self.claims.storage.changing():
+                self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
+            erased = erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
+        self._index.forget_vectors(said)
+        return erased
 
 
 def is_message(claim: Claim) -> bool:

@@ -348,10 +348,10 @@ BAD_SYSTEMS = {
     "nothing": ({"base": BASE, "mine": None}, "each item a Stage or a function"),
     "a bare function": ({"base": BASE, "mine": takes_a_ranking}, r"becomes one by Stage\('mine', function\)"),
     "the class": ({"base": BASE, "mine": Stage}, "'mine' is a type, neither a Stage"),
-    "no name": ({"base": BASE, "": LINKED}, "a system is named by a text with a letter or digit"),
+    "no name": ({"base": BASE, "": LINKED}, "a system is named by a text on one line with a letter or digit"),
     "a number": (
         {"base": BASE, 3: LINKED},
-        "named by a text with a letter or digit, at most 200 long, not by '3'",
+        "named by a text on one line with a letter or digit, at most 200 long, not by '3'",
     ),
     "a name of marks": ({"base": BASE, "../..": LINKED}, "not by '../..'"),
     "a long name": ({"base": BASE, "m" * 300: LINKED}, "at most 200 long"),

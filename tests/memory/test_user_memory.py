@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from support.claim_places import InPostgres
 from support.every import every
 
 import kgot_lab as lab
+from kgot_lab.embedding.vectors import CACHE_NAME, minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.english.times import find_time
 from kgot_lab.memory.user_memory import Memory, open_memory
@@ -546,6 +549,22 @@ def test_bad_messages_are_refused_and_nothing_is_kept(messages, says):
             else messages
         )
     assert memory.facts() == () and memory.history() == ()
+
+
+def test_erasing_takes_the_vectors_of_what_was_said_and_none_is_stored_of_a_question(tmp_path):
+    def stored() -> int:
+        with closing(sqlite3.connect(tmp_path / CACHE_NAME)) as cache:
+            return cache.execute("SELECT count(*) FROM cache").fetchone()[0]
+
+    with open_memory(user="ana", embedder=minilm(tmp_path)) as memory:
+        memory.add("I live in Rome. My cat is ill.")
+        memory.add("I work at Acme.")
+        memory.recall("Where do I live these days?")
+        assert stored() == 3
+        memory.erase(LIVES)
+        assert stored() == 1
+        memory.erase()
+        assert stored() == 0
 
 
 def test_a_user_needs_a_name_without_a_slash_before_a_file_is_made(tmp_path):

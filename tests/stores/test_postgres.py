@@ -535,7 +535,7 @@ def test_a_wipe_stops_at_what_others_built(server, name):
 
 @pytest.mark.parametrize("namespace", ("", " ", "a\0b", "x" * 64, "é" * 32, "pg_mine", "\ud800"))
 def test_a_name_that_no_schema_can_have_is_refused(server, namespace):
-    with pytest.raises(BadInput, match="a namespace is"):
+    with pytest.raises(BadInput, match=r"a namespace is|'namespace' holds"):
         Postgres(path=server.folder, namespace=namespace)
 
 
