@@ -3,11 +3,12 @@
 The walk goes down to assets: institution to asset class, class to sector, sector to company, company to
 asset. It passes at most one institution and joins at most two companies. An asset's own class replaces the
 one inherited from its company's sector: a bond of a technology company is not reached through Equities, nor
-by a signal about the sector.
+by a signal about the sector that names no debt.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,6 +32,7 @@ DECAYS: Mapping[str, float] = {
 OPTIONAL_DECAYS: Mapping[str, float] = {"supplier": 0.5, "competes_with": 0.3, "owns": 0.6, "correlated": 0.4}
 # from where a walk may start or pass
 _OUTWARD_EDGES = {"MarketEvent": "affects", "Insight": "about", "News": "mentions", "Institution": "affects"}
+_OF_DEBT = re.compile(r"\b(?:bonds?|notes|debt|credit|fixed income)\b", re.I)
 _INWARD_EDGES = ("issued_by", "in_sector", "belongs_to")  # walked backwards, from the whole to its parts
 # walked in both directions, once in a path
 _CROSS_EDGES = ("supplier", "competes_with", "owns", "correlated")
@@ -102,12 +104,13 @@ def reach(
     with view.reading():
         first = view.node(start)
         nodes = {start: first}
-        type, is_signal = first.node.labels[0], bool(first.node.properties.get("action"))
+        type, signal = first.node.labels[0], first.node.properties
+        is_of_shares = bool(signal.get("action")) and not _OF_DEBT.search(str(signal.get("summary", "")))
         begin = _WalkState(start, type, institutions=int(type == "Institution"))
         best_paths = {begin: _WeightedPath(1.0, ())}
         frontier = [begin]
         while frontier:
-            frontier = _next_level(view, frontier, best_paths, nodes, decays, is_signal)
+            frontier = _next_level(view, frontier, best_paths, nodes, decays, is_of_shares)
     return _reached_assets(best_paths, nodes, first)
 
 
@@ -117,7 +120,7 @@ def _next_level(
     best_paths: dict[_WalkState, _WeightedPath],
     nodes: dict[str, DatedNode],
     decays: Mapping[str, float],
-    is_signal: bool,
+    is_of_shares: bool,
 ) -> list[_WalkState]:
     """Extend every state of a level by one hop, and return the states that got a better path.
 
@@ -134,7 +137,7 @@ def _next_level(
         for edge, forward in edges.get(state.id, ()):
             id, type = edge.edge.target if forward else edge.edge.source, edge.edge.type
             next_state = _next_state(state, type, forward, nodes[id].node)
-            if next_state is not None and is_signal and type == "in_sector" and state.classes is None:
+            if next_state is not None and is_of_shares and type == "in_sector" and state.classes is None:
                 next_state = next_state._replace(classes=classes.get(state.id, frozenset()))
             own = classes.get(id) if type == "issued_by" and state.classes is not None else None
             if next_state is not None and not (own and own.isdisjoint(state.classes or ())):
