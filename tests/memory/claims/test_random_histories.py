@@ -62,6 +62,8 @@ class Slow:
         return [cell for cell in self.now if cell[0] == "drop" and cell[1] == claim]
 
     def retract(self, why, claims):
+        if not claims:
+            raise BadInput("nothing was learnt of it")
         self.make({("drop", id, why): True for id in claims if ("drop", id, why) not in self.now})
 
     def decide(self, claim, standing, confidence=None):
@@ -77,6 +79,16 @@ class Slow:
     def merge(self, kept, other):
         if ("merged", other) in self.now or self.kept(kept) == other:
             raise BadInput("merged, or a circle")
+        facts = [fact for claim in self.known.values() for fact in (claim.fact, *claim.premises)]
+        named = {name for fact in facts for name in (fact.subject, fact.object)}
+        merged = {
+            name
+            for kind, *names in self.now
+            if kind == "merged"
+            for name in (*names, self.now["merged", *names][0])
+        }
+        if named.union(merged).isdisjoint((kept, other)):
+            raise BadInput("no fact names them")
         self.make({("merged", other): kept})
 
     def unmerge(self, other):
