@@ -192,9 +192,8 @@ class Memory(Closing, LearningMemory):
                         claim(fact, sentence, max(min(later), since + _MOMENT), "ended")
                     else:
                         open_facts[fact] = since
-                if (
-                    statement.kind == "stated"
-                ):  # what ended before ends by this too, if what ended it is forgotten
+                # what ended before ends by this too, in case that what ended it is forgotten
+                if statement.kind == "stated":
                     past = self._index.open_facts(None, "subject", subject)
                     closed = {
                         other: began
@@ -404,7 +403,8 @@ def _find_ended(
         exact = {
             word.casefold() for word in re.findall(r"\w+", value) if word[0].isupper() or word[0].isdigit()
         }
-        exact |= set(name_tokens(re.split(r" (?:of|in|at|for|with|on|to)\b", bare)[0])[-1:])
+        head = set(name_tokens(re.split(r" (?:of|in|at|for|with|on|to)\b", bare)[0])[-1:])
+        exact |= head
         exact |= set(name_tokens(bare)) & _COUNTS | set(name_tokens(bare.partition(" of ")[2]))
         needed = set(map(stem, exact)) - LIGHT_STEMS
 
@@ -418,8 +418,7 @@ def _find_ended(
             for f in named
             if any_relation or f.relation in statement.relations or f.relation not in relations()
         ]
-        (head, *_) = name_tokens(re.split(r" (?:of|in|at|for|with|on|to)\b", bare)[0])[-1:] or ("",)
-        roles = set(nouns.get(head, ()))
+        roles = {name for word in head for name in nouns.get(word, ())}
         possible = roles if any_relation else roles & set(statement.relations)
         return fitting or [fact for fact in own if fact.relation in possible]
     if not any_relation:
