@@ -139,8 +139,8 @@ class ClauseParts:
         is_bare = not any(child.dep_ in {"det", "poss", "amod", "nummod"} for child in token.children)
         if token.tag_ == "NN" and is_bare and token.lemma_.lower() in word_list("people"):  # "coach is Ben"
             return f"{ME}'s {token.lemma_.lower()}"
-        owners = (child for child in token.children if child.dep_ == "poss" and child.pos_ == "PRON")
-        is_of_another = any(owner.lower_ not in POSSESSIVES for owner in owners)
+        possessors = (child for child in token.children if child.dep_ == "poss" and child.pos_ == "PRON")
+        is_of_another = any(owner.lower_ not in POSSESSIVES for owner in possessors)
         return "" if is_of_another else self._phrase(token)  # not "his wife"
 
     def _people(self) -> list[tuple[Any, str]]:
