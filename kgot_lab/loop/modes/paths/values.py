@@ -290,9 +290,7 @@ def _signed_year(year: int, text: str, end: int) -> int:
 # Equality of values: dates as dates, countries by any of their names, anything else by its words.
 
 _COUNTRIES: Mapping[str, str] = {
-    name: names[0]
-    for names in read_tables(Path(__file__).with_name("countries.txt"))["countries"]
-    for name in names
+    name: names[0] for names in read_tables(Path(__file__).with_suffix(".txt"))["countries"] for name in names
 }
 _LIST = re.compile(r"\s*(?:,|;|/|\band\b|&)\s*")
 _ADJECTIVE = re.compile(r"(?:ian|ish|ese|an|ic|ch|i)$")
