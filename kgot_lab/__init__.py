@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 def _public_names() -> dict[str, tuple[str, str]]:
     """Return the module of each public name and what it is called there, from the stub file."""
     stub = __loader__.get_data(f"{__path__[0]}/__init__.pyi").decode()
-    imports = (line.split() for line in stub.splitlines() if line.startswith("from "))
+    imports = (line.split() for line in stub.splitlines() if line.startswith("    from "))
     return {names[-1]: (module, names[0]) for _, module, _, *names in imports}
 
 

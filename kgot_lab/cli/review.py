@@ -198,7 +198,9 @@ def _row(queued: QueuedClaim) -> dict[str, Any]:
 
 
 def _format_row(row: dict[str, Any]) -> str:
-    return f"{row['claim'][: memory.ID_PREFIX_LENGTH]}  {row['confidence']:.2f}  +{len(row['starts'])}  {memory.format_fact_row(row)}  [{row['source']}]"
+    id = row["claim"][: memory.ID_PREFIX_LENGTH]
+    starts = f"+{len(row['starts'])}  {memory.format_fact_row(row)}"
+    return f"{id}  {row['confidence']:.2f}  {starts}  [{row['source']}]"
 
 
 def _claim_card(queued: QueuedClaim, weighed: DecisionEvidence) -> Iterator[str]:
