@@ -26,6 +26,8 @@ _REASONS: Mapping[BreakReason, str] = {
     "acquaintance": "what an acquaintance knows stays theirs",
     "no further": "a type that leads there and no further",
 }
+# of a relationship that is not public, by its standing
+_HIDDEN: Mapping[str, BreakReason] = {"accepted": "secret", "queued": "waits", "rejected": "rejected"}
 # by entity type, the relationship by which a character joins it; else KNOWS
 _JOINING_TYPES = {"location": "LOCATED_AT", "faction": "MEMBER_OF"}
 
@@ -102,7 +104,7 @@ def why_not(
     if thing_id in (npc_id, *walk.known):
         return Knowing(npc, thing, scope, scope, _path_to(walk, npc_id, thing_id), names=names)
     hidden = [candidate for candidate in index.untold if index.makes_known(candidate)]
-    breaks = [PathBreak(each, _hidden_reason(each)) for each in hidden] + list(index.broken(walk))
+    breaks = [PathBreak(each, _HIDDEN[each.standing]) for each in hidden] + list(index.broken(walk))
     acquaintance = Relationship(npc_id, thing_id, "KNOWS", provenance=Provenance(dm_confirmed=True))
     joining = filter(index.makes_known, index.joining_relationships(entities))
     candidates = [*map(_public_confirmed, hidden), acquaintance, *joining]
@@ -191,12 +193,6 @@ def _path_to(walk: PolicyWalk, npc_id: str, thing_id: str) -> tuple[Relationship
     while path[-1].source_id != npc_id:
         path.append(walk.spread[path[-1].source_id])
     return tuple(reversed(path))
-
-
-def _hidden_reason(relationship: Relationship) -> BreakReason:
-    if relationship.standing == "accepted":
-        return "secret"
-    return "waits" if relationship.standing == "queued" else "rejected"
 
 
 def _public_confirmed(relationship: Relationship) -> Relationship:

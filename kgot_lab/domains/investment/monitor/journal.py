@@ -95,7 +95,8 @@ class NewsJournal(TableBacked):
 
     def record_failure(self, item: NewsItem) -> None:
         """Record that an item could not be read. Others go first now, so that it blocks nothing."""
-        self.storage.rows(COUNT_FAILURE, {"id": item.id})
+        with self.storage.changing():
+            self.storage.rows(COUNT_FAILURE, {"id": item.id})
 
     def count_to_read(self) -> int:
         """Return the number of items that wait for a model."""
@@ -103,7 +104,8 @@ class NewsJournal(TableBacked):
 
     def store_facts(self, facts: NewsFacts) -> None:
         """Store the facts of an item. The first ones count."""
-        self.storage.rows(STORE_FACTS, {"id": facts.item, "facts": json.dumps(facts.to_json())})
+        with self.storage.changing():
+            self.storage.rows(STORE_FACTS, {"id": facts.item, "facts": json.dumps(facts.to_json())})
 
     def facts_to_write(self) -> tuple[NewsFacts, ...]:
         """Return the facts that are not in the graph yet, the earliest first."""
@@ -111,7 +113,8 @@ class NewsJournal(TableBacked):
 
     def mark_written(self, facts: NewsFacts) -> None:
         """Record that the facts of an item are in the graph. The first time counts."""
-        self.storage.rows(MARK_WRITTEN, {"id": facts.item, "at": to_micros(self.now(), "now")})
+        with self.storage.changing():
+            self.storage.rows(MARK_WRITTEN, {"id": facts.item, "at": to_micros(self.now(), "now")})
 
     def facts(self) -> tuple[NewsFacts, ...]:
         """Return the facts of all items with what was refused, the earliest first."""
@@ -127,11 +130,13 @@ class NewsJournal(TableBacked):
 
     def record_request(self, key: str, model: str) -> None:
         """Record that a model is about to be called."""
-        self.storage.rows(RECORD_REQUEST, {"key": key, "model": model})
+        with self.storage.changing():
+            self.storage.rows(RECORD_REQUEST, {"key": key, "model": model})
 
     def store_reply(self, key: str, reply: Reply) -> None:
         """Store the reply of a model. The first one counts."""
-        self.storage.rows(STORE_REPLY, {"key": key, "reply": json.dumps(reply_to_json(reply))})
+        with self.storage.changing():
+            self.storage.rows(STORE_REPLY, {"key": key, "reply": json.dumps(reply_to_json(reply))})
 
     # --- ticks ---
 
@@ -146,11 +151,13 @@ class NewsJournal(TableBacked):
         """Record that a tick begins."""
         times = {"due": to_micros(tick.due, "when a tick is due"), "at": to_micros(self.now(), "now")}
         values = {"id": tick.id, "missed": tick.missed, **times}
-        self.storage.rows(BEGIN_TICK, values)
+        with self.storage.changing():
+            self.storage.rows(BEGIN_TICK, values)
 
     def end(self, tick: Tick) -> None:
         """Record that a tick has ended."""
-        self.storage.rows(END_TICK, {"id": tick.id, "at": to_micros(self.now(), "now")})
+        with self.storage.changing():
+            self.storage.rows(END_TICK, {"id": tick.id, "at": to_micros(self.now(), "now")})
 
 
 class CachedReplies:

@@ -28,7 +28,7 @@ from kgot_lab.domains.npc.visibility import format_entity, sort_by_name
 from kgot_lab.domains.npc.world import NpcWorld, require_entities
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder
 from kgot_lab.errors import BadInput, require, require_amount, require_count
-from kgot_lab.text.cleaning import checked_text
+from kgot_lab.text.cleaning import checked_text, single_line
 from kgot_lab.text.words import searched_words
 
 # Texts about the entities of a world, for dense retrieval (L2).
@@ -314,9 +314,8 @@ class HotContext:
         lines = [format_entity(who.entity)] if who else []
         lines += [f"{each.type} {format_entity(each.target)}" for each in who.ties] if who else []
         lines += [f"here: {format_entity(each)}" for each in (*scene.places, *scene.present)] if scene else []
-        lines += [f"heard: {' '.join(entry.text.split())}" for entry in scene.heard] if scene else []
-        texts = self.passages or ()
-        return "\n".join([*lines, *(f"{e.entity.name}: {' '.join(e.text.split())}" for e in texts)])
+        lines += [single_line(f"heard: {entry.text}") for entry in scene.heard] if scene else []
+        return "\n".join([*lines, *(single_line(f"{e.entity.name}: {e.text}") for e in self.passages or ())])
 
     @property
     def on_target(self) -> bool:
