@@ -184,10 +184,7 @@ class CharacterView(Traversals):
         own_policy = replace(self.policy, spreading=(), public_types=(), perceived_types=())
         seen = visible_world(self._storage, self.npc_id, own_policy)
         entities = {entity.id: entity for entity in seen.entities}
-        ties = (
-            Tie(relationship.type, entities[relationship.target_id], relationship.attributes)
-            for relationship in seen.relationships
-        )
+        ties = (Tie(each.type, entities[each.target_id], each.attributes) for each in seen.relationships)
         return IdentitySnapshot(entities[self.npc_id], tuple(ties))
 
     def _require_same_character(self, npc_id: str | None) -> None:

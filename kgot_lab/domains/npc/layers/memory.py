@@ -123,6 +123,7 @@ class SemanticIndex:
 # The log of a world's sessions: verbatim entries, and who heard them (L1).
 
 _MAX_QUERY_WORDS = 500  # of a query that are searched for
+_Select = Callable[[str], str]  # the statement that reads entries under a condition
 _MAX_INDEXED_LENGTH = 100_000  # characters of an entry; PostgreSQL indexes at most 1 MB of text
 
 
@@ -131,7 +132,6 @@ class SessionEntries:
 
     world: NpcWorld
     storage: sql.SQLiteLayers | PostgresLayers
-    _condition = "true"  # of the entries that are read
 
     def search(self, words: str, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
         """Return the entries of a session or of all with any of the words, in any inflected form in English.
@@ -150,14 +150,16 @@ class SessionEntries:
         require_count(limit, 1, "limit", "how many entries are found")
         return self._entries(sql.select_last_entries, session_id, limit=limit)[::-1]
 
-    def _entries(
-        self, statement: Callable[[str], str], session_id: str, **values: Any
-    ) -> tuple[LogEntry, ...]:
-        condition = self._condition
+    def _entries(self, statement: _Select, session_id: str, **values: Any) -> tuple[LogEntry, ...]:
+        condition = self._condition()
         if session_id:
             values["session"] = checked_text(session_id, "the session of entries")
             condition += " AND x.session_id = :session"
         return tuple(map(entry_from_row, self.storage.rows(statement(condition), values)))
+
+    def _condition(self) -> str:
+        """Return the condition of the entries that are read."""
+        return sql.ALWAYS_TRUE
 
 
 class SessionLog(SessionEntries):
@@ -200,15 +202,16 @@ class CharacterLog(SessionEntries):
     the character does not exist.
     """
 
-    _condition = sql.HEARD_CONDITION
-
     def __init__(self, log: SessionLog, npc_id: str) -> None:
         self.world, self.storage, self.npc_id = log.world, log.storage, npc_id
 
-    def _entries(
-        self, statement: Callable[[str], str], session_id: str, **values: Any
-    ) -> tuple[LogEntry, ...]:
-        entries = super()._entries(statement, session_id, npc=uuids(self.npc_id)[0], **values)
+    def _entries(self, statement: _Select, session_id: str, **values: Any) -> tuple[LogEntry, ...]:
+        return self._as_heard(super()._entries(statement, session_id, npc=uuids(self.npc_id)[0], **values))
+
+    def _condition(self) -> str:
+        return sql.HEARD_CONDITION
+
+    def _as_heard(self, entries: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
         self.world.get_entity(self.npc_id)
         return tuple(replace(entry, audience=(self.npc_id,)) for entry in entries)
 

@@ -41,6 +41,8 @@ OF_DIMENSION = "pgvector.vector_dims(embedding) = {dimension}"  # may have rows 
 AUDIENCE_CONDITION = "(x.audience IS NULL OR x.audience ? CAST(:npc AS text))"  # the rule of `may_know`
 HEARD_CONDITION = f"({AUDIENCE_CONDITION} OR x.speaker_id = :npc)"
 
+ALWAYS_TRUE = "true"
+
 INDEXED = "to_tsvector('pg_catalog.english', :words)"
 APPEND = f"""INSERT INTO log (session_id, speaker_id, text, audience, at, words)
   VALUES (:session, :speaker, :text, :audience, :at, {INDEXED})"""
