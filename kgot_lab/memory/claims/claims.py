@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
+from typing import get_args
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_known, require_probability, short_repr
@@ -203,8 +204,7 @@ class Claims(Beliefs, Closing):
         Returns the number of the change, or None if that was declared already.
         """
         relation = checked_text(relation, "a relation")
-        if cardinality not in ("single", "many"):
-            raise BadInput(f'a relation is "single" or "many", not {short_repr(cardinality)}')
+        require_known("cardinality", get_args(Cardinality), cardinality)
         with transactions.open_change(self.storage, "declare", by, self.now) as change:
             if cardinality not in transactions.open_versions(self.storage, "declared", relation):
                 change.replace("declared", relation, cardinality)
