@@ -67,7 +67,7 @@ def test_a_type_may_be_any_text():
             "the provenance of a relationship is a Provenance",
         ),
         (lambda: Provenance(confidence=1.1), "a number from 0 to 1, not 1.1"),
-        (lambda: Provenance(source="guessed"), 'is "stated" or "inferred", not'),
+        (lambda: Provenance(source="guessed"), "unknown source of a provenance"),
         (lambda: Provenance(timestamp=datetime(2026, 2, 20)), "without a time zone"),
         (lambda: Provenance(dm_confirmed=1), "dm_confirmed is true or false, not 1"),
         (lambda: EntityFilter(types="npc"), "types are texts in a tuple"),
