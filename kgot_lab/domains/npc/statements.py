@@ -32,6 +32,8 @@ _KEY_CONDITION = "source_id = :source AND target_id = :target AND rel_type = :ty
 
 ENTITIES = f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE e.id = ANY(:ids)"
 RELATIONSHIPS_FROM = f"SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r WHERE r.source_id = ANY(:ids)"
+LOCATED_THERE = f"""SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r JOIN entities e ON e.id = r.source_id
+  WHERE r.rel_type = 'LOCATED_AT' AND r.target_id = ANY(:ids) AND e.type = ANY(:types)"""
 _AMONG_CONDITION = "r.source_id = ANY(:sources) AND r.target_id = ANY(:targets) AND r.rel_type = ANY(:types)"
 RELATIONSHIPS_AMONG = f"SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r WHERE {_AMONG_CONDITION}"
 SUPPORT_AMONG = f"SELECT {_SUPPORT_COLUMNS} FROM support s WHERE {_AMONG_CONDITION.replace('r.', 's.')}"
@@ -91,25 +93,6 @@ def select_steps(direction: Direction, types: tuple[str, ...]) -> str:
     outgoing = f"SELECT r.source_id, r.target_id FROM relationships r WHERE r.source_id = ANY(:ids) AND r.standing <> 'rejected'{type_condition}"
     incoming = f"SELECT r.target_id, r.source_id FROM relationships r WHERE r.target_id = ANY(:ids) AND r.standing <> 'rejected'{type_condition}"
     return {"out": outgoing, "in": incoming, "both": f"{outgoing} UNION {incoming}"}[direction]
-
-
-def select_reached(direction: Direction, types: tuple[str, ...]) -> str:
-    """Build the statement that reads an entity and those it reaches, with the least number of steps to each.
-
-    UNION keeps each entity once for each number of steps, so walks are not enumerated.
-    """
-    either = "(r.source_id = w.id OR r.target_id = w.id)"
-    join_condition = {"out": "r.source_id = w.id", "in": "r.target_id = w.id", "both": either}
-    other_end = "CASE WHEN r.source_id = w.id THEN r.target_id ELSE r.source_id END"
-    next_id = {"out": "r.target_id", "in": "r.source_id", "both": other_end}
-    type_condition = " AND r.rel_type = ANY(:types)" if types else ""
-    return f"""
-WITH RECURSIVE walked (id, depth) AS (
-  SELECT id, 0 FROM entities WHERE id = :id
-  UNION
-  SELECT {next_id[direction]}, w.depth + 1 FROM walked w JOIN relationships r ON {join_condition[direction]}
-    WHERE w.depth < :depth AND r.standing <> 'rejected'{type_condition})
-SELECT {_ENTITY_COLUMNS}, near.depth FROM (SELECT id, min(depth) AS depth FROM walked GROUP BY id) AS near JOIN entities e ON e.id = near.id"""
 
 
 # The tables of a world, in SQLite or in PostgreSQL.

@@ -15,6 +15,7 @@ from support.loopback import free_port
 from support.waiting import AMPLE
 
 from kgot_lab.domains import npc
+from kgot_lab.domains.npc.layers import LogEntry, WorldLayers
 from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.query.mcp_server import graph_server
 from kgot_lab.kgos.query.questions import QUESTIONS
@@ -174,19 +175,29 @@ def town(tmp_path_factory):
     with npc.open_world(path) as world:
         other = npc.Entity("npc", "Odo", {"occupation": "cook"})
         world.add([ilse, odo, crypt, other], [npc.Relationship(ilse.id, odo.id, "KNOWS"), guards])
+        said = [("Among the reeds.", (ilse.id,)), ("The crypt is open.", ())]
+        WorldLayers(world).log.append(LogEntry("monday", text, to, odo.id) for text, to in said)
     return path
 
 
 def test_an_assistant_learns_what_a_character_knows_and_nothing_else(town):
     calls = ({}, {"near": "Odo", "type": "npc"}, {"name": "crypt"}, {"name": "nowhere"})
+    reads = [("log", {}), ("log", {"words": "reeds", "session": "monday"}), ("log", {"words": "crypt"})]
+    reads += [("context", {"matter": "the floor"})]
 
     async def ask():
         async with over_pipes(str(town), "--npc", "Ilse") as client:
-            (tool,) = (await client.list_tools()).tools
-            return tool, [await client.call_tool("memory_query_entities", call) for call in calls]
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            found = [await client.call_tool("memory_query_entities", call) for call in calls]
+            return tools, found, [await client.call_tool(f"memory_{name}", call) for name, call in reads]
 
-    tool, (all_of_it, near, hidden, absent) = asyncio.run(ask())
-    assert tool.annotations.read_only_hint
+    tools, (all_of_it, near, hidden, absent), (last, found, none, context) = asyncio.run(ask())
+    assert tools.keys() == {"memory_query_entities", "memory_log", "memory_context"}
+    assert all(tool.annotations.read_only_hint for tool in tools.values())
+    tool = tools["memory_query_entities"]
+    assert "Odo: Among the reeds. [monday]" in last.content[0].text == found.content[0].text
+    assert none.is_error and "Ilse (npc)" in context.content[0].text
+    assert "heard: Among the reeds." in context.content[0].text and "rypt" not in context.content[0].text
     assert set(tool.input_schema["properties"]) == {"name", "type", "near"}
     text = all_of_it.content[0].text
     assert "Ilse KNOWS Odo" in text and '"sexton"' in text and text.startswith("<<<")
@@ -200,6 +211,7 @@ def test_an_assistant_learns_what_a_character_knows_and_nothing_else(town):
         (["--npc", "Nobody"], "nobody is called 'Nobody'; there are Ilse, Odo, Odo"),
         (["--npc", "Odo"], "2 are called 'Odo': give the id of one"),
         (["--npc", "Ilse", "--write", "new.json"], "leave --write out"),
+        (["--embedder", "minilm"], "name a character with --npc"),
     ],
 )
 def test_a_name_that_means_nobody_or_several_is_said_at_once(town, arguments, said):
