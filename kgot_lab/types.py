@@ -10,15 +10,7 @@ from numbers import Real
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
 from kgot_lab.arguments import check_arguments, check_fields, is_plain_text
-from kgot_lab.errors import (
-    BadInput,
-    describe_value,
-    require,
-    require_count,
-    require_probability,
-    require_unique,
-    short_repr,
-)
+from kgot_lab.errors import BadInput, require, require_count, require_probability, require_unique, short_repr
 
 _HITS_PRINTED = 5  # hits of a ranking that are printed
 Json = Any  # text, number, bool, None, or lists and dicts of these
@@ -337,12 +329,11 @@ def are_finite(scores: Collection[object]) -> bool:
 def _check_hits(hits: Collection[tuple[str, float]]) -> None:
     """Raise BadInput unless each hit has an id of its own, which is a text, and a finite score."""
     ids = [id for id, _ in hits]
-    if invalid := {kind for kind in map(type, ids) if not issubclass(kind, str)}:
-        expected = "the id of a document is a text"
-        raise BadInput(f"{expected}, not {describe_value(next(id for id in ids if type(id) in invalid))}")
+    for id in dict(zip(map(type, ids), ids, strict=True)).values():  # one of each type
+        require(id, str, "the id of a document is a text")
     if not are_finite([score for _, score in hits]):
         id, score = next(hit for hit in hits if not are_finite([hit[1]]))
-        raise BadInput(f"a score is a finite number; document {short_repr(id)} has {describe_value(score)}")
+        raise BadInput(f"a score is a finite number; document {short_repr(id)} has {short_repr(score)}")
     require_unique(ids, "ids of a ranking")
 
 
@@ -470,7 +461,7 @@ def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
     databases refuse.
     """
     if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping):
-        raise BadInput(f"documents are a list of Document(id, text, title), not {describe_value(documents)}")
+        raise BadInput(f"documents are a list of Document(id, text, title), not {short_repr(documents)}")
     documents = tuple(documents)
     for document in documents:
         require(document, Document, "each document is a Document(id, text, title)")

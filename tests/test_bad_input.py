@@ -421,7 +421,7 @@ CASES = [
         (
             "a text for a score",
             lambda: giving(lab.Ranking(QUERY, (lab.Hit("d0", "1.0"),))),
-            "a score is a finite number; document 'd0' has a str ('1.0')",
+            "a score is a finite number; document 'd0' has '1.0'",
         ),
     ),
     Case(
@@ -438,7 +438,7 @@ CASES = [
     *cases(
         "ranked",
         ("a list", lambda: lab.ranked(QUERY, ["d0"]), "takes a dictionary {document id: score}, not a list"),
-        ("a text for a score", lambda: lab.ranked(QUERY, {"d0": "1.0"}), "document 'd0' has a str ('1.0')"),
+        ("a text for a score", lambda: lab.ranked(QUERY, {"d0": "1.0"}), "document 'd0' has '1.0'"),
         ("nothing for a score", lambda: lab.ranked(QUERY, {"d0": None}), "document 'd0' has None"),
         (
             "a number for an id",

@@ -14,15 +14,7 @@ from typing import Any, NamedTuple
 from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import (
-    BadInput,
-    NotInstalled,
-    describe_value,
-    require,
-    require_count,
-    require_known,
-    short_repr,
-)
+from kgot_lab.errors import BadInput, NotInstalled, require, require_count, require_known, short_repr
 from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.agent import CurrentAnswer, LearningMemory, TurnOutcome, UserTurn
@@ -464,7 +456,7 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
             expected = "the time of a message is such as 2026-05-01T18:00+02:00"
             raise BadInput(f"{expected}, not {short_repr(time)}") from None
     if not isinstance(time, datetime) or time.utcoffset() is None:
-        raise BadInput(f"the time of a message has a time zone, unlike {describe_value(time)}")
+        raise BadInput(f"the time of a message has a time zone, unlike {short_repr(time)}")
     return role, text, time.astimezone(UTC)
 
 

@@ -8,15 +8,7 @@ from datetime import UTC, datetime
 from typing import Literal
 from uuid import UUID, uuid4
 
-from kgot_lab.errors import (
-    BadInput,
-    describe_value,
-    require,
-    require_count,
-    require_known,
-    require_probability,
-    short_repr,
-)
+from kgot_lab.errors import BadInput, require, require_count, require_known, require_probability, short_repr
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import to_micros
 from kgot_lab.stores.sql import json_text, refuse_null
@@ -98,7 +90,7 @@ def check_attributes(
         value = checked.get(name)
         is_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
         if value is not None and not is_texts:
-            raise BadInput(f"the attribute {name!r} of {of} is a list of texts, not {describe_value(value)}")
+            raise BadInput(f"the attribute {name!r} of {of} is a list of texts, not {short_repr(value)}")
     return checked
 
 

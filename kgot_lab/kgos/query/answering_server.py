@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
@@ -17,9 +18,6 @@ from pydantic import ValidationError
 from kgot_lab.arguments import is_plain_text
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.llm.structured import field_problem
-
-if TYPE_CHECKING:
-    from mcp.server.mcpserver import Context
 
 
 class AnsweringServer(MCPServer[Any]):

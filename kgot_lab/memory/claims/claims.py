@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import get_args
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_known, require_probability, short_repr
@@ -204,7 +203,7 @@ class Claims(Beliefs, Closing):
         Returns the number of the change, or None if that was declared already.
         """
         relation = checked_text(relation, "a relation")
-        require_known("cardinality", get_args(Cardinality), cardinality)
+        require_known("cardinality", ("single", "many"), cardinality)
         with transactions.open_change(self.storage, "declare", by, self.now) as change:
             if cardinality not in transactions.open_versions(self.storage, "declared", relation):
                 change.replace("declared", relation, cardinality)
