@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import BadInput, NotInstalled, describe_value, require_count, require_known, short_repr
+from kgot_lab.errors import BadInput, NotInstalled, require, require_count, require_known, short_repr
 from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.agent import CurrentAnswer, LearningMemory, TurnOutcome, UserTurn
@@ -103,6 +103,7 @@ class Memory(Closing, LearningMemory):
     rules find none are those that it finds, and end nothing. Raises BadInput, StoreUnavailable and StoreDamaged.
     """
 
+    @check_arguments
     def __init__(
         self,
         claims: Claims,
@@ -138,8 +139,7 @@ class Memory(Closing, LearningMemory):
         one is a change of its own.
         """
         given = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
-        if not isinstance(given, Iterable):
-            raise BadInput(f"messages are a text, or a list of dictionaries, not {describe_value(messages)}")
+        require(given, Iterable, "messages are a text, or a list of dictionaries")
         given = [given] if isinstance(given, Mapping) else list(given)
         now = self.claims.query_time(at)
         checked = [_check_message(message, now) for message in given]
@@ -496,8 +496,8 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
     require_known("role of a message", _ROLES, role)
     content: Any = message.get("content")
     if isinstance(content, list):  # the parts of a message: texts, and pictures, which are not read
-        if wrong := [part for part in content if not isinstance(part, Mapping)]:
-            raise BadInput(f"a part of a message is a dictionary, not {describe_value(wrong[0])}")
+        for part in content:
+            require(part, Mapping, "a part of a message is a dictionary")
         content = " ".join(part.get("text", "") for part in content)
     if content is None and role != "user":  # an assistant that calls a tool
         content = ""
@@ -510,7 +510,7 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
             expected = "the time of a message is such as 2026-05-01T18:00+02:00"
             raise BadInput(f"{expected}, not {short_repr(time)}") from None
     if not isinstance(time, datetime) or time.utcoffset() is None:
-        raise BadInput(f"the time of a message has a time zone, unlike {describe_value(time)}")
+        raise BadInput(f"the time of a message has a time zone, unlike {short_repr(time)}")
     return role, text, time.astimezone(UTC)
 
 

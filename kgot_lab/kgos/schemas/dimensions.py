@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import BadInput, UnknownName, describe_value, require
+from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_tables
 from kgot_lab.types import Json
@@ -132,12 +132,10 @@ def format_bounds(name: str, bounds: Bounds) -> str:
     return ("" if low is None else f"{low:g} <= ") + name + ("" if high is None else f" <= {high:g}")
 
 
-def _validate_name(name: object, declared: Collection[str]) -> str:
+def _validate_name(name: str, declared: Collection[str]) -> str:
     if isinstance(declared, str):
         raise BadInput(f"the dimensions that are declared are a list: [{declared!r}]")
-    if not isinstance(name, str) or (name not in DIMENSIONS_BY_NAME and name not in declared):
-        given = name if isinstance(name, str) else repr(name)
-        raise UnknownName("dimension", given, {*DIMENSIONS_BY_NAME, *declared})
+    require_known("dimension", {*DIMENSIONS_BY_NAME, *declared}, name)
     return name
 
 

@@ -4,6 +4,7 @@ computer, and in one process.
 
 import asyncio
 import json
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 
@@ -115,6 +116,41 @@ def test_changes_are_offered_only_where_they_are_allowed_and_are_checked():
     assert "no edge" in added.structured_content["broken"][0]
     assert refused.is_error and "give it one" in refused.content[0].text
     assert undone.structured_content["said"] == "took back: added node tool:x" and editor.graph == GRAPH
+
+
+@every(
+    "tool, given, said",
+    [
+        (
+            "want_to",
+            {"goal": "costs", "lmit": 3},
+            "unknown argument of want_to 'lmit'; did you mean 'limit'?",
+        ),
+        ("want_to", {"goal": 5}, "the argument 'goal' of want_to: it is a text"),
+        ("want_to", {}, "the argument 'goal' of want_to: it is missing"),
+        ("want_to", {"goal": "costs", "limit": "three"}, "it is a whole number"),
+        ("undo", {"change": 3}, "unknown argument of undo 'change'"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_name_in_plain_words(tool, given, said):
+    async def ask():
+        async with Client(graph_server(GRAPH, editor=Editor(GRAPH, by="assistant"))) as client:
+            return await client.call_tool(tool, given)
+
+    answer = asyncio.run(ask())
+    assert answer.is_error and said in answer.content[0].text
+    assert "pydantic" not in answer.content[0].text
+
+
+def test_a_line_that_cannot_be_read_is_answered_with_the_id_of_its_request(file):
+    call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
+    half = {"name": "want_to", "arguments": {"goal": "\ud83d"}}
+    lines = f"{json.dumps(call | {'params': half})}\n{{nonsense\n"
+    command = [sys.executable, "-m", "kgot_lab", "mcp", str(file)]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=AMPLE)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == [7, None]
+    assert all("half a surrogate pair" in answer["error"]["message"] for answer in answers)
 
 
 def test_what_nodes_say_is_behind_a_fence():
