@@ -412,11 +412,6 @@ class Extractor:
         self._named = extraction_model if extraction_model is not None else provider
         self._model: LLM | None = None
 
-    @property
-    def has_model(self) -> bool:
-        """Whether there is a model that extracts."""
-        return self._named is not None
-
     def extract(self, text: str, *, repairs: int = 1, times: bool = False) -> Extraction:
         """Extract triples from a text with the model, with the parts of its reply that were refused.
 

@@ -16,6 +16,8 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, require, require_count, require_known, short_repr
 from kgot_lab.io.processes import Closing
+from kgot_lab.llm import connect
+from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.agent import CurrentAnswer, LearningMemory, TurnOutcome, UserTurn
 from kgot_lab.memory.claims.claim import (
@@ -32,16 +34,21 @@ from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.english.messages import MessageReader, ReadSentence
 from kgot_lab.memory.english.parts import ME, Statement
 from kgot_lab.memory.english.relations import ANY, canonical_relation, relations, relations_by, word_list
-from kgot_lab.memory.extraction import SPEAKER, Extraction, Extractor
+from kgot_lab.memory.extraction import Extraction, SourcedSentence, facts_prompt, split_grounded
 from kgot_lab.memory.owned import OwnedTables
 from kgot_lab.memory.sentences import ASKED, ENDED, LIGHT_STEMS, SAID, Sentence, SentenceIndex, word_stems
-from kgot_lab.text.cleaning import checked_text, estimate_tokens, format_count, printable_line
+from kgot_lab.text.cleaning import (
+    checked_text,
+    estimate_tokens,
+    format_count,
+    printable_line,
+    replace_surrogates,
+)
 from kgot_lab.text.words import name_tokens, stem
-from kgot_lab.types import LLM, Triple
+from kgot_lab.types import LLM, Prompt, Triple
 
 _NO_FACTS = frozenset((SAID, ASKED, ENDED))
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
-_SURE = 0.6  # confidence of a model in a fact
 _MOMENT = timedelta(microseconds=1)  # the least time between a beginning and an end
 _YEAR = timedelta(days=365)  # "in May" may be told together with what ended then
 _OTHER_TIMES = frozenset(("time", "timestamp", "date", "created_at", "created"))
@@ -99,8 +106,8 @@ class Memory(Closing, LearningMemory):
 
     What is added is kept sentence by sentence, with the facts that rules read in it (English only; see
     `MessageReader`). A stated end, or a new value of a relation with a single one, ends the earlier fact; both
-    stay, with their dates. Nothing else ends a fact. With a model (see `Extractor`), facts of sentences in which the
-    rules find none are those that it finds, and end nothing. Raises BadInput, StoreUnavailable and StoreDamaged.
+    stay, with their dates. Nothing else ends a fact. A model finds the facts of sentences in other languages, which
+    end nothing. Raises BadInput, StoreUnavailable and StoreDamaged.
     """
 
     @check_arguments
@@ -113,7 +120,7 @@ class Memory(Closing, LearningMemory):
         model: LLM | str | None = None,
     ) -> None:
         self.user = user
-        self._extractor = Extractor(None, model)
+        self._model = None if model is None else connect(model)
         self.claims = Claims(
             OwnedTables(claims.storage, user), accept_from=claims.accept_from, now=claims.now
         )
@@ -153,9 +160,9 @@ class Memory(Closing, LearningMemory):
         }
         new = {source: message for source, message in told.items() if not self.claims.from_source(source)}
         read = self._reader.read(list(new.values()))
-        if self._extractor.has_model:
+        if (model := self._model) is not None:
             read = [
-                [self._read_by_model(sentence, time) for sentence in sentences]
+                [self._read_by_model(model, sentence, time) for sentence in sentences]
                 for sentences, (_, time) in zip(read, new.values(), strict=True)
             ]
         added, unread, facts, ended, changes = 0, 0, list[Triple](), list[Triple](), list[int]()
@@ -172,17 +179,15 @@ class Memory(Closing, LearningMemory):
                 ended += [c.fact for c in claims if c.kind == "ended"]
         return Added(tuple(changes), tuple(dict.fromkeys(facts)), tuple(dict.fromkeys(ended)), added, unread)
 
-    def _read_by_model(self, sentence: ReadSentence, at: datetime) -> ReadSentence:
-        """Return a sentence with the facts that the model finds, if it is no question and the rules find none."""
-        if sentence.statements or sentence.is_question:
+    def _read_by_model(self, model: LLM, sentence: ReadSentence, at: datetime) -> ReadSentence:
+        """Return a sentence with the facts that the model finds, if it is in a language that the rules do not read."""
+        if sentence.is_english:
             return sentence
-        names = dict.fromkeys((SPEAKER, "i", self.user.casefold()), ME)
+        titled = SourcedSentence(sentence.text, self.user, "", 0)  # the model is told who speaks
+        reply = checked_reply(model, Prompt(facts_prompt(str(titled)), max_tokens=120))
+        facts, _ = split_grounded(replace_surrogates(reply.text), [titled])
         found = (
-            Statement(
-                names.get(t.subject.casefold(), t.subject), canonical_relation(t.relation), t.object, at
-            )
-            for t in self._extractor.extract(sentence.text).triples
-            if t.confidence >= _SURE
+            Statement(fact.subject, canonical_relation(fact.relation), fact.object, at) for fact, _ in facts
         )
         return replace(sentence, statements=tuple(found), is_english=True)
 
@@ -543,7 +548,7 @@ def open_memory(
 
     `embedder` finds by meaning: one of `lab.embedder`, or "minilm", which is left out if it is not installed.
     With None, recall goes by words. A file is created if there is none and `new` is true. `model`, or its name, finds
-    facts where the rules find none, such as in other languages than English. Raises BadInput, StoreUnavailable,
+    the facts of sentences in other languages than English. Raises BadInput, StoreUnavailable,
     StoreDamaged or NotInstalled, and what is added with a model LLMError.
     """
     if "/" in checked_text(user, "the name of a user"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -340,15 +339,12 @@ def test_what_is_added_without_a_fact_is_told(memory):
     assert "1 not in English" in str(memory.add("Ich arbeite bei Siemens in München. I live in Rome."))
 
 
-def test_a_model_finds_facts_where_the_rules_find_none_and_ends_nothing():
-    triple = {"subject": "user", "relation": "Employed by", "object": "Siemens", "confidence": 0.9}
-    model = Scripted(
-        lambda _: json.dumps({"triples": [triple, triple | {"object": "a rumour", "confidence": 0.2}]})
-    )
+def test_a_model_finds_the_facts_of_other_languages_and_ends_nothing():
+    model = Scripted(lambda _: "ana | employed by | Siemens\nana | owns | a yacht")
     with open_memory(user="ana", model=model, now=lambda: day(11)) as memory:
-        memory.add("I work at Acme. Where do I work?")
+        memory.add("I work at Acme. Where do I work? Thanks a lot!")
         assert not model.asked
-        (fact,) = memory.add("Ich arbeite bei Siemens.").facts
+        (fact,) = memory.add("Ich arbeite bei Siemens.").facts  # and no yacht, which is not in the sentence
         assert fact == lab.Triple("ana", "works_at", "Siemens") and WORKS in memory.facts()
 
 
