@@ -101,14 +101,12 @@ class WorldReview:
 
         A symmetric relationship is listed once.
         """
-        waiting = []
-        for row in self.world.storage.rows(statements.SUPPORT_QUEUED):
-            source, target, type = row_key(row)
-            said, standing = support_from_row(row)
-            if type not in SYMMETRIC_TYPES or source <= target:
-                waiting.append(Relationship(source, target, type, {}, said, standing))
-        waiting.sort(key=lambda e: (-e.provenance.confidence, e.key, e.provenance.session_id))
-        return tuple(waiting)
+        rows = self.world.storage.rows(statements.SUPPORT_QUEUED)
+        found = (Relationship(*row_key(row), {}, *support_from_row(row)) for row in rows)
+        once = (
+            each for each in found if each.type not in SYMMETRIC_TYPES or each.source_id <= each.target_id
+        )
+        return tuple(sorted(once, key=lambda e: (-e.provenance.confidence, e.key, e.provenance.session_id)))
 
     def accept(self, relationship: Relationship) -> None:
         """Confirm the statement of the session in its provenance.

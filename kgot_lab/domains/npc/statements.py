@@ -73,14 +73,17 @@ def select_entities(criteria: models.EntityFilter) -> str:
     return f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE {' AND '.join(['true', *conditions])}"
 
 
+# by direction, the condition that a relationship is at an entity
+_AT_END = {"out": "r.source_id = {0}.id", "in": "r.target_id = {0}.id"}
+_AT_END["both"] = f"({_AT_END['out']} OR {_AT_END['in']})"
+
+
 def select_relationships(criteria: models.RelationshipFilter) -> str:
     """Build the statement that reads an entity with its relationships that match a filter.
 
     An entity without any has one row.
     """
-    either = "(r.source_id = e.id OR r.target_id = e.id)"
-    ends = {"out": "r.source_id = e.id", "in": "r.target_id = e.id", "both": either}
-    conditions = [ends[criteria.direction]]
+    conditions = [_AT_END[criteria.direction].format("e")]
     conditions += ["r.rel_type = ANY(:types)"] if criteria.types else []
     conditions += ["r.standing = :standing"] if criteria.standing else []
     conditions += [f"{CONFIDENCE} >= :least"] if criteria.min_confidence else []
@@ -93,6 +96,22 @@ def select_steps(direction: Direction, types: tuple[str, ...]) -> str:
     outgoing = f"SELECT r.source_id, r.target_id FROM relationships r WHERE r.source_id = ANY(:ids) AND r.standing <> 'rejected'{type_condition}"
     incoming = f"SELECT r.target_id, r.source_id FROM relationships r WHERE r.target_id = ANY(:ids) AND r.standing <> 'rejected'{type_condition}"
     return {"out": outgoing, "in": incoming, "both": f"{outgoing} UNION {incoming}"}[direction]
+
+
+def select_reached(direction: Direction, types: tuple[str, ...]) -> str:
+    """Build the statement that reads an entity and those it reaches, with the least number of steps to each.
+
+    UNION keeps each entity once for each number of steps, so walks are not enumerated.
+    """
+    type_condition = " AND r.rel_type = ANY(:types)" if types else ""
+    return f"""
+WITH RECURSIVE walked (id, depth) AS (
+  SELECT id, 0 FROM entities WHERE id = :id
+  UNION
+  SELECT CASE WHEN r.source_id = w.id THEN r.target_id ELSE r.source_id END, w.depth + 1
+  FROM walked w JOIN relationships r ON {_AT_END[direction].format("w")}
+  WHERE w.depth < :depth AND r.standing <> 'rejected'{type_condition})
+SELECT {_ENTITY_COLUMNS}, near.depth FROM (SELECT id, min(depth) AS depth FROM walked GROUP BY id) AS near JOIN entities e ON e.id = near.id"""
 
 
 # The tables of a world, in SQLite or in PostgreSQL.

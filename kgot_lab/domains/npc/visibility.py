@@ -98,19 +98,23 @@ class Traversals(ABC):
     def neighbours(
         self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
     ) -> tuple[Neighbour, ...]:
-        """Return the entities within `depth` steps, the nearest first, with one query for each level.
+        """Return the entities within `depth` steps, the nearest first.
 
         Raises BadInput if the start does not exist or is not visible.
         """
         check_direction(direction)
         id, depth = check_id(entity_id), check_depth(depth, "depth")
-        with self._walkable(direction, check_types(types)) as (steps, entities):
-            depths = nodes_within(id, depth, lambda ids: (to for _, to in steps(ids)))
-            found = entities(depths)
-        if id not in found:
+        found = self._reached(id, depth, check_types(types), direction)
+        reached = sorted(found, key=lambda each: (each.depth, each.entity.name, each.entity.id))
+        if not reached or reached[0].depth:  # not even the start
             raise missing_entity_error(id)
-        reached = (Neighbour(each, depths[each.id]) for each in sort_by_name(found.values()) if each.id != id)
-        return tuple(sorted(reached, key=lambda each: each.depth))
+        return tuple(reached[1:])
+
+    def _reached(self, id: str, depth: int, types: tuple[str, ...], direction: Direction) -> list[Neighbour]:
+        """Return a start and what is within some steps, with one query for each level."""
+        with self._walkable(direction, types) as (steps, entities):
+            depths = nodes_within(id, depth, lambda ids: (to for _, to in steps(ids)))
+            return [Neighbour(entity, depths[entity.id]) for entity in entities(depths).values()]
 
     def find_path(
         self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out"
@@ -384,6 +388,7 @@ def world_from_rows(rows: list[WorldRow]) -> VisibleWorld | None:
 # The tool by which the loop asks what a character knows.
 
 _TOOL_NAME = "memory.query_entities"
+_ABOUT = "Tells who and what is known in the world, and how they are related; without arguments, all of it."
 _OPTIONAL_ARGUMENTS = {
     "name": "a part of the names that are looked for",
     "type": "what is looked for: npc, player, location, item, faction, event, quest or concept",
@@ -410,10 +415,7 @@ def query_entities(sight: CharacterView, *, most: int = 20) -> TextTool:
             raise BadInput("nothing that is known fits; ask for less, or in other words")
         return Result(_format_entities(seen, matching[:most], len(matching) - most))
 
-    about = (
-        "Tells who and what is known in the world, and how they are related; without arguments, all of it."
-    )
-    return TextTool(_TOOL_NAME, about, {}, run, may=_OPTIONAL_ARGUMENTS)
+    return TextTool(_TOOL_NAME, _ABOUT, {}, run, may=_OPTIONAL_ARGUMENTS)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from kgot_lab.domains.npc.models import (
     Entity,
     EntityFilter,
     IdentitySnapshot,
+    Neighbour,
     Provenance,
     Relationship,
     RelationshipFilter,
@@ -94,8 +95,7 @@ def put_relationships(
         by_session[session] = new[key, session] = support
         attributes[key] = merged_properties(attributes.get(key, {}), relationship.attributes)
     for key in dict.fromkeys(relationship.key for relationship in directed):
-        row = _relationship_row(key, attributes[key], supports[key], at)
-        storage.rows(statements.PUT_RELATIONSHIP, row)
+        storage.rows(statements.PUT_RELATIONSHIP, _relationship_row(key, attributes[key], supports[key], at))
     for (key, _), support in new.items():
         storage.rows(statements.PUT_SUPPORT, _support_row(key, *support))
 
@@ -213,6 +213,11 @@ def _nonempty(**parameters: Any) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if value}
 
 
+# Steps that one statement walks. It visits an entity once for each number of steps, so it would follow a cycle
+# for every step.
+_MAX_DEPTH_IN_ONE_QUERY = 8
+
+
 class NpcWorld(TableBacked, Traversals):
     """A world. Its own methods see everything that was not rejected, as the author does.
 
@@ -328,6 +333,13 @@ class NpcWorld(TableBacked, Traversals):
         if not rows:
             raise BadInput(f"there is no relationship {short_repr(type)} from {source} to {target}")
         return tuple(map(support_from_row, rows))
+
+    def _reached(self, id: str, depth: int, types: tuple[str, ...], direction: Direction) -> list[Neighbour]:
+        if depth > _MAX_DEPTH_IN_ONE_QUERY:
+            return super()._reached(id, depth, types, direction)
+        parameters = {"id": uuids(id)[0], "depth": depth, **_nonempty(types=types)}
+        rows = self.storage.rows(statements.select_reached(direction, types), parameters)
+        return [Neighbour(to_entity(row[:-1]), row[-1]) for row in rows]
 
     # --- views of a character ---
 

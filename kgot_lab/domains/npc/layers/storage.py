@@ -215,18 +215,14 @@ class SQLiteLayers:
             for ids in (hops_by_id if query.ranking.hops else None, query.scope):
                 entities = {id: each for id, each in entities.items() if ids is None or id in ids}
             rows = self.rows(CHUNKS_OF, {"embedder": query.embedder, "ids": uuids(*entities)})
-        scored = []
+        found = []
         for match in rank_rows_by_cosine(rows, query.vector):
-            if models.may_know(match.chunk.audience, query.npc_id):
-                hops = hops_by_id.get(match.chunk.entity_id)
-                scored.append((match, hops, query.ranking.score(match.similarity, hops)))
-        scored.sort(key=lambda each: (-each[2], each[0].chunk.entity_id, each[0].chunk.id))
-        return tuple(
-            models.ContextResult(
-                entities[match.chunk.entity_id], match.chunk.text, match.similarity, hops, score
-            )
-            for match, hops, score in scored[: query.ranking.limit]
-        )
+            chunk, hops = match.chunk, hops_by_id.get(match.chunk.entity_id)
+            score, entity = query.ranking.score(match.similarity, hops), entities[chunk.entity_id]
+            result = models.ContextResult(entity, chunk.text, match.similarity, hops, score)
+            if models.may_know(chunk.audience, query.npc_id):
+                found.append((-score, chunk.entity_id, chunk.id, result))
+        return tuple(result for *_, result in sorted(found, key=lambda e: e[:3])[: query.ranking.limit])
 
 
 # The layers of a world on PostgreSQL: its full-text search, pgvector, and both with the graph in one

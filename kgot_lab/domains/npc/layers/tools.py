@@ -22,12 +22,11 @@ def memory_tools(memory: NpcMemory) -> tuple[TextTool, ...]:
 
     @tool_failures("memory.log")
     def log(words: str = "", session: str = "") -> Result:
-        heard = memory.log
-        entries = heard.search(words, session_id=session) if words else heard.last(session_id=session)
-        if not entries:
+        found = memory.log.search(words, session_id=session) if words else memory.log.last(session_id=session)
+        if not found:
             raise BadInput("nothing that was heard fits; ask for less, or in other words")
         names = {entity.id: entity.name for entity in memory.sight.visible_subgraph().entities}
-        return Result("\n".join(_format_entry(entry, names) for entry in entries))
+        return Result("\n".join(_format_entry(entry, names) for entry in found))
 
     @tool_failures("memory.context")
     def context(matter: str, session: str = "") -> Result:
