@@ -183,11 +183,21 @@ class Memory(Closing, LearningMemory):
         """Return a sentence with the facts that the model finds, if it is in a language that the rules do not read."""
         if sentence.is_english:
             return sentence
-        titled = SourcedSentence(sentence.text, self.user, "", 0)  # the model is told who speaks
+        speaker = self.user[:1].upper() + self.user[1:]
+        titled = SourcedSentence(sentence.text, speaker, "", 0)  # the model is told who speaks
         reply = checked_reply(model, Prompt(facts_prompt(str(titled)), max_tokens=120))
         facts, _ = split_grounded(replace_surrogates(reply.text), [titled])
         found = (
-            Statement(fact.subject, canonical_relation(fact.relation), fact.object, at) for fact, _ in facts
+            Statement(
+                ME if fact.subject == speaker else fact.subject,
+                canonical_relation(fact.relation),
+                fact.object,
+                at,
+            )
+            for fact, _ in facts
+            if all(
+                word[0].isupper() for word in fact.subject.split()
+            )  # a name: a small model also takes clauses
         )
         return replace(sentence, statements=tuple(found), is_english=True)
 
