@@ -255,7 +255,7 @@ def verdict() -> str:
     says = "the graph helps" if helps else "**no help of the graph is shown**"
     return (
         f"With equal decomposition, code and calls {says}: on {control.difference.n} open questions of five sets, a 1.5B model "
-        f"that reads one short graph path at a time reaches F1 {format_decimal(scores['paths'])}, with the best sentences instead "
+        f"reading one short graph path at a time reaches F1 {format_decimal(scores['paths'])}, without a graph "
         f"{format_decimal(scores['rag-split'])}: {span(control.difference)}. Paths are {span(no_links.difference)} above the same "
         f"without links, {span(shuffled.difference)} above shuffled links ([plan](benchmarks/results/deciding/README.md))."
     )
