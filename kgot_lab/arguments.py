@@ -220,7 +220,7 @@ def _is_kind(value: object, kind: _Kind) -> bool:
     if isinstance(value, type):
         return all(issubclass(value, each.type) for each in kind.items)
     items = value.values() if kind.type is Mapping and isinstance(value, dict) else value
-    if not kind.items or not isinstance(items, list | tuple | set | frozenset | type({}.values())):
+    if not kind.items or not isinstance(items, list | tuple | dict | set | frozenset | type({}.values())):
         return True  # another container may compute its items when they are looked at
     if all(each.name != "a number" for each in kind.items):  # there may be thousands: one of each type
         items = dict(zip(map(type, items), items, strict=True)).values()

@@ -29,6 +29,7 @@ import errno
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
@@ -348,6 +349,14 @@ def require_known(what: str, known: Collection[str], *names: str) -> None:
     for name in names:
         if not isinstance(name, str) or name not in known:
             raise UnknownName(what, name if isinstance(name, str) else describe_value(name), known)
+
+
+def require_unique(ids: Collection[str], what: str) -> None:
+    """Raise BadInput if one of these ids occurs more than once. `what` names them, as in "document ids"."""
+    if len(set(ids)) < len(ids):
+        repeated = [id for id, count in Counter(ids).items() if count > 1]
+        problem = f"{len(repeated):,} {what} occur more than once, for example {short_repr(repeated[0])}"
+        raise BadInput(f"{problem}; ids must be unique")
 
 
 @contextmanager

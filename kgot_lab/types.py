@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -11,7 +10,7 @@ from numbers import Real
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
 from kgot_lab.arguments import check_arguments, check_fields, is_plain_text
-from kgot_lab.errors import BadInput, describe_value, require, require_count, require_probability, short_repr
+from kgot_lab.errors import BadInput, require, require_count, require_probability, require_unique, short_repr
 
 _HITS_PRINTED = 5  # hits of a ranking that are printed
 Json = Any  # text, number, bool, None, or lists and dicts of these
@@ -28,6 +27,18 @@ class Node:
     id: str
     labels: tuple[str, ...] = ()
     properties: Mapping[str, Json] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        # most have these very types, and the full check takes longer than to make the node
+        labels = self.labels
+        is_exact = type(self.id) is str and type(labels) is tuple and type(self.properties) is dict
+        if is_exact and (not labels or (len(labels) == 1 and type(labels[0]) is str)):
+            return
+        if not is_exact or {*map(type, labels)} != {str}:
+            check_fields(self)
+            object.__setattr__(self, "labels", tuple(self.labels))
+        if len(set(self.labels)) < len(self.labels):
+            raise BadInput(f"node {short_repr(self.id)} has a label twice: {short_repr(self.labels)}")
 
     @property
     def text(self) -> str:
@@ -47,6 +58,11 @@ class Edge:
     target: str
     properties: Mapping[str, Json] = field(default_factory=dict, hash=False)
     key: str = ""
+
+    def __post_init__(self) -> None:
+        texts_are_exact = type(self.source) is type(self.type) is type(self.target) is type(self.key) is str
+        if not texts_are_exact or type(self.properties) is not dict:
+            check_fields(self)
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
@@ -251,6 +267,8 @@ class Ranking:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if not isinstance(self.hits, HitColumns):
+            _check_hits(self.hits)
 
     def __repr__(self) -> str:
         system = f" by {_single_line(self.system, 60)}" if self.system else ""
@@ -302,9 +320,21 @@ def _single_line(text: object, limit: int) -> str:
 def are_finite(scores: Collection[object]) -> bool:
     """Return whether all these are numbers that a float can hold."""
     try:
-        return all(issubclass(kind, Real) for kind in set(map(type, scores))) and all(map(isfinite, scores))  # type: ignore[arg-type]
+        kinds = set(map(type, scores))
+        return bool not in kinds and all(issubclass(k, Real) for k in kinds) and all(map(isfinite, scores))  # type: ignore[arg-type]
     except OverflowError:
         return False
+
+
+def _check_hits(hits: Collection[tuple[str, float]]) -> None:
+    """Raise BadInput unless each hit has an id of its own, which is a text, and a finite score."""
+    ids = [id for id, _ in hits]
+    for id in dict(zip(map(type, ids), ids, strict=True)).values():  # one of each type
+        require(id, str, "the id of a document is a text")
+    if not are_finite([score for _, score in hits]):
+        id, score = next(hit for hit in hits if not are_finite([hit[1]]))
+        raise BadInput(f"a score is a finite number; document {short_repr(id)} has {short_repr(score)}")
+    require_unique(ids, "ids of a ranking")
 
 
 def ranked(
@@ -318,16 +348,8 @@ def ranked(
 
     Raises BadInput if `scores` is not a mapping from ids to finite numbers.
     """
-    if not isinstance(scores, Mapping):
-        expected = "ranked(query, scores) takes a dictionary {document id: score}"
-        raise BadInput(f"{expected}, not {describe_value(scores)}")
-    if not are_finite(scores.values()):
-        id, score = next((id, score) for id, score in scores.items() if not are_finite([score]))
-        problem = "ranked(query, scores) takes finite numbers for scores"
-        raise BadInput(f"{problem}; document {short_repr(id)} has {describe_value(score)}")
-    if invalid := {kind for kind in map(type, scores) if not issubclass(kind, str)}:
-        expected = "the id of a document is a text"
-        raise BadInput(f"{expected}, not {describe_value(next(id for id in scores if type(id) in invalid))}")
+    require(scores, Mapping, "ranked(query, scores) takes a dictionary {document id: score}")
+    _check_hits(scores.items())
     # reverse keeps equal scores in the order of their ids
     order = sorted(sorted(scores), key=scores.__getitem__, reverse=True)
     return Ranking(query, tuple(Hit(id, float(scores[id])) for id in order), system, lanes)
@@ -439,7 +461,7 @@ def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
     databases refuse.
     """
     if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping):
-        raise BadInput(f"documents are a list of Document(id, text, title), not {describe_value(documents)}")
+        raise BadInput(f"documents are a list of Document(id, text, title), not {short_repr(documents)}")
     documents = tuple(documents)
     for document in documents:
         require(document, Document, "each document is a Document(id, text, title)")
@@ -450,8 +472,5 @@ def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
             raise BadInput(f"document {short_repr(document.id)} {problem}: replace it")
     if not documents:
         raise BadInput("there are no documents to search; give at least one")
-    duplicates = [id for id, times in Counter(document.id for document in documents).items() if times > 1]
-    if duplicates:
-        problem = f"{len(duplicates)} document ids occur more than once, for example {duplicates[0]!r}"
-        raise BadInput(f"{problem}; ids must be unique")
+    require_unique([document.id for document in documents], "document ids")
     return documents

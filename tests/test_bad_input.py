@@ -27,20 +27,24 @@ from kgot_lab.domains.investment.briefing import Wishes, briefings
 from kgot_lab.errors import BadInput, QueryFailed, TraceError
 from kgot_lab.evaluation.runs import timed_search
 from kgot_lab.io.files import bundled_path
+from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.extraction.folder import extract_folder
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.approval import Proposal, decide
 from kgot_lab.loop.events import Asked
-from kgot_lab.loop.limits import preset
+from kgot_lab.loop.limits import forecast, preset
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
+from kgot_lab.memory.user_memory import Memory
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import edges_between
+from kgot_lab.stores.opening import empty_store
 from kgot_lab.types import Message
 from kgot_lab.viz.explorer.explorer import Lanes
+from kgot_lab.viz.graph.svg import svg
 
 LONGEST = 520  # characters of a message; the longest names all limits
 HUGE = "x" * 1_000_000
@@ -162,21 +166,10 @@ TO_A_STORE = [  # what, done to a store of some kind, is refused how
         lambda kind: applied(kind, added("a")),
         "'added_nodes' is a list (each item a Node)",
     ),
-    ("apply a number for an id", lambda kind: applied(kind, added(lab.Node(3))), "those of node 3 are not"),
-    (
-        "apply a number for a type",
-        lambda kind: applied(kind, lab.Diff(added_edges=(lab.Edge("a", 1, "b"),))),
-        "which those of edge",
-    ),
     (
         "apply a number for a name",
         lambda kind: applied(kind, added(lab.Node("a", (), {1: 2}))),
         "has the name 1, which is not text",
-    ),
-    (
-        "apply no properties",
-        lambda kind: applied(kind, added(lab.Node("a", (), None))),
-        "are a dictionary, not None",
     ),
     ("search nothing", lambda kind: opened(kind).search(None), "is a text, not None"),
     ("write nothing", lambda kind: opened(kind).write(None), "a statement is a text, not None"),
@@ -333,7 +326,6 @@ CASES = [
         "graph",
         ("a number", lambda: PropertyGraph.of(3), "(each item a Node), not 3"),
         ("texts for nodes", lambda: PropertyGraph.of(["Ada"]), "(each item a Node)"),
-        ("an id that is no text", lambda: PropertyGraph.of([lab.Node(3)]), "a node is Node("),
         (
             "two nodes of one id",
             lambda: PropertyGraph.of([lab.Node("a"), lab.Node("a", ("B",))]),
@@ -429,7 +421,7 @@ CASES = [
         (
             "a text for a score",
             lambda: giving(lab.Ranking(QUERY, (lab.Hit("d0", "1.0"),))),
-            "which is no finite number",
+            "a score is a finite number; document 'd0' has '1.0'",
         ),
     ),
     Case(
@@ -446,7 +438,7 @@ CASES = [
     *cases(
         "ranked",
         ("a list", lambda: lab.ranked(QUERY, ["d0"]), "takes a dictionary {document id: score}, not a list"),
-        ("a text for a score", lambda: lab.ranked(QUERY, {"d0": "1.0"}), "document 'd0' has a str ('1.0')"),
+        ("a text for a score", lambda: lab.ranked(QUERY, {"d0": "1.0"}), "document 'd0' has '1.0'"),
         ("nothing for a score", lambda: lab.ranked(QUERY, {"d0": None}), "document 'd0' has None"),
         (
             "a number for an id",
@@ -679,6 +671,7 @@ CHECKED = [
     (lab.Limits().but, (), "steps writing reading votes temperature python_seconds merge"),
 ]
 BIG = 10**400  # more than a float can hold
+ARRAY = np.array([1, 2])
 OTHER = lab.ranked(lab.Query("another"), {"d": 1.0})
 FACT = lab.Triple("Ada", "born in", "London")
 
@@ -782,8 +775,8 @@ QUIET = [  # what was taken without a word
     *cases(
         "ranked",
         *(
-            (repr(s)[:20], partial(lab.ranked, QUERY, {"d": s}), "takes finite numbers")
-            for s in (NAN, math.inf, 10**400)
+            (repr(s)[:20], partial(lab.ranked, QUERY, {"d": s}), "a score is a finite number")
+            for s in (NAN, math.inf, 10**400, True)
         ),
     ),
     *cases(
@@ -795,8 +788,59 @@ QUIET = [  # what was taken without a word
     Case(
         "a stage: NaN for a score",
         lambda: giving(lab.Ranking(QUERY, (lab.Hit("d", NAN),))),
-        "no finite number",
+        "a score is a finite number",
     ),
+    Case(
+        "a ranking: a document twice",
+        lambda: lab.Ranking(QUERY, (lab.Hit("d", 2), lab.Hit("d", 1))),
+        "ids of a ranking occur more than once, for example 'd'",
+    ),
+    *cases(
+        "a picture",
+        *(
+            (
+                f"of {name} {size}"[:30],
+                partial(svg, GRAPH, **{name: size}),
+                f"{name} must be 1 or more",
+            )
+            for name in ("width", "height")
+            for size in (0, 10**9, BIG)
+        ),
+        ("of less than no nodes", lambda: svg(GRAPH, limit=-1), "limit must be 0 or more"),
+    ),
+    *cases(
+        "forecast",
+        *(
+            (f"{calls} calls"[:30], partial(forecast, lab.Limits(), calls=calls), "calls must be 0")
+            for calls in (-1, BIG)
+        ),
+        ("less than no steps", lambda: forecast(lab.Limits(), steps=-1), "steps must be 0"),
+    ),
+    *cases(
+        "an array",
+        ("for a cardinality", lambda: Claims(SQLiteClaims()).declare("r", ARRAY), "unknown cardinality"),
+        ("for yes or no", lambda: Claims(SQLiteClaims()).graph_hash(claims=ARRAY), "True or False"),
+        ("for a kind of claim", lambda: Claim(FACT, "s", kind=ARRAY), "unknown kind of claim"),
+        ("for what is kept", lambda: empty_store(keep=ARRAY), "'keep' is True or False"),
+        (
+            "for the end of an edge",
+            lambda: Editor(GRAPH, by="me").remove_edge("Ada", "knows", ARRAY),
+            "'target' is a text",
+        ),
+    ),
+    Case(
+        "turning points: a dictionary",
+        lambda: Claims(SQLiteClaims()).turning_points({"a": 1}),
+        "each item a Triple",
+    ),
+    Case("a memory: no claims", lambda: Memory(None, "a"), "'claims' is a Claims"),
+    Case("limits: a preset by its name alone", lambda: lab.Limits("local", 3), "take preset('local')"),
+    Case(
+        "explore: a grade that is a text",
+        lambda: lab.explore(WORDS, ADA, queries=[lab.Query("?", "q")], qrels={"q": {"d": "1"}}),
+        "a grade is",
+    ),
+    Case("show: a text for a path", lambda: show(GRAPH, highlight=""), "a path is a list"),
     Case("a tool: a blank name", lambda: lab.search(ADA, WORDS, name=" "), "calls a tool by its name"),
     Case("a tool: two lines", lambda: lab.search(ADA, WORDS, name="a\nb"), "calls a tool by its name"),
     Case("graph_after: a step before the first", lambda: lab.graph_after(RUN, -1), "step must be 0 or more"),
@@ -923,6 +967,26 @@ def test_a_statement_that_is_none_and_a_value_of_another_datatype_are_refused():
         open_store().write(" ")
     with pytest.raises(QueryFailed, match=r"'x' is no value of <http.*integer>"):
         opened("sparql_embedded").write("INSERT DATA { :a :b 'x'^^xsd:integer }")
+
+
+def test_a_language_that_would_be_lost_is_refused():
+    for statement in (
+        'INSERT DATA { :a :name "Ada"@en }',
+        'INSERT { :a :b ?n } WHERE { BIND(STRLANG("x", "en") AS ?n) }',
+    ):
+        with pytest.raises(QueryFailed, match="texts have no language here"):
+            opened("sparql_embedded").write(statement)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_text_that_its_name_calls_a_picture_is_read_with_a_remark():
+    assert "a text, not what .png says" in repr(
+        lab.read_documents(file("one.png", "Ada was born in London."))
+    )
+
+
+def test_an_empty_path_is_told():
+    assert "The path: it is empty." in svg(GRAPH, highlight=[]).alt
 
 
 def test_the_table_has_cases_for_every_kind_of_wrong_input():

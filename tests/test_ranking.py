@@ -167,10 +167,6 @@ def test_of_a_long_ranking_the_rest_is_counted_and_texts_of_others_stay_on_their
     made = repr(Ranking(Query(evil), tuple(Hit(f"{evil}{n}", float(n)) for n in range(2000)), evil))
     assert made.endswith("\n     … and 1,995 more") and len(made.splitlines()) == 7
     assert all(line.isprintable() for line in made.split("\n")) and "\\x1b[2J" in made
-    assert (
-        repr(Ranking(Query("q"), (Hit("one", float("nan")),)))
-        == "<Ranking: 1 hit for “q”>\n  1        nan  one"
-    )
 
 
 def test_a_copy_for_another_process_is_the_tuple_without_the_other_ids():

@@ -13,7 +13,7 @@ from kgot_lab.benchmark.questions.question import load_questions
 from kgot_lab.documents.files import extract_text
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import from_beir
-from kgot_lab.io.files import detect_wide_encoding, read_regular_text
+from kgot_lab.io.files import detect_wide_encoding, read_regular_text, read_tables
 from kgot_lab.stores.files import read_graph, read_named_graph
 
 WIDE = ("utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
@@ -102,3 +102,9 @@ def test_a_document_that_no_rule_can_tell_is_refused(encoding):
 
 def test_a_document_in_windows_1252_is_still_read():
     assert extract_text("Zoë paid 5 € in Köln\n".encode("cp1252"), ".txt").text == "Zoë paid 5 € in Köln\n"
+
+
+def test_tables_of_a_text_file_are_read_by_their_headings(tmp_path):
+    path = tmp_path / "tables.txt"
+    path.write_text("# a note\n[first]\na | b\n\nc | | d\n[second]\n[e] f | g\n", encoding="utf-8")
+    assert read_tables(path) == {"first": [["a", "b"], ["c", "", "d"]], "second": [["[e] f", "g"]]}

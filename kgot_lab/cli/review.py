@@ -10,20 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
-from kgot_lab.cli import options, terminal
-from kgot_lab.cli.memory import (
-    BY_COMMAND,
-    BY_OPTION,
-    ID_PREFIX_LENGTH,
-    effect_lines,
-    effects_to_json,
-    fact_to_json,
-    format_fact_row,
-    memories,
-    opened_memory,
-    parse_time,
-    print_result,
-)
+from kgot_lab.cli import memory, options, terminal
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.text.cleaning import decode_argument, format_count, printable_line
@@ -45,7 +32,7 @@ _MOVE_KEYS = {"s": 1, "j": 1, "k": -1}
 # by its id and not by its index, since indices change with each decision, also with those of others
 
 
-@memories.command("waiting")
+@memory.memories.command("waiting")
 def list_waiting(
     context: typer.Context,
     claim: str | None = argument("show this one alone: how its id begins", default=None),
@@ -55,11 +42,11 @@ def list_waiting(
 
     Claims by which most facts would begin to hold come first.
     """
-    with opened_memory(context) as claims, claims.storage.reading():
-        reviewer = _loaded_reviewer(claims, BY_COMMAND)
+    with memory.opened_memory(context) as claims, claims.storage.reading():
+        reviewer = _loaded_reviewer(claims, memory.BY_COMMAND)
         if claim is None:
             rows = [*map(_row, reviewer.queue)]
-            print_result(rows, as_json, map(_format_row, rows))
+            memory.print_result(rows, as_json, map(_format_row, rows))
             waiting = f"{format_count(len(rows), 'claim')} to decide on"
             terminal.say(waiting if rows else reviewer.nothing_waits)
             return
@@ -67,39 +54,39 @@ def list_waiting(
         queued = next(each for each in reviewer.queue if each.claim.id == id)
         weighed = reviewer.weighed(queued)
     row = _row(queued) | {"calibrated": weighed.calibrated, "single": weighed.single}
-    row["others"] = [*map(fact_to_json, weighed.others)]
-    print_result(row, as_json, _claim_card(queued, weighed))
+    row["others"] = [*map(memory.fact_to_json, weighed.others)]
+    memory.print_result(row, as_json, _claim_card(queued, weighed))
 
 
-@memories.command("decide")
+@memory.memories.command("decide")
 def decide_claim(
     context: typer.Context,
     claim: str = argument("how the id begins that `waiting` shows"),
     verdict: str = argument("accept, reject, or override with --confidence or --object"),
     confidence: float | None = option("count with this confidence, from 0 to 1"),
     object: str | None = option("count with this object, in place of what was claimed"),
-    by: str = BY_OPTION,
+    by: str = memory.BY_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Accept, reject or override a waiting claim. `undo` takes it back."""
     if verdict == "override" and (confidence is None) == (object is None):
         raise BadInput("an override takes one of --confidence (another confidence) and --object (another)")
-    with opened_memory(context) as claims:
+    with memory.opened_memory(context) as claims:
         reviewer = _reviewer(claims, by)
         id = reviewer.find_waiting(decode_argument(claim, "the id"))
         other = None if object is None else decode_argument(object, "the object")
         effects = reviewer.decide(id, verdict, confidence=confidence, object=other)
         fact = claims.claim(id).fact
-    result = {"claim": id, **fact_to_json(fact), "verdict": verdict, **effects_to_json(effects)}
-    print_result(result, as_json, [f"{_VERDICT_DONE[verdict]}: {fact}", *effect_lines(effects)])
+    result = {"claim": id, **memory.fact_to_json(fact), "verdict": verdict, **memory.effects_to_json(effects)}
+    memory.print_result(result, as_json, [f"{_VERDICT_DONE[verdict]}: {fact}", *memory.effect_lines(effects)])
 
 
-@memories.command("review")
-def review_claims(context: typer.Context, by: str = BY_OPTION) -> None:
+@memory.memories.command("review")
+def review_claims(context: typer.Context, by: str = memory.BY_OPTION) -> None:
     """Decide on the waiting claims one at a time, by keys. Each decision is stored at once."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput("a review takes keys from a terminal: elsewhere use `waiting` and `decide ID accept`")
-    with opened_memory(context) as claims:
+    with memory.opened_memory(context) as claims:
         reviewer = _loaded_reviewer(claims, by)
         try:
             _review_loop(reviewer)
@@ -117,7 +104,7 @@ def _review_loop(reviewer: Reviewer) -> None:
     while queued := reviewer.in_view:
         if queued != shown:
             position = f"{reviewer.place + 1} of {len(reviewer.queue)}"
-            typer.echo(f"\n{position}  {queued.claim.id[:ID_PREFIX_LENGTH]}")
+            typer.echo(f"\n{position}  {queued.claim.id[: memory.ID_PREFIX_LENGTH]}")
             typer.echo("\n".join(_claim_card(queued, reviewer.weighed(queued))))
         shown = queued
         typer.echo(f"[{_KEY_HELP}] ", nl=False)
@@ -150,7 +137,7 @@ def _apply_key(reviewer: Reviewer, key: str, queued: QueuedClaim) -> None:
 def _decide(reviewer: Reviewer, queued: QueuedClaim, verdict: str, **instead: Any) -> None:
     effects = reviewer.decide(queued.claim.id, verdict, **instead)
     typer.echo(printable_line(f"{_VERDICT_DONE[verdict]}: {queued.claim.fact}"))
-    typer.echo("\n".join(effect_lines(effects)))
+    typer.echo("\n".join(memory.effect_lines(effects)))
     reviewer.reload()
 
 
@@ -202,16 +189,18 @@ def _loaded_reviewer(claims: Claims, by: str) -> Reviewer:
 def _row(queued: QueuedClaim) -> dict[str, Any]:
     claim, span = queued.claim, queued.claim.span
     return {
-        "claim": claim.id, **fact_to_json(claim.fact), "confidence": claim.confidence, "source": claim.source,
+        "claim": claim.id, **memory.fact_to_json(claim.fact), "confidence": claim.confidence, "source": claim.source,
         "sentence": span.text if span else "", "start": span.start if span else None, "end": span.end if span else None,
-        "said_by": claim.said_by, "kind": claim.kind, "premises": [*map(fact_to_json, claim.premises)],
+        "said_by": claim.said_by, "kind": claim.kind, "premises": [*map(memory.fact_to_json, claim.premises)],
         "valid_from": claim.valid_from and claim.valid_from.isoformat(), "valid_until": claim.valid_until and claim.valid_until.isoformat(),
-        "starts": [*map(fact_to_json, queued.starts)],
+        "starts": [*map(memory.fact_to_json, queued.starts)],
     }  # fmt: skip
 
 
 def _format_row(row: dict[str, Any]) -> str:
-    return f"{row['claim'][:ID_PREFIX_LENGTH]}  {row['confidence']:.2f}  +{len(row['starts'])}  {format_fact_row(row)}  [{row['source']}]"
+    id = row["claim"][: memory.ID_PREFIX_LENGTH]
+    starts = f"+{len(row['starts'])}  {memory.format_fact_row(row)}"
+    return f"{id}  {row['confidence']:.2f}  {starts}  [{row['source']}]"
 
 
 def _claim_card(queued: QueuedClaim, weighed: DecisionEvidence) -> Iterator[str]:
@@ -250,13 +239,13 @@ def _truncate(text: str) -> str:
 _RELATION = argument("a relation, as `facts` shows it")
 
 
-@memories.command("relations")
+@memory.memories.command("relations")
 def list_relations(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
     """List the relations, with their declared cardinality (single or many).
 
     For undeclared relations, the cardinality suggested by the facts is shown.
     """
-    with opened_memory(context) as claims:
+    with memory.opened_memory(context) as claims:
         declared, suggested = claims.declared(), claims.suggested_cardinalities()
     rows: list[dict[str, Any]] = [
         {"relation": relation, "declared": cardinality, "suggested": None, "subjects": None, "several": None}
@@ -273,23 +262,23 @@ def list_relations(context: typer.Context, as_json: bool = options.AS_JSON) -> N
             return f"{row['relation']}: declared {row['declared']}"
         return f"{row['relation']}: {row['suggested']}? {row['several']} of {format_count(row['subjects'], 'subject')} with several objects"
 
-    print_result(rows, as_json, map(line, rows))
+    memory.print_result(rows, as_json, map(line, rows))
     terminal.say(f"{format_count(len(rows), 'relation')}; what is suggested counts once it is declared")
 
 
-@memories.command("declare")
+@memory.memories.command("declare")
 def declare_relation(
     context: typer.Context,
     relation: str = _RELATION,
     cardinality: str = argument("single: one object at a time, the one that began last; or many"),
-    by: str = BY_OPTION,
+    by: str = memory.BY_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Declare a relation single or many.
 
     A single relation has one object at a time: the later fact is the answer, and the earlier stays on record.
     """
-    with opened_memory(context) as claims:
+    with memory.opened_memory(context) as claims:
         name = decode_argument(relation, "the relation")
         change = claims.declare(name, cast("Cardinality", cardinality), by=by)
         known = any(fact.relation == name for fact in claims.recorded_facts())
@@ -298,7 +287,7 @@ def declare_relation(
         terminal.say(f"note: no fact has the relation {name!r} yet")
 
 
-@memories.command("changes")
+@memory.memories.command("changes")
 def show_changes(
     context: typer.Context,
     subject: str = argument("what is asked about"),
@@ -307,8 +296,8 @@ def show_changes(
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Show the current and past objects of a subject and relation, with times and conflicts."""
-    with opened_memory(context) as claims:
-        at = None if as_of is None else parse_time(as_of)
+    with memory.opened_memory(context) as claims:
+        at = None if as_of is None else memory.parse_time(as_of)
         beliefs = claims if at is None else claims.as_of(at)
         names = decode_argument(subject, "the subject"), decode_argument(relation, "the relation")
         periods = beliefs.changes_of(*names)
@@ -327,18 +316,18 @@ def show_changes(
         objects = f"{'; '.join(row['objects'])}   {' '.join(ends) or 'at any time'}"
         return f"{'*' if row['now'] else ' '} {objects}{'   contested' if row['contested'] else ''}"
 
-    print_result(rows, as_json, map(line, rows))
+    memory.print_result(rows, as_json, map(line, rows))
     if not rows:
         terminal.say("nothing is known of that; a name or a relation is spelled as `facts` shows it")
 
 
-@memories.command("names")
+@memory.memories.command("names")
 def list_names(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
     """List the merged names, and pairs of names that may mean one thing, with the reasons.
 
     No pair is merged automatically.
     """
-    with opened_memory(context) as claims:
+    with memory.opened_memory(context) as claims:
         merged, proposed = claims.names().merges, claims.propose_merges()
     rows: list[dict[str, Any]] = [
         {"kept": name, "other": other, "merged": True, "reasons": []}
@@ -354,34 +343,34 @@ def list_names(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
             return f"{row['other']} is read as {row['kept']}"
         return f"merge {row['kept']!r} {row['other']!r}?   {'; '.join(row['reasons'])}"
 
-    print_result(rows, as_json, map(line, rows))
+    memory.print_result(rows, as_json, map(line, rows))
     terminal.say(f"{len(merged)} merged, {len(proposed)} proposed")
 
 
-@memories.command("merge")
+@memory.memories.command("merge")
 def merge_names(
     context: typer.Context,
     kept: str = argument("the name that stays"),
     other: str = argument("the name that is read as it from now on"),
-    by: str = BY_OPTION,
+    by: str = memory.BY_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Merge a name into another. Facts keep their own names, so `unmerge` undoes it exactly."""
-    with opened_memory(context) as claims:
+    with memory.opened_memory(context) as claims:
         kept_name, other_name = _require_name(claims, kept), _require_name(claims, other)
         change = claims.merge(kept_name, other_name, by=by)
     _print_change(change, as_json, f"{other_name} is read as {kept_name}")
 
 
-@memories.command("unmerge")
+@memory.memories.command("unmerge")
 def unmerge_name(
     context: typer.Context,
     other: str = argument("the name that was merged into another"),
-    by: str = BY_OPTION,
+    by: str = memory.BY_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Undo the merge of a name."""
-    with opened_memory(context) as claims:
+    with memory.opened_memory(context) as claims:
         name = decode_argument(other, "the name")
         change = claims.unmerge(name, by=by)
     _print_change(change, as_json, f"{name} is read as itself")
@@ -397,7 +386,7 @@ def _require_name(claims: Claims, text: str) -> str:
 
 def _print_change(change: int | None, as_json: bool, message: str) -> None:
     line = f"nothing was changed: {message} already" if change is None else f"change {change}: {message}"
-    print_result({"change": change}, as_json, [line])
+    memory.print_result({"change": change}, as_json, [line])
 
 
 def _iso_time(time: datetime | None) -> str | None:

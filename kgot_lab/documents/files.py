@@ -189,6 +189,11 @@ SAVE_AS = {
     ".doc": ".docx", ".odt": ".docx", ".rtf": ".docx", ".xls": ".xlsx", ".ods": ".xlsx",
     ".ppt": ".pptx", ".odp": ".pptx", ".epub": ".html", ".msg": ".eml",
 }  # fmt: skip
+# of files that are no text, whatever their names say if they are read as one
+_NO_TEXT = frozenset(
+    ".7z .avi .bmp .bz2 .db .exe .flac .gif .gz .heic .ico .jpeg .jpg .mov .mp3 .mp4 .npy .npz .ogg .parquet .pickle "
+    ".pkl .png .rar .sqlite .tar .tgz .tif .tiff .wav .webm .webp .whl .xz .zip .zst".split()
+)
 # byte order marks
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -237,8 +242,10 @@ def extract_text(data: bytes, extension: str, charset: str = "", *, cached: bool
         found = _convert_text(data, extension, charset, cached)
     else:
         found = _decode_text(data, charset)
-    if extension in (".tex", ".xml"):
-        found = replace(found, remark="; ".join(filter(None, (found.remark, "read with its markup"))))
+    remark = "read with its markup" if extension in (".tex", ".xml") else ""
+    remark = f"a text, not what {extension} says" if extension in _NO_TEXT else remark
+    if remark:
+        found = replace(found, remark="; ".join(filter(None, (found.remark, remark))))
     if not found.text.strip():
         raise BadInput("holds no text" + (" (perhaps pictures of pages)" if extension == ".pdf" else ""))
     return found

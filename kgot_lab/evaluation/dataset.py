@@ -24,6 +24,7 @@ from kgot_lab.errors import (
     UnknownName,
     describe_value,
     require_known,
+    require_unique,
     short_repr,
 )
 from kgot_lab.io.files import refuse_wide_encoding
@@ -67,7 +68,7 @@ class Dataset:
                 shape = f"the qrels of {self.name} are a dictionary {{query id: {{document id: grade}}}}"
                 raise BadInput(f"{shape}; those of query {query!r} are {describe_value(grades)}")
             for document, grade in grades.items():
-                _checked_grade(grade, query, document)
+                checked_grade(grade, query, document)
         if wordless := [query.id for query in self.queries if not any(map(str.isalnum, query.text))]:
             problem = f"{len(wordless):,} queries have no letter or digit, for example {wordless[0]!r}"
             raise BadInput(f"{problem}: leave them out")
@@ -166,14 +167,15 @@ def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
         if unknown := [id for id in grades if id not in known]:
             reason = f"the qrels of query {query.id!r} name {short_repr(unknown[0])}"
             raise BadInput(f"{reason}, which is no document of {name}")
-        checked[query.id] = {id: _checked_grade(grade, query.id, id) for id, grade in grades.items()}
+        checked[query.id] = {id: checked_grade(grade, query.id, id) for id, grade in grades.items()}
     if unjudged := [query for query, grades in checked.items() if max(grades.values(), default=0) <= 0]:
         problem = f"{len(unjudged)} queries of {name} have no relevant document (a grade above 0), for example {unjudged[0]!r}"
         raise BadInput(f"{problem}; leave them out with data.only(ids)")
     return checked
 
 
-def _checked_grade(grade: object, query: str, document: str) -> int:
+def checked_grade(grade: object, query: str, document: str) -> int:
+    """Return a grade as an integer. Raises BadInput for anything else."""
     whole = isinstance(grade, Integral) or (isinstance(grade, float) and grade.is_integer())
     if not whole or abs(int(grade)) > HIGHEST_GRADE:  # type: ignore[call-overload]
         wanted = f"a grade is a whole number up to {HIGHEST_GRADE:,}, above 0 for a relevant document"
@@ -310,8 +312,7 @@ def build_dataset(
 
     `missing` and the queries that are dropped are as in from_beir. Raises BadInput as from_beir does.
     """
-    if missing not in ("raise", "drop"):
-        raise BadInput(f"missing is 'raise' or 'drop', not {missing!r}")
+    require_known("way with missing", ("raise", "drop"), missing)
     _check_unique("documents", [document.id for document in documents])
     _check_unique("queries", [query.id for query in queries])
     known, asked = {document.id for document in documents}, {query.id for query in queries}
@@ -348,11 +349,7 @@ def _describe_unknown(strays: Sequence[Judgement], asked: set[str]) -> str:
 def _check_unique(what: str, ids: Sequence[str]) -> None:
     if not ids:
         raise BadInput(f"there are no {what}; give at least one")
-    seen: set[str] = set()
-    twice = [id for id in ids if id in seen or seen.add(id)]  # type: ignore[func-returns-value]
-    if twice:
-        problem = f"{len(twice):,} ids of {what} occur more than once, for example {twice[0]!r}"
-        raise BadInput(f"{problem}; ids must be unique")
+    require_unique(ids, f"ids of {what}")
 
 
 def _documents(rows: Iterable[SourceRow]) -> list[Document]:

@@ -17,27 +17,8 @@ from types import FunctionType, MethodType
 from typing import IO, Any, cast
 
 from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable, attribute_errors, short_repr
+from kgot_lab.evaluation import results
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.results import (
-    ADDITIONS,
-    EMBEDDER_HASH,
-    KEEP,
-    RESULTS_FORMAT,
-    RESUMED,
-    VERSION,
-    additions_digest,
-    advise_deletion,
-    circumstances,
-    fingerprints,
-    load_results,
-    parse_hits,
-    parse_json_row,
-    read_results_file,
-    results_line,
-    results_row,
-    round_hits,
-    save_results,
-)
 from kgot_lab.evaluation.runs import BY_ID, Retriever, Run, checked_queries, latency, timed_search
 from kgot_lab.io.files import write_atomically
 from kgot_lab.io.processes import exclusive_lock
@@ -109,7 +90,7 @@ def _closure_values(function: FunctionType) -> Iterator[object]:
 
 # fields that describe the task, not the system
 _TASK_FIELDS = ("dataset", "documents", "questions", "qrels", "system", "kept", "queries")
-_SYSTEM_FIELDS = ("description", VERSION, EMBEDDER_HASH, ADDITIONS)
+_SYSTEM_FIELDS = ("description", results.VERSION, results.EMBEDDER_HASH, results.ADDITIONS)
 _NO_EMBEDDER, _AND = "none", "; "
 _EMBEDDER = "its embedder"  # in the reason why a system is run again
 
@@ -123,7 +104,7 @@ def run_and_store(
     dataset: Dataset,
     *,
     name: str,
-    keep: int = KEEP,
+    keep: int = results.KEEP,
     ties: str = BY_ID,
     on_wait: Callable[[], object] = lambda: None,
 ) -> Run:
@@ -151,13 +132,18 @@ def run_and_store(
         partial = path.with_name(f"{path.name}.partial")
         header = wanted | _identity(system, stage, dataset, version)
         finished = _run_missing(partial, stage, dataset, header, ties)
-        save_results(finished, path, keep)
+        results.save_results(finished, path, keep)
         partial.unlink()
         return finished
 
 
 def run_in_memory(
-    system: Retriever | SystemBuilder, dataset: Dataset, *, name: str, keep: int = KEEP, ties: str = BY_ID
+    system: Retriever | SystemBuilder,
+    dataset: Dataset,
+    *,
+    name: str,
+    keep: int = results.KEEP,
+    ties: str = BY_ID,
 ) -> Run:
     """Run a system on all queries of a data set without intermediate files, for save_results.
 
@@ -185,7 +171,7 @@ def build_system(system: Retriever | SystemBuilder, name: str) -> Retriever:
 
 def results_header(dataset: Dataset, name: str, keep: int) -> dict[str, Json]:
     """Return the header fields that define a run: the data set, the system and the hits stored a query."""
-    asks = {"format": RESULTS_FORMAT, "dataset": dataset.name, **fingerprints(dataset)}
+    asks = {"format": results.RESULTS_FORMAT, "dataset": dataset.name, **results.fingerprints(dataset)}
     return asks | {"system": name, "kept": keep, "queries": len(dataset.queries)}
 
 
@@ -200,9 +186,9 @@ def load_stored_run(
     """
     if not path.exists():
         return None
-    head = read_results_file(path)[0]
+    head = results.read_results_file(path)[0]
     _check_header(path, head, wanted)
-    return None if _changes(head, system, dataset) else load_results(path)
+    return None if _changes(head, system, dataset) else results.load_results(path)
 
 
 def rerun_reason(path: Path, system: Retriever | SystemBuilder, dataset: Dataset) -> str:
@@ -212,16 +198,16 @@ def rerun_reason(path: Path, system: Retriever | SystemBuilder, dataset: Dataset
     """
     if not path.exists():
         return ""
-    head = read_results_file(path)[0]
+    head = results.read_results_file(path)[0]
     if not declared_version(system):
         return "it declares no version"
-    if VERSION not in head:
+    if results.VERSION not in head:
         return "its results name no version"
     changed = _changes(head, system, dataset)
     before = ""
     if _EMBEDDER in changed:
         now = set(map(embedder_label, embedders_in(system)))
-        labels = set(str(head.get(EMBEDDER_HASH)).split(_AND)) - now
+        labels = set(str(head.get(results.EMBEDDER_HASH)).split(_AND)) - now
         was = sorted({label.rpartition(" ")[0] for label in labels} - {""})
         before = f" (before: {' and '.join(was) or _NO_EMBEDDER})"
     return f"{' and '.join(changed)} changed{before}" if changed else ""
@@ -235,11 +221,11 @@ def _changes(head: Mapping[str, Json], system: Retriever | SystemBuilder, datase
     embedders, version = set(map(embedder_label, embedders_in(system))), declared_version(system)
     described = _is_builder(system) or head.get("description") == repr(system)
     same = {
-        "its version": bool(version) and head.get(VERSION) == version,
-        _EMBEDDER: embedders <= set(str(head.get(EMBEDDER_HASH)).split(_AND)),
+        "its version": bool(version) and head.get(results.VERSION) == version,
+        _EMBEDDER: embedders <= set(str(head.get(results.EMBEDDER_HASH)).split(_AND)),
         "its pipeline": described,
-        "what else the data hold (triples, computed edges, test split)": head.get(ADDITIONS)
-        == additions_digest(dataset),
+        "what else the data hold (triples, computed edges, test split)": head.get(results.ADDITIONS)
+        == results.additions_digest(dataset),
     }
     return [what for what, kept in same.items() if not kept]
 
@@ -257,8 +243,8 @@ def _identity(
     """Return the header fields that decide, with the data, what a system finds."""
     labels = sorted({embedder_label(each) for each in (*embedders_in(system), *embedders_in(stage))})
     embedders = _AND.join(labels) or _NO_EMBEDDER
-    identity = {"description": repr(stage), VERSION: version, EMBEDDER_HASH: embedders}
-    return identity | {ADDITIONS: additions_digest(dataset)}
+    identity = {"description": repr(stage), results.VERSION: version, results.EMBEDDER_HASH: embedders}
+    return identity | {results.ADDITIONS: results.additions_digest(dataset)}
 
 
 def _check_header(path: Path, head: Mapping[str, Json], wanted: Mapping[str, Json]) -> None:
@@ -278,7 +264,7 @@ def _run_missing(
     older = len(done)
     with _open_partial(partial) as lines, _frozen_garbage():
         if not partial.stat().st_size:
-            lines.write(results_line(fixed))
+            lines.write(results.results_line(fixed))
         for query in queries:
             if query.id in done:
                 continue
@@ -291,7 +277,7 @@ def _run_missing(
                 lines.close()
                 partial.unlink()
                 raise
-            lines.write(results_line(results_row(query.id, found[0]) | {"seconds": found[1]}))
+            lines.write(results.results_line(results.results_row(query.id, found[0]) | {"seconds": found[1]}))
             lines.flush()
             done[query.id] = found
     return _build_run({query.id: done[query.id] for query in queries}, fixed, older)
@@ -307,14 +293,14 @@ def _search_hits(
     if strange := [hit.id for hit in hits if hit.id not in known]:
         problem = f"{stage.name} found {strange[0]!r} for query {query.id!r}"
         raise BadInput(f"{problem}, which is no document of {dataset.name}")
-    return round_hits(hits), took
+    return results.round_hits(hits), took
 
 
 def _build_run(done: Mapping[str, _Found], fixed: Mapping[str, Json], older: int) -> Run:
     seconds = {query: took for query, (_, took) in done.items()}
-    own = ("documents", "questions", "qrels", EMBEDDER_HASH, VERSION, ADDITIONS)
-    about = {key: str(fixed[key]) for key in own} | circumstances()
-    about |= {RESUMED: str(older)} if older else {}
+    own = ("documents", "questions", "qrels", results.EMBEDDER_HASH, results.VERSION, results.ADDITIONS)
+    about = {key: str(fixed[key]) for key in own} | results.circumstances()
+    about |= {results.RESUMED: str(older)} if older else {}
     names = str(fixed["system"]), str(fixed["description"]), str(fixed["dataset"])
     hits = {query: found for query, (found, _) in done.items()}
     return Run(*names, int(fixed["kept"]), hits, latency(list(seconds.values())), seconds, about)
@@ -361,15 +347,15 @@ def _read_partial(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]
         write_atomically(partial, whole, "the results")
     done: dict[str, _Found] = {}
     for number, line in enumerate(whole.splitlines(), start=1):
-        with advise_deletion(partial):
+        with results.advise_deletion(partial):
             where = f"{partial.name}, line {number}"
-            row = parse_json_row(line, where)
-            query, hits, took = parse_hits(row, where) if number > 1 else ("", (), 0.0)
+            row = results.parse_json_row(line, where)
+            query, hits, took = results.parse_hits(row, where) if number > 1 else ("", (), 0.0)
         if number > 1:
             done[query] = (hits, took)
             continue
         _check_header(partial, row, fixed)
-        if not fixed[VERSION] or any(row.get(key) != fixed[key] for key in _SYSTEM_FIELDS):
+        if not fixed[results.VERSION] or any(row.get(key) != fixed[key] for key in _SYSTEM_FIELDS):
             partial.unlink()
             return {}
     return done

@@ -26,7 +26,7 @@ from kgot_lab.errors import (
     short_repr,
 )
 from kgot_lab.graph.changes import MutableGraph, compare_tables, same_properties
-from kgot_lab.graph.validation import copy_properties, require_labels, validate_diff, validate_properties
+from kgot_lab.graph.validation import copy_properties, validate_diff, validate_properties
 from kgot_lab.text.cleaning import format_count, is_encodable, printable_line
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
 
@@ -475,10 +475,8 @@ class _ColumnBuilder:
         self.edge_properties: list[Properties] = []
 
     def add_node(self, node: Node) -> None:
-        if not isinstance(node, Node) or not isinstance(node.id, str):
-            given = _format_value(node)
-            raise BadInput(f"a node is Node(id, labels, properties) whose id is a text, not {given}")
-        labels = require_labels(node)
+        require(node, Node, "a node is Node(id, labels, properties)")
+        labels = node.labels
         _require_encodable(node, node.id, *labels)
         own = node.properties
         properties = validate_properties(node) if type(own) is not dict or own else _NO_PROPERTIES
@@ -491,9 +489,7 @@ class _ColumnBuilder:
             raise BadInput(f"{problem}; give each its own id or merge them first")
 
     def add_edge(self, edge: Edge, bare_ends: bool) -> None:
-        if not isinstance(edge, Edge) or not all(isinstance(part, str) for part in edge.identity):
-            expected = "an edge is Edge(source, type, target) of three texts, and its key is a text"
-            raise BadInput(f"{expected}, not {_format_value(edge)}")
+        require(edge, Edge, "an edge is Edge(source, type, target)")
         _require_encodable(edge, edge.type, edge.key)
         own = edge.properties
         properties = validate_properties(edge) if type(own) is not dict or own else _NO_PROPERTIES
@@ -536,17 +532,13 @@ def _triple_parts(triple: object) -> tuple[str, str, str]:
     parts = (triple.subject, triple.relation, triple.object) if isinstance(triple, Triple) else triple
     if isinstance(parts, tuple | list) and len(parts) == 3 and all(isinstance(part, str) for part in parts):
         return parts[0], parts[1], parts[2]
-    raise BadInput(f"a triple is (subject, relation, object), three texts, not {_format_value(triple)}")
+    given = short_repr(triple) if isinstance(triple, tuple | list | Triple) else describe_value(triple)
+    raise BadInput(f"a triple is (subject, relation, object), three texts, not {given}")
 
 
 def _require_encodable(element: Node | Edge, *texts: str) -> None:
     if not all(map(str.isascii, texts)) and not is_encodable("".join(texts)):
         raise BadInput(f"{short_repr(element)} holds half a surrogate pair, which is no text")
-
-
-def _format_value(value: object) -> str:
-    is_shown = isinstance(value, tuple | list | Node | Edge | Triple)
-    return short_repr(value) if is_shown else describe_value(value)
 
 
 def _sort_by_count(counts: Mapping[str, int]) -> dict[str, int]:

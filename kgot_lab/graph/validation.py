@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, short_repr
@@ -34,10 +33,9 @@ def validate_diff(diff: Any) -> Diff:
     Raises BadInput if it is not a Diff, or if a store cannot keep it exactly.
     """
     require(diff, Diff, "what is applied to a store is a Diff")
-    for old_node in chain(diff.removed_nodes, (before for before, _ in diff.changed_nodes)):
-        validate_properties(_require_element(old_node, Node))
-    for old_edge in chain(diff.removed_edges, (before for before, _ in diff.changed_edges)):
-        validate_properties(_require_element(old_edge, Edge))
+    changed = (before for before, _ in (*diff.changed_nodes, *diff.changed_edges))
+    for old in (*diff.removed_nodes, *diff.removed_edges, *changed):
+        validate_properties(old)
     return Diff(
         added_nodes=tuple(map(validate_node, diff.added_nodes)),
         removed_nodes=tuple(diff.removed_nodes),
@@ -48,19 +46,13 @@ def validate_diff(diff: Any) -> Diff:
     )
 
 
-def validate_node(value: object) -> Node:
+def validate_node(node: Node) -> Node:
     """Return a copy of a node that a store can keep exactly.
 
     Raises BadInput if it cannot.
     """
-    if (
-        type(value) is Node
-        and type(value.labels) is tuple
-        and _are_plain_texts(value.id, *value.labels)
-        and _are_plain_properties(value.properties)
-    ):
-        return Node(value.id, value.labels, dict(value.properties))
-    node = _require_element(value, Node)
+    if _are_plain_texts(node.id, *node.labels) and _are_plain_properties(node.properties):
+        return Node(node.id, node.labels, dict(node.properties))
     owner = _name_element(node)
     validate_text(node.id, f"the id of {owner}")
     labels = tuple(validate_text(label, f"a label of {owner}") for label in node.labels)
@@ -68,19 +60,14 @@ def validate_node(value: object) -> Node:
     return _require_size(validated, (node.id, labels), owner)
 
 
-def validate_edge(value: object) -> Edge:
+def validate_edge(edge: Edge) -> Edge:
     """Return a copy of an edge that a store can keep exactly.
 
     Raises BadInput if it cannot.
     """
-    if (
-        type(value) is Edge
-        and value.key == ""
-        and _are_plain_texts(value.source, value.type, value.target)
-        and _are_plain_properties(value.properties)
-    ):
-        return Edge(value.source, value.type, value.target, dict(value.properties))
-    edge = _require_element(value, Edge)
+    has_plain_texts = edge.key == "" and _are_plain_texts(edge.source, edge.type, edge.target)
+    if has_plain_texts and _are_plain_properties(edge.properties):
+        return Edge(edge.source, edge.type, edge.target, dict(edge.properties))
     owner = _name_element(edge)
     for text, part in ((edge.source, "source"), (edge.type, "type"), (edge.target, "target")):
         validate_text(text, f"the {part} of {owner}")
@@ -158,38 +145,6 @@ def copy_edge(edge: Edge) -> Edge:
     return Edge(edge.source, edge.type, edge.target, copy_properties(edge.properties), edge.key)
 
 
-def require_labels(node: Node) -> tuple[str, ...]:
-    """Return the labels of a node.
-
-    Raises BadInput for one text in place of several, whose characters would become labels, and for labels
-    that are not texts.
-    """
-    if isinstance(node.labels, str | bytes | Mapping) or not isinstance(node.labels, Iterable):
-        example = f"({short_repr(node.labels)},)" if isinstance(node.labels, str) else "('Person',)"
-        problem = f"the labels of node {short_repr(node.id)} are several texts, or none: ()"
-        raise BadInput(f"{problem}; write {example}, not {short_repr(node.labels)}")
-    labels = tuple(node.labels)
-    for label in labels:
-        if not isinstance(label, str):
-            raise BadInput(f"a label of node {short_repr(node.id)} is a text, not {describe_value(label)}")
-    return labels
-
-
-def _require_element(element: object, element_type: type[Element]) -> Element:
-    """Check the types of the parts of a node or an edge, not their contents."""
-    if not isinstance(element, element_type):
-        wanted = "Node(id, labels, properties) in its nodes and Edge(source, type, target) in its edges"
-        raise BadInput(f"a diff holds {wanted}, not {describe_value(element)}")
-    if isinstance(element, Node):
-        require_labels(element)
-    if not all(
-        isinstance(part, str) for part in ((element.id,) if isinstance(element, Node) else element.identity)
-    ):
-        problem = "the id of a node and the ends, the type and the key of an edge are texts"
-        raise BadInput(f"{problem}, which those of {_name_element(element)} are not")
-    return element
-
-
 def _name_element(element: Node | Edge) -> str:
     if isinstance(element, Node):
         return f"node {short_repr(element.id)}"
@@ -247,7 +202,6 @@ def validate_properties(element: Node | Edge) -> dict[str, Json]:
     if _are_plain_properties(element.properties):
         return dict(element.properties)
     owner = _name_element(element)
-    require(element.properties, Mapping, f"the properties of {owner} are a dictionary")
     of, items = f"a property of {owner}", element.properties.items()
     return {_validate_property_name(name, owner): validate_value(value, of) for name, value in items}
 

@@ -111,6 +111,20 @@ def utf8_text(data: bytes, path: Path | str) -> str:
         raise BadInput(f"{path} is not UTF-8 ({where}): save it as UTF-8") from None
 
 
+def read_tables(path: Path) -> dict[str, list[list[str]]]:
+    """Read the tables of a text file of this package, by the headings in brackets above them.
+
+    A row is a line, its fields parted by |. Empty lines and those that begin with # are left out.
+    """
+    tables: dict[str, list[list[str]]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("[") and line.endswith("]"):
+            rows = tables.setdefault(line[1:-1], [])
+        elif line and not line.startswith("#"):
+            rows.append([field.strip() for field in line.split("|")])
+    return tables
+
+
 def refuse_wide_encoding(data: bytes, path: Path | str) -> None:
     """Raise BadInput for a file that begins like UTF-16 or UTF-32, which would be decoded to other
     characters.

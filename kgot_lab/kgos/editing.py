@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
@@ -179,6 +180,7 @@ class Editor:
         diff = Diff(changed_edges=((before, after),))
         return self._apply_change(f"changed edge {source} -{type}-> {target}", diff)
 
+    @check_arguments
     def remove_edge(self, source: str, type: str, target: str) -> Edit:
         """Remove an edge."""
         diff = Diff(removed_edges=(self._find_edge(source, type, target),))

@@ -6,8 +6,11 @@ import ipaddress
 import json
 import os
 import re
+import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from kgot_lab.errors import BadInput, UnknownName, require_amount, require_count
@@ -35,32 +38,12 @@ class Endpoint:
     thinks_apart: bool = False
 
 
-# Read in November 2026: platform.openai.com (max_tokens is deprecated there and refused by reasoning models),
-# platform.claude.com "OpenAI SDK compatibility" (response_format and seed are ignored, so neither is sent),
-# ai.google.dev "OpenAI compatibility", openrouter.ai/docs, docs.ollama.com (its own API, since its OpenAI one
-# cannot set num_ctx).
-ENDPOINTS = {
-    preset.name: preset
-    for preset in (
-        Endpoint(
-            "openai", "https://api.openai.com/v1", "OPENAI_API_KEY",
-            max_tokens_name="max_completion_tokens", thinks_apart=True,
-        ),
-        Endpoint(
-            "anthropic", "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY",
-            schema_ways=("words",), takes_seed=False, thinks_apart=True,
-        ),
-        Endpoint(
-            "gemini", "https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY",
-            thinks_apart=True,
-        ),
-        Endpoint("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", thinks_apart=True),
-        Endpoint(
-            "ollama", "http://localhost:11434/v1", "OLLAMA_API_KEY",
-            key_needed=False, schema_ways=("format", "words"), wire="ollama",
-        ),
-    )
-}  # fmt: skip
+def _endpoint(name: str, schema_ways: Iterable[str] = Endpoint.schema_ways, **fields: Any) -> Endpoint:
+    return Endpoint(name, schema_ways=tuple(schema_ways), **fields)
+
+
+_SERVERS = tomllib.loads(Path(__file__).with_name("endpoints.toml").read_text(encoding="utf-8"))
+ENDPOINTS = {name: _endpoint(name, **fields) for name, fields in _SERVERS.items()}
 
 # a separate variable, so that no other key is sent to a typed address
 SERVER_KEY = "KGOT_LAB_SERVER_KEY"

@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from statistics import fmean
 
+from kgot_lab.io.files import read_tables
 from kgot_lab.loop.events import Outcome
 from kgot_lab.loop.modes.paths.mentions import GraphSentence
 from kgot_lab.loop.modes.paths.question_form import classify_question, describes_entity, offered_choices
@@ -41,45 +43,7 @@ _CHECK_SYSTEM = (
 _ANSWERS = _CHECK_SYSTEM.format("Does the text answer the question with this answer?")
 _STATES = _CHECK_SYSTEM.format("Does the text say that the statement is true?")
 # a text, a question, its answer, whether the text says so, and question and answer as one sentence
-_EXAMPLES = [
-    line.split(" | ")
-    for line in """\
-It was designed by Odile Brantsev, who later taught in Oslo, and opened in 1911. | \
-Who was the architect of Varnholt Bridge? | Odile Brantsev | yes | \
-Odile Brantsev was the architect of Varnholt Bridge.
-Imre Dostwell ran a school for weavers in Tellmark until 1957, when Sunniva Askelund took it over. | \
-Who was elected mayor of Tellmark in 1957? | Sunniva Askelund | no | \
-Sunniva Askelund was elected mayor of Tellmark in 1957.
-Since they had no ground of their own, they played on the meadow behind the brewery of Brask until 1920. | \
-Where did Quillmoor Rovers play at first? | the meadow behind the brewery of Brask | yes | \
-Quillmoor Rovers at first played on the meadow behind the brewery of Brask.
-The Glass Orchid, a novel by Pell Hadrowe, sold 4,000 copies in its first year; \
-a second edition was planned but never printed. | \
-How many copies did the second edition of The Glass Orchid sell? | 4,000 | no | \
-The second edition of The Glass Orchid sold 4,000 copies.
-Lake Tirsova, in the north, freezes from October to May and feeds the mills of the valley. | \
-In which month does Lake Tirsova thaw? | October | no | Lake Tirsova thaws in October.
-The council that met in Osk raised the price of salt, and the fishermen stopped working. | \
-Who made salt dearer? | The council of Osk | yes | The council of Osk made salt dearer.
-Membership fees are paid by companies of the Hadrowe group. | \
-Who paid for the first meeting? | Companies of the Hadrowe group | no | \
-Companies of the Hadrowe group paid for the first meeting.
-Brask lost its charter in the war; the town of Pell kept its charter until 1804. | \
-Until when had the town of Pell a charter? | 1804 | yes | The town of Pell had a charter until 1804.
-[Tarn Mill (mills)] Tarn Mill (name): opened 1931; owner Ada Brook; town not given | \
-In which town is Tarn Mill? | Ada Brook | no
-[customers] Pell Bakery (customer): since 2019; product lamps | \
-Since when has Pell Bakery been a customer? | 2019 | yes
-Our depot is rented from the Osk Trust. The rent rises in 2026. | \
-When does the lease of the depot end? | 2026 | no
-Wanda Pell keeps the books. She came to us from the harbour office in 2018. | \
-Where did the woman who keeps the books work before? | the harbour office | yes
-Ivo Tarn learned to walk on his hands from his sister, and now drives the van. | \
-Who taught Ivo Tarn to drive? | his sister | no
-Members eat for free on Sundays. | May guests eat for free on Sundays? | yes | no
-The hall may be used until ten, on Fridays until midnight. | \
-May the hall be used until midnight on Fridays? | yes | yes""".splitlines()
-]
+_EXAMPLES = read_tables(Path(__file__).with_name("answer_check_examples.txt"))["examples"]
 _CLAIMED = [shot for shot in _EXAMPLES if shot[4:]]
 
 

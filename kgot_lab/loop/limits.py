@@ -194,9 +194,9 @@ class Limits(_Checked):
         if (self.reading == "paths") != isinstance(self.options, PathOptions):
             raise BadInput(f"limits.options of the mode {self.mode} are not {type(self.options).__name__}(…)")
         require_known("preset", ("reference", "local", "paths"), self.preset.rstrip("*"))
-        if self.preset in ("local", "paths") and replace(self, preset="reference") == REFERENCE:
-            problem = f"Limits(preset={self.preset!r}) has the values of the preset reference"
-            raise BadInput(f"{problem}: take preset({self.preset!r})")
+        if self.writing != {"local": "operations", "paths": "mentions"}.get(self.preset, self.writing):
+            problem = f"Limits(preset={self.preset!r}) begins with the values of the preset reference"
+            raise BadInput(f"{problem}: take preset({self.preset!r}), and .but(…) to change some")
 
     @property
     def mode(self) -> str:
@@ -401,6 +401,8 @@ def forecast(
     not counted. Votes and parses are counted in full, so an early decision costs less. A sentence counts as
     35 tokens.
     """
+    require_count(calls, 0, "calls", "it is per step", maximum=1_000_000)
+    require_count(0 if steps is None else steps, 0, "steps", "it is how many INSERT turns a run takes")
     return estimate(calls_by_role(limits, steps=steps, calls=calls), _CALL_TOKENS, rate or Rate())
 
 

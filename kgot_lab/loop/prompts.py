@@ -1,11 +1,10 @@
-"""The prompts of the loop. The query language of the graph is a parameter, a Dialect.
-
-Prompts of one turn share a prefix (system line, question, graph), so that a local engine can reuse its cache.
-"""
+"""The prompts of the loop, whose texts are in prompts.toml. The query language is a parameter, a Dialect."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from string import Template
 from typing import Any, Literal
 
@@ -20,79 +19,10 @@ from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.tools.tool import Tool, object_schema
 from kgot_lab.types import Json, Message
 
-SYSTEM = "You answer a question by growing a knowledge graph from what tools return and then reading the answer from it. Be exact. Never invent facts."
-ANSWER = "You answer questions from given facts, as briefly as possible."
-
-FORMATS = {
-    "default": "Answer in one short paragraph, or in the format that the question asks for.",
-    "gaia": (
-        "Give the shortest exact answer, mostly one to five words, never a sentence: the words of the facts where possible, digits for numbers, commas in a list; "
-        "no units unless asked for, no articles, no full stop."
-    ),
-}
-
-
-_READ = "$how_to_read\nExample of reading:\n$read_example"
-_ONLY_KNOWN = "Use only ids, labels and relations that the graph has.\nExample of reading:\n$read_example"
-_STATEMENT = '\nReply as JSON: {"statement": "..."}'
-_ABOUT = '\nReply as JSON: {"about": ["..."]}'
-_FACTS = "Facts:\n$facts\n\nQuestion: $question\n"
-
-# The texts of the prompts, by what they ask for. A run may have others with the same fields.
-TEMPLATES: Mapping[str, str] = {
-    # the next step, and with RETRIEVE the statement that reads the answer, or the answer itself
-    "vote": "$situation\n\n$calls\n\n"
-    "What next? RETRIEVE if the graph holds everything that answers the question; INSERT if any fact is missing.\n"
-    "- INSERT: in text, say which facts are missing and why, in one or two sentences.\n"
-    "- RETRIEVE: $retrieve\n"
-    'Reply as JSON: {"choice": "INSERT" or "RETRIEVE", "text": "..."}',
-    # an answer from the facts alone, the names it rests on, and what is missing; the vote follows from it
-    "vote by names": "$situation\n\nUse only the facts above.\n"
-    "answer: the answer to the question in a few words, or unknown if the facts do not give it.\n"
-    "choice: RETRIEVE if the facts give the answer, INSERT if it is unknown.\n"
-    "about: the names in the facts that the answer rests on.\n"
-    "missing: what must still be looked up.\n"
-    'Reply as JSON: {"answer": "...", "choice": "INSERT" or "RETRIEVE", "about": ["..."], "missing": "..."}',
-    "merge": "Fuse these notes on missing facts into one short paragraph, nothing twice:\n$reasons\n\n"
-    'Reply as JSON: {"reason": "..."}',
-    "tools": "$situation\n\n$calls\n\nMissing: $missing\n\nTools:\n$tools\n\n"
-    "Choose the calls that fetch the missing facts. Give every argument in full; use names that the graph already revealed; "
-    "never repeat a call made before; do not ask for what the graph already holds.\n"
-    'Reply as JSON: {"calls": [{"tool": "...", "arguments": {...}}]}',
-    "next names": "$situation\n\nNot looked up yet: $names\n\n"
-    "Which of these must be looked up next to answer the question? The most important first, no more than needed." + _ABOUT,
-    "write": "$situation\n\nNew information:\n$text\n$fences\n\n"
-    "Write $language statements that add this to the graph. $how_to_write\n"
-    "Add only what the new information says and the graph lacks, and only what may help with the question. "
-    "Reuse the ids of the graph. Store raw numbers and dates; compute nothing.\n"
-    "Example of writing:\n$write_example\n"
-    'Reply as JSON: {"statements": ["..."]}',
-    # with the engine's own message
-    "mend": "Knowledge graph so far:\n$graph\n\nThis $language failed:\n$statement\n\nError: $error\n\n"
-    "$instructions\nWrite it again, corrected." + _STATEMENT,
-    # which nodes to look at; the model must choose some
-    "names": "$situation\n\nWhich names of the graph should be looked up to answer the question? "
-    "Choose from the names above; guess if you must." + _ABOUT,
-    "read again": "$situation\n\nThis $language found nothing:\n$wrong\n\n"
-    f"Write another that reads what answers the question. $how_to_read {_ONLY_KNOWN}{_STATEMENT}",
-    # in one more language, for a graph that is thought to be complete
-    "read": f"$situation\n\nWrite $language that reads what answers the question from this graph. $how_to_read {_ONLY_KNOWN}{_STATEMENT}",
-    "forced read": "$situation\n\nNo more facts can be fetched. Write $language that reads whatever comes nearest to an answer; "
-    f"guess if you must. {_READ}{_STATEMENT}",
-    "arithmetic?": f"{_FACTS}\nMust numbers or dates in these facts still be computed with (added, counted, subtracted, compared, averaged) "
-    'to answer the question? Say false if the answer stands in the facts.\nReply as JSON: {"needed": true or false}',
-    "arithmetic": f"{_FACTS}\nWrite short Python that computes what the question asks from these facts and prints it. "
-    'Copy the numbers into the code; nothing else is available.\nReply as JSON: {"code": "..."}',
-    "arithmetic again": f"{_FACTS}\nThis Python should compute what the question asks from these facts and print it, but failed:\n"
-    '$code\n\nError: $error\n\nWrite it again, corrected.\nReply as JSON: {"code": "..."}',
-    "parse": f'{_FACTS}$format\nReply as JSON: {{"answer": "..."}}',
-    "choose": f"{_FACTS}\nCandidate answers:\n$candidates\n\n"
-    "Which one is best supported by the facts and in the format that the question asks for? "
-    'Reply as JSON: {"number": the number of the best candidate}',
-    # although nothing could be read
-    "guess": "$situation\n\nNothing more can be fetched or read. Give your best answer, from the graph where it helps and by a guess where it does not.\n"
-    '$format\nReply as JSON: {"answer": "..."}',
-}  # fmt: skip
+_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+SYSTEM, ANSWER = _TEXTS["systems"]["loop"], _TEXTS["systems"]["facts"]
+FORMATS: Mapping[str, str] = _TEXTS["formats"]
+TEMPLATES: Mapping[str, str] = _TEXTS["templates"]  # by what they ask for
 _FROM_FACTS = frozenset(("arithmetic?", "arithmetic", "arithmetic again", "parse", "choose"))
 
 
@@ -159,8 +89,8 @@ def format_tools(tools: Iterable[Tool]) -> str:
 def retrieve_request(dialect: Dialect | None) -> str:
     """Return what a ballot for RETRIEVE must give: a statement, or without a dialect the answer itself."""
     if dialect is None:
-        return "in text, give the answer, using only facts of the graph."
-    return Template(f"in text, write $language that reads the answer from the graph. {_READ}").substitute(
+        return str(_TEXTS["retrieve"]["answer"])
+    return Template(_TEXTS["retrieve"]["statement"]).substitute(
         language=dialect.name, how_to_read=dialect.how_to_read, read_example=dialect.read_example
     )
 

@@ -209,7 +209,7 @@ class TraceWriter:
 
 def snapshot_path(path: Path) -> Path:
     """Return the path of the snapshot of the initial graph, beside the trace."""
-    return path.with_name(f"{path.stem}.start.jsonl")
+    return path.parent / f"{path.stem}.start.jsonl"
 
 
 def append_events(events: Iterable[Event], path: str | Path) -> Iterator[Event]:

@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, describe_value, error_message, require, re
 from kgot_lab.llm.adapters import as_model
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory.extraction import Extraction, Extractor
-from kgot_lab.text.cleaning import FENCES, fence_text, printable_line, replace_surrogates
+from kgot_lab.text.cleaning import FENCES, fence_text, replace_surrogates, single_line
 from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens
 from kgot_lab.types import LLM, Message, Prompt, Triple
 
@@ -236,7 +236,7 @@ class EntityMemory:
                     description = f"{description} ({remark})"
                 descriptions.setdefault(name, {})[description] = None
         lines = [
-            f"- {_single_line(name)}: {'; '.join(map(_single_line, said))}"
+            f"- {single_line(name)}: {'; '.join(map(single_line, said))}"
             for name, said in descriptions.items()
         ]
         return "\n".join([ENTITIES_HEADING, *lines]) if lines else ""
@@ -415,7 +415,3 @@ def _check_messages(messages: str | Sequence[Message]) -> list[Message]:
     if conversation[-1].role != "user" or not conversation[-1].text.strip():
         raise BadInput("a turn ends with a message of the user that says something")
     return list(conversation)
-
-
-def _single_line(text: str) -> str:
-    return printable_line(" ".join(text.split()))

@@ -10,8 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, groupby, takewhile
+from pathlib import Path
 from typing import NamedTuple
 
+from kgot_lab.io.files import read_tables
 from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, NameIndex
 from kgot_lab.text.function_words import detect_language, function_words, is_calendar_word
 from kgot_lab.text.words import light_stem, normalise_nfc
@@ -19,31 +21,19 @@ from kgot_lab.types import Document
 
 MAX_NAME_LENGTH = 60  # characters of a name
 _MAX_WORDS = 6  # words of a name; a longer run of capitals is a heading
-HONORIFICS = frozenset(
-    "mr mrs ms miss madam dr prof professor sir dame lord lady captain mayor president herr frau herrn monsieur madame mme mlle m "
-    "señor señora sr sra don doña signor signora senhor senhora dhr mevr pan pani господин госпожа".split()
-)
-_JOINING_WORDS = frozenset(
-    "of de la le les los las des du del della dei degli di da do dos das van von der den ten ter al el bin ibn af".split()
-)
-_GERMAN_JOINING_WORDS = frozenset("van de di la".split())
-_NUMBERED_PARTS = frozenset(
-    "grüßen grüssen grüße grüsse gruß gruss price preis prix precio цена tel fax fyi firma figure fig table section chapter page version "
-    "step part appendix item no nr".split()
-)
-_NO_NAMES = frozenset("asap rsvp faq tba tbc mobile email pdf url team true false sum".split())
-_LEGAL_FORMS = frozenset("ltd limited inc llc plc gmbh ag kg corp corporation co sa srl bv".split())
-_COMPANY_ENDINGS = frozenset(
-    "sons son co company daughters brothers partners associates söhne fils hijos figli".split()
-)
+_LISTS = read_tables(Path(__file__).with_suffix(".txt"))["words"]
+_WORDS = {name: frozenset(words.split()) for name, words in _LISTS}
+HONORIFICS = _WORDS["honorifics"]
+_JOINING_WORDS = _WORDS["joining"]
+_GERMAN_JOINING_WORDS = _WORDS["joining in German"]
+_NUMBERED_PARTS = _WORDS["numbered parts"]
+_NO_NAMES = _WORDS["no names"]
+_LEGAL_FORMS = _WORDS["legal forms"]
+_COMPANY_ENDINGS = _WORDS["company endings"]
 _AND = re.compile(r"\b(?:and|und|et|y|e|en|og|och|и)\b")
-_DETERMINERS = frozenset(
-    "der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner mein meine unser unsere sein seine seinen seinem "
-    "ihr ihre ihren ihrem dieser diese dieses diesen diesem jener jede jeder jedes im am zum zur vom beim ins ans viele alle einige mehrere "
-    "beide zwei drei vier fünf sechs sieben acht neun zehn elf zwölf erste zweite dritte".split()
-)
+_DETERMINERS = _WORDS["determiners"]
 _GERMAN_ENDINGS = ("ung", "ungen", "heit", "keit", "schaft", "tion", "tät", "nis", "ismus", "chen")
-_BEFORE_GERMAN_NAMES = frozenset("in nach aus bei von mit für gegen über an".split())
+_BEFORE_GERMAN_NAMES = _WORDS["before German names"]
 
 _NICKNAMED = r"[^\W\d_a-z][\w'’\-]*"  # in capitals, of any script
 _TOKEN = re.compile(
@@ -476,13 +466,7 @@ _PARTICLE_ENDING = re.compile(rf"(?<=[\uac00-\ud7a3]{{2}})(?:{_PARTICLES})$")
 _NO_NAME_RUN = re.compile(
     f"(?!さん|さま|(?<=さ)[んま])[^{_HAN}{_KATAKANA}・]|[{''.join(sorted(_FUNCTION_CHARACTERS))}于於在给送由向往座位用住]"
 )
-_SPACED_STOP_WORDS = frozenset(
-    "في من على إلى الى عن مع هذا هذه ذلك التي الذي و أو ثم قد كان كانت هو هي هم لا ما لم لن إن أن كل بعد قبل بين عند منذ عام حتى أيضا كما "
-    "את של על עם אל מן זה זו הוא היא הם לא כי אם או גם יש אין היה היתה בשנת כל אבל רק עוד אחרי לפני "
-    "ने में का की के को से पर है हैं था थी थे और या यह वह एक कि भी तो ही नहीं इस उस जो कर लिए हो गया साथ "
-    "그 이 저 것 수 등 및 또 더 그리고 그러나 하지만 있다 없다 했다 한다 있는 하는 "
-    "და არის ეს რომ თუ".split()
-)
+_SPACED_STOP_WORDS = _WORDS["stop words without capitals"]
 _NO_THAI_START, _NO_THAI_END = re.compile(r"[\u0e30-\u0e3a\u0e45-\u0e4e]"), re.compile(r"[\u0e40-\u0e44]")
 _MAX_GRAM, _MIN_THAI = 10, 4  # characters
 

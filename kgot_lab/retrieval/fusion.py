@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import argsort_descending
-from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount, require_known
+from kgot_lab.errors import BadInput, describe_value, require, require_amount, require_known
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import HitColumns, Query, Ranking
 
@@ -26,8 +26,7 @@ def weighted(*retrievers: tuple[float, Stage], scale: str = "range") -> Stage:
     (s - min) / (max - min). "maximum" takes max(s, 0) / max, as KG-OS does. The sum is convex if the weights
     add up to 1 (Bruch, Gai and Ingber 2023). A document that a retriever did not find gets 0 from it. Raises
     BadInput if a weight is negative or not a number, or if no weight is above 0, and UnknownName for an
-    unknown scale. Searching raises BadInput if a retriever returns a score that is not finite or one id
-    twice, as in the other fusions.
+    unknown scale.
     """
     pairs = _checked_pairs(retrievers)
     require_known("scale", SCALES, scale)
@@ -162,16 +161,13 @@ def hit_rows(ranking: Ranking, ids: Sequence[str]) -> _Ints:
 def rows_and_scores(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
     """Return the index of each hit of a ranking in a list of ids, and the scores of the hits.
 
-    Raises BadInput if a hit is not among the ids, if a score is not finite, or if an id occurs twice.
+    Raises BadInput if a hit is not among the ids.
     """
-    return _checked_rows(ranking, hit_rows(ranking, ids))
+    return hit_rows(ranking, ids), ranking_scores(ranking)
 
 
 def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:
-    """Return the union of the ids found by rankings, and the rows and scores of each ranking in it.
-
-    Raises BadInput if a ranking cannot be fused: it has a score that is not finite, or one id twice.
-    """
+    """Return the union of the ids found by rankings, and the rows and scores of each ranking in it."""
     columns = {n: each.hits for n, each in enumerate(rankings) if isinstance(each.hits, HitColumns)}
     ids = max((hits.ids for hits in columns.values()), key=len, default=[])
     sharing = {number for number, hits in columns.items() if hits.ids == ids}
@@ -190,7 +186,7 @@ def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tup
             rows = np.asarray(ranking.hits.rows, dtype=np.int64)
         else:
             rows = np.fromiter(map(row_of.__getitem__, ranking.ids), np.int64, len(ranking.hits))
-        lists.append(_checked_rows(ranking, rows))
+        lists.append((rows, ranking_scores(ranking)))
     found = np.zeros(len(ids), dtype=bool)
     for rows, _ in lists:
         found[rows] = True
@@ -199,20 +195,6 @@ def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tup
     position = np.cumsum(found) - 1
     ids = [ids[row] for row in np.flatnonzero(found).tolist()]
     return ids, [(position[rows], scores) for rows, scores in lists]
-
-
-def _checked_rows(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
-    """Return the rows and scores of a ranking after checking that it can be fused."""
-    scores = ranking_scores(ranking)
-    if rows.size and np.bincount(rows).max() > 1:
-        problem = f"retriever {ranking.system!r} found a document twice"
-        raise BadInput(f"{problem}; the ids of a ranking must be unique")
-    bad = np.flatnonzero(~np.isfinite(scores))
-    if bad.size:
-        id, score = ranking.hits[int(bad[0])]
-        problem = f"retriever {ranking.system!r} gave {id!r} the score {score}"
-        raise BadInput(f"{problem}; only finite scores can be fused")
-    return rows, scores
 
 
 def fused_ranking(
@@ -263,8 +245,8 @@ def normalised_weights(weights: str | Weights, *names: str) -> Weights:
     its weights are returned exactly. Raises UnknownName for an unknown preset, and BadInput if a weight is
     below 0 or no named retriever has a weight above 0.
     """
-    if not isinstance(weights, Weights) and (not isinstance(weights, str) or weights not in WEIGHT_PRESETS):
-        raise UnknownName("preset", str(weights), WEIGHT_PRESETS)
+    if not isinstance(weights, Weights):
+        require_known("preset", WEIGHT_PRESETS, weights)
     weight_of = asdict(weights if isinstance(weights, Weights) else WEIGHT_PRESETS[weights])
     for name, weight in weight_of.items():
         require_amount(weight, f"the weight of {name}")

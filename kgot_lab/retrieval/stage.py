@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 
 from kgot_lab.arguments import check_fields
-from kgot_lab.errors import BadInput, attribute_errors, describe_value, require, require_count, short_repr
-from kgot_lab.types import Hit, HitColumns, Query, Ranking, are_finite
+from kgot_lab.errors import BadInput, attribute_errors, require, require_count, short_repr
+from kgot_lab.types import Query, Ranking
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,19 +38,7 @@ class Stage:
         if not isinstance(found, Ranking):
             made = f"the stage {self.name!r} gave a {type(found).__name__}, not a Ranking"
             raise BadInput(f"{made}; make one with ranked(ranking.query, scores by id)")
-        if not isinstance(found.hits, HitColumns):
-            self._check(found.hits)
         return replace(found, system=self.name)
-
-    def _check(self, hits: Sequence[Hit]) -> None:
-        """Raise BadInput if the score of a hit is not a finite number."""
-        if not all(issubclass(kind, str) for kind in set(map(type, map(itemgetter(0), hits)))):
-            id = next(hit.id for hit in hits if not isinstance(hit.id, str))
-            raise BadInput(f"the stage {self.name!r} gave a hit whose id is {describe_value(id)}, not a text")
-        if not are_finite(list(map(itemgetter(1), hits))):
-            id, score = next(hit for hit in hits if not are_finite([hit.score]))
-            problem = f"the stage {self.name!r} gave document {short_repr(id)} the score {short_repr(score)}"
-            raise BadInput(f"{problem}, which is no finite number")
 
     def search(self, query: str | Query) -> Ranking:
         """Run the pipeline on a question and return its ranking.

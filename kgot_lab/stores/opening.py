@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from kgot_lab.arguments import is_plain_text
+from kgot_lab.arguments import check_arguments, is_plain_text
 from kgot_lab.errors import (
     BadInput,
     LabError,
@@ -233,6 +233,7 @@ _LOGIN_VARIABLES = {  # never on a command line
 }
 
 
+@check_arguments
 def empty_store(
     where: Location = "in_memory",
     at: Location | None = None,

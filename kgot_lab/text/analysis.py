@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 
+from kgot_lab.io.files import read_tables
 from kgot_lab.text.function_words import languages_of_word
 from kgot_lab.text.words import WORD, normalise_nfc, searched_words, snowball_stem
 
@@ -18,44 +20,8 @@ _SAMPLE_CHARACTERS = 500
 _FUNCTION_WORDS = 0.1
 _SCRIPT_SHARE = 0.05  # of all letters, for a script to count: English texts name Greek letters
 _ENGLISH_SHARE = 0.75  # of all letters: the English embedding model scatters the other texts
-_STEMMERS = {  # the algorithms of Snowball; English is not stemmed, as in all published figures
-    "ar": "arabic",
-    "cs": "czech",
-    "da": "danish",
-    "de": "german",
-    "el": "greek",
-    "es": "spanish",
-    "fa": "persian",
-    "fi": "finnish",
-    "fr": "french",
-    "hi": "hindi",
-    "hu": "hungarian",
-    "hy": "armenian",
-    "id": "indonesian",
-    "it": "italian",
-    "nl": "dutch",
-    "no": "norwegian",
-    "pl": "polish",
-    "pt": "portuguese",
-    "ro": "romanian",
-    "ru": "russian",
-    "sv": "swedish",
-    "ta": "tamil",
-    "tr": "turkish",
-}
-_LANGUAGES = {  # of scripts that one language writes, or several which share their stems
-    "arabic": "ar",
-    "armenian": "hy",
-    "cjk": "zh",
-    "devanagari": "hi",
-    "greek": "el",
-    "hangul": "ko",
-    "hiragana": "ja",
-    "katakana": "ja",
-    "latin": "en",
-    "tamil": "ta",
-    "thai": "th",
-}
+_TABLES = read_tables(Path(__file__).with_name("languages.txt"))
+_STEMMERS, _LANGUAGES = dict(_TABLES["stemmers"]), dict(_TABLES["scripts"])
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,11 @@ def printable_line(text: str) -> str:
     return plain.rstrip()
 
 
+def single_line(text: str) -> str:
+    """Return a text on one line, with one space between words, as `printable_line` does."""
+    return printable_line(" ".join(text.split()))
+
+
 # Fences around external text, so that a model can distinguish instructions from findings.
 
 FENCES = (

@@ -7,7 +7,10 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal
+
+from kgot_lab.io.files import read_tables
 
 # Stemming: Snowball's for search in other languages than English (Porter 2001). The English rules, light for ranking
 # sentences and thorough for detecting words that leaked into a skeleton, are those of recorded runs and figures.
@@ -77,24 +80,14 @@ _WIDE = re.compile("[\uff00-\uffef]")  # full-width Latin letters and half-width
 # Hindi; the Turkish i with and without a dot, and the two signs of Hindi for a nasal, are one
 _SEARCH_FORM = dict.fromkeys([*range(0x300, 0x370), 0x200C, 0x200D, 0x93C]) | str.maketrans("İıँ", "iiं")
 # Stop words. Each list is part of a published method or of published figures, so they differ.
-
-SEARCH_STOP_WORDS = frozenset(  # Lucene's, which bm25s also uses: not searched by lexical retrieval
-    "a an and are as at be but by for if in into is it no not of on or such "
-    "that the their then there these they this to was will with".split()
-)
-CONTENT_STOP_WORDS = frozenset(  # not compared as the content of a text
-    "a an and are as at be been but by did do does for from had has have he her his how i in is it its of on or s she that the their "
-    "them then there they this to was were what when where which who whom whose why will with".split()
-)
-NAME_STOP_WORDS = frozenset(  # no name of a document by themselves, and no context of a name
-    "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
-    "they their i you we not no one two first new are has have had did does do".split()
-)
+_LISTS = read_tables(Path(__file__).with_suffix(".txt"))["stop words"]
+_STOP_WORDS = {name: frozenset(words.split()) for name, words in _LISTS}
+SEARCH_STOP_WORDS = _STOP_WORDS["search"]
+CONTENT_STOP_WORDS = _STOP_WORDS["content"]
+NAME_STOP_WORDS = _STOP_WORDS["name"]
 # dropped before a name; New York is not York
 LEADING_STOP_WORDS = NAME_STOP_WORDS - frozenset("new first one two no".split())
-COMPARED_STOP_WORDS = frozenset(  # left out of the two things that a question compares
-    "a an the that those one of is are was were do does did has have had be been".split()
-)
+COMPARED_STOP_WORDS = _STOP_WORDS["compared"]
 
 
 def content_words(text: str) -> list[str]:

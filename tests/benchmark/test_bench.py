@@ -377,16 +377,10 @@ WRONG = {
         always("d00", "Paris"),
         "wrong found 'Paris' for query 'q0', which is no document of tiny",
     ),
-    "twice": (always("d00", "d00"), "wrong found a document twice for query 'q0'"),
-    "no number": (
-        always("d00", scores=(float("nan"),)),
-        "which is no finite number",
-    ),
-    "infinity": (always("d00", scores=(float("inf"),)), "no finite number"),
-    "a text": (
-        always("d00", scores=("1.0",)),
-        "the score '1.0', which is no finite number",
-    ),
+    "twice": (always("d00", "d00"), "ids of a ranking occur more than once, for example 'd00'"),
+    "no number": (always("d00", scores=(float("nan"),)), "document 'd00' has nan"),
+    "infinity": (always("d00", scores=(float("inf"),)), "document 'd00' has inf"),
+    "a text": (always("d00", scores=("1.0",)), "a score is a finite number"),
     "distances": (
         always("d00", "d01", scores=(0.1, 0.4)),
         "wrong gave its hits for query 'q0' in another order than their scores",

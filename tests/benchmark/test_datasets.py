@@ -446,5 +446,5 @@ def test_other_names_of_columns_do_too(folder):
 
 
 def test_what_becomes_of_judgements_of_nothing_is_one_of_two(folder):
-    with pytest.raises(BadInput, match="missing is 'raise' or 'drop'"):
+    with pytest.raises(BadInput, match="unknown way with missing"):
         from_beir(folder, missing="ignore")

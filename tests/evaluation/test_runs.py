@@ -77,7 +77,7 @@ def test_the_latency_is_the_median_and_the_nearest_rank_percentile():
             Stage("twice", lambda ranking: Ranking(ranking.query, (Hit("d", 2), Hit("d", 1)))),
             QUERIES,
             5,
-            "twice for query 'q0'",
+            "ids of a ranking occur more than once, for example 'd'",
         ),
         (
             Stage("nan", lambda ranking: ranked(ranking.query, {"d": float("nan")})),

@@ -333,18 +333,23 @@ def test_no_text_of_a_graph_begins_a_line_or_commands_a_terminal_when_it_is_prin
 # --- the gate ---
 
 
-def test_one_text_for_labels_is_refused_and_not_taken_letter_by_letter():
-    with pytest.raises(BadInput, match=r"write \('Person',\), not 'Person'"):
-        PropertyGraph.of([Node("a", "Person")])
-    with pytest.raises(BadInput, match="a label of node 'a' is a text, not 1"):
-        PropertyGraph.of([Node("a", (1,))])
-
-
-@pytest.mark.parametrize("properties", [[("x", 1)], "text", None, 3], ids=repr)
-def test_properties_that_are_no_dictionary_are_refused(properties):
-    for nodes, edges in (([Node("a", (), properties)], []), ([Node("a")], [Edge("a", "r", "a", properties)])):
-        with pytest.raises(BadInput, match="are a dictionary, not"):
-            PropertyGraph.of(nodes, edges)
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: Node(5), "'id' is a text"),
+        (lambda: Node(True), "'id' is a text"),
+        (lambda: Node("a", "Person"), "'labels' is a list"),  # not taken letter by letter
+        (lambda: Node("a", (1,)), "'labels' is a list"),
+        (lambda: Node("a", ("P", "Q", "P")), "has a label twice"),
+        (lambda: Node("a", (), [("k", 1)]), "'properties' is a dictionary"),
+        (lambda: Edge("a", None, "b"), "'type' is a text"),
+        (lambda: Edge("a", "r", "b", None), "'properties' is a dictionary"),
+        (lambda: Edge("a", "r", "b", {}, None), "'key' is a text"),
+    ],
+)
+def test_a_node_or_edge_with_a_part_of_another_type_is_refused_when_it_is_made(make, what):
+    with pytest.raises(BadInput, match=what):
+        make()
 
 
 def test_a_caller_who_changes_what_was_given_or_got_changes_no_graph():

@@ -328,7 +328,7 @@ def test_hits_in_columns_and_hits_one_by_one_are_followed_alike():
     ("hits", "said"),
     [
         ((Hit("a", 1.0), Hit("other", 0.5)), "'other', which is none of the documents"),
-        ((Hit("a", 1.0), Hit("a", 0.5)), "twice"),
+        ((Hit("a", 1.0), Hit("a", 0.5)), "more than once"),
         ((Hit("a", math.nan),), "finite"),
         ((Hit("a", math.inf),), "finite"),
     ],

@@ -91,16 +91,16 @@ def test_a_fusion_of_nothing_found_is_empty_and_an_empty_lane_changes_nothing(fu
 
 @every("fuse", FUSIONS.values(), ids=FUSIONS)
 @every("score", [math.nan, math.inf, -math.inf])
-def test_a_score_that_is_not_a_finite_number_is_refused_by_the_name_of_its_lane(fuse, score):
+def test_a_score_that_is_not_a_finite_number_is_refused(fuse, score):
     broken = Stage("broken", lambda ranking: Ranking(ranking.query, (Hit("a", 1), Hit("b", score))))
-    with pytest.raises(BadInput, match=r"'broken' gave document 'b' the score .* no finite number"):
+    with pytest.raises(BadInput, match="a score is a finite number; document 'b' has"):
         fuse(WORDS, broken).search("?")
 
 
 @pytest.mark.parametrize("fuse", FUSIONS.values(), ids=FUSIONS)
 def test_a_lane_that_finds_a_document_twice_is_refused(fuse):
     twice = Stage("twice", lambda ranking: Ranking(ranking.query, (Hit("a", 1), Hit("a", 0.5))))
-    with pytest.raises(BadInput, match="'twice' found a document twice"):
+    with pytest.raises(BadInput, match="ids of a ranking occur more than once, for example 'a'"):
         fuse(WORDS, twice).search("?")
 
 

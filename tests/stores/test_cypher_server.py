@@ -38,9 +38,7 @@ def database(bolt_server):
 
 @pytest.fixture
 def store(bolt_server, database):
-    with open_store(
-        bolt_server, database, seconds=60
-    ) as store:  # 9,000 rows take a busy machine more than the default
+    with open_store(bolt_server, database, seconds=60) as store:  # 9,000 rows on a busy machine
         yield store
 
 

@@ -26,10 +26,13 @@ def may_see(world: PlantedWorld, npc: str) -> tuple[set[str], set[tuple[str, str
                 for edge in told
                 if edge.source == here and edge.type in SPREADING and edge.type != "KNOWS"
             ]
+    places = {edge.target for edge in own if edge.type == "LOCATED_AT"}
+    beside = {edge.source for edge in told if edge.type == "LOCATED_AT" and edge.target in places}
+    beside = {id for id in beside if world.entities[id].type in ("npc", "player")}
     scope = world.entities[npc].attributes.get("knowledge_scope")
     ids = {
         id
-        for id in seen | walked
+        for id in seen | walked | beside
         if id == npc or scope is None or id in scope or world.entities[id].type in scope
     }
     edges = [

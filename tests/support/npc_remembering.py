@@ -8,6 +8,7 @@ from typing import Any
 
 from kgot_lab.domains.npc.layers.memory import CharacterLog, HotBudget, NpcMemory, WorldLayers, hot_context
 from kgot_lab.domains.npc.layers.models import ContextRanking
+from kgot_lab.domains.npc.layers.tools import memory_tools
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.visibility import query_entities
 from kgot_lab.errors import LabError
@@ -26,6 +27,7 @@ def ways(
     """
     ids, sessions = sorted(planted.entities), sorted({entry.session for entry in planted.entries})
     tool = query_entities(memory.sight, most=1000)
+    _, log, context = memory_tools(memory)
     asked: dict[str, list[Callable[[], Any]]] = {
         "query_with_context": [
             *(lambda words=words: memory.query_with_context(words) for words in (" ".join(WORDS), *words)),
@@ -40,6 +42,11 @@ def ways(
         "last": [
             lambda: memory.log.last(1000),
             *(lambda session=each: memory.log.last(session_id=session) for each in sessions),
+        ],
+        "memory_tools": [
+            *(lambda session=each: log(session=session) for each in ("", *sessions)),
+            *(lambda words=words: log(words=words) for words in ("canary gold debt", *words)),
+            lambda: context(matter=" ".join(WORDS)),
         ],
         "hot_context": [
             lambda words=words: hot_context(memory, words, budget=PATIENT)
@@ -60,7 +67,9 @@ def ways(
         for name, _ in inspect.getmembers(kind, inspect.isfunction)
         if name[0] != "_"
     }
-    assert public | {"hot_context", "query_entities"} == set(asked), "every public method is asked"
+    assert public | {"hot_context", "query_entities", "memory_tools"} == set(asked), (
+        "every public method is asked"
+    )
     for method, times in asked.items():
         for ask in times:
             yield method, ask

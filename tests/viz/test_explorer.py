@@ -302,7 +302,7 @@ def test_a_lane_that_breaks_is_left_out_with_its_reason_and_its_weight_goes_to_t
         == "The graph retriever could not search: the stage 'broken' failed on 'Who designed the machine?': ZeroDivisionError: no luck"
     )
     assert (
-        "The intent retriever could not search: retriever 'twice' found a document twice"
+        "The intent retriever could not search: 1 ids of a ranking occur more than once, for example 'loom'"
         in answer["notes"][1]
     )
     assert explorer.stage.name == "weighted(1 bm25, scale=maximum) % 10"

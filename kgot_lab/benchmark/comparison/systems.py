@@ -8,6 +8,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
+from types import ModuleType
 
 from kgot_lab.benchmark.questions.attempt import JSON_CALL, OneCall, plain_rag, zero_shot
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
@@ -203,6 +205,14 @@ def single_call_walk(name: str, system: AnswerSystem) -> SingleCallWalk | None:
 _PATHS_MODULES = (comparison, fetching, mentions, mode, question_form, reading, routes, values, words)
 
 
+def _source_of(module: ModuleType) -> str:
+    """Return the code of a module, and the texts in the file of data beside it."""
+    beside = (Path(str(module.__file__)).with_suffix(suffix) for suffix in (".toml", ".txt"))
+    return "".join(
+        [inspect.getsource(module), *(path.read_text("utf-8") for path in beside if path.exists())]
+    )
+
+
 def prompt_digests() -> dict[str, str]:
     """Return a hash of the prompts of each system, which a plan stores so that they cannot change during a
     run.
@@ -215,6 +225,6 @@ def prompt_digests() -> dict[str, str]:
     for name, way in SINGLE_CALLS.items():
         made = [asdict(way.prompt(question, shown)) for question in forms for shown in (found, None)]
         texts[name] = json.dumps(made)
-    texts["loop"] = inspect.getsource(prompts)
-    texts["paths"] = "".join(inspect.getsource(module) for module in _PATHS_MODULES)
+    texts["loop"] = _source_of(prompts)
+    texts["paths"] = "".join(map(_source_of, _PATHS_MODULES)) + json.dumps(question_form.EXAMPLES)
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from kgot_lab import errors
 from kgot_lab.benchmark.questions.attempt import Equipment, grading_run, is_damaged, read_events, run_question
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import (
@@ -28,20 +29,6 @@ from kgot_lab.benchmark.questions.question_result import (
     read_results,
     score_answer,
     withhold_answer,
-)
-from kgot_lab.errors import (
-    BadInput,
-    BadReply,
-    LabError,
-    LLMError,
-    ModelMissing,
-    NoSandbox,
-    NotInstalled,
-    OverBudget,
-    ReplayMiss,
-    TraceError,
-    UnsupportedQuestion,
-    error_message,
 )
 from kgot_lab.evaluation.grading import parse_grade
 from kgot_lab.io.processes import exclusive_lock
@@ -104,7 +91,7 @@ def run_in_parallel(
 RESULTS_FILE, TOOL_TIMES, LEDGER, TOTALS = "receipts.jsonl", "tool_times.jsonl", "ledger.jsonl", "totals.json"
 TRACES, GRADINGS = "traces", "gradings"  # folders
 # no question could be answered after one of these
-_FATAL = (BadInput, OverBudget, NoSandbox, NotInstalled, ModelMissing)
+_FATAL = (errors.BadInput, errors.OverBudget, errors.NoSandbox, errors.NotInstalled, errors.ModelMissing)
 # nothing more can be written, whatever the question
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 # questions that a model fails on before the run stops: then it is the server and not the question
@@ -161,11 +148,11 @@ class QuestionRun:
             for receipt, error, barred in done:
                 yield receipt
                 if barred:
-                    raise LLMError(f"the model may not be asked, so the run stops: {error}") from error
+                    raise errors.LLMError(f"the model may not be asked, so the run stops: {error}") from error
                 in_a_row = in_a_row + 1 if _is_model_failure(error) else 0
                 if in_a_row == _MAX_FAILURES:
                     failed = f"the model failed on {in_a_row} questions in a row"
-                    raise LLMError(f"{failed}, so the run stops: {error}") from error
+                    raise errors.LLMError(f"{failed}, so the run stops: {error}") from error
 
     def is_damaged(self, id: str) -> bool:
         """Return whether the trace of a question's answer or grading cannot be read."""
@@ -212,8 +199,8 @@ class QuestionRun:
         except Exception as error:  # a defect on one question must not cost the others
             if _ends_the_run(error):
                 raise
-            kind = "" if isinstance(error, LabError) else f"{type(error).__name__}: "
-            text = f"{kind}{error_message(error)}" or type(error).__name__
+            kind = "" if isinstance(error, errors.LabError) else f"{type(error).__name__}: "
+            text = f"{kind}{errors.error_message(error)}" or type(error).__name__
             receipt = replace(receipt, correct=None, error=text)
             problem = error
         seconds: float | None = before + time.perf_counter() - began
@@ -233,13 +220,13 @@ def _ends_the_run(error: Exception) -> bool:
 
     A mode that does not support one question may support the next.
     """
-    concerns_run = isinstance(error, (Halted, *_FATAL)) and not isinstance(error, UnsupportedQuestion)
+    concerns_run = isinstance(error, (Halted, *_FATAL)) and not isinstance(error, errors.UnsupportedQuestion)
     return concerns_run or _is_full(error)
 
 
 def _is_full(error: Exception) -> bool:
     """Return whether nothing more can be written, including when a trace reports it."""
-    cause = error.__cause__ if isinstance(error, TraceError) else error
+    cause = error.__cause__ if isinstance(error, errors.TraceError) else error
     return isinstance(cause, OSError) and cause.errno in _DISK_FULL
 
 
@@ -248,18 +235,20 @@ def _is_refused(error: Exception | None, answered: int) -> bool:
 
     After a first answer, a 403 may concern one question, whose text the server refuses.
     """
-    return isinstance(error, LLMError) and (error.status == 401 or (error.status == 403 and not answered))
+    return isinstance(error, errors.LLMError) and (
+        error.status == 401 or (error.status == 403 and not answered)
+    )
 
 
 def _is_model_failure(error: Exception | None) -> bool:
-    return isinstance(error, LLMError) and not isinstance(error, BadReply | ReplayMiss)
+    return isinstance(error, errors.LLMError) and not isinstance(error, errors.BadReply | errors.ReplayMiss)
 
 
 def readable_events(path: Path) -> tuple[Event, ...]:
     """Read the events of a trace, or none if it is damaged or missing."""
     try:
         return read_events(path)
-    except LabError:
+    except errors.LabError:
         return ()
 
 
@@ -289,7 +278,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
     def refuse() -> None:
         problem = f"another run is at work in {folder}: wait for it, or name another folder"
-        raise BadInput(f"{problem} with --folder DIR")
+        raise errors.BadInput(f"{problem} with --folder DIR")
 
     with exclusive_lock(folder / ".lock", on_wait=refuse):
         yield

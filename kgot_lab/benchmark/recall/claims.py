@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.evaluation.significance import Estimate, holm, interval, sign_flip_p, smallest_detectable
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
+from kgot_lab.io.files import read_tables
 
 REPLICATES, DOES_NOT, UNDECIDED = "replicates", "does not", "cannot be decided"
 
@@ -23,31 +25,9 @@ class PublishedClaim:
     said: str
 
 
-_CLAIMS = (
-    ("hybrid beats embeddings alone", "kg-os hybrid", "embeddings", ".885 and about .50"),
-    ("hybrid beats BM25 alone", "kg-os hybrid", "bm25", ".885 and about .60"),
-    ("BM25 alone beats embeddings alone", "bm25", "embeddings", "about .60 and .50"),
-    ("BM25 alone beats FTS5 alone", "bm25", "fts5", "about .60 and .55"),
-    ("embeddings alone beat the graph boost alone", "embeddings", "graph boost only", "about .50 and .30"),
-    ("a weighted sum beats RRF, same three lanes", "kg-os hybrid", "rrf of three", "weights instead of RRF"),
-    ("few lanes beat many, both weighted", "kg-os hybrid", "weighted, six", "two strategies beat seven"),
-    ("few lanes beat many, both RRF", "rrf of three", "rrf of six", "two strategies beat seven"),
-    ("weighted hybrid beats RRF over many", "kg-os hybrid", "rrf of six", ".885 and .667 (with LIKE)"),
-    (
-        "weighted hybrid beats RRF over many, paths",
-        "kg-os hybrid",
-        "rrf of six, paths",
-        ".885 and .667 (with path retrieval)",
-    ),
-)
-PUBLISHED_CLAIMS = tuple(PublishedClaim(*claim) for claim in _CLAIMS)
-# these wait for a curated graph
-UNTESTABLE_CLAIMS = {
-    "intent words weigh 5x": "the eight verbs hardly occur in these questions",
-    "the intent lane keeps recall and sharpens": "no bundled data set has intents for its documents",
-    "dimension filters": "no bundled data set has dimensions; RRF over seven is tested with the six lanes that have input",
-    "lenient recall is 100 %": "no bundled data set has classes of equal documents",
-}
+_CLAIMS = read_tables(Path(__file__).with_suffix(".txt"))
+PUBLISHED_CLAIMS = tuple(PublishedClaim(*claim) for claim in _CLAIMS["testable"])
+UNTESTABLE_CLAIMS = dict(_CLAIMS["untestable"])
 
 
 @dataclass(frozen=True)

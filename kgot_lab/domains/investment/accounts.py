@@ -84,7 +84,6 @@ class Accounts(TableBacked):
         """
         with self.storage.reading():
             owner, risk, horizon, goals, preferences = self._require_profile(user)
-            user = _check_user(user)
             positions = self.storage.rows(sql.POSITIONS, {"user": user})
             watched = self.storage.rows(sql.WATCHED, {"user": user})
         held = tuple(

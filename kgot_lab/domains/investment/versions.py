@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.view import (
+    DATE_PROPERTIES,
     MAX_ID_LENGTH,
     DatedEdge,
     DatedNode,
@@ -71,7 +72,6 @@ LIFETIMES = (
     Lifetime("about", 3, asset_class="Crypto"),
     Lifetime("correlated", 7, asset_class="Crypto"),
 )
-_DATE_PROPERTIES = ("date", "published_at", "generated_at")  # the property with the date of a node
 
 
 def node_expiry(node: Node, at: int, lifetimes: Collection[Lifetime]) -> int | None:
@@ -96,7 +96,7 @@ def edge_expiry(
 
 
 def _expiry_start(node: Node, at: int) -> int:
-    dates = (parse_time(node.properties.get(name)) for name in _DATE_PROPERTIES)
+    dates = (parse_time(node.properties.get(name)) for name in DATE_PROPERTIES)
     date = next((time for time in dates if time is not None), None)
     return at if date is None else min(at, to_micros(date, "the date of a node"))
 
@@ -260,8 +260,7 @@ def edge_key(edge: Edge) -> EdgeKey:
 
     The key is the owner in this graph, and callers name an edge without it.
     """
-    source, type, target, _ = edge.identity
-    return source, type, target
+    return edge.identity[:3]
 
 
 def _properties_json(properties: Mapping[str, Json]) -> str:

@@ -29,7 +29,7 @@ _NAME_PROPERTIES = {
     "News": "headline",
     "Insight": "summary",
 }
-_DATE_PROPERTIES = ("date", "published_at", "generated_at")
+DATE_PROPERTIES = ("date", "published_at", "generated_at")  # the property with the date of a node
 MAX_ID_LENGTH = 200  # characters: an index of PostgreSQL can hold three such ids
 SYMBOL_PROPERTIES = {"Asset": "symbol", "Company": "ticker"}
 
@@ -49,7 +49,7 @@ def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Nod
     if type == "Asset":
         key = symbol_key(name)
     elif type in ("MarketEvent", "News", "Insight"):
-        dates = [properties.get(date) for date in _DATE_PROPERTIES]
+        dates = [properties.get(date) for date in DATE_PROPERTIES]
         call = [properties.get("action"), properties["said_by"]] if properties.get("said_by") else []
         identity = json.dumps([type, properties.get("type"), key, dates, *call])
         key = hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()

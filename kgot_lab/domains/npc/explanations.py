@@ -26,6 +26,8 @@ _REASONS: Mapping[BreakReason, str] = {
     "acquaintance": "what an acquaintance knows stays theirs",
     "no further": "a type that leads there and no further",
 }
+# of a relationship that is not public, by its standing
+_HIDDEN: Mapping[str, BreakReason] = {"accepted": "secret", "queued": "waits", "rejected": "rejected"}
 # by entity type, the relationship by which a character joins it; else KNOWS
 _JOINING_TYPES = {"location": "LOCATED_AT", "faction": "MEMBER_OF"}
 
@@ -97,18 +99,14 @@ def why_not(
             raise missing_entity_error(id)
     npc, thing = entities[npc_id], entities[thing_id]
     scope, names = is_in_scope(thing, npc), {id: candidate.name for id, candidate in entities.items()}
-    index = _RelationshipIndex(map(to_relationship, rows), npc_id, thing_id, policy)
+    index = _RelationshipIndex(map(to_relationship, rows), npc_id, thing, policy)
     walk = index.walk()
-    if thing_id in (npc_id, *walk.own, *walk.spread):
+    if thing_id in (npc_id, *walk.known):
         return Knowing(npc, thing, scope, scope, _path_to(walk, npc_id, thing_id), names=names)
     hidden = [candidate for candidate in index.untold if index.makes_known(candidate)]
-    breaks = [PathBreak(each, _hidden_reason(each)) for each in hidden] + list(index.broken(walk))
+    breaks = [PathBreak(each, _HIDDEN[each.standing]) for each in hidden] + list(index.broken(walk))
     acquaintance = Relationship(npc_id, thing_id, "KNOWS", provenance=Provenance(dm_confirmed=True))
-    joining = (
-        relationship
-        for relationship in index.joining_relationships(entities)
-        if index.makes_known(relationship)
-    )
+    joining = filter(index.makes_known, index.joining_relationships(entities))
     candidates = [*map(_public_confirmed, hidden), acquaintance, *joining]
     missing: dict[tuple[str, str, str], Relationship] = {}
     for candidate in candidates:
@@ -121,9 +119,10 @@ class _RelationshipIndex:
     """The relationships of a world, public or not, and two of its entities."""
 
     def __init__(
-        self, relationships: Iterable[Relationship], npc_id: str, thing_id: str, policy: VisibilityPolicy
+        self, relationships: Iterable[Relationship], npc_id: str, thing: Entity, policy: VisibilityPolicy
     ) -> None:
-        self.npc_id, self.thing_id, self.policy = npc_id, thing_id, policy
+        self.npc_id, self.thing_id, self.policy = npc_id, thing.id, policy
+        self._is_perceived = thing.type in policy.perceived_types
         self.untold: list[Relationship] = []
         self._told: dict[str, list[Relationship]] = defaultdict(list)
         for relationship in sorted(relationships, key=lambda relationship: relationship.key):
@@ -139,12 +138,15 @@ class _RelationshipIndex:
             yield from (each for id in sorted(ids) for each in self._told.get(id, ()))
             yield from (each for each in added if each.source_id in ids)
 
-        return policy_walk(public_edges, self.npc_id, self.policy)
+        def located(places: set[str]) -> Iterator[Relationship]:  # of nobody else than the entity
+            own = public_edges({self.thing_id}) if self._is_perceived else ()
+            return (each for each in own if each.type == "LOCATED_AT" and each.target_id in places)
+
+        return policy_walk(public_edges, located, self.npc_id, self.policy)
 
     def makes_known(self, added: Relationship) -> bool:
         """Return whether the entity would be known if this relationship were public too."""
-        walk = self.walk(added)
-        return self.thing_id in walk.own or self.thing_id in walk.spread
+        return self.thing_id in self.walk(added).known
 
     def broken(self, walk: PolicyWalk) -> Iterator[PathBreak]:
         """Yield the public relationships from the walk towards the entity that the policy does not follow."""
@@ -185,16 +187,12 @@ def _path_to(walk: PolicyWalk, npc_id: str, thing_id: str) -> tuple[Relationship
         return ()
     if thing_id in walk.own:
         return (walk.own[thing_id],)
+    if thing_id not in walk.spread:
+        return walk.own[walk.beside[thing_id].target_id], walk.beside[thing_id]
     path = [walk.spread[thing_id]]
     while path[-1].source_id != npc_id:
         path.append(walk.spread[path[-1].source_id])
     return tuple(reversed(path))
-
-
-def _hidden_reason(relationship: Relationship) -> BreakReason:
-    if relationship.standing == "accepted":
-        return "secret"
-    return "waits" if relationship.standing == "queued" else "rejected"
 
 
 def _public_confirmed(relationship: Relationship) -> Relationship:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Literal
 from uuid import UUID, uuid4
 
-from kgot_lab.errors import BadInput, describe_value, require, require_count, require_probability, short_repr
+from kgot_lab.errors import BadInput, require, require_count, require_known, require_probability, short_repr
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import to_micros
 from kgot_lab.stores.sql import json_text, refuse_null
@@ -47,8 +47,7 @@ def check_types(types: tuple[str, ...]) -> tuple[str, ...]:
 
 def check_direction(direction: Direction) -> None:
     """Raise BadInput unless the value is a direction."""
-    if direction not in ("out", "in", "both"):
-        raise BadInput(f'a direction is "out", "in" or "both", not {describe_value(direction)}')
+    require_known("direction", ("out", "in", "both"), direction)
 
 
 def check_depth(depth: int, name: str) -> int:
@@ -65,9 +64,7 @@ def check_bounded_depth(depth: int, name: str, what: str) -> None:
 
     Without a bound, a rule would follow a cycle for every step.
     """
-    require_count(depth, 1, name, what)
-    if depth > MAX_RULE_STEPS:
-        raise BadInput(f"{name} is {MAX_RULE_STEPS} at most, not {depth:,}: {what}")
+    require_count(depth, 1, name, what, maximum=MAX_RULE_STEPS)
 
 
 def check_attributes(
@@ -93,7 +90,7 @@ def check_attributes(
         value = checked.get(name)
         is_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
         if value is not None and not is_texts:
-            raise BadInput(f"the attribute {name!r} of {of} is a list of texts, not {describe_value(value)}")
+            raise BadInput(f"the attribute {name!r} of {of} is a list of texts, not {short_repr(value)}")
     return checked
 
 
@@ -135,9 +132,7 @@ class Provenance:
         if self.timestamp is not None:
             to_micros(self.timestamp, "the timestamp of a provenance")
             object.__setattr__(self, "timestamp", self.timestamp.astimezone(UTC))
-        if self.source not in ("stated", "inferred"):
-            allowed = 'the source of a provenance is "stated" or "inferred"'
-            raise BadInput(f"{allowed}, not {describe_value(self.source)}")
+        require_known("source of a provenance", ("stated", "inferred"), self.source)
         require(self.dm_confirmed, bool, "dm_confirmed is true or false")
 
 
@@ -230,9 +225,8 @@ class RelationshipFilter:
         check_direction(self.direction)
         object.__setattr__(self, "types", check_types(self.types))
         object.__setattr__(self, "min_confidence", require_probability(self.min_confidence, "min_confidence"))
-        if self.standing not in (None, "accepted", "queued", "rejected"):
-            allowed = 'a standing is "accepted", "queued" or "rejected"'
-            raise BadInput(f"{allowed}, not {describe_value(self.standing)}")
+        if self.standing is not None:
+            require_known("standing", ("accepted", "queued", "rejected"), self.standing)
 
     def matches(self, relationship: Relationship, entity_id: str) -> bool:
         """Return whether a relationship of an entity matches the filter."""

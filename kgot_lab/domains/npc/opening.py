@@ -60,9 +60,7 @@ class SQLiteWorld(SQLiteTables):
 # separate worlds.
 
 if TYPE_CHECKING:
-    import psycopg
-
-    Connection = psycopg.Connection[Any]
+    from kgot_lab.memory.postgres_tables import Connection
 
 WORLD_NAMESPACE = "kgot_world"
 _GRANTS = """GRANT USAGE ON SCHEMA {namespace} TO {role};

@@ -8,7 +8,9 @@
    is shown without provenance, and with only the attributes that its own attribute `public` names.
 5. Of others, their name and type, the public attributes of their type, and those that their attribute
    `public` names. The time of their last change is hidden, because it would reveal that something changed.
-6. Of all this, only what lies in its attribute `knowledge_scope` if it has one: a list of types and ids.
+6. Those beside it: characters and players whose LOCATED_AT, accepted and not secret, leads to where its own
+   leads. That they are here is perceived as long as they are. They lead no further.
+7. Of all this, only what lies in its attribute `knowledge_scope` if it has one: a list of types and ids.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ NEVER_PUBLIC = ("secret_knowledge", "knowledge_scope", "public")
 
 @dataclass(frozen=True)
 class VisibilityPolicy:
-    """The rules of visibility: spreading types, public types, public attributes, and depth of KNOWS."""
+    """The rules of visibility: types that spread, are public and are perceived, public attributes, depth of KNOWS."""
 
     spreading: tuple[str, ...] = SPREADING_TYPES
     public_types: tuple[str, ...] = PUBLIC_TYPES
@@ -51,10 +53,12 @@ class VisibilityPolicy:
         default_factory=lambda: PUBLIC_ATTRIBUTES, hash=False
     )
     knows_depth: int = 1
+    perceived_types: tuple[str, ...] = ("npc", "player")  # of those whom one at the same place perceives
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "spreading", check_types(self.spreading))
         object.__setattr__(self, "public_types", check_types(self.public_types))
+        object.__setattr__(self, "perceived_types", check_types(self.perceived_types))
         check_bounded_depth(self.knows_depth, "knows_depth", "how many steps KNOWS leads, its own the first")
         expected = "public_attributes is a dictionary: for each type, the names of attributes"
         require(self.public_attributes, Mapping, expected)

@@ -13,16 +13,13 @@ from kgot_lab.domains.npc.models import (
     Entity,
     Provenance,
     Relationship,
-    RelationshipFilter,
     RelationshipStanding,
 )
 from kgot_lab.domains.npc.statements import row_key, support_from_row
-from kgot_lab.domains.npc.world import NpcWorld, store_decision
+from kgot_lab.domains.npc.world import NpcWorld, key_parameters, store_decision
 from kgot_lab.errors import require
 from kgot_lab.text.words import folded_name
 from kgot_lab.types import Triple
-
-_ANY_RELATIONSHIP = RelationshipFilter()
 
 
 @dataclass(frozen=True)
@@ -81,11 +78,8 @@ def _name_words(name: str) -> list[str]:
 
 def _is_recorded(world: NpcWorld, relationship: Relationship) -> bool:
     """Return whether the session has already stated this relationship."""
-    recorded = world.get_relationships(relationship.source_id, _ANY_RELATIONSHIP)
-    if not any(each.key == relationship.key for each in recorded):
-        return False
-    session = relationship.provenance.session_id
-    return any(said.session_id == session for said, _ in world.support(*relationship.key))
+    rows = world.storage.rows(statements.SUPPORT_OF, key_parameters(relationship.key))
+    return any(support_from_row(row)[0].session_id == relationship.provenance.session_id for row in rows)
 
 
 # The game master's review of statements whose confidence was too low, and the decisions on them.
@@ -107,14 +101,12 @@ class WorldReview:
 
         A symmetric relationship is listed once.
         """
-        waiting = []
-        for row in self.world.storage.rows(statements.SUPPORT_QUEUED):
-            source, target, type = row_key(row)
-            said, standing = support_from_row(row)
-            if type not in SYMMETRIC_TYPES or source <= target:
-                waiting.append(Relationship(source, target, type, {}, said, standing))
-        waiting.sort(key=lambda e: (-e.provenance.confidence, e.key, e.provenance.session_id))
-        return tuple(waiting)
+        rows = self.world.storage.rows(statements.SUPPORT_QUEUED)
+        found = (Relationship(*row_key(row), {}, *support_from_row(row)) for row in rows)
+        once = (
+            each for each in found if each.type not in SYMMETRIC_TYPES or each.source_id <= each.target_id
+        )
+        return tuple(sorted(once, key=lambda e: (-e.provenance.confidence, e.key, e.provenance.session_id)))
 
     def accept(self, relationship: Relationship) -> None:
         """Confirm the statement of the session in its provenance.

@@ -32,6 +32,8 @@ _KEY_CONDITION = "source_id = :source AND target_id = :target AND rel_type = :ty
 
 ENTITIES = f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE e.id = ANY(:ids)"
 RELATIONSHIPS_FROM = f"SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r WHERE r.source_id = ANY(:ids)"
+LOCATED_THERE = f"""SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r JOIN entities e ON e.id = r.source_id
+  WHERE r.rel_type = 'LOCATED_AT' AND r.target_id = ANY(:ids) AND e.type = ANY(:types)"""
 _AMONG_CONDITION = "r.source_id = ANY(:sources) AND r.target_id = ANY(:targets) AND r.rel_type = ANY(:types)"
 RELATIONSHIPS_AMONG = f"SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r WHERE {_AMONG_CONDITION}"
 SUPPORT_AMONG = f"SELECT {_SUPPORT_COLUMNS} FROM support s WHERE {_AMONG_CONDITION.replace('r.', 's.')}"
@@ -71,14 +73,17 @@ def select_entities(criteria: models.EntityFilter) -> str:
     return f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE {' AND '.join(['true', *conditions])}"
 
 
+# by direction, the condition that a relationship is at an entity
+_AT_END = {"out": "r.source_id = {0}.id", "in": "r.target_id = {0}.id"}
+_AT_END["both"] = f"({_AT_END['out']} OR {_AT_END['in']})"
+
+
 def select_relationships(criteria: models.RelationshipFilter) -> str:
     """Build the statement that reads an entity with its relationships that match a filter.
 
     An entity without any has one row.
     """
-    either = "(r.source_id = e.id OR r.target_id = e.id)"
-    ends = {"out": "r.source_id = e.id", "in": "r.target_id = e.id", "both": either}
-    conditions = [ends[criteria.direction]]
+    conditions = [_AT_END[criteria.direction].format("e")]
     conditions += ["r.rel_type = ANY(:types)"] if criteria.types else []
     conditions += ["r.standing = :standing"] if criteria.standing else []
     conditions += [f"{CONFIDENCE} >= :least"] if criteria.min_confidence else []
@@ -98,17 +103,14 @@ def select_reached(direction: Direction, types: tuple[str, ...]) -> str:
 
     UNION keeps each entity once for each number of steps, so walks are not enumerated.
     """
-    either = "(r.source_id = w.id OR r.target_id = w.id)"
-    join_condition = {"out": "r.source_id = w.id", "in": "r.target_id = w.id", "both": either}
-    other_end = "CASE WHEN r.source_id = w.id THEN r.target_id ELSE r.source_id END"
-    next_id = {"out": "r.target_id", "in": "r.source_id", "both": other_end}
     type_condition = " AND r.rel_type = ANY(:types)" if types else ""
     return f"""
 WITH RECURSIVE walked (id, depth) AS (
   SELECT id, 0 FROM entities WHERE id = :id
   UNION
-  SELECT {next_id[direction]}, w.depth + 1 FROM walked w JOIN relationships r ON {join_condition[direction]}
-    WHERE w.depth < :depth AND r.standing <> 'rejected'{type_condition})
+  SELECT CASE WHEN r.source_id = w.id THEN r.target_id ELSE r.source_id END, w.depth + 1
+  FROM walked w JOIN relationships r ON {_AT_END[direction].format("w")}
+  WHERE w.depth < :depth AND r.standing <> 'rejected'{type_condition})
 SELECT {_ENTITY_COLUMNS}, near.depth FROM (SELECT id, min(depth) AS depth FROM walked GROUP BY id) AS near JOIN entities e ON e.id = near.id"""
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from kgot_lab.arguments import check_arguments
@@ -42,6 +43,7 @@ from kgot_lab.errors import BadInput, LabError, ToolFailed, require, require_cou
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.stores.sql import json_text
+from kgot_lab.text.cleaning import single_line
 from kgot_lab.text.words import folded_name
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Json
@@ -56,22 +58,14 @@ def shortest_path(start: str, end: str, steps: StepsFrom, depth: int) -> list[st
 
     Of several paths it is the one with the smallest ids.
     """
-    predecessors, frontier = {start: ""}, [start]
+    paths, frontier = {start: [start]}, [start]
     for _ in range(depth):
-        if end in predecessors or not frontier:
+        if end in paths or not frontier:
             break
-        found: dict[str, str] = {}
-        for source, target in sorted(steps(frontier)):
-            if target not in predecessors:
-                found.setdefault(target, source)
-        predecessors |= found
-        frontier = sorted(found)
-    if end not in predecessors:
-        return []
-    path = [end]
-    while path[-1] != start:
-        path.append(predecessors[path[-1]])
-    return path[::-1]
+        level = sorted(steps(frontier), reverse=True)  # of several steps to one target the smallest is last
+        found = {target: [*paths[source], target] for source, target in level if target not in paths}
+        paths, frontier = paths | found, list(found)
+    return paths.get(end, [])
 
 
 def steps_over(
@@ -104,18 +98,23 @@ class Traversals(ABC):
     def neighbours(
         self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
     ) -> tuple[Neighbour, ...]:
-        """Return the entities within `depth` steps, the nearest first, with one query for each level.
+        """Return the entities within `depth` steps, the nearest first.
 
         Raises BadInput if the start does not exist or is not visible.
         """
         check_direction(direction)
         id, depth = check_id(entity_id), check_depth(depth, "depth")
-        with self._walkable(direction, check_types(types)) as (steps, entities):
-            depths = nodes_within(id, depth, lambda ids: (to for _, to in steps(ids)))
-            found = entities(depths)
-        if id not in found:
+        found = self._reached(id, depth, check_types(types), direction)
+        reached = sorted(found, key=lambda each: (each.depth, each.entity.name, each.entity.id))
+        if not reached or reached[0].depth:  # not even the start
             raise missing_entity_error(id)
-        return sort_neighbours(Neighbour(entity, depths[entity.id]) for entity in found.values())
+        return tuple(reached[1:])
+
+    def _reached(self, id: str, depth: int, types: tuple[str, ...], direction: Direction) -> list[Neighbour]:
+        """Return a start and what is within some steps, with one query for each level."""
+        with self._walkable(direction, types) as (steps, entities):
+            depths = nodes_within(id, depth, lambda ids: (to for _, to in steps(ids)))
+            return [Neighbour(entity, depths[entity.id]) for entity in entities(depths).values()]
 
     def find_path(
         self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out"
@@ -186,13 +185,10 @@ class CharacterView(Traversals):
         """Return the character itself and its relationships, in one query."""
         self._require_same_character(npc_id)
         # only its own relationships are followed
-        own_policy = replace(self.policy, spreading=(), public_types=())
+        own_policy = replace(self.policy, spreading=(), public_types=(), perceived_types=())
         seen = visible_world(self._storage, self.npc_id, own_policy)
         entities = {entity.id: entity for entity in seen.entities}
-        ties = (
-            Tie(relationship.type, entities[relationship.target_id], relationship.attributes)
-            for relationship in seen.relationships
-        )
+        ties = (Tie(each.type, entities[each.target_id], each.attributes) for each in seen.relationships)
         return IdentitySnapshot(entities[self.npc_id], tuple(ties))
 
     def _require_same_character(self, npc_id: str | None) -> None:
@@ -222,15 +218,9 @@ def visible_world(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) 
     return VisibleWorld(sort_by_name(seen.entities), tuple(sorted(seen.relationships, key=lambda e: e.key)))
 
 
-def sort_by_name(entities: tuple[Entity, ...] | list[Entity]) -> tuple[Entity, ...]:
+def sort_by_name(entities: Iterable[Entity]) -> tuple[Entity, ...]:
     """Sort entities by name, then by id."""
     return tuple(sorted(entities, key=lambda entity: (entity.name, entity.id)))
-
-
-def sort_neighbours(reached: Iterable[Neighbour]) -> tuple[Neighbour, ...]:
-    """Sort neighbours by depth, then by name and id, without the start itself."""
-    away = (each for each in reached if each.depth)
-    return tuple(sorted(away, key=lambda each: (each.depth, each.entity.name, each.entity.id)))
 
 
 def missing_entity_error(id: str) -> BadInput:
@@ -250,7 +240,7 @@ def _visible_entity(seen: VisibleWorld, id: str) -> Entity:
 
 # The visibility policy in Python, for a world in this process: one query for each step.
 
-# the public relationships that start at some entities
+# the public relationships that start at some entities, and the LOCATED_AT of perceived types that end at some
 PublicEdges = Callable[[set[str]], Iterable[Relationship]]
 
 
@@ -259,11 +249,17 @@ class PolicyWalk:
     """What an entity knows of before its scope is applied: by id, the relationship that first reached it.
 
     `own` are the targets of its own relationships, `spread` those reached by spreading types only, which lead
-    further.
+    further. `beside` are those at the same place, each by its LOCATED_AT.
     """
 
     own: Mapping[str, Relationship]
     spread: Mapping[str, Relationship]
+    beside: Mapping[str, Relationship]
+
+    @property
+    def known(self) -> set[str]:
+        """The ids of all that it knows of."""
+        return {*self.own, *self.spread, *self.beside}
 
 
 def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
@@ -276,12 +272,13 @@ def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPoli
         if not found:
             return None
         character = to_entity(found[0])
-        walk = policy_walk(lambda ids: _public_relationships(storage, ids), npc_id, policy)
-        known = {npc_id, *walk.own, *walk.spread}
-        entities = [to_entity(row) for row in storage.rows(statements.ENTITIES, {"ids": uuids(*known)})]
+        located = partial(_public_edges, storage, statements.LOCATED_THERE, types=policy.perceived_types)
+        outgoing = partial(_public_edges, storage, statements.RELATIONSHIPS_FROM)
+        known = uuids(npc_id, *policy_walk(outgoing, located, npc_id, policy).known)
+        entities = [to_entity(row) for row in storage.rows(statements.ENTITIES, {"ids": known})]
         entities = [entity for entity in entities if is_in_scope(entity, character)]
         ids = {entity.id for entity in entities}
-        edges = [edge for edge in _public_relationships(storage, ids) if edge.target_id in ids]
+        edges = [edge for edge in outgoing(ids) if edge.target_id in ids]
     shown = [edge for edge in edges if edge.source_id == npc_id or edge.type in policy.public_types]
     return VisibleWorld(
         tuple(e if e.id == npc_id else public_form_of_entity(e, policy) for e in entities),
@@ -289,8 +286,13 @@ def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPoli
     )
 
 
-def policy_walk(public_edges: PublicEdges, npc_id: str, policy: VisibilityPolicy) -> PolicyWalk:
-    """Walk as the policy does: the entity's own relationships, then the spreading types level by level."""
+def policy_walk(
+    public_edges: PublicEdges, located: PublicEdges, npc_id: str, policy: VisibilityPolicy
+) -> PolicyWalk:
+    """Walk as the policy does: the entity's own relationships, then the spreading types level by level.
+
+    Those beside it are found in the public LOCATED_AT that end at its own places.
+    """
     spread: dict[str, Relationship] = {}
 
     def follow(found: Iterable[Relationship], *, knows: bool) -> set[str]:
@@ -300,7 +302,8 @@ def policy_walk(public_edges: PublicEdges, npc_id: str, policy: VisibilityPolicy
             spread.setdefault(relationship.target_id, relationship)
         return {relationship.target_id for relationship in followed}
 
-    own = list(public_edges({npc_id}))
+    # of several to one target the last one counts: where it is, if it is there
+    own = sorted(public_edges({npc_id}), key=lambda each: each.type == "LOCATED_AT")
     level = follow(own, knows=True)
     frontier, visited = set(level), set[str]()
     for _ in range(policy.knows_depth - 1):
@@ -309,12 +312,13 @@ def policy_walk(public_edges: PublicEdges, npc_id: str, policy: VisibilityPolicy
     while frontier:
         visited |= frontier
         frontier = follow(public_edges(frontier), knows=False) - visited
-    return PolicyWalk({each.target_id: each for each in own}, spread)
+    beside = {each.source_id: each for each in located({e.target_id for e in own if e.type == "LOCATED_AT"})}
+    return PolicyWalk({each.target_id: each for each in own}, spread, beside)
 
 
-def _public_relationships(storage: WorldStorage, ids: set[str]) -> list[Relationship]:
-    """Return the public relationships that start at some entities."""
-    rows = storage.rows(statements.RELATIONSHIPS_FROM, {"ids": uuids(*sorted(ids))})
+def _public_edges(storage: WorldStorage, statement: str, ids: set[str], **more: Any) -> list[Relationship]:
+    """Return the public ones of the relationships that a statement finds for some entities."""
+    rows = storage.rows(statement, {"ids": uuids(*sorted(ids)), **more})
     return [each for each in map(to_relationship, rows) if is_public_relationship(each)]
 
 
@@ -337,7 +341,10 @@ walked (id, steps) AS (
   SELECT r.target_id, CASE WHEN w.steps < :knows_depth THEN w.steps + 1 ELSE w.steps END
   FROM walked w JOIN relationships r ON r.source_id = w.id
   WHERE {_IS_PUBLIC} AND r.rel_type = ANY(:spreading) AND (r.rel_type <> 'KNOWS' OR w.steps < :knows_depth)),
-known AS (SELECT id FROM me UNION SELECT target_id FROM own UNION SELECT id FROM walked),
+beside AS (
+  SELECT r.source_id FROM own JOIN relationships r ON r.target_id = own.target_id JOIN entities e ON e.id = r.source_id
+  WHERE own.rel_type = 'LOCATED_AT' AND r.rel_type = 'LOCATED_AT' AND {_IS_PUBLIC} AND e.type = ANY(:perceived_types)),
+known AS (SELECT id FROM me UNION SELECT target_id FROM own UNION SELECT id FROM walked UNION SELECT source_id FROM beside),
 seen AS (
   SELECT e.*, e.id = me.id AS self FROM known JOIN entities e ON e.id = known.id CROSS JOIN me WHERE e.id = me.id OR {_IN_SCOPE})"""
 SEEN_ENTITY = f"""e.id, e.type, e.name,
@@ -360,14 +367,8 @@ FROM {SEEN_RELATIONSHIPS}"""
 
 def policy_parameters(npc_id: str, policy: VisibilityPolicy) -> dict[str, Any]:
     """Return the parameters of the statement for an entity and a policy."""
-    return {
-        "npc": uuids(npc_id)[0],
-        "spreading": list(policy.spreading),
-        "public_types": list(policy.public_types),
-        "public": json.dumps({type: list(names) for type, names in policy.public_attributes.items()}),
-        "never": list(NEVER_PUBLIC),
-        "knows_depth": policy.knows_depth,
-    }
+    public = json.dumps({type: list(names) for type, names in policy.public_attributes.items()})
+    return {**vars(policy), "npc": uuids(npc_id)[0], "public": public, "never": list(NEVER_PUBLIC)}
 
 
 def world_from_rows(rows: list[WorldRow]) -> VisibleWorld | None:
@@ -387,6 +388,7 @@ def world_from_rows(rows: list[WorldRow]) -> VisibleWorld | None:
 # The tool by which the loop asks what a character knows.
 
 _TOOL_NAME = "memory.query_entities"
+_ABOUT = "Tells who and what is known in the world, and how they are related; without arguments, all of it."
 _OPTIONAL_ARGUMENTS = {
     "name": "a part of the names that are looked for",
     "type": "what is looked for: npc, player, location, item, faction, event, quest or concept",
@@ -403,22 +405,26 @@ def query_entities(sight: CharacterView, *, most: int = 20) -> TextTool:
     require(sight, CharacterView, f"{_TOOL_NAME} is bound to what one sees: world.sight(npc_id)")
     require_count(most, 1, "most", "how many entities are told")
 
+    @tool_failures(_TOOL_NAME)
     def run(name: str = "", type: str = "", near: str = "") -> Result:
-        try:
-            seen = sight.visible_subgraph()
-            criteria = EntityFilter(types=(type.lower(),) if type else (), contains=name)
-        except LabError as error:
-            raise ToolFailed(f"{_TOOL_NAME}: {error}") from None
+        seen = sight.visible_subgraph()
+        criteria = EntityFilter(types=(type.lower(),) if type else (), contains=name)
         nearby = _ids_near(seen, near) if near else {entity.id for entity in seen.entities}
         matching = [entity for entity in seen.entities if entity.id in nearby and criteria.matches(entity)]
         if not matching:
-            raise ToolFailed(f"{_TOOL_NAME}: nothing that is known fits; ask for less, or in other words")
+            raise BadInput("nothing that is known fits; ask for less, or in other words")
         return Result(_format_entities(seen, matching[:most], len(matching) - most))
 
-    about = (
-        "Tells who and what is known in the world, and how they are related; without arguments, all of it."
-    )
-    return TextTool(_TOOL_NAME, about, {}, run, may=_OPTIONAL_ARGUMENTS)
+    return TextTool(_TOOL_NAME, _ABOUT, {}, run, may=_OPTIONAL_ARGUMENTS)
+
+
+@contextmanager
+def tool_failures(tool: str) -> Iterator[None]:
+    """Raise errors as ToolFailed, with the name of the tool."""
+    try:
+        yield
+    except LabError as error:
+        raise ToolFailed(f"{tool}: {error}") from None
 
 
 def _ids_near(seen: VisibleWorld, name: str) -> set[str]:
@@ -429,7 +435,7 @@ def _ids_near(seen: VisibleWorld, name: str) -> set[str]:
 
 
 def _format_entities(seen: VisibleWorld, entities: list[Entity], omitted: int) -> str:
-    names = {entity.id: _single_line(entity.name) for entity in seen.entities}
+    names = {entity.id: single_line(entity.name) for entity in seen.entities}
     listed = {entity.id for entity in entities}
     lines = list(map(format_entity, entities))
     related = [each for each in seen.relationships if listed & {each.source_id, each.target_id}]
@@ -440,18 +446,14 @@ def _format_entities(seen: VisibleWorld, entities: list[Entity], omitted: int) -
 
 def format_entity(entity: Entity) -> str:
     """Format an entity as one line: its name, type and attributes."""
-    return f"{_single_line(entity.name)} ({_single_line(entity.type)}){_format_attributes(entity.attributes)}"
+    return f"{single_line(entity.name)} ({single_line(entity.type)}){_format_attributes(entity.attributes)}"
 
 
 def _format_relationship(relationship: Relationship, names: Mapping[str, str]) -> str:
     source, target = names[relationship.source_id], names[relationship.target_id]
-    type = _single_line(relationship.type)
+    type = single_line(relationship.type)
     return f"{source} {type} {target}{_format_attributes(relationship.attributes)}"
 
 
 def _format_attributes(attributes: Mapping[str, Json]) -> str:
     return f": {json_text(dict(attributes), 'attributes')}" if attributes else ""
-
-
-def _single_line(text: str) -> str:
-    return " ".join(text.split())

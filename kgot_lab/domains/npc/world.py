@@ -22,10 +22,7 @@ from kgot_lab.domains.npc.models import (
     RelationshipStanding,
     VisibleWorld,
     check_attributes,
-    check_depth,
-    check_direction,
     check_id,
-    check_types,
 )
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.statements import (
@@ -46,7 +43,6 @@ from kgot_lab.domains.npc.visibility import (
     Walkable,
     missing_entity_error,
     sort_by_name,
-    sort_neighbours,
     visible_world,
 )
 from kgot_lab.errors import BadInput, require, require_probability, short_repr
@@ -99,8 +95,7 @@ def put_relationships(
         by_session[session] = new[key, session] = support
         attributes[key] = merged_properties(attributes.get(key, {}), relationship.attributes)
     for key in dict.fromkeys(relationship.key for relationship in directed):
-        row = _relationship_row(key, attributes[key], supports[key], at)
-        storage.rows(statements.PUT_RELATIONSHIP, row)
+        storage.rows(statements.PUT_RELATIONSHIP, _relationship_row(key, attributes[key], supports[key], at))
     for (key, _), support in new.items():
         storage.rows(statements.PUT_SUPPORT, _support_row(key, *support))
 
@@ -198,16 +193,17 @@ def _relationship_row(
 ) -> dict[str, Any]:
     provenance, standing = strongest_support(supports)
     texts = {"attributes": attributes_text(attributes), "provenance": provenance_text(provenance)}
-    return {**_key_parameters(key), **texts, "standing": standing, "at": at}
+    return {**key_parameters(key), **texts, "standing": standing, "at": at}
 
 
 def _support_row(key: _RelationshipKey, said: Provenance, standing: RelationshipStanding) -> dict[str, Any]:
     values = {"session": said.session_id, "said_at": said.timestamp, "confidence": said.confidence}
     values |= {"kind": said.source, "confirmed": said.dm_confirmed, "standing": standing}
-    return {**_key_parameters(key), **values}
+    return {**key_parameters(key), **values}
 
 
-def _key_parameters(key: _RelationshipKey) -> dict[str, Any]:
+def key_parameters(key: _RelationshipKey) -> dict[str, Any]:
+    """Return the parameters of a statement on one relationship."""
     source, target = uuids(*key[:2])
     return {"source": source, "target": target, "type": key[2]}
 
@@ -285,9 +281,8 @@ class NpcWorld(TableBacked, Traversals):
         source, target = check_id(source_id), check_id(target_id)
         with self.storage.changing():
             self.support(source, target, type)
-            both_ends = {(source, target), (target, source)}
-            for ends in both_ends if type in SYMMETRIC_TYPES else [(source, target)]:
-                self.storage.rows(statements.DELETE_RELATIONSHIP, _key_parameters((*ends, type)))
+            for directed in _both_directions(Relationship(source, target, type)):
+                self.storage.rows(statements.DELETE_RELATIONSHIP, key_parameters(directed.key))
 
     # --- queries ---
 
@@ -334,28 +329,17 @@ class NpcWorld(TableBacked, Traversals):
         """
         source, target = check_id(source_id), check_id(target_id)
         key = source, target, checked_text(type, "the type of a relationship")
-        rows = self.storage.rows(statements.SUPPORT_OF, _key_parameters(key))
+        rows = self.storage.rows(statements.SUPPORT_OF, key_parameters(key))
         if not rows:
             raise BadInput(f"there is no relationship {short_repr(type)} from {source} to {target}")
         return tuple(map(support_from_row, rows))
 
-    def neighbours(
-        self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
-    ) -> tuple[Neighbour, ...]:
-        """Return the entities within `depth` steps, the nearest first.
-
-        A small depth takes one query, a larger one a query for each level. Raises BadInput if the start does
-        not exist.
-        """
-        if check_depth(depth, "depth") > _MAX_DEPTH_IN_ONE_QUERY:
-            return super().neighbours(entity_id, depth, types=types, direction=direction)
-        check_direction(direction)
-        id, types = check_id(entity_id), check_types(types)
+    def _reached(self, id: str, depth: int, types: tuple[str, ...], direction: Direction) -> list[Neighbour]:
+        if depth > _MAX_DEPTH_IN_ONE_QUERY:
+            return super()._reached(id, depth, types, direction)
         parameters = {"id": uuids(id)[0], "depth": depth, **_nonempty(types=types)}
         rows = self.storage.rows(statements.select_reached(direction, types), parameters)
-        if not rows:
-            raise missing_entity_error(id)
-        return sort_neighbours(Neighbour(to_entity(row[:-1]), row[-1]) for row in rows)
+        return [Neighbour(to_entity(row[:-1]), row[-1]) for row in rows]
 
     # --- views of a character ---
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.experts import repository as sql
 from kgot_lab.experts.repository import ExpertTables
 from kgot_lab.memory.claims.claim import from_micros, to_micros
@@ -45,8 +45,7 @@ def new_token(tables: ExpertTables, tenant: str, role: str = "user") -> str:
 
     Raises BadInput if the name of the tenant is invalid, or the role is not user or admin.
     """
-    if role not in ("user", "admin"):
-        raise BadInput(f"a role is user or admin, not {role!r}")
+    require_known("role", ("user", "admin"), role)
     if not _TENANT.fullmatch(tenant):
         raise BadInput("a tenant's name is letters, digits and . _ @ -, at most 100")
     token = _PREFIX + secrets.token_urlsafe(32)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
+from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from kgot_lab.errors import BadInput, require_count
 from kgot_lab.experts.learning.ledger import GraphProposal, PropertyToChange
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import read_tables
 from kgot_lab.kgos.editing import CURATED_PROPERTY
 from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS_BY_NAME
@@ -83,20 +85,6 @@ def _rows_by_name(graph: PropertyGraph) -> dict[tuple[str, ...], list[int]]:
 # cheap" support the other end.
 
 DimensionEnd = Literal["low", "high"]
-_EVERYDAY_PHRASES = """
-    pricing_tier | cheap, cheaper, free, inexpensive, affordable | expensive, costly, overpriced, pricey
-    learning_curve | easy to learn, easy to understand | hard to learn, hard to understand
-    implementation_complexity | easy to build, easy to implement, simple to build | hard to build, hard to implement, complicated to build
-    configuration_depth | easy to set up | hard to set up, hard to configure
-    debugging_difficulty | easy to debug | hard to debug
-    maintenance_burden | easy to maintain | hard to maintain
-    compute_intensity | lightweight | heavy on hardware
-    error_handling_need | reliable, dependable | unreliable, fails often
-    batch_suitability | useless for batches | good for batches
-    multilingual_support | english only | multilingual
-    multimodal_support | text only | multimodal
-    data_sensitivity_level | public | confidential
-    schema_strictness | free of any schema | strict about its schema"""
 _NEGATED = frozenset({"not", "never", "no", "isn", "aren", "wasn", "hardly", "without"})
 _UNSURE = frozenset(
     {"if", "would", "could", "should", "might", "may", "whether", "wish", "hope", "suppos", "were"}
@@ -110,8 +98,7 @@ def _phrases_by_dimension() -> dict[str, dict[DimensionEnd, tuple[str, ...]]]:
         name: {"low": (dimension.low,), "high": (dimension.high,)}
         for name, dimension in DIMENSIONS_BY_NAME.items()
     }
-    for line in _EVERYDAY_PHRASES.strip().splitlines():
-        name, low, high = (part.strip() for part in line.split(" | "))
+    for name, low, high in read_tables(Path(__file__).with_name("everyday_phrases.txt"))["phrases"]:
         phrases[name]["low"] += tuple(low.split(", "))
         phrases[name]["high"] += tuple(high.split(", "))
     return phrases

@@ -77,8 +77,7 @@ class TrialOutcome:
     def __post_init__(self) -> None:
         if not self.test_id or not self.unit:
             raise BadInput("an outcome belongs to a test and a conversation: both ids must be given")
-        if self.variant not in VARIANTS:
-            raise BadInput(f"a variant is 'a' or 'b', not {self.variant!r}")
+        require_known("variant", VARIANTS, self.variant)
         if self.thumb not in (1, -1, None):
             raise BadInput(f"a thumb is +1, -1 or None, not {self.thumb!r}")
         require_amount(self.at, "the time of an outcome")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,19 +94,9 @@ def _read_paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
 
 # The fields of the form that a model fills in: their relation, their question, and the types of both ends.
 # The subject is what the passage is about, but that of a workaround or a cause is the limitation.
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 FIELDS: Mapping[str, tuple[str, str, str, str]] = {
-    "limitations": (
-        "has_limitation",
-        "what the thing does not do, or what is bad about it",
-        "concept",
-        "limitation",
-    ),
-    "workarounds": ("has_workaround", "what to do in spite of a limitation", "limitation", "workaround"),
-    "requires": ("requires", "what the thing needs", "concept", "concept"),
-    "enables": ("enables", "what one can do with the thing", "technique", "goal"),
-    "prevents": ("prevents", "what the thing keeps from happening", "technique", "limitation"),
-    "alternatives": ("alternative_to", "other things for the same job", "technique", "technique"),
-    "causes": ("caused_by", "why a limitation is there", "limitation", "concept"),
+    name: tuple(field) for name, field in _TABLES["fields"].items()
 }
 _LIMITATION_RELATIONS = ("has_workaround", "caused_by")
 _MAX_PHRASE_WORDS = 20  # words of a phrase at most
@@ -114,26 +105,8 @@ _SYSTEM_PROMPT = (
     "You read one paragraph of documentation about a thing and copy short phrases of the paragraph, word for word, into a form. "
     f"{' '.join(f'{name}: {asked}.' for name, (_, asked, *_) in FIELDS.items())} Most fields stay empty. {FENCES}"
 )
-_EXAMPLES: tuple[tuple[str, str, dict[str, list[str]]], ...] = (
-    ("count_rows", "Return the number of rows, as an integer.", {}),
-    (
-        "parser",
-        "The parser reads files of any size and needs a grammar file. It does not handle nested comments because it looks at one line at a "
-        "time; as a workaround, strip comments before parsing. For small files use `eval_text` instead.",
-        {
-            "limitations": ["does not handle nested comments"],
-            "workarounds": ["strip comments before parsing"],
-            "requires": ["a grammar file"],
-            "enables": ["reads files of any size"],
-            "alternatives": ["eval_text"],
-            "causes": ["it looks at one line at a time"],
-        },
-    ),
-    (
-        "compact",
-        "With `compact=True` the writer allows random access and avoids a second pass.",
-        {"enables": ["random access"], "prevents": ["a second pass"]},
-    ),
+_EXAMPLES: tuple[tuple[str, str, dict[str, list[str]]], ...] = tuple(
+    (each["thing"], each["text"], each["form"]) for each in _TABLES["examples"]
 )
 # Words that express a limitation. A small model calls anything unexpected a limitation.
 _LIMITATION_WORDS = re.compile(

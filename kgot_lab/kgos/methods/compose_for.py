@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import networkx as nx
@@ -34,25 +35,8 @@ _OPENING_PATTERN = re.compile(
 )
 _VERB_POSITIONS = 3  # words at the beginning of a part among which its verb is looked for
 # The verbs that make a part a step of its own (ours). "and JSON files" has none and joins the part before it.
-_ACTION_STEMS = frozenset(
-    map(
-        stem,
-        """
-        add analyse analyze annotate answer ask authenticate automate batch break browse build cache call check choose chunk clean
-        classify cluster collect combine compare compose compress compute configure connect convert count crawl create cut debug
-        decompose deduplicate deliver deploy describe design detect distil divide draft draw edit embed encode encrypt enrich
-        evaluate execute explain export extract fetch fill filter find fix follow format fuse gather generate get give go group
-        handle hold identify import improve index ingest inspect join judge keep label launch lay let limit link load log look mail
-        make map mask measure mend merge monitor move normalise normalize notify optimise optimize order organise parse plan post
-        prepare process prompt protect publish pull push put query rank rate read recognise recognize record redact reduce refactor
-        register release remember remove report request rerank reserve resolve retrieve retry return review revise rewrite route run
-        sample sanitise sanitize save scan schedule score scrape scrub search secure segment select send serve set ship show sort
-        split start stop store stream structure summarise summarize sweep synthesise synthesize tag take talk tell test tokenize
-        tokenise track train transcribe transform translate try tune turn understand update upload validate verify visualise
-        visualize watch weigh write
-        """.split(),
-    )
-)
+_ACTION_VERBS = Path(__file__).with_name("action_verbs.txt").read_text(encoding="utf-8")
+_ACTION_STEMS = frozenset(map(stem, _ACTION_VERBS.split()))
 
 
 def split_goal(goal: str) -> tuple[str, ...]:

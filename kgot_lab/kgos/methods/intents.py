@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from kgot_lab.errors import require, require_amount, require_count, require_known
 from kgot_lab.kgos.methods.formatting import MethodResult
-from kgot_lab.kgos.schemas.dimensions import Bounds
+from kgot_lab.kgos.schemas.dimensions import Bounds, validate_bounds
 
 Purpose = Literal["goal", "capability", "composition", "impact", "comparison", "exploration", "search"]
 
@@ -32,113 +34,18 @@ class IntentRule:
     dimensions: Mapping[str, Bounds] | None = None
 
 
-def _split_phrases(text: str) -> tuple[str, ...]:
-    return tuple(text.split(", "))
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def _triggers(phrases: str, words: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return _split_phrases(phrases), _split_phrases(words)
+def _intent_rule(row: Mapping[str, Any]) -> IntentRule:
+    lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
+    dimensions = validate_bounds(row["dimensions"]) if "dimensions" in row else None
+    return IntentRule(**lists, purpose=row["purpose"], dimensions=dimensions)
 
 
-INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, which breaks ties
-    "cost_optimization": IntentRule(
-        *_triggers("reduce costs, save money, api costs", "cost, expensive, cheap, budget, pricing"),
-        purpose="goal",
-        types=("cost_strategy",),
-        edges=("optimizes", "enables", "reduces"),  # the list of section 6 of the document
-        dimensions={"pricing_tier": (None, 0.3)},
-    ),
-    "coding_help": IntentRule(
-        *_triggers("write code, fix bug, refactor", "code, function, class, bug, error, debug"),
-        purpose="goal",
-        types=("function", "class", "module"),
-        edges=("has_limitation", "has_workaround", "caused_by"),
-        dimensions={"code_generation_strength": (0.7, None)},
-    ),
-    "knowledge_graph": IntentRule(
-        *_triggers("knowledge graph, entity extraction", "knowledge, graph, nodes, edges, entity"),
-        purpose="search",
-        edges=("relates_to", "part_of"),
-        dimensions={"relationship_richness": (0.7, None)},
-    ),
-    "agent_workflow": IntentRule(
-        *_triggers("build agent, autonomous workflow", "agent, workflow, pipeline, automate"),
-        purpose="goal",
-        types=("workflow",),
-        edges=("feeds_into", "requires", "composes_with"),
-        dimensions={"agent_compatibility": (0.7, None)},
-    ),
-    "prompt_engineering": IntentRule(
-        *_triggers("system prompt, few-shot", "prompt, instruction, persona, template"),
-        purpose="goal",
-        edges=("configures", "enables"),
-        dimensions={"system_prompt_control": (0.7, None)},
-    ),
-    "deployment": IntentRule(
-        *_triggers("deploy to production, docker", "deploy, production, docker, server, monitor"),
-        purpose="goal",
-        edges=("requires", "enables"),
-        dimensions={"maintenance_burden": (None, 0.3)},
-    ),
-    "embedding_search": IntentRule(
-        *_triggers("semantic search, vector search", "embedding, search, semantic, vector, similarity"),
-        purpose="search",
-        edges=("feeds_into", "enables"),
-        dimensions={"rag_suitability": (0.7, None)},
-    ),
-    "reasoning": IntentRule(
-        *_triggers("extended thinking, chain of thought", "think, reason, analyze, evaluate, compare"),
-        purpose="goal",
-        edges=("enables", "optimizes"),
-        dimensions={"analytical_reasoning": (0.7, None)},
-    ),
-    "security": IntentRule(
-        *_triggers("security audit, vulnerability scan", "security, vulnerability, auth, encrypt"),
-        purpose="goal",
-        edges=("requires", "prevents", "has_limitation"),
-        dimensions={"data_sensitivity_level": (0.7, None)},
-    ),
-    "performance": IntentRule(
-        *_triggers("optimize performance, reduce latency", "performance, optimize, fast, latency, cache"),
-        purpose="goal",
-        edges=("optimizes", "enables", "reduces"),
-        dimensions={"latency_sensitivity": (0.7, None), "cache_effectiveness": (0.7, None)},
-    ),
-    "composition": IntentRule(
-        *_triggers("combine tools, multi-step workflow", "compose, combine, chain, pipeline, workflow"),
-        purpose="composition",
-        types=("workflow", "pattern"),
-        edges=("feeds_into", "requires", "composes_with"),
-        dimensions={"pipeline_composability": (0.7, None)},
-    ),
-    "impact": IntentRule(
-        *_triggers("what depends on, change impact", "impact, depends, dependency, affect, break"),
-        purpose="impact",
-        edges=("requires", "feeds_into"),
-        dimensions={"relationship_richness": (0.7, None)},
-    ),
-    "comparison": IntentRule(
-        *_triggers("compare options, alternatives", "compare, alternative, versus, better, which"),
-        purpose="comparison",
-        edges=("alternative_to", "pattern_alternative_to", "conflicts_with"),
-    ),
-    "exploration": IntentRule(
-        *_triggers("explore, what's related, show me", "explore, related, around, nearby, connected"),
-        purpose="exploration",
-        edges=("relates_to", "part_of"),
-        dimensions={"relationship_richness": (0.7, None)},
-    ),
-}
-
-# Phrases that state the purpose of a query, whatever its topic. The first match counts.
+INTENTS: Mapping[str, IntentRule] = {name: _intent_rule(row) for name, row in _TABLES["intents"].items()}
 PURPOSES: Mapping[Purpose, tuple[str, ...]] = {
-    "capability": _split_phrases(
-        "can it, can we, can you, can i, could it, could we, does it, do you support, is it able, is it possible, "
-        "does it support, will it, would it, is there support"
-    ),
-    "goal": _split_phrases(
-        "i want, i'd like, i need, we want, we need, how do i, how do we, how can i, how can we, how to, help me"
-    ),
+    purpose: tuple(phrases) for purpose, phrases in _TABLES["purposes"].items()
 }
 
 

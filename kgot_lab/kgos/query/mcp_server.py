@@ -137,9 +137,9 @@ def create_server(title: str, instructions: str) -> MCPServer[Any]:
     Raises NotInstalled if the package of the protocol is missing.
     """
     with needs_extra("serve", "the Model Context Protocol"):
-        from mcp.server import MCPServer
+        from kgot_lab.kgos.query.answering_server import AnsweringServer
     options: dict[str, Any] = {"title": title, "version": __version__, "instructions": instructions}
-    return MCPServer("kgot-lab", log_level="WARNING", **options)
+    return AnsweringServer("kgot-lab", log_level="WARNING", **options)
 
 
 def http_app(server: MCPServer[Any]) -> Starlette:

@@ -16,6 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import require
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import read_tables
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS, to_number
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import SEARCH_STOP_WORDS, casefold_words, name_tokens, stem
@@ -35,49 +37,10 @@ from kgot_lab.types import Json
 # is overlooked) have none, since praise in a description is not a measure. A dash means that there is no
 # common word for the low end.
 
-_TABLE = """
-    latency_sensitivity | offline, overnight, background, later | latency, real-time, live, interactive, instant, quick, immediate
-    throughput_requirement | occasional, single | throughput, traffic, volume, flood, thousands, millions
-    pricing_tier | free, cheap, cheaper, inexpensive, saves | cost, price, expensive, fee, paid, premium
-    token_efficiency | verbose, more tokens, extra tokens, long | fewer tokens, compress, shorten, compact, concise
-    batch_suitability | live, interactive, conversation, real-time | batch, bulk, offline, overnight
-    cache_effectiveness | unique, fresh | cache, cached, reuse, repeated, identical
-    rate_limit_sensitivity | - | rate limit, quota, throttle, throttling
-    compute_intensity | lightweight, small | gpu, accelerator, hardware, training, cluster
-    streaming_support | whole, complete | stream, streaming, incremental, piece by piece
-    async_compatibility | synchronous, blocking | async, asynchronous, await, queue, background
-    real_time_requirement | offline, overnight, background, later | real-time, live, interactive, waiting
-    multi_turn_depth | single, one-shot | conversation, dialogue, turn, chat, follow-up
-    state_management | stateless | state, session, memory, history, checkpoint
-    data_sensitivity_level | public, open | personal, private, medical, health, identity, secret, credential, confidential, password
-    schema_strictness | free-form, flexible | schema, strict, declared, validate, typed
-    multimodal_support | - | image, picture, photo, audio, video, speech, voice, scan
-    structured_vs_unstructured | prose, passage, article, free text | table, record, json, sql, database, column, spreadsheet
-    tool_use_support | - | tool, tool call, function call
-    temperature_sensitivity | deterministic | temperature, sampling, randomness, random
-    grounding_support | - | citation, cite, source, evidence, grounded
-    safety_filter_level | - | filter, moderation, harmful, guardrail, refuse, block
-    output_format_control | free-form, prose | json, format, schema, xml, structured
-    multilingual_support | - | multilingual, translation, translate, languages
-    rag_suitability | - | retrieval, retrieve, rag, passage, chunk, index
-    agent_compatibility | - | agent, autonomous, agentic
-    fine_tuning_benefit | - | fine-tuning, fine-tuned, trained, training
-    file_system_dependency | - | file, folder, directory, disk, path
-    git_integration_level | - | git, commit, branch, repository, merge
-    shell_command_execution | - | shell, terminal, bash, command line
-    sandbox_sensitivity | - | sandbox, sandboxed
-    permission_requirement_level | - | permission, administrator, admin, root, privilege, access right
-    idempotency_guarantee | side effect | idempotent, repeatable, deterministic"""
-
 
 def text_stems(text: str) -> tuple[str, ...]:
     """Return the stems of the words of a text, with underscores and hyphens read as spaces."""
     return tuple(map(stem, name_tokens(text)))
-
-
-def _parse_cues() -> dict[str, tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]]:
-    rows = (line.split(" | ") for line in _TABLE.strip().splitlines())
-    return {name.strip(): (_stem_phrases(low), _stem_phrases(high)) for name, low, high in rows}
 
 
 def _stem_phrases(phrases: str) -> frozenset[tuple[str, ...]]:
@@ -85,7 +48,10 @@ def _stem_phrases(phrases: str) -> frozenset[tuple[str, ...]]:
 
 
 CUES: Mapping[str, tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]] = MappingProxyType(
-    _parse_cues()
+    {
+        name: (_stem_phrases(low), _stem_phrases(high))
+        for name, low, high in read_tables(Path(__file__).with_name("cues.txt"))["cues"]
+    }
 )
 MAX_CUE_WORDS = max(len(phrase) for ends in CUES.values() for end in ends for phrase in end)
 

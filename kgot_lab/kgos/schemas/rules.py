@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, cast
 
 import networkx as nx
@@ -21,6 +22,7 @@ from kgot_lab.errors import UnknownName, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, LazySequence
 from kgot_lab.graph.validation import Vocabulary
+from kgot_lab.io.files import read_tables
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 from kgot_lab.text.cleaning import format_count
@@ -292,20 +294,6 @@ def _describe_cycle(type: str, verb: str) -> DescribeRow:
     return why
 
 
-_TABLE = """
-    1 | error | nodes | every node has a name | give it one
-    2 | error | nodes | every node has a type of the vocabulary | give it one type of the vocabulary, or extend the vocabulary
-    3 | error | rows | every edge joins two nodes that are there | add the node, or leave the edge out
-    4 | warning | edges | no edge joins a node with itself | leave it out
-    5 | warning | edges | no edge is there twice | leave it out, or put what both say into one
-    6 | warning | nodes | every node has an edge | join it with something
-    7 | warning | edges | every edge has a type of the vocabulary | give it one type of the vocabulary, or extend the vocabulary
-    8 | error | rows | the properties of every row are JSON | mend the JSON in the file
-    9 | error | nodes | nothing requires itself through others | take the edge out that is wrong
-    10 | warning | edges | a workaround is one of a limitation that something has | add the edge has_limitation that it belongs to
-    11 | error | nodes | nothing feeds into itself through others | take the edge out that is wrong
-    12 | info | nodes | what has a limitation has a workaround, or says that there is none | \
-add an edge has_workaround, or the property no_workaround: true"""
 # what breaks a rule, and a description of one violation
 _RULE_FUNCTIONS: Mapping[int, tuple[FindRows, DescribeRow]] = {
     1: (nodes_without_name, _describe_name),
@@ -325,8 +313,7 @@ _RULE_FUNCTIONS: Mapping[int, tuple[FindRows, DescribeRow]] = {
 
 
 def _parse_rules() -> Iterator[Rule]:
-    for line in _TABLE.strip().splitlines():
-        number, severity, on, says, do = line.strip().split(" | ")
+    for number, severity, on, says, do in read_tables(Path(__file__).with_suffix(".txt"))["rules"]:
         functions = _RULE_FUNCTIONS.get(int(number), ())
         yield Rule(int(number), cast(Severity, severity), says, do, cast(RuleTarget, on), *functions)
 

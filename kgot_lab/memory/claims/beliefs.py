@@ -269,6 +269,7 @@ class Beliefs:
             suggestions.append(CardinalitySuggestion(relation, cardinality, len(counts), several))
         return tuple(suggestions)
 
+    @check_arguments
     def graph_hash(self, *, claims: bool = False) -> str:
         """Return a hash of the facts that hold, under their canonical names, with 32 characters.
 

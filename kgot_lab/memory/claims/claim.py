@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
-from kgot_lab.errors import BadInput, describe_value, require, require_count, require_probability, short_repr
+from kgot_lab.errors import BadInput, require, require_count, require_known, require_probability, short_repr
 from kgot_lab.memory.triples import to_utc
 from kgot_lab.text.cleaning import checked_text, format_count
 from kgot_lab.types import Json, Triple
@@ -116,8 +116,7 @@ class Claim:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        if self.kind not in CLAIM_KINDS:
-            raise BadInput(f'a claim is "stated", "inferred" or "ended", not {describe_value(self.kind)}')
+        require_known("kind of claim", CLAIM_KINDS, self.kind)
         if (self.kind == "inferred") != bool(self.premises):
             premises = "the facts it was derived from, and a stated one has none"
             raise BadInput(f"an inferred claim has premises, {premises}")

@@ -203,8 +203,7 @@ class Claims(Beliefs, Closing):
         Returns the number of the change, or None if that was declared already.
         """
         relation = checked_text(relation, "a relation")
-        if cardinality not in ("single", "many"):
-            raise BadInput(f'a relation is "single" or "many", not {short_repr(cardinality)}')
+        require_known("cardinality", ("single", "many"), cardinality)
         with transactions.open_change(self.storage, "declare", by, self.now) as change:
             if cardinality not in transactions.open_versions(self.storage, "declared", relation):
                 change.replace("declared", relation, cardinality)

@@ -66,13 +66,14 @@ _COMMON_WORDS = {
 }
 _ALLOWED_WORDS = {
     "read": _COMMON_WORDS | _READ_WORDS,
-    "write": _COMMON_WORDS | _WRITE_WORDS | {"DATA", "DEFAULT", "ALL", "SILENT"},
+    "write": (_COMMON_WORDS - {"STRLANG"}) | _WRITE_WORDS | {"DATA", "DEFAULT", "ALL", "SILENT"},
 }
 _REFUSED_WORDS = {
     **dict.fromkeys(
         "GRAPH FROM NAMED USING WITH CREATE COPY MOVE ADD INTO TO".split(),
         "there is one graph, without a name: leave {} out",
     ),
+    "STRLANG": "texts have no language here, which {} would give them: use STR",
     **dict.fromkeys("SERVICE LOAD".split(), "{} would fetch something from elsewhere, which is impossible"),
 }
 _BRACKET_DEPTH = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
@@ -185,6 +186,8 @@ def _check_token(
     prefix, _, local = token.text.partition(":")
     if token.kind == "name" and prefix not in PREFIXES and prefix not in declared:
         raise RefusedValue(f"the prefix {prefix}: is not declared; a name is written :{local or 'name'}")
+    if operation == "write" and token.kind == "text" and following.kind == "language":
+        raise RefusedValue(f"texts have no language here: leave {following.text} of {token.text} out")
     if token.text in ("<<", ">>", "{|", "|}"):
         raise RefusedValue(
             f"{token.text} is not understood here: values of a fact are told with rdf:subject, rdf:predicate and rdf:object"

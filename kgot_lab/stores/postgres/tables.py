@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.arguments import is_plain_text
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
+from kgot_lab.io.files import read_statements
 from kgot_lab.stores.sql import refuse_unless_sql_read, refuse_unless_sql_write
 from kgot_lab.stores.statements import require_statement
 
@@ -28,33 +29,10 @@ _MIN_SERVER_VERSION = 14
 _NAMED_PARAMETER = re.compile(r"(?<!:):(\w+)")  # and not what stands behind ::
 
 _SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
-INDEXES = """
-ALTER TABLE edges
-  ADD CONSTRAINT edges_source FOREIGN KEY (source) REFERENCES nodes ON DELETE CASCADE ON UPDATE CASCADE,
-  ADD CONSTRAINT edges_target FOREIGN KEY (target) REFERENCES nodes ON DELETE CASCADE ON UPDATE CASCADE;
-CREATE INDEX edges_target ON edges (target, type);
-CREATE INDEX nodes_labels ON nodes USING gin (labels);
-CREATE INDEX nodes_words ON nodes USING gin (words);
-"""
-DROP_INDEXES = """
-ALTER TABLE edges DROP CONSTRAINT edges_source, DROP CONSTRAINT edges_target;
-DROP INDEX edges_target, nodes_labels, nodes_words;
-"""
-
-GRANTS = """
-GRANT USAGE ON SCHEMA {namespace} TO {role};
-GRANT SELECT, DELETE ON nodes, edges, journal TO {role};
-GRANT INSERT (id, labels, properties), UPDATE (id, labels, properties) ON nodes TO {role};
-GRANT INSERT (source, type, target, key, properties), UPDATE (source, type, target, key, properties) ON edges TO {role};
-GRANT SELECT, INSERT, UPDATE, DELETE ON facts TO {role};
-"""
-
-WIPE = """
-DROP VIEW IF EXISTS facts;
-DROP TABLE IF EXISTS vectors, edges, nodes, journal;
-DROP FUNCTION IF EXISTS note_node, note_edge, add_fact, spaced, texts_of;
-DROP SCHEMA {namespace};
-"""
+_STATEMENTS = read_statements(__file__, "namespace.sql")
+INDEXES, DROP_INDEXES, GRANTS, _WIPE = (
+    ";\n".join(_STATEMENTS[name]) for name in ("indexes", "drop_indexes", "grants", "wipe")
+)
 
 
 @cache
@@ -139,7 +117,7 @@ def _drop_schema(connection: Connection, namespace: str) -> None:
     from psycopg import errors
 
     try:
-        query = "SET LOCAL search_path = {namespace}, pg_temp;" + WIPE
+        query = "SET LOCAL search_path = {namespace}, pg_temp;" + _WIPE
         connection.execute(fill_names(query, namespace=namespace))
     except errors.DependentObjectsStillExist as error:
         raise BadInput(f"the namespace {namespace!r} was not wiped: {error}") from None

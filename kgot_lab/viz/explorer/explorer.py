@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import BadInput, require, require_known, require_parts
-from kgot_lab.evaluation.dataset import Dataset, Qrels
+from kgot_lab.errors import BadInput, require, require_known, require_parts, require_unique
+from kgot_lab.evaluation.dataset import Dataset, Qrels, checked_grade
 from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Document, Json, Query, Ranking, checked_documents
@@ -284,14 +283,13 @@ def explore(
     for system in (systems or {}).values():
         require_parts(system, ("__call__",), "a system is a Stage, or a function that builds one")
     known_queries = tuple(query if isinstance(query, Query) else Query(query) for query in queries)
-    uses = Counter(query.id for query in known_queries if query.id)
-    duplicates = [id for id, count in uses.items() if count > 1]
-    if duplicates:
-        raise BadInput(f"{len(duplicates)} query ids occur more than once, for example {duplicates[0]!r}")
+    require_unique([query.id for query in known_queries if query.id], "query ids")
     by_id = {document.id: document for document in checked_documents(documents)}
     require_known("query of qrels", {query.id for query in known_queries}, *(qrels or {}))
-    for judged in (qrels or {}).values():
+    for query, judged in (qrels or {}).items():
         require(judged, Mapping, "qrels are {query id: {document id: grade}}")
+        for id, grade in judged.items():
+            checked_grade(grade, query, id)
     shelf = DocumentCollection(by_id)
     searches = Searches(lanes, shelf, known_queries, qrels or {}, systems or {})
     return Explorer(searches, known_queries[0] if known_queries else Query(""), Mix())

@@ -250,7 +250,7 @@ def mark_graph(graph: PropertyGraph, highlight: Highlight) -> MarkedGraph:
     """
     if isinstance(highlight, Trace):
         return _mark_answer(graph, highlight)
-    if highlight is None or (isinstance(highlight, Sequence) and not highlight):
+    if highlight is None:
         return MarkedGraph(graph, {}, {}, "")
     if isinstance(highlight, Diff):
         diff = highlight
@@ -264,7 +264,7 @@ def mark_graph(graph: PropertyGraph, highlight: Highlight) -> MarkedGraph:
     names = [node_caption(graph.node(id)) for id in highlight]
     nodes = dict.fromkeys(highlight, "path")
     edges = {edge.identity: "path" for edge in path_edges(graph, highlight)}
-    return MarkedGraph(graph, nodes, edges, f"The path: {' – '.join(names)}.")
+    return MarkedGraph(graph, nodes, edges, f"The path: {' – '.join(names) or 'it is empty'}.")
 
 
 def _mark_answer(graph: PropertyGraph, run: Trace) -> MarkedGraph:

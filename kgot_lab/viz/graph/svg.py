@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, short_repr
+from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.encoding import UNLABELLED_LOOK, Encoding, encoded_width, node_caption
 from kgot_lab.types import Edge, Json, Node, are_finite
@@ -113,6 +113,9 @@ def svg(
     picture says so. `positions` keeps nodes where an earlier picture had them. `encoding` gives their colours and
     sizes, such as that of the scene of an earlier picture. Without `arrows` lines have no arrow heads.
     """
+    require_count(limit, 0, "limit", "it is how many nodes are drawn")
+    for name, size in (("width", width), ("height", height)):
+        require_count(size, 1, name, "it is in pixels", maximum=10_000)
     for id, point in (positions or {}).items():
         if len(point) != 2 or not are_finite(point) or max(map(abs, point)) > _FARTHEST:
             expected = "a position is (x, y), fractions of the drawing area from 0 to 1"

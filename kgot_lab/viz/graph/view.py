@@ -350,7 +350,7 @@ def show_graph(
     """
     arrows = not is_undirected(graph) if arrows is None else arrows
     graph = as_graph(graph)
-    require_count(height, 1, "height", "it is in pixels")
+    require_count(height, 1, "height", "it is in pixels", maximum=10_000)
     require_count(most, 1, "most", "it is how many nodes are drawn by themselves")
     require_known("label", {*graph.labels(), *SCAFFOLD}, *hidden)
     if positions and not any(id in graph for id in positions):

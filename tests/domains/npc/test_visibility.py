@@ -11,7 +11,7 @@ import pytest
 from support.npc_asking import told_too_much
 from support.npc_oracle import may_see
 from support.npc_places import plant
-from support.npc_planted import canaries, planted
+from support.npc_planted import TYPES, canaries, planted
 
 from kgot_lab.domains.npc import opening, policy
 from kgot_lab.domains.npc import visibility as visible_in_python
@@ -90,6 +90,7 @@ WIDER = {**PUBLIC_ATTRIBUTES, "npc": ("appearance", "mood")}
 WRONG = {
     "what an acquaintance knows": VisibilityPolicy(knows_depth=2),
     "HOSTILE_TO and OWNS spread": VisibilityPolicy(spreading=(*policy.SPREADING_TYPES, "HOSTILE_TO", "OWNS")),
+    "things at a place are perceived": VisibilityPolicy(perceived_types=TYPES),
     "KNOWS is public": VisibilityPolicy(public_types=(*policy.PUBLIC_TYPES, "KNOWS")),
     "an attribute too many is public": VisibilityPolicy(public_attributes=WIDER),
     "marks are overlooked": (

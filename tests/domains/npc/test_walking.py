@@ -91,7 +91,7 @@ def test_a_depth_is_a_whole_number_from_one(world, ring, depth):
             ask()
     with pytest.raises(BadInput, match="max_depth must be 1 or more"):
         world.find_path(ring["a"].id, ring["b"].id, depth)
-    with pytest.raises(BadInput, match="a direction is"):
+    with pytest.raises(BadInput, match="unknown direction"):
         world.neighbours(ring["a"].id, direction="up")
 
 

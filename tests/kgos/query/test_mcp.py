@@ -4,6 +4,7 @@ computer, and in one process.
 
 import asyncio
 import json
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 
@@ -14,6 +15,7 @@ from support.loopback import free_port
 from support.waiting import AMPLE
 
 from kgot_lab.domains import npc
+from kgot_lab.domains.npc.layers import LogEntry, WorldLayers
 from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.query.mcp_server import graph_server
 from kgot_lab.kgos.query.questions import QUESTIONS
@@ -116,6 +118,41 @@ def test_changes_are_offered_only_where_they_are_allowed_and_are_checked():
     assert undone.structured_content["said"] == "took back: added node tool:x" and editor.graph == GRAPH
 
 
+@every(
+    "tool, given, said",
+    [
+        (
+            "want_to",
+            {"goal": "costs", "lmit": 3},
+            "unknown argument of want_to 'lmit'; did you mean 'limit'?",
+        ),
+        ("want_to", {"goal": 5}, "the argument 'goal' of want_to: it is a text"),
+        ("want_to", {}, "the argument 'goal' of want_to: it is missing"),
+        ("want_to", {"goal": "costs", "limit": "three"}, "it is a whole number"),
+        ("undo", {"change": 3}, "unknown argument of undo 'change'"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_name_in_plain_words(tool, given, said):
+    async def ask():
+        async with Client(graph_server(GRAPH, editor=Editor(GRAPH, by="assistant"))) as client:
+            return await client.call_tool(tool, given)
+
+    answer = asyncio.run(ask())
+    assert answer.is_error and said in answer.content[0].text
+    assert "pydantic" not in answer.content[0].text
+
+
+def test_a_line_that_cannot_be_read_is_answered_with_the_id_of_its_request(file):
+    call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
+    half = {"name": "want_to", "arguments": {"goal": "\ud83d"}}
+    lines = f"{json.dumps(call | {'params': half})}\n{{nonsense\n"
+    command = [sys.executable, "-m", "kgot_lab", "mcp", str(file)]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=AMPLE)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == [7, None]
+    assert all("half a surrogate pair" in answer["error"]["message"] for answer in answers)
+
+
 def test_what_nodes_say_is_behind_a_fence():
     async def ask():
         async with Client(graph_server(GRAPH)) as client:
@@ -138,19 +175,29 @@ def town(tmp_path_factory):
     with npc.open_world(path) as world:
         other = npc.Entity("npc", "Odo", {"occupation": "cook"})
         world.add([ilse, odo, crypt, other], [npc.Relationship(ilse.id, odo.id, "KNOWS"), guards])
+        said = [("Among the reeds.", (ilse.id,)), ("The crypt is open.", ())]
+        WorldLayers(world).log.append(LogEntry("monday", text, to, odo.id) for text, to in said)
     return path
 
 
 def test_an_assistant_learns_what_a_character_knows_and_nothing_else(town):
     calls = ({}, {"near": "Odo", "type": "npc"}, {"name": "crypt"}, {"name": "nowhere"})
+    reads = [("log", {}), ("log", {"words": "reeds", "session": "monday"}), ("log", {"words": "crypt"})]
+    reads += [("context", {"matter": "the floor"})]
 
     async def ask():
         async with over_pipes(str(town), "--npc", "Ilse") as client:
-            (tool,) = (await client.list_tools()).tools
-            return tool, [await client.call_tool("memory_query_entities", call) for call in calls]
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            found = [await client.call_tool("memory_query_entities", call) for call in calls]
+            return tools, found, [await client.call_tool(f"memory_{name}", call) for name, call in reads]
 
-    tool, (all_of_it, near, hidden, absent) = asyncio.run(ask())
-    assert tool.annotations.read_only_hint
+    tools, (all_of_it, near, hidden, absent), (last, found, none, context) = asyncio.run(ask())
+    assert tools.keys() == {"memory_query_entities", "memory_log", "memory_context"}
+    assert all(tool.annotations.read_only_hint for tool in tools.values())
+    tool = tools["memory_query_entities"]
+    assert "Odo: Among the reeds. [monday]" in last.content[0].text == found.content[0].text
+    assert none.is_error and "Ilse (npc)" in context.content[0].text
+    assert "heard: Among the reeds." in context.content[0].text and "rypt" not in context.content[0].text
     assert set(tool.input_schema["properties"]) == {"name", "type", "near"}
     text = all_of_it.content[0].text
     assert "Ilse KNOWS Odo" in text and '"sexton"' in text and text.startswith("<<<")
@@ -164,6 +211,7 @@ def test_an_assistant_learns_what_a_character_knows_and_nothing_else(town):
         (["--npc", "Nobody"], "nobody is called 'Nobody'; there are Ilse, Odo, Odo"),
         (["--npc", "Odo"], "2 are called 'Odo': give the id of one"),
         (["--npc", "Ilse", "--write", "new.json"], "leave --write out"),
+        (["--embedder", "minilm"], "name a character with --npc"),
     ],
 )
 def test_a_name_that_means_nobody_or_several_is_said_at_once(town, arguments, said):

@@ -230,7 +230,7 @@ def test_what_holds_is_what_repeated_derivation_reaches_and_every_retraction_is_
         (lambda: Claim(Triple("Ada", "born_in", 3), "book"), "three texts, not"),
         (lambda: Claim(Triple("Ada", "born\0in", "London"), "book"), "holds a NUL"),
         (lambda: Claim(("Ada", "born_in", "London"), "book"), "the fact of a claim is a Triple"),
-        (lambda: said("a is b", kind="guessed"), '"stated", "inferred" or "ended"'),
+        (lambda: said("a is b", kind="guessed"), "unknown kind of claim"),
         (lambda: said("a is b", kind="inferred"), "an inferred claim has premises"),
         (lambda: said("a is b", premises=(fact("b is a"),)), "a stated one has none"),
         (lambda: inferred("a is b", "a is b"), "cannot be its own premise"),

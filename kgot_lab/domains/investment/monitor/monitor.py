@@ -279,13 +279,14 @@ def open_places(folder: Path | str, *, now: Callable[[], datetime] = utc_now) ->
     Missing files are created. The graph also accepts relations between companies in the news: supplier,
     owner, competitor.
     """
-    names = ("graph", "accounts", "journal")
-    files = (folder if folder == ":memory:" else Path(folder) / f"{name}.db" for name in names)
-    graph_db, accounts_db, journal_db = files
+
+    def place(name: str) -> Path | str:
+        return folder if folder == ":memory:" else Path(folder) / f"{name}.db"
+
     with (
-        open_investment_graph(graph_db, vocabulary=INVESTMENT_WITH_COMPANIES, now=now) as graph,
-        open_accounts(accounts_db, now=now) as accounts,
-        open_journal(journal_db, now=now) as journal,
+        open_investment_graph(place("graph"), vocabulary=INVESTMENT_WITH_COMPANIES, now=now) as graph,
+        open_accounts(place("accounts"), now=now) as accounts,
+        open_journal(place("journal"), now=now) as journal,
     ):
         yield MonitorPlaces(graph, accounts, journal)
 

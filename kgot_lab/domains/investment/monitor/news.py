@@ -59,9 +59,7 @@ class NewsItem:
     @property
     def tokens_left_out(self) -> int:
         """The approximate number of tokens at its end that a model is not shown."""
-        if self.shown != self._full_text:
-            return estimate_tokens(self._full_text) - estimate_tokens(self.shown)
-        return 0
+        return estimate_tokens(self._full_text) - estimate_tokens(self.shown)
 
     @property
     def _full_text(self) -> str:

@@ -2,5 +2,6 @@
 
 from kgot_lab.domains.npc.layers.memory import HotBudget, WorldLayers, hot_context
 from kgot_lab.domains.npc.layers.models import Chunk, LogEntry
+from kgot_lab.domains.npc.layers.tools import memory_tools
 
-__all__ = ["Chunk", "HotBudget", "LogEntry", "WorldLayers", "hot_context"]
+__all__ = ["Chunk", "HotBudget", "LogEntry", "WorldLayers", "hot_context", "memory_tools"]

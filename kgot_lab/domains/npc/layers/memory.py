@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from kgot_lab.arguments import check_arguments
@@ -29,7 +28,7 @@ from kgot_lab.domains.npc.visibility import format_entity, sort_by_name
 from kgot_lab.domains.npc.world import NpcWorld, require_entities
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder
 from kgot_lab.errors import BadInput, require, require_amount, require_count
-from kgot_lab.text.cleaning import checked_text
+from kgot_lab.text.cleaning import checked_text, single_line
 from kgot_lab.text.words import searched_words
 
 # Texts about the entities of a world, for dense retrieval (L2).
@@ -124,6 +123,7 @@ class SemanticIndex:
 # The log of a world's sessions: verbatim entries, and who heard them (L1).
 
 _MAX_QUERY_WORDS = 500  # of a query that are searched for
+_Select = Callable[[str], str]  # the statement that reads entries under a condition
 _MAX_INDEXED_LENGTH = 100_000  # characters of an entry; PostgreSQL indexes at most 1 MB of text
 
 
@@ -133,27 +133,33 @@ class SessionEntries:
     world: NpcWorld
     storage: sql.SQLiteLayers | PostgresLayers
 
-    def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
-        """Return the entries with any of the words: those with more of them first, then the latest.
+    def search(self, words: str, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
+        """Return the entries of a session or of all with any of the words, in any inflected form in English.
 
-        English words match in any inflected form.
+        Those with more of them come first, then the latest.
         """
         require_count(limit, 1, "limit", "how many entries are found")
         words = checked_text(words, "the words that are looked for", blank=True)
         # in quotes FTS5 treats none as an operator
         terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][:_MAX_QUERY_WORDS]
-        found = {"terms": terms, "limit": limit}
-        return self._entries(sql.select_entries_with_words, found) if terms else ()
+        found = sql.select_entries_with_words
+        return self._entries(found, session_id, terms=terms, limit=limit) if terms else ()
 
     def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
         """Return the last entries of a session or of all, in order."""
         require_count(limit, 1, "limit", "how many entries are found")
-        session = {"session": checked_text(session_id, "the session of entries")} if session_id else {}
-        statement = partial(sql.select_last_entries, of_session=bool(session))
-        return self._entries(statement, {"limit": limit, **session})[::-1]
+        return self._entries(sql.select_last_entries, session_id, limit=limit)[::-1]
 
-    def _entries(self, statement: Callable[[str], str], values: dict[str, Any]) -> tuple[LogEntry, ...]:
-        return tuple(map(entry_from_row, self.storage.rows(statement(sql.ALWAYS_TRUE), values)))
+    def _entries(self, statement: _Select, session_id: str, **values: Any) -> tuple[LogEntry, ...]:
+        condition = self._condition()
+        if session_id:
+            values["session"] = checked_text(session_id, "the session of entries")
+            condition += " AND x.session_id = :session"
+        return tuple(map(entry_from_row, self.storage.rows(statement(condition), values)))
+
+    def _condition(self) -> str:
+        """Return the condition of the entries that are read."""
+        return sql.ALWAYS_TRUE
 
 
 class SessionLog(SessionEntries):
@@ -199,9 +205,11 @@ class CharacterLog(SessionEntries):
     def __init__(self, log: SessionLog, npc_id: str) -> None:
         self.world, self.storage, self.npc_id = log.world, log.storage, npc_id
 
-    def _entries(self, statement: Callable[[str], str], values: dict[str, Any]) -> tuple[LogEntry, ...]:
-        rows = self.storage.rows(statement(sql.HEARD_CONDITION), values | {"npc": uuids(self.npc_id)[0]})
-        return self._as_heard(tuple(map(entry_from_row, rows)))
+    def _entries(self, statement: _Select, session_id: str, **values: Any) -> tuple[LogEntry, ...]:
+        return self._as_heard(super()._entries(statement, session_id, npc=uuids(self.npc_id)[0], **values))
+
+    def _condition(self) -> str:
+        return sql.HEARD_CONDITION
 
     def _as_heard(self, entries: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
         self.world.get_entity(self.npc_id)
@@ -209,14 +217,16 @@ class CharacterLog(SessionEntries):
 
 
 class WorldLayers:
-    """A world with its log (L1) and its texts (L2) beside the graph (L3).
+    """A world with its log (L1) and, with an embedder, its texts (L2) beside the graph (L3).
 
     Raises what SemanticIndex raises.
     """
 
-    def __init__(self, world: NpcWorld, embedder: Embedder) -> None:
-        self.world = world
-        self.log, self.chunks = SessionLog(world), SemanticIndex(world, embedder)
+    def __init__(self, world: NpcWorld, embedder: Embedder | None = None) -> None:
+        self.world, self.log = world, SessionLog(world)
+        self.has_texts = embedder is not None
+        if embedder is not None:
+            self.chunks = SemanticIndex(world, embedder)
 
     def memory(self, npc_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY) -> NpcMemory:
         """Return the memory of a character, valid as long as the character exists."""
@@ -227,7 +237,7 @@ class NpcMemory:
     """What a character knows: the graph it sees, the log it heard, and the texts it may know."""
 
     def __init__(self, layers: WorldLayers, npc_id: str, policy: VisibilityPolicy = DEFAULT_POLICY) -> None:
-        self._layers = layers
+        self.layers = layers
         self.sight = layers.world.sight(npc_id, policy=policy)
         self.log = layers.log.log_of(npc_id)
         self.npc_id = self.sight.npc_id
@@ -245,8 +255,10 @@ class NpcMemory:
         if the ranking or the scope is invalid.
         """
         require(ranking, ContextRanking, "a ranking of texts is a ContextRanking(hops, limit, weight)")
+        if not self.layers.has_texts:
+            raise BadInput("texts are searched with their embedder: WorldLayers(world, embedder)")
         ids = None if scope is None else check_ids(scope, "a scope")
-        chunks = self._layers.chunks
+        chunks = self.layers.chunks
         vector, embedder = chunks.embed_query(query), chunks.embedder.digest
         asked = ContextQuery(self.npc_id, vector, embedder, ids, ranking, self.sight.policy)
         return chunks.storage.query_with_context(asked)
@@ -305,9 +317,8 @@ class HotContext:
         lines = [format_entity(who.entity)] if who else []
         lines += [f"{each.type} {format_entity(each.target)}" for each in who.ties] if who else []
         lines += [f"here: {format_entity(each)}" for each in (*scene.places, *scene.present)] if scene else []
-        lines += [f"heard: {' '.join(entry.text.split())}" for entry in scene.heard] if scene else []
-        texts = self.passages or ()
-        return "\n".join([*lines, *(f"{e.entity.name}: {' '.join(e.text.split())}" for e in texts)])
+        lines += [single_line(f"heard: {entry.text}") for entry in scene.heard] if scene else []
+        return "\n".join([*lines, *(single_line(f"{e.entity.name}: {e.text}") for e in self.passages or ())])
 
     @property
     def on_target(self) -> bool:
@@ -327,6 +338,7 @@ def hot_context(
 ) -> HotContext:
     """Assemble the context of a character's next line: identity, scene and relevant texts, in this order.
 
+    There are no texts without an embedder.
     The scene has what it heard in a session or in all. At the limit of the budget, what is ready is returned.
     The part being read is read to its end and dropped, and later parts are not started. Until then the
     storage is busy with it. `wait(done, seconds)` waits for all parts. Raises what the parts raise before the
@@ -335,7 +347,7 @@ def hot_context(
     parts: dict[str, Callable[[], Any]] = {
         "identity": memory.sight.identity_snapshot,
         "scene": lambda: _read_scene(memory, session_id),
-        "passages": lambda: memory.query_with_context(query),
+        "passages": lambda: memory.query_with_context(query) if memory.layers.has_texts else (),
     }
     ready: dict[str, Any] = {}
     failed: list[BaseException] = []
@@ -354,10 +366,9 @@ def hot_context(
     threading.Thread(target=assemble, name=ASSEMBLY_THREAD_NAME, daemon=True).start()
     wait(done, budget.limit)
     cancelled.set()
-    parts_ready, seconds = dict(ready), clock() - began
+    shown, seconds = {name: ready.get(name) for name in parts}, clock() - began
     if failed:
         raise failed[0]
-    shown: dict[str, Any] = {name: parts_ready.get(name) for name in parts}
     return HotContext(**shown, seconds=seconds, budget=budget)
 
 

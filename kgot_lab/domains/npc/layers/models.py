@@ -74,8 +74,8 @@ class ChunkMatch:
 class ContextRanking:
     """The ranking of texts: score = similarity · w + (1 − w) / (1 + steps).
 
-    Steps are counted outwards from the character over what it sees. Only texts of entities within `hops`
-    steps are found. With None those further away are found too, and beyond FARTHEST steps, or without a path,
+    Steps are counted outwards from the character over what it sees, and from a place to who is there. Only
+    texts of entities within `hops` steps are found. With None those further away are found too, and beyond FARTHEST steps, or without a path,
     the second term is 0.
     """
 

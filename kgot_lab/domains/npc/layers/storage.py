@@ -40,6 +40,7 @@ OF_DIMENSION = "pgvector.vector_dims(embedding) = {dimension}"  # may have rows 
 
 AUDIENCE_CONDITION = "(x.audience IS NULL OR x.audience ? CAST(:npc AS text))"  # the rule of `may_know`
 HEARD_CONDITION = f"({AUDIENCE_CONDITION} OR x.speaker_id = :npc)"
+
 ALWAYS_TRUE = "true"
 
 INDEXED = "to_tsvector('pg_catalog.english', :words)"
@@ -63,17 +64,16 @@ OTHER_EMBEDDERS = "SELECT 1 FROM chunks x WHERE x.embedder <> :embedder LIMIT 1"
 def select_entries_with_words(condition: str) -> str:
     """Build the statement that finds entries with some words: those with more of them first, then the latest.
 
-    `condition` is HEARD or EVERYTHING. No score of the index itself decides the order, because it would depend on
+    `condition` says which are searched. No score of the index itself decides the order, because it would depend on
     entries that others heard.
     """
     return f"""SELECT {_ENTRY_COLUMNS} FROM {TERMS} {MATCHED}
   WHERE {condition} GROUP BY x.number ORDER BY count(*) DESC, x.number DESC LIMIT :limit"""
 
 
-def select_last_entries(condition: str, *, of_session: bool) -> str:
+def select_last_entries(condition: str) -> str:
     """Build the statement that finds the last entries."""
-    session, order = " AND x.session_id = :session" * of_session, "ORDER BY x.number DESC LIMIT :limit"
-    return f"SELECT {_ENTRY_COLUMNS} FROM log x WHERE {condition}{session} {order}"
+    return f"SELECT {_ENTRY_COLUMNS} FROM log x WHERE {condition} ORDER BY x.number DESC LIMIT :limit"
 
 
 # Conversion of rows to entries and chunks.
@@ -139,7 +139,9 @@ SELECT x.id, x.entity_id, x.content, x.audience, {_SIMILARITY} AS similarity
 FROM near JOIN chunks x ON x.id = near.id WHERE x.embedder = :embedder ORDER BY similarity DESC, x.entity_id, x.id"""
 
 CONTEXT = f"""{visibility.SEEN},
-ties AS MATERIALIZED (SELECT r.source_id, r.target_id FROM {visibility.SEEN_RELATIONSHIPS}),
+ties AS MATERIALIZED (
+  SELECT r.source_id, r.target_id FROM {visibility.SEEN_RELATIONSHIPS} UNION ALL
+  SELECT r.target_id, r.source_id FROM {visibility.SEEN_RELATIONSHIPS} AND r.rel_type = 'LOCATED_AT'),
 reached (id, hops) AS (
   SELECT id, 0 FROM me
   UNION
@@ -205,27 +207,22 @@ class SQLiteLayers:
         with self._storage.reading():
             seen = visibility.visible_world(self._storage, query.npc_id, query.policy)
             steps = visibility.steps_over(seen.relationships, (), "out")
+            at_place = visibility.steps_over(seen.relationships, ("LOCATED_AT",), "in")
             hops_by_id = nodes_within(
-                query.npc_id, query.ranking.steps, lambda ids: (to for _, to in steps(ids))
+                query.npc_id, query.ranking.steps, lambda ids: (to for _, to in (*steps(ids), *at_place(ids)))
             )
             entities = {entity.id: entity for entity in seen.entities}
-            if query.ranking.hops is not None:
-                entities = {id: entity for id, entity in entities.items() if id in hops_by_id}
-            if query.scope is not None:
-                entities = {id: entity for id, entity in entities.items() if id in query.scope}
+            for ids in (hops_by_id if query.ranking.hops else None, query.scope):
+                entities = {id: each for id, each in entities.items() if ids is None or id in ids}
             rows = self.rows(CHUNKS_OF, {"embedder": query.embedder, "ids": uuids(*entities)})
-        scored = []
+        found = []
         for match in rank_rows_by_cosine(rows, query.vector):
-            if models.may_know(match.chunk.audience, query.npc_id):
-                hops = hops_by_id.get(match.chunk.entity_id)
-                scored.append((match, hops, query.ranking.score(match.similarity, hops)))
-        scored.sort(key=lambda each: (-each[2], each[0].chunk.entity_id, each[0].chunk.id))
-        return tuple(
-            models.ContextResult(
-                entities[match.chunk.entity_id], match.chunk.text, match.similarity, hops, score
-            )
-            for match, hops, score in scored[: query.ranking.limit]
-        )
+            chunk, hops = match.chunk, hops_by_id.get(match.chunk.entity_id)
+            score, entity = query.ranking.score(match.similarity, hops), entities[chunk.entity_id]
+            result = models.ContextResult(entity, chunk.text, match.similarity, hops, score)
+            if models.may_know(chunk.audience, query.npc_id):
+                found.append((-score, chunk.entity_id, chunk.id, result))
+        return tuple(result for *_, result in sorted(found, key=lambda e: e[:3])[: query.ranking.limit])
 
 
 # The layers of a world on PostgreSQL: its full-text search, pgvector, and both with the graph in one

@@ -9,20 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from kgot_lab.errors import BadInput
 from kgot_lab.kgos.extraction.facts import Definition, FileFacts, Reference
+from kgot_lab.kgos.extraction.python import flow
 from kgot_lab.kgos.extraction.python.expressions import ExpressionReader
-from kgot_lab.kgos.extraction.python.flow import (
-    Function,
-    ModuleFlow,
-    Scope,
-    Versions,
-    bound_names,
-    declared_names,
-    is_generator,
-    list_parameters,
-    merge_versions,
-    own_nodes,
-    scope_variable,
-)
 from kgot_lab.text.cleaning import plain_text
 from kgot_lab.types import Json
 
@@ -32,20 +20,20 @@ MANY_PARAMETERS = 8
 _MUTABLE_LITERALS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
 
-def _find_marks(node: Function, decorators: tuple[str, ...]) -> Iterator[str]:
+def _find_marks(node: flow.Function, decorators: tuple[str, ...]) -> Iterator[str]:
     abstract = any(d.rpartition(".")[2].startswith("abstract") for d in decorators)
     if abstract or _only_raises_not_implemented(node):
         yield "abstract"
     defaults = [*node.args.defaults, *(default for default in node.args.kw_defaults if default is not None)]
     if any(isinstance(default, _MUTABLE_LITERALS) for default in defaults):
         yield "mutable default"
-    if any(isinstance(each, ast.ExceptHandler) and each.type is None for each in own_nodes(node.body)):
+    if any(isinstance(each, ast.ExceptHandler) and each.type is None for each in flow.own_nodes(node.body)):
         yield "bare except"
-    if len(list_parameters(node.args)) >= MANY_PARAMETERS:
-        yield f"{len(list_parameters(node.args))} parameters"
+    if len(flow.list_parameters(node.args)) >= MANY_PARAMETERS:
+        yield f"{len(flow.list_parameters(node.args))} parameters"
 
 
-def _only_raises_not_implemented(node: Function) -> bool:
+def _only_raises_not_implemented(node: flow.Function) -> bool:
     """Return whether a function only raises NotImplementedError, after its docstring."""
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
     match body:
@@ -68,18 +56,18 @@ class StatementReader:
 
     def __init__(self, module: str, package: str):
         self.package = package
-        self.flow = ModuleFlow(module)
+        self.flow = flow.ModuleFlow(module)
         self.definitions: list[Definition] = []
         self.references: list[Reference] = []
         self.expressions = ExpressionReader(self.flow, self._read_lambda)
 
     def read(self, tree: ast.Module) -> None:
         """Read all of a module."""
-        scope = Scope(self.flow.module, "module", self.flow, bound_names(tree.body))
+        scope = flow.Scope(self.flow.module, "module", self.flow, flow.bound_names(tree.body))
         self.flow.names = sorted(scope.bound)
         self._read_body(tree.body, scope)
 
-    def _read_body(self, body: Iterable[ast.stmt], scope: Scope) -> bool:
+    def _read_body(self, body: Iterable[ast.stmt], scope: flow.Scope) -> bool:
         """Read statements in order, and return whether the end is never reached."""
         ended = False
         for statement in body:
@@ -87,7 +75,7 @@ class StatementReader:
             ended = ended or isinstance(statement, _TERMINATORS)
         return ended
 
-    def _read_statement(self, node: ast.stmt, scope: Scope) -> None:
+    def _read_statement(self, node: ast.stmt, scope: flow.Scope) -> None:
         value = self.expressions.value
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -115,7 +103,7 @@ class StatementReader:
             case ast.For() | ast.AsyncFor():
                 self._read_for(node, scope)
             case ast.While(test=test, body=body, orelse=orelse):
-                scope.begin_merging(bound_names([test, *body]))
+                scope.begin_merging(flow.bound_names([test, *body]))
                 value(test, scope)
                 self._read_body(body, scope)
                 scope.end_merging()
@@ -151,31 +139,31 @@ class StatementReader:
 
     # --- control flow ---
 
-    def _read_branches(self, bodies: Iterable[list[ast.stmt]], scope: Scope) -> None:
+    def _read_branches(self, bodies: Iterable[list[ast.stmt]], scope: flow.Scope) -> None:
         """Read statements of which one list is run."""
         before = dict(scope.versions)
-        after: Versions | None = None
+        after: flow.Versions | None = None
         for body in bodies:
             scope.versions = dict(before)
             if not self._read_body(body, scope):
-                after = scope.versions if after is None else merge_versions(after, scope.versions)
+                after = scope.versions if after is None else flow.merge_versions(after, scope.versions)
         scope.versions = before if after is None else after
 
-    def _read_for(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
+    def _read_for(self, node: ast.For | ast.AsyncFor, scope: flow.Scope) -> None:
         item = self.expressions.read_iteration(self.expressions.value(node.iter, scope), scope, node.lineno)
-        scope.begin_merging(bound_names([node.target, *node.body]))
+        scope.begin_merging(flow.bound_names([node.target, *node.body]))
         self.expressions.bind(node.target, item, scope)
         self._read_body(node.body, scope)
         scope.end_merging()
         self._read_body(node.orelse, scope)
 
-    def _read_try(self, node: ast.Try | ast.TryStar, scope: Scope) -> None:
-        scope.begin_merging(bound_names(node.body))
+    def _read_try(self, node: ast.Try | ast.TryStar, scope: flow.Scope) -> None:
+        scope.begin_merging(flow.bound_names(node.body))
         ended = self._read_body(node.body, scope)
         scope.end_merging()
         left = dict(scope.versions)
         ended = self._read_body(node.orelse, scope) or ended
-        after: Versions | None = None if ended else scope.versions
+        after: flow.Versions | None = None if ended else scope.versions
         for handler in node.handlers:
             scope.versions = dict(left)
             kind = self.expressions.value(handler.type, scope)
@@ -185,17 +173,17 @@ class StatementReader:
                     self.flow.add("note", caught, kind)
                 scope.write(handler.name, caught)
             if not self._read_body(handler.body, scope):
-                after = scope.versions if after is None else merge_versions(after, scope.versions)
+                after = scope.versions if after is None else flow.merge_versions(after, scope.versions)
         scope.versions = left if after is None else after
         self._read_body(node.finalbody, scope)
 
-    def _read_with(self, item: ast.withitem, scope: Scope) -> None:
+    def _read_with(self, item: ast.withitem, scope: flow.Scope) -> None:
         manager = self.expressions.value(item.context_expr, scope)
         entered = self.flow.derive("enter", manager, scope.id, item.context_expr.lineno)
         if item.optional_vars is not None:
             self.expressions.bind(item.optional_vars, entered, scope)
 
-    def _read_pattern(self, pattern: ast.pattern, matched: str | None, scope: Scope) -> None:
+    def _read_pattern(self, pattern: ast.pattern, matched: str | None, scope: flow.Scope) -> None:
         match pattern:
             case ast.MatchAs(pattern=inner, name=name):
                 if inner is not None:
@@ -221,13 +209,13 @@ class StatementReader:
 
     # --- imports ---
 
-    def _read_import(self, aliases: list[ast.alias], scope: Scope, line: int) -> None:
+    def _read_import(self, aliases: list[ast.alias], scope: flow.Scope, line: int) -> None:
         for alias in aliases:
             self.references.append(Reference(self.flow.module, "imports", alias.name, line))
             name = alias.name if alias.asname else alias.name.split(".")[0]
             scope.write(alias.asname or name, self.flow.derive("module", name))
 
-    def _read_import_from(self, node: ast.ImportFrom, scope: Scope) -> None:
+    def _read_import_from(self, node: ast.ImportFrom, scope: flow.Scope) -> None:
         module = node.module or ""
         if node.level:
             parts = self.package.split(".") if self.package else []
@@ -243,7 +231,7 @@ class StatementReader:
 
     # --- definitions ---
 
-    def _read_function(self, node: Function, scope: Scope) -> None:
+    def _read_function(self, node: flow.Function, scope: flow.Scope) -> None:
         id = f"{scope.id}.{node.name}"
         kind = "plain"
         made = self.flow.add_value(["function", id])
@@ -256,31 +244,31 @@ class StatementReader:
                     plain.append(decorator)
         self._add_definition(node, id, "method" if scope.kind == "class" else "function", scope)
         self._parameters(id, node.args, scope)
-        bound = {arg.arg for arg in list_parameters(node.args)} | bound_names(node.body)
-        inner = Scope(id, "function", self.flow, bound, scope, declared=declared_names(node.body))
+        bound = {arg.arg for arg in flow.list_parameters(node.args)} | flow.bound_names(node.body)
+        inner = flow.Scope(id, "function", self.flow, bound, scope, declared=flow.declared_names(node.body))
         inner.own_class = scope.id if scope.kind == "class" else scope.own_class
         usual = [*node.args.posonlyargs, *node.args.args]
         inner.first = usual[0].arg if scope.kind == "class" and usual else scope.first
-        self.flow.functions[id] = self._shape(node.args, kind, generator=is_generator(node))
-        if node.returns is not None and not is_generator(node):
+        self.flow.functions[id] = self._shape(node.args, kind, generator=flow.is_generator(node))
+        if node.returns is not None and not flow.is_generator(node):
             self._add_annotation(f"return@{id}", node.returns, scope)
         self._read_body(node.body, inner)
         scope.write(node.name, self._apply_decorators(made, plain, scope))
 
-    def _apply_decorators(self, value: str, decorators: list[ast.expr], scope: Scope) -> str:
+    def _apply_decorators(self, value: str, decorators: list[ast.expr], scope: flow.Scope) -> str:
         """Apply decorators to a function or class, the last one first, and return the resulting variable."""
         for decorator in reversed(decorators):
             callee = self.expressions.value(decorator, scope)
             value = self.flow.derive("decorate", callee, value, scope.id, decorator.lineno) or value
         return value
 
-    def _read_lambda(self, scope: Scope, node: ast.Lambda) -> str:
+    def _read_lambda(self, scope: flow.Scope, node: ast.Lambda) -> str:
         scope.lambdas += 1
         id = f"{scope.id}.<lambda{scope.lambdas}>"
         self._parameters(id, node.args, scope)
         self.flow.functions[id] = self._shape(node.args, "plain")
-        bound = {arg.arg for arg in list_parameters(node.args)}
-        inner = Scope(id, "function", self.flow, bound, scope, scope.own_class, scope.first)
+        bound = {arg.arg for arg in flow.list_parameters(node.args)}
+        inner = flow.Scope(id, "function", self.flow, bound, scope, scope.own_class, scope.first)
         # an enclosing name may have its present versions or later ones
         if scope.kind != "module":
             inner.versions = {name: each for name, each in scope.versions.items() if name not in bound}
@@ -288,7 +276,7 @@ class StatementReader:
             self.flow.add("copy", f"return@{id}", returned)
         return self.flow.add_value(["function", id])
 
-    def _parameters(self, id: str, arguments: ast.arguments, scope: Scope) -> None:
+    def _parameters(self, id: str, arguments: ast.arguments, scope: flow.Scope) -> None:
         """Read the defaults and annotations of parameters, which the enclosing code evaluates."""
         usual = [*arguments.posonlyargs, *arguments.args]
         defaults = [
@@ -297,10 +285,10 @@ class StatementReader:
         ]
         for parameter, default in defaults:
             if (value := self.expressions.value(default, scope)) is not None:
-                self.flow.add("copy", scope_variable(parameter.arg, id), value)
+                self.flow.add("copy", flow.scope_variable(parameter.arg, id), value)
         for parameter in (*usual, *arguments.kwonlyargs):
             if parameter.annotation is not None:
-                self._add_annotation(scope_variable(parameter.arg, id), parameter.annotation, scope)
+                self._add_annotation(flow.scope_variable(parameter.arg, id), parameter.annotation, scope)
 
     def _shape(self, arguments: ast.arguments, kind: str, *, generator: bool = False) -> dict[str, Json]:
         return {
@@ -312,19 +300,21 @@ class StatementReader:
             "generator": generator,
         }
 
-    def _class(self, node: ast.ClassDef, scope: Scope) -> None:
+    def _class(self, node: ast.ClassDef, scope: flow.Scope) -> None:
         id = f"{scope.id}.{node.name}"
         self._add_definition(node, id, "class", scope)
         bases = [base for each in node.bases if (base := self.expressions.value(each, scope)) is not None]
         for keyword in node.keywords:
             self.expressions.value(keyword.value, scope)
-        inner = Scope(id, "class", self.flow, bound_names(node.body), scope)
+        inner = flow.Scope(id, "class", self.flow, flow.bound_names(node.body), scope)
         self.flow.classes[id] = {"bases": list(bases), "names": sorted(inner.bound)}
         self._read_body(node.body, inner)
         cls = self.flow.add_value(["class", id])
         scope.write(node.name, self._apply_decorators(cls, node.decorator_list, scope))
 
-    def _add_definition(self, node: Function | ast.ClassDef, id: str, type: str, scope: Scope) -> None:
+    def _add_definition(
+        self, node: flow.Function | ast.ClassDef, id: str, type: str, scope: flow.Scope
+    ) -> None:
         docstring = ast.get_docstring(node) or ""
         signature = "" if isinstance(node, ast.ClassDef) else signature_of(node)
         line = min([node.lineno, *(each.lineno for each in node.decorator_list)])
@@ -337,13 +327,13 @@ class StatementReader:
 
     # --- annotations ---
 
-    def _with_annotation(self, annotation: ast.expr, scope: Scope, value: str | None) -> str | None:
+    def _with_annotation(self, annotation: ast.expr, scope: flow.Scope, value: str | None) -> str | None:
         """Return a variable that may be a value, or an instance of the annotated type."""
         noted = self.flow.fresh_name()
         self._add_annotation(noted, annotation, scope)
         return self.flow.merge_variables((value, noted))
 
-    def _add_annotation(self, variable: str, annotation: ast.expr, scope: Scope) -> None:
+    def _add_annotation(self, variable: str, annotation: ast.expr, scope: flow.Scope) -> None:
         for named in named_types(annotation):
             if (type := self.expressions.value(named, scope)) is not None:
                 self.flow.add("note", variable, type)
@@ -377,10 +367,10 @@ def _class_attributes(node: ast.ClassDef) -> tuple[str, ...]:
     """Return the names that a class binds, except its methods and inner classes."""
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     inner = {each.name for each in node.body if isinstance(each, definitions)}
-    return tuple(sorted(bound_names(node.body) - inner))
+    return tuple(sorted(flow.bound_names(node.body) - inner))
 
 
-def signature_of(node: Function) -> str:
+def signature_of(node: flow.Function) -> str:
     """Return the signature of a function as source text."""
     returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     prefix = "async " * isinstance(node, ast.AsyncFunctionDef)

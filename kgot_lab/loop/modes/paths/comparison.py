@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from kgot_lab.loop.modes.paths.question_form import MARK, classify_question, mask_names
+from kgot_lab.loop.modes.paths.question_form import EXAMPLES, MARK, classify_question, mask_names
 from kgot_lab.loop.modes.paths.values import (
     is_no_answer,
     parse_age,
@@ -222,27 +222,14 @@ _SYSTEM = (
     "Two things are compared. Write what must be asked of each of them, one question a line, with X for the thing and #1 for the answer to "
     "the first question."
 )
-_EXAMPLES = (
-    (
-        "Which film has the director who was born earlier, The Glass Orchid or Tin Meadow?",
-        "Who directed X?\nWhen was #1 born?",
-    ),
-    ("Which club is older, Quillmoor Rovers or Brask Athletic?", "When was X founded?"),
-    ("Who lived longer, Pell Hadrowe or Sunniva Askelund?", "When was X born?\nWhen did X die?"),
-    ("Are Lake Ombrel and Lake Tirsova located in the same country?", "In what country is X?"),
-    (
-        "Do both films, The Glass Orchid and Tin Meadow, have directors from the same country?",
-        "Who directed X?\nWhat is the nationality of #1?",
-    ),
-    ("Are Pell Hadrowe and Sunniva Askelund both painters?", "Is X a painter?"),
-)
 _REPLY_TOKENS = 48  # tokens of the questions
 
 
 def comparison_prompt(question: str) -> Prompt:
     """Ask for the questions whose answers a comparison of two things needs."""
-    roles = "user", "assistant"
-    turns = [Message(*turn) for example in _EXAMPLES for turn in zip(roles, example, strict=True)]
+    turns: list[Message] = []
+    for compared, questions in EXAMPLES["comparisons"].items():
+        turns += [Message("user", compared), Message("assistant", "\n".join(questions))]
     messages = (Message("system", _SYSTEM), *turns, Message("user", question.strip()))
     return Prompt(messages, None, 0.0, 0, _REPLY_TOKENS)
 

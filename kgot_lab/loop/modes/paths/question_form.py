@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Literal
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
 
 from kgot_lab.loop.modes.paths.values import strip_markers
 from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, title_name
@@ -256,34 +258,16 @@ _SYSTEM = (
     "Split the question into simple questions, one a line, each about one thing. Begin with the name that the question gives; "
     "#1, #2 stand for earlier answers."
 )
-_EXAMPLES = (
-    (
-        "In what country was the founder of Varnholt Press born?",
-        ("Who founded Varnholt Press?", "In what country was #1 born?"),
-    ),
-    (
-        "Who is Odile Brantsev's maternal grandfather?",
-        ("Who is the mother of Odile Brantsev?", "Who is the father of #1?"),
-    ),
-    (
-        "Who is the mayor of the city where the singer of Pale Lanterns went to school?",
-        (
-            "Who is the singer of Pale Lanterns?",
-            "In what city did #1 go to school?",
-            "Who is the mayor of #2?",
-        ),
-    ),
-    (
-        "The Glass Orchid was written by an author from which town?",
-        ("Who wrote The Glass Orchid?", "From which town is #1?"),
-    ),
+# few-shot examples of the prompts of this mode
+EXAMPLES: Mapping[str, Any] = tomllib.loads(
+    Path(__file__).with_name("examples.toml").read_text(encoding="utf-8")
 )
 
 
 def hops_prompt(question: str) -> Prompt:
     """Ask for the hops of a question."""
     turns: list[Message] = []
-    for compound, hops in _EXAMPLES:
+    for compound, hops in EXAMPLES["hops"].items():
         listed = "\n".join(f"{number}. {hop}" for number, hop in enumerate(hops, 1))
         turns += [Message("user", compound), Message("assistant", listed)]
     messages = (Message("system", _SYSTEM), *turns, Message("user", question.strip()))

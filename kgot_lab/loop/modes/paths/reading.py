@@ -18,6 +18,7 @@ from kgot_lab.loop.modes.paths.mentions import (
     titled_line,
 )
 from kgot_lab.loop.modes.paths.question_form import (
+    EXAMPLES,
     Form,
     classify_question,
     mismatch_reason,
@@ -46,63 +47,10 @@ from kgot_lab.types import Document, Message, Prompt, Rows
 ANSWER_TOKENS = 40  # tokens of an answer
 _SYSTEM = "Answer the question from the text. Reply with the shortest exact answer and nothing else: a name, a date, a number or a few words."
 _SYSTEM_ALONE = "Answer the question. Reply with the shortest exact answer and nothing else: a name, a date, a number or a few words."
-_BRIDGE = (
-    "[Varnholt Bridge] Varnholt Bridge was designed by Odile Brantsev in 1911.\n[Odile Brantsev] Odile Brantsev was from Tellmark.",
-    "Where was the designer of Varnholt Bridge from?",
-    "Tellmark",
-)
-_YEAR = (
-    "[The Glass Orchid] The Glass Orchid is a novel by Imre Dostwell, published in 1957.",
-    "When did The Glass Orchid come out?",
-    "1957",
-)
-_CHOICE = (
-    "[Quillmoor Rovers] Quillmoor Rovers were founded in 1902.\n[Brask Athletic] Brask Athletic was formed in 1899.",
-    "Which club is older, Quillmoor Rovers or Brask Athletic?",
-    "Brask Athletic",
-)
-_YES = (
-    "[Pell Hadrowe] Pell Hadrowe is a Danish painter.\n[Sunniva Askelund] Sunniva Askelund (born 1960) is a painter from Oslo.",
-    "Are Pell Hadrowe and Sunniva Askelund both painters?",
-    "yes",
-)
-_NO = (
-    "[Lake Ombrel] Lake Ombrel lies in Chile.\n[Lake Tirsova] Lake Tirsova is a lake in the north of Finland.",
-    "Are Lake Ombrel and Lake Tirsova in the same country?",
-    "no",
-)
-_EXAMPLES = {"open": (_BRIDGE, _YEAR), "choice": (_CHOICE, _BRIDGE), "yes or no": (_YES, _NO)}
-# what is asked is not said, though something like it is
 _UNKNOWN = "unknown"
-_NO_MAYOR = (
-    "[Tellmark] Tellmark is a town on the Vael.\n"
-    "[Imre Dostwell] Imre Dostwell ran a school in Tellmark until 1957, when Pell Hadrowe took it over.",
-    "Who was mayor of Tellmark in 1957?",
-    _UNKNOWN,
-)
-_NO_YEAR = (
-    "[Boats] Ombrel: builder Askelund; year 1960\n[Boats] Tirsova: builder Brantsev; length 9 m",
-    "In what year was the Tirsova built?",
-    _UNKNOWN,
-)
-_NO_CHOICE = (
-    "[Brask Athletic] Brask Athletic was formed in 1899.\n[Quillmoor Rovers] Quillmoor Rovers won the cup in 1902.",
-    "Which club is older, Quillmoor Rovers or Brask Athletic?",
-    _UNKNOWN,
-)
-_NO_TRUTH = (
-    "[Pell Hadrowe] Pell Hadrowe, a Danish painter, met Sunniva Askelund in Oslo.",
-    "Did Pell Hadrowe study in Oslo?",
-    _UNKNOWN,
-)
-_ABSTENTIONS = {"open": (_NO_MAYOR, _NO_YEAR), "choice": (_NO_CHOICE,), "yes or no": (_NO_TRUTH,)}
 # after an "unknown" less probable than this, the text is read again without the choice to say so
 SURE_UNKNOWN = 0.8
 _MAY_ABSTAIN = f"If the text does not say it, reply {_UNKNOWN}."
-EXAMPLE_NAMES = (
-    "Varnholt Bridge", "Odile Brantsev", "Tellmark", "The Glass Orchid", "Imre Dostwell", "Quillmoor Rovers", "Brask Athletic",
-    "Pell Hadrowe", "Sunniva Askelund", "Lake Ombrel", "Lake Tirsova", "Ombrel", "Tirsova",
-)  # fmt: skip
 
 
 def answer_prompt(question: str, facts: str, *, examples: bool = True, may_abstain: bool = False) -> Prompt:
@@ -111,8 +59,9 @@ def answer_prompt(question: str, facts: str, *, examples: bool = True, may_absta
     Without facts, it asks for what the model knows. With `may_abstain`, it may reply "unknown".
     """
     form = classify_question(question)
-    shown = (*_EXAMPLES[form], *(_ABSTENTIONS[form] if may_abstain else ())) if examples else ()
-    turns = [message for example in shown for message in _turn(*example, alone=not facts)]
+    kinds = (("answers", "abstentions") if may_abstain else ("answers",)) if examples else ()
+    shown = (example for kind in kinds for example in EXAMPLES[kind][form])
+    turns = [message for example in shown for message in _turn(**example, alone=not facts)]
     request = Message("user", _format_question(question, facts))
     system = " ".join([_SYSTEM if facts else _SYSTEM_ALONE, *([_MAY_ABSTAIN] if may_abstain else [])])
     messages = (Message("system", system), *turns, request)

@@ -6,8 +6,10 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product, starmap
+from pathlib import Path
 from types import MappingProxyType
 
+from kgot_lab.io.files import read_tables
 from kgot_lab.text.function_words import is_calendar_word
 from kgot_lab.text.words import canonical_answer, content_words, light_stem, name_tokens, stem
 
@@ -287,32 +289,9 @@ def _signed_year(year: int, text: str, end: int) -> int:
 
 # Equality of values: dates as dates, countries by any of their names, anything else by its words.
 
-_COUNTRIES: Mapping[str, str] = MappingProxyType(
-    {
-        name.strip(): country
-        for country, *names in (
-            line.split("|")
-            for line in (
-                "united states|american|usa|us|u s|u s a|the united states|united states of america|america",
-                "united kingdom|british|uk|u k|great britain|britain", "england|english", "scotland|scottish", "ireland|irish",
-                "wales|welsh",
-                "france|french", "germany|german", "netherlands|dutch|the netherlands|holland", "belgium|belgian", "switzerland|swiss",
-                "austria|austrian", "italy|italian", "spain|spanish", "portugal|portuguese", "norway|norwegian", "sweden|swedish",
-                "denmark|danish", "finland|finnish", "iceland|icelandic", "poland|polish", "hungary|hungarian", "romania|romanian",
-                "bulgaria|bulgarian", "greece|greek", "turkey|turkish", "russia|russian|russian federation", "ukraine|ukrainian",
-                "czech republic|czech|czechia", "slovakia|slovak", "serbia|serbian", "croatia|croatian", "slovenia|slovenian",
-                "estonia|estonian", "latvia|latvian", "lithuania|lithuanian", "canada|canadian", "mexico|mexican", "brazil|brazilian",
-                "argentina|argentine|argentinian", "chile|chilean", "peru|peruvian", "colombia|colombian", "cuba|cuban",
-                "australia|australian",
-                "new zealand|new zealander", "india|indian", "pakistan|pakistani", "bangladesh|bangladeshi", "iran|iranian", "iraq|iraqi",
-                "israel|israeli", "egypt|egyptian", "nigeria|nigerian", "south africa|south african", "china|chinese", "taiwan|taiwanese",
-                "japan|japanese", "south korea|south korean", "north korea|north korean", "thailand|thai", "vietnam|vietnamese",
-                "philippines|filipino|the philippines", "indonesia|indonesian", "soviet union|soviet|ussr",
-            )
-        )
-        for name in (country, *names)
-    }
-)  # fmt: skip
+_COUNTRIES: Mapping[str, str] = {
+    name: names[0] for names in read_tables(Path(__file__).with_suffix(".txt"))["countries"] for name in names
+}
 _LIST = re.compile(r"\s*(?:,|;|/|\band\b|&)\s*")
 _ADJECTIVE = re.compile(r"(?:ian|ish|ese|an|ic|ch|i)$")
 _DATE_PART = re.compile(

@@ -64,9 +64,8 @@ def test_it_holds_who_one_is_the_scene_and_what_is_known_of_the_matter(held):
     embedder.let.set()
     context = hot_context(layers.memory(GRIM.id), "gold?", session_id="s2", budget=PATIENT)
     assert context.missing == () and context.identity == layers.world.identity_snapshot(GRIM.id)
-    assert context.scene.places == (FORGE,) and context.scene.present == (ELARA,), (
-        "the spy, whom it does not know of, is not seen"
-    )
+    assert context.scene.places == (FORGE,)
+    assert context.scene.present == (ELARA, SPY), "it perceives the spy, whom it does not know of"
     assert [each.text for each in context.scene.heard] == ["the forge is hot"]
     assert [passage.text for passage in context.passages] == ["gold in the forge"]
     assert [
@@ -74,12 +73,13 @@ def test_it_holds_who_one_is_the_scene_and_what_is_known_of_the_matter(held):
     ] == ["before", "the forge is hot"]
 
 
-def test_its_text_has_a_line_for_each_thing_and_nothing_of_the_spy(held):
+def test_its_text_has_a_line_for_each_thing(held):
     layers, embedder = held
     embedder.let.set()
     context = hot_context(layers.memory(GRIM.id), "gold?", session_id="s2", budget=PATIENT)
     assert set(context.text.split("\n")) == {
         "Grim (npc)", "KNOWS Elara (npc)", "LOCATED_AT Forge (location)", "here: Forge (location)", "here: Elara (npc)",
+        "here: Spy (npc)",
         "heard: the forge is hot", "Forge: gold in the forge",
     }  # fmt: skip
 

@@ -171,7 +171,7 @@ def test_vectors_of_another_embedder_are_not_compared(there):
         (lambda: Chunk(GRIM.id, "a\0b", None), "holds a NUL"),
         (lambda: Chunk("Grim", "gold", None), "the id of an entity is a UUID"),
         (lambda: ContextRanking(hops=0), "hops must be 1 or more"),
-        (lambda: ContextRanking(hops=10**9), "hops is 100 at most, not 1,000,000,000"),
+        (lambda: ContextRanking(hops=10**9), "hops must be 1 or more, at most 100"),
         (lambda: ContextRanking(limit=0), "limit must be 1 or more"),
         (lambda: ContextRanking(weight=2), "the weight of similarity is a number from 0 to 1"),
         (lambda: SessionLog("town.db"), "layers lie on an NpcWorld"),

@@ -6,7 +6,6 @@ from support.every import every
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.loop.modes.paths.mentions import GraphSentence
 from kgot_lab.loop.modes.paths.reading import (
-    EXAMPLE_NAMES,
     answer_prompt,
     format_passages,
     parse_answer,
@@ -15,6 +14,10 @@ from kgot_lab.loop.modes.paths.reading import (
 from kgot_lab.loop.modes.paths.routes import fact_line
 from kgot_lab.types import Document
 
+EXAMPLE_NAMES = (
+    "Varnholt Bridge", "Odile Brantsev", "Tellmark", "The Glass Orchid", "Imre Dostwell", "Quillmoor Rovers", "Brask Athletic",
+    "Pell Hadrowe", "Sunniva Askelund", "Lake Ombrel", "Lake Tirsova", "Ombrel", "Tirsova",
+)  # fmt: skip
 FACTS = "[Boston Beer Company] The Boston Beer Company is a brewer founded in 1984."
 
 
