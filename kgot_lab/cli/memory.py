@@ -141,8 +141,6 @@ def recall_sentences(
     facts = ({"facts": [*map(fact_to_json, r.facts)], "ended": [*map(fact_to_json, r.ended)]} for r in found)
     rows = [recalled._asdict() | of_it for recalled, of_it in zip(found, facts, strict=True)]
     print_result(rows, as_json, (each.line for each in found))
-    if not found:
-        terminal.say(f"nothing is known of {user}")
 
 
 @memories.command("facts")
@@ -329,7 +327,10 @@ def _open_user_memory(
 ) -> Memory:
     from kgot_lab.memory.user_memory import open_memory
 
-    return open_memory(context.obj, user=decode_argument(user, "the user"), embedder=embedder, new=new)
+    memory = open_memory(context.obj, user=decode_argument(user, "the user"), embedder=embedder, new=new)
+    if not new and not memory.claims.sources():
+        terminal.say(f"{user!r} has said nothing in {mask_secrets(context.obj)}")
+    return memory
 
 
 def _find_what(claims: Claims, source: str | None, fact: str | None) -> Triple | str:

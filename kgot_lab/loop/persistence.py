@@ -502,6 +502,10 @@ def open_memory_session(
     with ExitStack() as stack:
         if user is not None and isinstance(location, str | Path):
             location = stack.enter_context(open_memory(location, user=user, new=False))
+            if not location.claims.sources():
+                raise BadInput(
+                    f"{user!r} has said nothing in this memory: see `kgot-lab memory FILE history`"
+                )
         if isinstance(location, Memory):
             found, claims = location.recall(question, at=at), location.claims
             graph = graph_from_recalled(location.user, found)

@@ -59,6 +59,7 @@ class Sentence:
     text: str
     source: str
     told: datetime
+    start: int = 0
     is_question: bool = False
     facts: dict[Triple, ActiveClaim] = field(default_factory=dict)
     ended: list[str] = field(default_factory=list)
@@ -162,7 +163,8 @@ class SentenceIndex:
                 if (sentence := self._by_place.get(place)) is None:
                     told = from_micros(claim.valid_from or 0)
                     words = fact.object if is_sentence else text or " ".join(fact.identity)
-                    sentence = Sentence(words, claim.source, told, is_sentence and fact.relation == ASKED)
+                    is_asked = is_sentence and fact.relation == ASKED
+                    sentence = Sentence(words, claim.source, told, place[1], is_asked)
                     self._by_place[place] = sentence
                     found.append(sentence)
                 self._by_claim[claim.id] = sentence
@@ -200,6 +202,10 @@ class SentenceIndex:
                         began = claim.valid_from
                         found[fact] = sentence.told if began is None else from_micros(began)
         return found
+
+    def ends_after(self, at: datetime) -> list[Sentence]:
+        """Return the sentences said after a time that state the end of something that was not known."""
+        return [each for each in self.sentences() if each.ended and each.told > at]
 
     # --- search ---
 

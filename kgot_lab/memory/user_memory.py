@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,8 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, require, require_count, require_known, short_repr
 from kgot_lab.io.processes import Closing
+from kgot_lab.llm import connect
+from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.agent import CurrentAnswer, LearningMemory, TurnOutcome, UserTurn
 from kgot_lab.memory.claims.claim import (
@@ -31,13 +33,19 @@ from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.english.messages import MessageReader, ReadSentence
 from kgot_lab.memory.english.parts import ME, Statement
-from kgot_lab.memory.english.relations import ANY, relations, relations_by, word_list
-from kgot_lab.memory.extraction import Extraction
+from kgot_lab.memory.english.relations import ANY, canonical_relation, relations, relations_by, word_list
+from kgot_lab.memory.extraction import Extraction, SourcedSentence, facts_prompt, split_grounded
 from kgot_lab.memory.owned import OwnedTables
 from kgot_lab.memory.sentences import ASKED, ENDED, LIGHT_STEMS, SAID, Sentence, SentenceIndex, word_stems
-from kgot_lab.text.cleaning import checked_text, estimate_tokens, format_count, printable_line
+from kgot_lab.text.cleaning import (
+    checked_text,
+    estimate_tokens,
+    format_count,
+    printable_line,
+    replace_surrogates,
+)
 from kgot_lab.text.words import name_tokens, stem
-from kgot_lab.types import Triple
+from kgot_lab.types import LLM, Prompt, Triple
 
 _NO_FACTS = frozenset((SAID, ASKED, ENDED))
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
@@ -71,18 +79,24 @@ class Recollection(tuple[Recalled, ...]):
 class Added:
     """What a memory learned from messages: facts, facts that ended, and the number of sentences kept.
 
-    `changes` has a number for each message that was new, by which it can be undone.
+    `changes` has a number for each message that was new, by which it can be undone. `unread` is the number of
+    sentences in which no facts are read, since they are not in English.
     """
 
     changes: tuple[int, ...]
     facts: tuple[Triple, ...] = ()
     ended: tuple[Triple, ...] = ()
     sentences: int = 0
+    unread: int = 0
 
     def __str__(self) -> str:
         if not self.changes:
             return "nothing was changed: it says nothing, is known, or was forgotten or undone"
         number, count = ", ".join(map(str, self.changes)), format_count(self.sentences, "sentence")
+        if self.unread:
+            count += f", {self.unread} not in English, of which no facts are read"
+        elif not self.facts and not self.ended:
+            count += ", in which no fact is found"
         ended = (f"ended: {fact}" for fact in self.ended)
         return "\n".join([f"change {number}: {count}", *map(str, self.facts), *ended])
 
@@ -92,12 +106,21 @@ class Memory(Closing, LearningMemory):
 
     What is added is kept sentence by sentence, with the facts that rules read in it (English only; see
     `MessageReader`). A stated end, or a new value of a relation with a single one, ends the earlier fact; both
-    stay, with their dates. Nothing else ends a fact. Raises BadInput, StoreUnavailable and StoreDamaged.
+    stay, with their dates. Nothing else ends a fact. A model finds the facts of sentences in other languages, which
+    end nothing. Raises BadInput, StoreUnavailable and StoreDamaged.
     """
 
     @check_arguments
-    def __init__(self, claims: Claims, user: str, *, embedder: Embedder | None = None) -> None:
+    def __init__(
+        self,
+        claims: Claims,
+        user: str,
+        *,
+        embedder: Embedder | None = None,
+        model: LLM | str | None = None,
+    ) -> None:
         self.user = user
+        self._model = None if model is None else connect(model)
         self.claims = Claims(
             OwnedTables(claims.storage, user), accept_from=claims.accept_from, now=claims.now
         )
@@ -137,7 +160,12 @@ class Memory(Closing, LearningMemory):
         }
         new = {source: message for source, message in told.items() if not self.claims.from_source(source)}
         read = self._reader.read(list(new.values()))
-        added, facts, ended, changes = 0, list[Triple](), list[Triple](), list[int]()
+        if (model := self._model) is not None:
+            read = [
+                [self._read_by_model(model, sentence, time) for sentence in sentences]
+                for sentences, (_, time) in zip(read, new.values(), strict=True)
+            ]
+        added, unread, facts, ended, changes = 0, 0, list[Triple](), list[Triple](), list[int]()
         with self.claims.storage.changing():
             for (source, (_, time)), sentences in zip(new.items(), read, strict=True):
                 if self.claims.from_source(source):  # another program was first
@@ -146,9 +174,22 @@ class Memory(Closing, LearningMemory):
                 learnt = self.claims.learn(claims, by=self.user)
                 changes += [] if learnt.change is None else [learnt.change]
                 added += len(sentences)
+                unread += sum(not sentence.is_english for sentence in sentences)
                 facts += [c.fact for c in claims if c.kind == "stated" and c.fact.relation not in _NO_FACTS]
                 ended += [c.fact for c in claims if c.kind == "ended"]
-        return Added(tuple(changes), tuple(dict.fromkeys(facts)), tuple(dict.fromkeys(ended)), added)
+        return Added(tuple(changes), tuple(dict.fromkeys(facts)), tuple(dict.fromkeys(ended)), added, unread)
+
+    def _read_by_model(self, model: LLM, sentence: ReadSentence, at: datetime) -> ReadSentence:
+        """Return a sentence with the facts that the model finds, if it is in a language that the rules do not read."""
+        if sentence.is_english:
+            return sentence
+        titled = SourcedSentence(sentence.text, self.user, "", 0)  # the model is told who speaks
+        reply = checked_reply(model, Prompt(facts_prompt(str(titled)), max_tokens=120))
+        facts, _ = split_grounded(replace_surrogates(reply.text), [titled])
+        found = (
+            Statement(fact.subject, canonical_relation(fact.relation), fact.object, at) for fact, _ in facts
+        )
+        return replace(sentence, statements=tuple(found), is_english=True)
 
     def _claims_of(self, sentences: Sequence[ReadSentence], at: datetime, source: str) -> list[Claim]:
         """Return the claims that a message makes, with the ends of facts that are open before it."""
@@ -206,7 +247,25 @@ class Memory(Closing, LearningMemory):
                     if statement.kind == "ended" and since < open_facts[fact] - _YEAR:  # of an earlier time
                         continue
                     claim(fact, sentence, max(since, open_facts.pop(fact) + _MOMENT), "ended")
-        return claims
+        stated = (each for each in claims if each.kind == "stated" and each.fact.relation not in _NO_FACTS)
+        told = {each.fact: each.valid_from or at for each in stated}
+        return [*claims, *self._ends_told_before(told, at, names)]
+
+    def _ends_told_before(
+        self, told: Mapping[Triple, datetime], at: datetime, names: Mapping[str, str]
+    ) -> Iterator[Claim]:
+        """Yield the ends of facts that are told late: according to messages of later times that are known already."""
+        later = self._index.ends_after(at)
+        read = MessageReader().read([(sentence.text, sentence.told) for sentence in later])
+        for known, (sentence, *_) in zip(later, read, strict=True):
+            span = Span(known.start, known.start + len(known.text), known.text)
+            for statement in sentence.statements:
+                subject, value = (self._resolve(p, names) for p in (statement.subject, statement.object))
+                for fact in (
+                    _find_ended(statement, subject, value, told, names) if statement.kind == "ended" else ()
+                ):
+                    end = max(statement.since, told[fact] + _MOMENT)
+                    yield Claim(fact, known.source, span, self.user, "ended", valid_from=end)
 
     def _facts_before(
         self, at: datetime, sentences: Sequence[ReadSentence], names: Mapping[str, str]
@@ -483,18 +542,20 @@ def open_memory(
     embedder: Embedder | str | None = "minilm",
     new: bool = True,
     now: Callable[[], datetime] = utc_now,
+    model: LLM | str | None = None,
 ) -> Memory:
     """Open the memory of a user in an SQLite file, in memory (":memory:"), or in PostgreSQL by address.
 
     `embedder` finds by meaning: one of `lab.embedder`, or "minilm", which is left out if it is not installed.
-    With None, recall goes by words. A file is created if there is none and `new` is true. Raises BadInput,
-    StoreUnavailable, StoreDamaged or NotInstalled.
+    With None, recall goes by words. A file is created if there is none and `new` is true. `model`, or its name, finds
+    the facts of sentences in other languages than English. Raises BadInput, StoreUnavailable,
+    StoreDamaged or NotInstalled, and what is added with a model LLMError.
     """
     if "/" in checked_text(user, "the name of a user"):
         raise BadInput(f'the name of a user has no "/", and {short_repr(user)} has')
     if isinstance(embedder, str):
         require_known("embedder of a memory", ("minilm",), embedder)
         with suppress(NotInstalled):
-            return Memory(open_claims(place, new=new, now=now), user, embedder=minilm())
+            return Memory(open_claims(place, new=new, now=now), user, embedder=minilm(), model=model)
         embedder = None
-    return Memory(open_claims(place, new=new, now=now), user, embedder=embedder)
+    return Memory(open_claims(place, new=new, now=now), user, embedder=embedder, model=model)

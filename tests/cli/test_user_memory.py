@@ -80,6 +80,11 @@ def test_erasing_takes_a_message_or_all_of_one_user(memory):
     assert b"Borealis" not in b"".join(path.read_bytes() for path in Path().glob("me.db*"))
 
 
+@every("words", [["recall", "Rome"], ["facts"], ["history"], ["erase", "--yes"]])
+def test_a_user_who_has_said_nothing_is_named(memory, words):
+    assert "'Anna' has said nothing in me.db" in memory(*words, "--user", "Anna").err
+
+
 @every(
     "words, says",
     [
@@ -150,7 +155,7 @@ def test_a_question_is_asked_of_an_earlier_time_of_the_user(kgot_lab, memory):
         (["--user", "ana"], "name it with --memory FILE"),
         (["--memory", "none.db", *ANA], "there is no memory at none.db"),
         (["--memory", "me.db", "--user", "a/b"], "the name of a user"),
-        (["--memory", "me.db", "--user", "nobody"], "there is nothing to take facts from"),
+        (["--memory", "me.db", "--user", "nobody"], "'nobody' has said nothing"),
     ],
 )
 def test_a_question_to_no_memory_is_refused_before_a_model_is_asked(kgot_lab, memory, words, says):

@@ -15,6 +15,7 @@ from support.every import every
 import kgot_lab as lab
 from kgot_lab.embedding.vectors import CACHE_NAME, minilm
 from kgot_lab.errors import BadInput
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.english.times import find_time
 from kgot_lab.memory.user_memory import Memory, open_memory
 
@@ -35,6 +36,12 @@ ENDS = (  # what is said, what is said later, and the object of the fact that is
     ("We have Netflix.", "We cancelled Netflix.", "Netflix"),
     ("I drink coffee.", "I stopped drinking coffee.", "coffee"),
     ("I work at Acme.", "Acme let me go.", "Acme"),
+    ("I work at Acme.", "I switched jobs in May.", "Acme"),
+    ("I take metformin.", "My doctor took me off metformin.", "metformin"),
+    ("I like tea and milk.", "I no longer like tea or milk.", "milk"),
+    ("I have a Volvo and a bike.", "My wife and I sold the bike and the Volvo.", "Volvo"),
+    ("I'm married to Ann.", "Ann and I got divorced in March.", "Ann"),
+    ("I drink coffee.", "I quit coffee.", "coffee"),
     ("I work at Acme.", "They fired me last week.", "Acme"),
     ("I work at Acme.", "I got a new job at Borealis.", "Acme"),
     ("I work at Acme.", "I just started working for Borealis.", "Acme"),
@@ -295,6 +302,50 @@ def test_an_end_may_be_told_at_once_with_what_ended(memory):
     memory.add("Ada works at Acme.")
     memory.add("Ada left Acme in May 2026.")
     assert memory.facts(day(11, 2)) == ()
+
+
+@every(
+    "text, facts",
+    [
+        ("My kids are Ama, Yaw and Esi.", ["kid Ama", "kid Yaw", "kid Esi"]),
+        ("We have a son, Tom, and a daughter, Lia.", ["son Tom", "daughter Lia"]),
+        ("We have two cats named Miso and Rex.", ["cat Miso", "cat Rex"]),
+        ("My brothers are called Kofi and Ben.", ["brother Kofi", "brother Ben"]),
+        ("I live in Rome and work at Fiat.", ["lives_in Rome", "works_at Fiat"]),
+        ("I work as a nurse at Marks and Spencer.", ["works_as nurse", "works_at Marks and Spencer"]),
+        ("My wife and I moved to Porto.", ["lives_in Porto"]),
+        ("I was born on 3 May 1985 in Leeds.", ["birthday 3 May 1985", "born_in Leeds"]),
+        ("My wife's name is Rosa.", ["partner Rosa"]),
+        ("I like tea but not coffee.", ["likes tea"]),
+        ("I moved to Lyon, France last year.", ["lives_in Lyon"]),
+    ],
+)
+def test_each_thing_of_a_list_is_a_fact(text, facts):
+    found = [f"{fact.relation} {fact.object}" for fact in opened().add(text).facts if fact.subject == "ana"]
+    assert set(facts) <= set(found) and "coffee" not in str(found)
+
+
+def test_an_end_that_is_told_before_its_fact_ends_it(memory):
+    memory.add("I left Acme. I sold the car.", at=day(6))
+    memory.add("I work at Acme. I like Acme. I have a car and a bike.", at=day(3))
+    assert {fact.object for fact in memory.facts(day(4))} == {"Acme", "car", "bike"}
+    assert {f"{fact.relation} {fact.object}" for fact in memory.facts()} == {"likes Acme", "has bike"}
+    memory.forget(memory.recall("left Acme", at=day(7))[0].source)
+    assert WORKS in memory.facts()
+
+
+def test_what_is_added_without_a_fact_is_told(memory):
+    assert "no fact is found" in str(memory.add("Hello there!"))
+    assert "1 not in English" in str(memory.add("Ich arbeite bei Siemens in München. I live in Rome."))
+
+
+def test_a_model_finds_the_facts_of_other_languages_and_ends_nothing():
+    model = Scripted(lambda _: "ana | employed by | Siemens\nana | owns | a yacht")
+    with open_memory(user="ana", model=model, now=lambda: day(11)) as memory:
+        memory.add("I work at Acme. Where do I work? Thanks a lot!")
+        assert not model.asked
+        (fact,) = memory.add("Ich arbeite bei Siemens.").facts  # and no yacht, which is not in the sentence
+        assert fact == lab.Triple("ana", "works_at", "Siemens") and WORKS in memory.facts()
 
 
 @every(

@@ -32,6 +32,7 @@ _SPELLINGS = (
     ),
     (re.compile(r"\bw/? (?=\w)"), "with "),
     (re.compile(r"\bu\b"), "you"),
+    (re.compile(r"\bno longer like\b"), "no longer enjoy"),  # which it takes for a preposition
 )
 
 
@@ -76,7 +77,7 @@ def split_clauses(sentence: Any) -> Iterator[Clause]:
     subjects: dict[Any, Any] = {}  # of the verb of each clause
     for token in sentence:
         own = next((child for child in token.children if child.dep_ in SUBJECTS), None)
-        is_verb = token.pos_ in _VERBS
+        is_verb = acts_as_verb(token)
         if token.dep_ == "ROOT" or (own is not None and is_verb and token.dep_ in _CLAUSE_LINKS):
             subjects[token] = own
         elif is_verb and token.dep_ in {"conj", "ccomp", "dep"} and token.head in subjects:
@@ -89,6 +90,13 @@ def split_clauses(sentence: Any) -> Iterator[Clause]:
             del tokens[-1]
         if tokens:
             yield Clause(verb, tuple(tokens), subject, _is_unreal(verb, subjects))
+
+
+def acts_as_verb(token: Any) -> bool:
+    """Return whether a word is a verb, as is, whatever the parser says, the second one of "I live in Rome and work at Fiat"."""
+    is_joined = token.dep_ == "conj" and token.head.pos_ in _VERBS
+    links = {child.dep_ for child in token.children}
+    return token.pos_ in _VERBS or (is_joined and "prep" in links and links <= {"prep", "advmod", "punct"})
 
 
 def _verb_of(token: Any, subjects: dict[Any, Any]) -> Any:

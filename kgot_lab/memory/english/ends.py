@@ -12,6 +12,7 @@ from kgot_lab.memory.english.parts import (
     SOON,
     ClauseParts,
     Statement,
+    listed,
     noun_of_relation,
     relations_stated_by,
     role_of,
@@ -23,7 +24,7 @@ _WHAT = r"(?:the |my |our )?(?P<{0}>[\w'.-]+(?: [\w'.-]+){{0,3}}?)(?= (?:today|y
 _OCCASION = "(?:day|shift|week|class|lesson|practice|rehearsal|session|round|season|month)s?"
 _LAST_TIME = re.compile(
     rf"(?:^|\bwas |\bis )(?:(?:my|the) )?(?:last|final) {_OCCASION} (?:at|with|of|in|for) {_WHAT.format('what')}"
-    rf"|\b(?:never again|no more|good ?bye|zero|done with) {_WHAT.format('other')}",
+    rf"|\b(?:never again|no more|good ?bye|zero|done with|took (?:me|us) off) {_WHAT.format('other')}",
     re.I,
 )
 _FIRST_TIME = re.compile(rf"^(?:(?:my|the) )?first {_OCCASION} (?:at|with) {_WHAT.format('what')}", re.I)
@@ -105,7 +106,8 @@ class EndReader(ClauseParts):
                 yield ended("", (ANY,))
             else:
                 possible = ANY if relation in {"is", "is_with"} else relation
-                yield ended(self._phrase(noun) if noun is not None else self.verb.lemma_, (possible,))
+                for each in [None] if noun is None else listed(noun):
+                    yield ended(self.verb.lemma_ if each is None else self._phrase(each), (possible,))
         elif _UNTIL.search(self.text) and (
             self._was() or self.verb.tag_ == "VBN"
         ):  # "I worked at Acme until March"
@@ -120,6 +122,8 @@ class EndReader(ClauseParts):
             yield ended(self._phrase(nouns[-1]) if nouns else "", (ANY,))
         elif self.verb.lemma_ in CHANGING and (old := [noun for prep, noun in self.preps if prep == "from"]):
             yield ended(self._phrase(old[0]), (ANY,))
+        elif self.verb.lemma_ in CHANGING and (ending := self._relations_changed()):  # "changed jobs"
+            yield ended("", ending)
         elif relation := self._relation_lost():
             giver = self.clause.subject if self._object_is_me() else None
             is_named = giver is not None and giver.pos_ == "PROPN"
@@ -128,6 +132,14 @@ class EndReader(ClauseParts):
             )
         else:
             yield from self._read_ending_verb(inner, ended)
+
+    def _relations_changed(self) -> tuple[str, ...]:
+        """Return the relations of a plural noun that stands alone, such as "jobs" and "schools", that can end."""
+        if self.direct is None or self.direct.tag_ != "NNS" or list(self.direct.children) or self.preps:
+            return ()
+        return tuple(
+            name for name in relations_by("nouns").get(self.direct.lemma_, ()) if relations()[name].ends
+        )
 
     def _is_for_now(self) -> bool:
         is_exchange = self.verb.lemma_ in _EXCHANGING  # "for a Tesla"
@@ -147,7 +159,9 @@ class EndReader(ClauseParts):
             key = " ".join(
                 [self.verb.lemma_, *(child.lower_ for child in self.children if child.dep_ == "prt")]
             )
-        elif self.verb.lemma_ == "be" and not self._was() and self.direct is not None:  # "is single"
+        elif self.direct is not None and (  # "is single", "got divorced"
+            self.verb.lemma_ == "get" or (self.verb.lemma_ == "be" and not self._was())
+        ):
             key = self.direct.lower_ if self.direct.dep_ == "acomp" else ""
         return next(iter(relations_by("lost").get(key, ())), "")
 
@@ -160,7 +174,8 @@ class EndReader(ClauseParts):
             is_alone = noun is None and gerund is None and not self._is_passive()
             if possible and (not is_alone or self._ends_alone(key)):
                 if not self._ends_in_part(key, noun, ANY in possible):
-                    yield self._ended_by(key, noun, gerund, possible, ended)
+                    for each in [None] if noun is None else listed(noun):
+                        yield self._ended_by(key, each, gerund, possible, ended)
                 return
 
     def _ends_in_part(self, key: str, noun: Any, is_any: bool) -> bool:
@@ -220,6 +235,10 @@ class EndReader(ClauseParts):
             return ended("", stated)  # "stopped working there"
         if subject is not None and self._is_passive() and possible != ("partner",):
             return ended(self._name(subject) if role_of(subject) else self._phrase(subject), possible, ME)
-        if subject is not None and any(c.dep_ == "conj" and c.lower_ == "i" for c in subject.children):
+        if (
+            subject is not None
+            and subject.lower_ not in FIRST_PERSON
+            and any(child.lower_ == "i" for child in (*subject.children, *self.verb.children))
+        ):
             return ended(self._phrase(subject), possible, ME)  # "Sam and I broke up"
         return ended("", possible)

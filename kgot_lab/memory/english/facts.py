@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+from kgot_lab.memory.english.clauses import acts_as_verb
 from kgot_lab.memory.english.ends import CHANGING, ENDED_ADVERB, RESTRICTED, EndReader
-from kgot_lab.memory.english.parts import ME, Statement, apposed_name, role_of
+from kgot_lab.memory.english.parts import ME, Statement, apposed_names, listed, role_of
 from kgot_lab.memory.english.relations import is_single, relations_by, word_list
 from kgot_lab.memory.english.times import TIME_WORDS
 
@@ -19,6 +21,7 @@ _LONG_AGO = re.compile(
     r"\bwhen (?:i|we) (?:was|were) |\bas an? (?:child|kid|boy|girl|baby|teenager|student)\b", re.I
 )
 _NAMED = frozenset("lives_in works_at studies_at partner".split())  # relations to what has a name
+_OF_NAMES = frozenset("works_at studies_at".split())  # whose names may have an "and"
 _FOR_A_WHILE = re.compile(
     r"\b(?:today|tonight|this \w+|for (?:a|an|the|one|two|three|some|\d+) \w+|for now|temporarily|at the moment|on an? \w+)\b",
     re.I,
@@ -44,15 +47,15 @@ class ClauseReader(EndReader):
             return []
         if found := list(self._read_phrase()):
             return found
-        subject = self._subject()
+        subjects = self._subjects()
         hedges = {child.lower_ for child in self.children if child.dep_ == "advmod"} & _NEARLY
-        is_known = (bool(subject) and subject.casefold() not in TIME_WORDS) or self._object_is_me()
-        if not is_known or hedges or self.verb.pos_ not in {"VERB", "AUX"}:
+        is_known = subjects[0].casefold() not in {"", *TIME_WORDS} or self._object_is_me()
+        if not is_known or hedges or not acts_as_verb(self.verb):
             return []
-        found = list(self._read_end(subject))
+        found = list(dict.fromkeys(end for subject in subjects for end in self._read_end(subject)))
         is_both = {"from", "to"} <= {prep for prep, _ in self.preps} or bool(self._relation_lost())
-        if subject and (not found or is_both):
-            found += self._read_fact(subject)
+        if not found or is_both:
+            found += (fact for subject in filter(None, subjects) for fact in self._read_fact(subject))
         self.topic = next((name for _, name in self._people() if name not in ("", ME)), self.topic)
         return [*found, *self._read_names()]
 
@@ -64,20 +67,37 @@ class ClauseReader(EndReader):
             named = self._fact_of_noun(role, new[0]) if role else None
             yield named or self._fact(subject, f"{self.verb.lemma_}_to", self._phrase(new[0]))
             return
-        relation, noun = self._relation()
-        if noun is None or not self._states(relation, noun):
-            return
-        if subject.startswith(f"{ME}'s ") and self.verb.lemma_ in {"be", "spell"}:
-            if fact := self._fact_of_person(subject, noun):
-                yield fact
-        elif value := self._phrase(noun):
-            role = subject.removeprefix(f"{ME}'s ")
-            if relation == "name" and "partner" in relations_by("nouns").get(
-                role, ()
-            ):  # "my boyfriend is called Dan"
-                subject, relation = ME, "partner"
-            is_denied = self._is_negated() and self.verb.lemma_ != "stand"  # "can't stand it"
-            yield self._fact(subject, f"not_{relation}" if is_denied else relation, value)
+        for relation, noun in self._relations().items():
+            if noun is not None and self._states(relation, noun):
+                nouns = listed(noun)
+                if relation in _OF_NAMES and all(each.pos_ == "PROPN" for each in nouns):
+                    nouns = [noun]  # "Marks and Spencer"
+                for number, each in enumerate(nouns):
+                    fact = self._fact_of(subject, relation, each)
+                    if (
+                        fact is not None and fact.object
+                    ):  # the first of a list replaces what was before, not the others
+                        yield replace(fact, single=fact.single and not number)
+
+    def _fact_of(self, subject: str, relation: str, noun: Any) -> Statement | None:
+        """Return the fact that relates the subject to a noun."""
+        role = subject.removeprefix(f"{ME}'s ")
+        if role != subject and self.verb.lemma_ in {"be", "spell"}:
+            return self._fact_of_person(subject, noun)
+        if relation == "name" and "partner" in relations_by("nouns").get(
+            role, ()
+        ):  # "my boyfriend is called Dan"
+            subject, relation = ME, "partner"
+        elif relation == "name" and self._is_of_several(role):  # "my brothers are called Kofi and Kwame"
+            subject, relation = ME, role
+        is_denied = self._is_negated() and self.verb.lemma_ != "stand"  # "can't stand it"
+        names = listed(noun) if relation in _OF_NAMES else [noun]
+        is_of_names = all(each.pos_ == "PROPN" for each in names)
+        value = " and ".join(map(self._phrase, names if is_of_names else [noun]))
+        return self._fact(subject, f"not_{relation}" if is_denied else relation, value)
+
+    def _is_of_several(self, role: str) -> bool:
+        return role in word_list("several") and self.clause.subject.tag_ == "NNS"
 
     def _states(self, relation: str, noun: Any) -> bool:
         """Return whether the clause states its relation as true now: not of the past, planned, or restricted."""
@@ -95,6 +115,8 @@ class ClauseReader(EndReader):
             return False
         if relation == "age":
             return bool(noun.like_num)
+        if self.verb.lemma_ == "get" and noun.dep_ == "acomp":  # "got divorced"
+            return False
         if relation in _NAMED and not self._is_name(noun):  # "my flat is a mess", "date every page"
             return relation == "works_at"
         if self._is_negated():
@@ -122,6 +144,8 @@ class ClauseReader(EndReader):
         """Return what "my NOUN is VALUE" or "she is VALUE" states."""
         role, value = subject.removeprefix(f"{ME}'s "), self._phrase(noun)
         is_pronoun = self.clause.subject is not None and self.clause.subject.pos_ == "PRON"
+        if role in word_list("people") and noun.like_num:
+            return self._fact(subject, "age", value)
         if role in word_list("people") and (noun.pos_ != "PROPN" or is_pronoun):
             return self._fact(subject, "name" if noun.pos_ == "PROPN" else "is", value)
         known = relations_by("nouns").get(role, ())
@@ -149,17 +173,10 @@ class ClauseReader(EndReader):
 
     def _read_names(self) -> Iterator[Statement]:
         """Yield the names of "my sister Mia" and "my dog Rex"."""
+        had = listed(self.direct) if self.verb.lemma_ == "have" and self.direct is not None else []
         for token in self.clause.tokens:
-            role, name = role_of(token), apposed_name(token)
-            if not name and self.verb.lemma_ == "have" and token == self.direct:  # "a cat named Mia"
-                named = (
-                    c
-                    for child in token.children
-                    if child.lower_ in {"named", "called"}
-                    for c in child.children
-                )
-                role, name = token, " ".join(c.text for c in named if c.pos_ == "PROPN")
-            if role is not None and name:
+            role = token if token in had else role_of(token)
+            for name in [] if role is None else apposed_names(token):
                 kind = role.lemma_.lower()
                 if kind in word_list("several"):
                     yield Statement(ME, kind, name, self.at)

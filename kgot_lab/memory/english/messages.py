@@ -28,6 +28,7 @@ class ReadSentence:
     end: int
     statements: tuple[Statement, ...] = ()
     is_question: bool = False
+    is_english: bool = True
 
 
 _CLITIC = re.compile(r"'\w+")  # "ve" and "s" are words of other languages
@@ -35,7 +36,14 @@ _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _PHONE = re.compile(r"\+?\d[\d ()/-]{5,}\d")
 _REACH_ME = r"(?:reach|call|text|write(?: to)?|email|mail|message) me\b"
 _MY_PHONE = re.compile(
-    rf"(?:\bmy |^)(?:new |mobile |cell |phone )*(?:number|phone|mobile|cell)\b|\b{_REACH_ME}", re.I
+    rf"(?:\bmy |\b(?:got|have) a (?=new (?:\w+ )?number)|^)(?:new |mobile |cell |phone )*(?:number|phone|mobile|cell)\b|\b{_REACH_ME}",
+    re.I,
+)
+_MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|march|april|may|june|july|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
+_BIRTHDAY = re.compile(
+    r"(?:\bmy birthday(?:'s| is)(?: on)?|\bI (?:was|am) born (?:on|in)|\bI'm born (?:on|in))(?: the)? "
+    rf"(?P<date>\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}(?:,? \d{{4}})?|{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?\b)?(?:,? \d{{4}})?)",
+    re.I,
 )
 _MY_EMAIL = re.compile(rf"(?:\bmy |^)(?:new )?e-?mail\b|\b{_REACH_ME}", re.I)
 
@@ -62,7 +70,7 @@ class MessageReader:
         if is_question(document):
             return ReadSentence(text, start, end, is_question=True)
         if detect_language([_CLITIC.sub("", document.text)]) != "en":
-            return ReadSentence(text, start, end)
+            return ReadSentence(text, start, end, is_english=False)
         statements = list(_read_contacts(document.text, at))
         for part in document.sents:
             for clause in split_clauses(part) if not is_question(part) else ():
@@ -88,8 +96,10 @@ def _spans(text: str) -> list[tuple[str, int, int]]:
 
 
 def _read_contacts(text: str, at: datetime) -> Iterator[Statement]:
-    """Yield the addresses at which the speaker can be reached."""
+    """Yield the addresses at which the speaker can be reached, and the birthday."""
     if (email := _EMAIL.search(text)) and _MY_EMAIL.search(text):
         yield Statement(ME, "email", email[0], at, single=True)
     if (phone := _PHONE.search(text)) and _MY_PHONE.search(text):
         yield Statement(ME, "phone", phone[0], at, single=True)
+    if birthday := _BIRTHDAY.search(text):
+        yield Statement(ME, "birthday", birthday["date"], at, single=True)

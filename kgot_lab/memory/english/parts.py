@@ -37,7 +37,7 @@ _STATES_TO = {  # "allergic to nuts"
     "allergic": "allergic_to", "intolerant": "allergic_to", "married": "partner", "engaged": "partner",
 }  # fmt: skip
 _PARTICLES = frozenset("away up out off down over in back".split())
-_PRONOUNS = frozenset("he she it him her".split())
+_PRONOUNS = frozenset("he she it him her his its".split())
 
 
 class ClauseParts:
@@ -76,7 +76,15 @@ class ClauseParts:
             if inner is not None and not any(c.dep_ == "pobj" for c in child.children):  # "out of"
                 words, prep = f"{words} {inner.lower_}", inner
             if prep.dep_ in {"prep", "agent", "dative"} and not is_time(child):
-                yield from ((words, noun) for noun in prep.children if noun.dep_ in {"pobj", "pcomp"})
+                for noun in (n for n in prep.children if n.dep_ in {"pobj", "pcomp"}):
+                    yield words, noun
+                    yield from self._nested_preps(noun)
+
+    def _nested_preps(self, noun: Any) -> Iterator[tuple[str, Any]]:
+        """Yield the prepositions of a noun that state a relation with the verb: of "work as a nurse at Acme", "at"."""
+        for prep in noun.children:
+            if prep.dep_ == "prep" and f"{self.verb.lemma_} {prep.lower_}" in relations_by("states"):
+                yield from ((prep.lower_, inner) for inner in prep.children if inner.dep_ == "pobj")
 
     def _keys(self) -> Iterator[tuple[str, Any]]:
         """Yield the verb with each preposition and what follows, and with its direct object."""
@@ -102,14 +110,14 @@ class ClauseParts:
             yield from ((f"{verb} {prep}", noun) for prep, noun in self.preps)
             yield verb, self.direct
 
-    def _subject(self) -> str:
-        """Return the name of the subject, which is the speaker where there is none, or "" of a request."""
+    def _subjects(self) -> list[str]:
+        """Return the names of the subjects: the speaker where there is none, and "" of a request."""
         token = self.clause.subject
         if self.verb.lemma_ in {"call", "name"} and any(c.lower_ in FIRST_PERSON for c in self.children):
-            return ME
+            return [ME]
         if self.finite.tag_ == "VB" and token not in self.clause.tokens:
-            return ""
-        return ME if token is None else self._name(token)
+            return [""]
+        return [ME] if token is None else [self._name(each) for each in listed(token)]
 
     def _name(self, token: Any) -> str:
         """Return the name of what a noun or pronoun stands for, "" if that is unknown."""
@@ -120,14 +128,20 @@ class ClauseParts:
             earlier = [name for other, name in self._people() if other.i < token.i]
             return (earlier or [self.topic])[-1] if word in _PRONOUNS else ""
         if role := role_of(token):
-            name = apposed_name(token)
+            names = apposed_names(token)
             kind = role.lemma_.lower()
-            is_one_of_several = name and kind in word_list("several")  # "my sister Mia" and another
-            return name if is_one_of_several else f"{ME}'s {kind}"
+            is_one_of_several = names and kind in word_list("several")  # "my sister Mia" and another
+            return names[0] if is_one_of_several else f"{ME}'s {kind}"
+        if token.lower_ == "name" and (
+            owners := [c for c in token.children if role_of(c) or c.lower_ in {"her", "his", "its"}]
+        ):
+            return self._name(owners[0])  # "my sister's name", "her name"
         is_bare = not any(child.dep_ in {"det", "poss", "amod", "nummod"} for child in token.children)
         if token.tag_ == "NN" and is_bare and token.lemma_.lower() in word_list("people"):  # "coach is Ben"
             return f"{ME}'s {token.lemma_.lower()}"
-        return self._phrase(token)
+        possessors = (child for child in token.children if child.dep_ == "poss" and child.pos_ == "PRON")
+        is_of_another = any(owner.lower_ not in POSSESSIVES for owner in possessors)
+        return "" if is_of_another else self._phrase(token)  # not "his wife"
 
     def _people(self) -> list[tuple[Any, str]]:
         """Return the people and animals that the clause names."""
@@ -139,11 +153,13 @@ class ClauseParts:
     def _phrase(self, token: Any) -> str:
         """Return the words of a noun phrase without determiners, times, and what other clauses add."""
         left_out = set()
+        nested = [inner.head for _, inner in self._nested_preps(token)]
         for child in token.subtree:
             adds = child.head == token and child.dep_ in {"relcl", "advcl", "cc", "conj", "appos"}
             is_name = child.dep_ == "appos" and child.pos_ == "PROPN"
-            if child != token and (
-                (adds and not is_name) or (child.dep_ in {"npadvmod", "prep"} and is_time(child))
+            if child in nested or (
+                child != token
+                and ((adds and not is_name) or (child.dep_ in {"npadvmod", "prep"} and is_time(child)))
             ):
                 left_out |= set(child.subtree)
         tokens = [t for t in token.subtree if t not in left_out and t in self.clause.tokens]
@@ -170,7 +186,8 @@ class ClauseParts:
         return "no" in objects or any(child.dep_ == "neg" for child in self.children)
 
     def _is_past(self) -> bool:
-        return self.finite.tag_ in {"VBD", "VBN"} or self.verb.lemma_ == "be"
+        is_past = self.finite.tag_ in {"VBD", "VBN"} or self.finite.lower_ in {"quit", "split"}
+        return is_past or self.verb.lemma_ == "be"
 
     def _was(self) -> bool:
         """Return whether the clause is of the past, and not perfect."""
@@ -179,18 +196,28 @@ class ClauseParts:
         return not is_perfect and "VBD" in {token.tag_ for token in (self.finite, *auxiliaries)}
 
     def _relation(self) -> tuple[str, Any]:
-        """Return the relation of the clause, and the token of its object or None."""
-        by_verb = {**relations_by("begins"), **relations_by("states")}
+        """Return the first relation of the clause, and the token of its object or None."""
+        return next(iter(self._relations().items()))
+
+    def _relations(self) -> dict[str, Any]:
+        """Return the relations of the clause, each with the token of its object or None: those of the table, or one."""
+        by_verb, found = {**relations_by("begins"), **relations_by("states")}, dict[str, Any]()
         for key, noun in self._keys():
             if noun is None or (key.startswith("do ") and noun.pos_ != "PROPN"):  # "do Spanish at home"
                 continue
             if key in by_verb:
                 is_company = key == "join" and noun.pos_ == "PROPN"
-                return "works_at" if is_company else by_verb[key][-1 if key == "join" else 0], noun
+                found.setdefault("works_at" if is_company else by_verb[key][-1 if key == "join" else 0], noun)
+        return found or dict([self._other_relation()])
+
+    def _other_relation(self) -> tuple[str, Any]:
+        """Return the relation of a clause that states none of the table, and the token of its object or None."""
         verb, prep = self.verb.lemma_.lower(), self.preps[0] if self.preps else ("", None)
         if verb == "be":
             word = "" if self.direct is None else self.direct.lower_
             years = [] if self.direct is None else [t for t in self.direct.subtree if t.like_num]
+            if word == "old" and any(t.lemma_ in {"day", "week", "month"} for t in self.direct.subtree):
+                return "age", None  # not in years
             if (
                 years
                 and (word == "old" or self.direct in years)
@@ -227,13 +254,35 @@ def role_of(token: Any) -> Any:
     )
 
 
-def apposed_name(token: Any) -> str:
-    """Return the name in "my sister Mia" or "my dog Rex", "" without one."""
+def apposed_names(token: Any) -> list[str]:
+    """Return the name in "my sister Mia" or "my dog Rex", or those in "my cats, Miso and Tofu"."""
     if token.pos_ == "PROPN":
-        names = (t.text for t in token.subtree if t.pos_ == "PROPN")
-        return "" if role_of(token) is None else " ".join(names)
-    name = next((child for child in token.children if child.dep_ == "appos" and child.pos_ == "PROPN"), None)
-    return "" if name is None else " ".join(t.text for t in (*name.lefts, name) if t.pos_ == "PROPN")
+        return (
+            [] if role_of(token) is None else [" ".join(t.text for t in token.subtree if t.pos_ == "PROPN")]
+        )
+    first = next((child for child in token.children if child.dep_ in {"appos", "acl"}), None)
+    if first is not None and first.lower_ in {"named", "called"}:  # "a cat named Mia"
+        first = next((child for child in first.children if child.dep_ in {"oprd", "dobj"}), None)
+    if first is None or first.pos_ != "PROPN":
+        return []
+    names = listed(first) if token.tag_ == "NNS" else [first]
+    return [" ".join(t.text for t in (*name.lefts, name) if t.pos_ == "PROPN") for name in names]
+
+
+def listed(noun: Any) -> list[Any]:
+    """Return a noun with those listed after it: of "tea, milk and juice" three, of "tea but not milk" one."""
+    others = [other for other in noun.conjuncts if other.i > noun.i]
+    kinds = (
+        {"PROPN", "PRON"}
+        if (noun.pos_, noun.dep_) == ("PROPN", "pobj")
+        else {noun.pos_, "NOUN", "PROPN", "PRON"}
+    )
+    links = {c.lower_ for each in (noun, *others) for c in each.children if c.dep_ in {"cc", "neg"}}
+    is_list = bool(links) and links <= {"and", "or"}  # not "Lyon, France"
+    return [
+        noun,
+        *(other for other in others if is_list and other.pos_ in kinds),
+    ]
 
 
 def noun_of_relation(token: Any) -> str:

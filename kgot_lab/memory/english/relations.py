@@ -79,6 +79,12 @@ def relations_by(field: str) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
+def canonical_relation(name: str) -> str:
+    """Return the name in the table of a relation that another calls by it or by an alias, else the name."""
+    key = "_".join(name.split()).casefold()
+    return key if key in relations() else next(iter(relations_by("aliases").get(key, ())), key)
+
+
 def is_single(relation: str) -> bool:
     """Return whether a relation of the table has one object at a time."""
     return relation in relations() and relations()[relation].single
