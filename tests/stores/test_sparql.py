@@ -195,7 +195,7 @@ def random_statement(chance, names):
         return format_term(iri_of(chance.choice(names)), abbreviate=chance.random() < 0.7)
 
     def value():
-        values = ["1", "2.5", "'x'", "'y'@en", "true", '"[2,1]"^^rdf:JSON', "'b', 'a'", "('l' 1)", "1e0"]
+        values = ["1", "2.5", "'x'", "'y'", "true", '"[2,1]"^^rdf:JSON', "'b', 'a'", "('l' 1)", "1e0"]
         return chance.choice(values)
 
     def triples():
