@@ -340,7 +340,9 @@ def test_what_is_added_without_a_fact_is_told(memory):
 
 
 def test_a_model_finds_the_facts_of_other_languages_and_ends_nothing():
-    model = Scripted(lambda _: "Ana | employed by | Siemens\nAna | owns | a yacht\nIch arbeite bei | is | Siemens")
+    model = Scripted(
+        lambda _: "Ana | employed by | Siemens\nAna | owns | a yacht\nIch arbeite bei | is | Siemens"
+    )
     with open_memory(user="ana", model=model, now=lambda: day(11)) as memory:
         memory.add("I work at Acme. Where do I work? Thanks a lot!")
         assert not model.asked
