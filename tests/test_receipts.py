@@ -109,7 +109,7 @@ def test_the_readme_says_what_speaks_against_it(scripts):
     doubts = scripts[0].doubts()
     for said in (
         "F1 .434, with them .456, 60 questions",
-        "no help is shown: −.022",
+        "no help is shown: −.022 [−.133, +.089], exact match .103 against .155",
         "93 of 567",
         "98 of 338",
     ):

@@ -377,6 +377,9 @@ def _expected_value(problem: Mapping[str, Any]) -> str:
     if kind in bounds:
         name, words = bounds[kind]
         return f"{more[name]:g} {words}"
+    if kind in {"string_too_long", "string_too_short"}:
+        limits = {"max_length": "at most", "min_length": "at least"}
+        return next(f"of {limits[name]} {size} characters" for name, size in more.items() if name in limits)
     if kind == "greater_than":
         return f"more than {more['gt']:g}"
     return next((words for begins, words in _KINDS.items() if kind.startswith(begins)), "")

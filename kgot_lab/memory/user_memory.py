@@ -331,7 +331,7 @@ class Memory(Closing, LearningMemory):
         return await asyncio.to_thread(self.recall, question, at=at, tokens=tokens)
 
     def facts(self, at: datetime | None = None) -> tuple[Triple, ...]:
-        """Return the facts that are true at a time, now by default, in the order in which they were told."""
+        """Return the facts that are true at a time, now by default, in the order of the sentences that tell them."""
         at = self.claims.query_time(at)
         return tuple(fact for fact, began in self._index.open_facts(at).items() if began <= at)
 
@@ -465,6 +465,9 @@ def _find_ended(
     name it.
     """
     own = [fact for fact in open_facts if fact.subject == subject]
+    owner = value.rpartition("'s ")[0]
+    if owner and owner != subject and value not in names.values():  # "sold my brother's guitar"
+        return []
     any_relation, nouns = ANY in statement.relations, relations_by("nouns")
     bare = value.rpartition("'s ")[2]
     if word_stems(bare):

@@ -220,8 +220,12 @@ OF_SOMETHING_ELSE = (  # tried by hand, and read wrongly at first
     ("I live in Leeds.", "My hometown is a dump."),
     ("I work at Acme.", "My job is boring."),
     ("I work at Acme.", "My company is growing fast."),
+    ("I have a guitar.", "I sold my brother's guitar for him."),
 )
 TEACHES_NOTHING = (
+    "I hope to work at Google.",
+    "I don't live in Rome yet.",
+    "Someone is here, his name is Paulo.",
     "In which city does Mira's company operate?",
     "If I moved to Oslo I'd miss my dog.",
     "I wish I lived in Oslo.",
@@ -317,6 +321,8 @@ def test_an_end_may_be_told_at_once_with_what_ended(memory):
         ("I was born on 3 May 1985 in Leeds.", ["birthday 3 May 1985", "born_in Leeds"]),
         ("My wife's name is Rosa.", ["partner Rosa"]),
         ("I like tea but not coffee.", ["likes tea"]),
+        ("I work at Siemens & Sons.", ["works_at Siemens and Sons"]),
+        ("My husband Rui is a chef.", ["partner Rui"]),
         ("I moved to Lyon, France last year.", ["lives_in Lyon"]),
     ],
 )
@@ -332,6 +338,12 @@ def test_an_end_that_is_told_before_its_fact_ends_it(memory):
     assert {f"{fact.relation} {fact.object}" for fact in memory.facts()} == {"likes Acme", "has bike"}
     memory.forget(memory.recall("left Acme", at=day(7))[0].source)
     assert WORKS in memory.facts()
+
+
+@every("end", ["I divorced Rui.", "Rui and I separated in May.", "Rui left me."])
+def test_a_partner_who_is_named_in_passing_may_go(end):
+    memory = told(opened(), "My husband Rui is a chef.", end)
+    assert "partner" not in {fact.relation for fact in memory.facts()}
 
 
 def test_what_is_added_without_a_fact_is_told(memory):

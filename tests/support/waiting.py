@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-AMPLE = 120.0  # seconds: the time limit of what must succeed, and how long a state is waited for; it only ends what hangs
+AMPLE = 240.0  # seconds: the time limit of what must succeed, and how long a state is waited for; it only ends what hangs
 _PAUSE = 0.01  # seconds between two looks
 
 Seen = TypeVar("Seen")

@@ -32,6 +32,7 @@ _SPELLINGS = (
     ),
     (re.compile(r"\bw/? (?=\w)"), "with "),
     (re.compile(r"\bu\b"), "you"),
+    (re.compile(r"(?<=\w) & (?=\w)"), " and "),
     (re.compile(r"\bno longer like\b"), "no longer enjoy"),  # which it takes for a preposition
 )
 
@@ -81,7 +82,9 @@ def split_clauses(sentence: Any) -> Iterator[Clause]:
         if token.dep_ == "ROOT" or (own is not None and is_verb and token.dep_ in _CLAUSE_LINKS):
             subjects[token] = own
         elif is_verb and token.dep_ in {"conj", "ccomp", "dep"} and token.head in subjects:
-            subjects[token] = subjects[token.head]
+            before = token.nbor(-1) if token.i else token
+            is_subject = before.dep_ == "conj" and before.pos_ in {"NOUN", "PROPN"}  # "in Rome and Ben works"
+            subjects[token] = before if is_subject else subjects[token.head]
     for verb, subject in subjects.items():
         tokens = [token for token in verb.subtree if _verb_of(token, subjects) == verb]
         while tokens and _joins(tokens[0]):

@@ -27,7 +27,7 @@ _FOR_A_WHILE = re.compile(
     re.I,
 )
 _QUALIFIED = re.compile(
-    r"\b(?:because|today|tonight|right now|who|which|that|when|if|unless|much|always|often|every|just|only)\b",
+    r"\b(?:yet|because|today|tonight|right now|who|which|that|when|if|unless|much|always|often|every|just|only)\b",
     re.I,
 )
 _FICTION = re.compile(
@@ -90,6 +90,8 @@ class ClauseReader(EndReader):
             subject, relation = ME, "partner"
         elif relation == "name" and self._is_of_several(role):  # "my brothers are called Kofi and Kwame"
             subject, relation = ME, role
+        if relation == "has" and noun.tag_ == "NNS" and apposed_names(noun):  # "two cats, Pepper and Salt"
+            return self._fact(subject, relation, " ".join(t.text for t in (*noun.lefts, noun)))
         is_denied = self._is_negated() and self.verb.lemma_ != "stand"  # "can't stand it"
         names = listed(noun) if relation in _OF_NAMES else [noun]
         is_of_names = all(each.pos_ == "PROPN" for each in names)
@@ -115,6 +117,8 @@ class ClauseReader(EndReader):
             return False
         if relation == "age":
             return bool(noun.like_num)
+        if noun.pos_ == "PRON":  # "the car that I bought"
+            return False
         if self.verb.lemma_ == "get" and noun.dep_ == "acomp":  # "got divorced"
             return False
         if relation in _NAMED and not self._is_name(noun):  # "my flat is a mess", "date every page"
@@ -180,5 +184,7 @@ class ClauseReader(EndReader):
                 kind = role.lemma_.lower()
                 if kind in word_list("several"):
                     yield Statement(ME, kind, name, self.at)
-                elif kind in word_list("people"):
+                elif "partner" in relations_by("nouns").get(kind, ()):
+                    yield Statement(ME, "partner", name, self.at, single=True)
+                if kind in word_list("people") and kind not in word_list("several"):
                     yield Statement(f"{ME}'s {kind}", "name", name, self.at, single=True)

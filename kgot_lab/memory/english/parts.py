@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from kgot_lab.memory.english.clauses import FIRST_PERSON, POSSESSIVES, Clause
+from kgot_lab.memory.english.clauses import FIRST_PERSON, POSSESSIVES, SUBJECTS, Clause
 from kgot_lab.memory.english.relations import relations_by, word_list
 from kgot_lab.memory.english.times import TIME_WORDS, find_time
 
@@ -37,7 +37,7 @@ _STATES_TO = {  # "allergic to nuts"
     "allergic": "allergic_to", "intolerant": "allergic_to", "married": "partner", "engaged": "partner",
 }  # fmt: skip
 _PARTICLES = frozenset("away up out off down over in back".split())
-_PRONOUNS = frozenset("he she it him her his its".split())
+_PRONOUNS = frozenset("he she it him her".split())
 
 
 class ClauseParts:
@@ -73,10 +73,14 @@ class ClauseParts:
         for child in (*self.children, *of_object):
             words, prep = child.lower_, child
             inner = next((c for c in child.children if c.dep_ == "prep"), None)
-            if inner is not None and not any(c.dep_ == "pobj" for c in child.children):  # "out of"
+            is_alone = child.dep_ in {"prep", "prt", "advmod"} and all(
+                c.dep_ != "pobj" for c in child.children
+            )
+            if inner is not None and is_alone:  # "out of"
                 words, prep = f"{words} {inner.lower_}", inner
             if prep.dep_ in {"prep", "agent", "dative"} and not is_time(child):
-                for noun in (n for n in prep.children if n.dep_ in {"pobj", "pcomp"}):
+                preps = (prep, *(c for c in prep.children if c.dep_ == "conj"))  # "at Siemens and at Bosch"
+                for noun in (n for each in preps for n in each.children if n.dep_ in {"pobj", "pcomp"}):
                     yield words, noun
                     yield from self._nested_preps(noun)
 
@@ -132,10 +136,8 @@ class ClauseParts:
             kind = role.lemma_.lower()
             is_one_of_several = names and kind in word_list("several")  # "my sister Mia" and another
             return names[0] if is_one_of_several else f"{ME}'s {kind}"
-        if token.lower_ == "name" and (
-            owners := [c for c in token.children if role_of(c) or c.lower_ in {"her", "his", "its"}]
-        ):
-            return self._name(owners[0])  # "my sister's name", "her name"
+        if token.lower_ == "name" and (owners := [c for c in token.children if role_of(c)]):
+            return self._name(owners[0])  # "my sister's name"
         is_bare = not any(child.dep_ in {"det", "poss", "amod", "nummod"} for child in token.children)
         if token.tag_ == "NN" and is_bare and token.lemma_.lower() in word_list("people"):  # "coach is Ben"
             return f"{ME}'s {token.lemma_.lower()}"
@@ -271,7 +273,8 @@ def apposed_names(token: Any) -> list[str]:
 
 def listed(noun: Any) -> list[Any]:
     """Return a noun with those listed after it: of "tea, milk and juice" three, of "tea but not milk" one."""
-    others = [other for other in noun.conjuncts if other.i > noun.i]
+    is_subject = noun.dep_ in SUBJECTS
+    others = [c for c in noun.conjuncts if c.i > noun.i and (is_subject or not _is_followed_by_verb(c))]
     kinds = (
         {"PROPN", "PRON"}
         if (noun.pos_, noun.dep_) == ("PROPN", "pobj")
@@ -283,6 +286,12 @@ def listed(noun: Any) -> list[Any]:
         noun,
         *(other for other in others if is_list and other.pos_ in kinds),
     ]
+
+
+def _is_followed_by_verb(noun: Any) -> bool:
+    """Return whether a noun begins a clause of its own: "I live in Rome and Ben lives in Oslo"."""
+    after = noun.right_edge.i + 1
+    return after < len(noun.doc) and noun.doc[after].tag_ in {"VBZ", "VBP", "VBD", "MD"}
 
 
 def noun_of_relation(token: Any) -> str:

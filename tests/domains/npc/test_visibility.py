@@ -255,7 +255,7 @@ def test_who_is_deleted_while_asked_is_told_of_once(world, town):
 def test_a_policy_that_fits_none_is_refused(world, town):
     for made, message in (
         (lambda: VisibilityPolicy(knows_depth=0), "knows_depth must be 1 or more"),
-        (lambda: VisibilityPolicy(knows_depth=10**9), "knows_depth is 100 at most"),
+        (lambda: VisibilityPolicy(knows_depth=10**9), "knows_depth must be 1 or more, at most 100"),
         (
             lambda: VisibilityPolicy(public_attributes={"npc": ("secret_knowledge",)}),
             "'secret_knowledge' is never public",

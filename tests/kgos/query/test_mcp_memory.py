@@ -53,7 +53,7 @@ def test_an_assistant_reads_what_one_user_said_and_cannot_change_it(file):
     async def ask():
         async with over_pipes(file, "--user", "ana") as client:
             tools = (await client.list_tools()).tools
-            other = {"question": "Where does bob live? Kiel", "user": "bob"}
+            other = {"question": "Where does bob live? Kiel"}
             return (
                 tools,
                 await client.call_tool("recall", other),
@@ -96,9 +96,10 @@ def test_an_assistant_that_may_write_adds_corrects_and_forgets(tmp_path):
     "name, given, says",
     [
         ("recall", {}, "question"),
-        ("recall", {"question": 5}, "valid string"),
+        ("recall", {"question": 5}, "'question' of recall: it is a text"),
+        ("recall", {"question": "Kiel", "user": "bob"}, "unknown argument of recall 'user'"),
         ("recall", {"question": "x" * 20_001}, "at most 20000 characters"),
-        ("recall", {"question": "x", "at": "soon"}, "at\n"),
+        ("recall", {"question": "x", "at": "soon"}, "'at' of recall"),
         ("recall", {"question": "\0"}, "NUL"),
         ("add", {"text": "x" * 20_001}, "at most 20000 characters"),
         ("add", {"text": "I live in Oslo.", "at": "2999-01-01"}, "not said yet"),
