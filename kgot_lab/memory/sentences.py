@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -205,7 +206,8 @@ class SentenceIndex:
 
     def ends_after(self, at: datetime) -> list[Sentence]:
         """Return the sentences said after a time that state the end of something that was not known."""
-        return [each for each in self.sentences() if each.ended and each.told > at]
+        later = takewhile(lambda each: each.told > at, reversed(self.sentences()))
+        return [each for each in later if each.ended][::-1]
 
     # --- search ---
 

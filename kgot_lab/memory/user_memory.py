@@ -174,14 +174,14 @@ class Memory(Closing, LearningMemory):
                 learnt = self.claims.learn(claims, by=self.user)
                 changes += [] if learnt.change is None else [learnt.change]
                 added += len(sentences)
-                unread += sum(not sentence.is_english for sentence in sentences)
+                unread += sum(not sentence.is_read for sentence in sentences)
                 facts += [c.fact for c in claims if c.kind == "stated" and c.fact.relation not in _NO_FACTS]
                 ended += [c.fact for c in claims if c.kind == "ended"]
         return Added(tuple(changes), tuple(dict.fromkeys(facts)), tuple(dict.fromkeys(ended)), added, unread)
 
     def _read_by_model(self, model: LLM, sentence: ReadSentence, at: datetime) -> ReadSentence:
         """Return a sentence with the facts that the model finds, if it is in a language that the rules do not read."""
-        if sentence.is_english:
+        if sentence.is_read:
             return sentence
         speaker = self.user[:1].upper() + self.user[1:]
         titled = SourcedSentence(sentence.text, speaker, "", 0)  # the model is told who speaks
@@ -199,7 +199,7 @@ class Memory(Closing, LearningMemory):
                 word[0].isupper() for word in fact.subject.split()
             )  # a name: a small model also takes clauses
         )
-        return replace(sentence, statements=tuple(found), is_english=True)
+        return replace(sentence, statements=tuple(found), is_read=True)
 
     def _claims_of(self, sentences: Sequence[ReadSentence], at: datetime, source: str) -> list[Claim]:
         """Return the claims that a message makes, with the ends of facts that are open before it."""
@@ -267,9 +267,9 @@ class Memory(Closing, LearningMemory):
         """Yield the ends of facts that are told late: according to messages of later times that are known already."""
         later = self._index.ends_after(at)
         read = MessageReader().read([(sentence.text, sentence.told) for sentence in later])
-        for known, (sentence, *_) in zip(later, read, strict=True):
+        for known, sentences in zip(later, read, strict=True):
             span = Span(known.start, known.start + len(known.text), known.text)
-            for statement in sentence.statements:
+            for statement in (each for sentence in sentences for each in sentence.statements):
                 subject, value = (self._resolve(p, names) for p in (statement.subject, statement.object))
                 for fact in (
                     _find_ended(statement, subject, value, told, names) if statement.kind == "ended" else ()

@@ -21,14 +21,17 @@ from kgot_lab.text.words import text_sentences
 
 @dataclass(frozen=True)
 class ReadSentence:
-    """A sentence of a message, its position there, and what it states. A question states nothing."""
+    """A sentence of a message, its position there, and what it states. A question states nothing.
+
+    `is_read` is false for a sentence in a language that the rules do not read.
+    """
 
     text: str
     start: int
     end: int
     statements: tuple[Statement, ...] = ()
     is_question: bool = False
-    is_english: bool = True
+    is_read: bool = True
 
 
 _CLITIC = re.compile(r"'\w+")  # "ve" and "s" are words of other languages
@@ -70,7 +73,7 @@ class MessageReader:
         if is_question(document):
             return ReadSentence(text, start, end, is_question=True)
         if detect_language([_CLITIC.sub("", document.text)]) != "en":
-            return ReadSentence(text, start, end, is_english=False)
+            return ReadSentence(text, start, end, is_read=False)
         statements = list(_read_contacts(document.text, at))
         for part in document.sents:
             for clause in split_clauses(part) if not is_question(part) else ():
