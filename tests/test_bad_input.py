@@ -583,7 +583,7 @@ CASES = [
             lambda: lab.explore(WORDS, ADA, queries=[lab.Query("a", "q"), lab.Query("b", "q")]),
             "occur more than once",
         ),
-        ("NaN", lambda: lab.explore(WORDS, ADA).but(weights=Weights(NAN, 0, 0, 0)), "from 0 to 1"),
+        ("NaN", lambda: lab.explore(WORDS, ADA).but(weights=Weights(NAN, 0, 0, 0)), "is a number, not nan"),
         ("numbers for weights", lambda: lab.explore(WORDS, ADA).but(weights=(1, 0, 0, 0)), "is a Weights"),
         (
             "all zero",
@@ -969,13 +969,17 @@ def test_a_statement_that_is_none_and_a_value_of_another_datatype_are_refused():
         opened("sparql_embedded").write("INSERT DATA { :a :b 'x'^^xsd:integer }")
 
 
-def test_a_language_that_would_be_lost_is_refused():
-    for statement in (
-        'INSERT DATA { :a :name "Ada"@en }',
-        'INSERT { :a :b ?n } WHERE { BIND(STRLANG("x", "en") AS ?n) }',
+def test_a_language_which_no_text_has_is_refused():
+    store = opened("sparql_embedded")
+    for act, statement in (
+        (store.write, 'INSERT DATA { :a :name "Ada"@en }'),
+        (store.write, 'INSERT { :a :b ?n } WHERE { BIND(STRLANG("x", "en") AS ?n) }'),
+        (store.read, 'SELECT ?s { ?s :name "Ada"@en }'),
+        (store.read, 'SELECT ?s { ?s :name ?n FILTER(LANG(?n) = "en") }'),
+        (store.read, 'SELECT ?s { ?s :name ?n FILTER(langMatches(LANG(?n), "en")) }'),
     ):
         with pytest.raises(QueryFailed, match="texts have no language here"):
-            opened("sparql_embedded").write(statement)
+            act(statement)
 
 
 @pytest.mark.usefixtures("elsewhere")

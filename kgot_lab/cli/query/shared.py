@@ -325,8 +325,6 @@ def select_graph(
     Exit codes: 0 found, 1 error, 2 wrong arguments, 3 nothing found, 4 rules broken, 124 timed out, 130
     interrupted.
     """
-    if not graph.strip():
-        raise BadInput('name a graph: a file, an address, or a folder ("." for the one you are in)')
     other_graphs: dict[str, str] = {}
     for assignment in beside or ():
         name, sign, location = assignment.partition("=")
