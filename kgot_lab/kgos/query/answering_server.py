@@ -60,8 +60,8 @@ class AnsweringServer(MCPServer[Any]):
         A line that is no message gets an error, since its sender would wait for ever. A call that changes something
         waits for the answer of the one before it, and the end of the input for all answers.
         """
-        changing = [tool.name for tool in await self.list_tools() if tool.annotations.destructive_hint]
-        calls = _OpenCalls(changing)
+        hints = {tool.name: tool.annotations for tool in await self.list_tools()}
+        calls = _OpenCalls([name for name, hint in hints.items() if hint and hint.destructive_hint])
         async with stdio_server() as (messages, answers), anyio.create_task_group() as tasks:
             accepted, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
@@ -89,13 +89,13 @@ class AnsweringServer(MCPServer[Any]):
             await server.run(received, sent, server.create_initialization_options())
 
 
-async def _explain_parameters(context: Any, call: Callable[[Any], Awaitable[Any]]) -> Any:
+async def _explain_parameters(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
     """Handle a request, and say which of its parameters is wrong."""
     try:
-        return await call(context)
+        return await call_next(ctx)
     except ValidationError as error:
         problem = ": ".join(filter(None, field_problem(error)))
-        raise MCPError(INVALID_PARAMS, f"wrong parameters of {context.method}: {problem}") from None
+        raise MCPError(INVALID_PARAMS, f"wrong parameters of {ctx.method}: {problem}") from None
 
 
 class _OpenCalls:
