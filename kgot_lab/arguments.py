@@ -114,8 +114,10 @@ def bounded(default: Any, least: float, most: float = math.inf) -> Any:
 class CheckedRecord:
     """Base class of a dataclass whose fields are checked by their annotations, and numbers by bounds.
 
-    Raises BadInput, which names the field.
+    Raises BadInput, which names the field, after a prefix.
     """
+
+    _prefix = ""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -123,7 +125,7 @@ class CheckedRecord:
             value = getattr(self, each.name)
             if isinstance(value, int | float) and not isinstance(value, bool):
                 least, most = each.metadata.get("bounds", (0, sys.float_info.max))
-                require_between(value, least, most, f"{type(self).__name__}.{each.name}")
+                require_between(value, least, most, self._prefix + each.name)
 
 
 def _kinds_of(annotations: Mapping[str, Any], names: Mapping[str, Any]) -> _Kinds:
@@ -261,6 +263,12 @@ def _describe_kinds(kinds: Iterable[_Kind]) -> str:
         for kind in kinds
     )
     return " or ".join(dict.fromkeys(texts))
+
+
+def require_words(what: str, *texts: str) -> None:
+    """Raise BadInput for a text that is blank. `what` names the texts, as in "the id of a node"."""
+    if not all(map(str.strip, texts)):
+        raise BadInput(f"{what} must not be blank: {short_repr(texts)}")
 
 
 def is_plain_text(text: str) -> bool:

@@ -351,12 +351,6 @@ def require_known(what: str, known: Collection[str], *names: str) -> None:
             raise UnknownName(what, name if isinstance(name, str) else describe_value(name), known)
 
 
-def require_words(what: str, *texts: str) -> None:
-    """Raise BadInput for a text that is blank. `what` names the texts, as in "the id of a node"."""
-    if not all(map(str.strip, texts)):
-        raise BadInput(f"{what} must not be blank: {short_repr(texts)}")
-
-
 def require_unique(ids: Collection[str], what: str) -> None:
     """Raise BadInput if one of these ids occurs more than once. `what` names them, as in "document ids"."""
     if len(set(ids)) < len(ids):
@@ -416,18 +410,17 @@ def require_amount(
     value: object, name: str, *, positive: bool = False, maximum: float = sys.float_info.max
 ) -> None:
     """Raise BadInput unless a value is a number from 0 to `maximum`. With `positive`, it must be above 0."""
-    if not 0 <= _as_number(value) <= maximum or (positive and not value):
-        least = "more than 0" if positive else "0 or more"
-        most = f" and at most {maximum:,}" if maximum < sys.float_info.max else ""
-        raise BadInput(f"{name} must be a number, {least}{most}, not {describe_value(value)}")
+    require_between(value, sys.float_info.min if positive else 0, maximum, name)
 
 
 def require_between(value: object, minimum: float, maximum: float, name: str) -> None:
     """Raise BadInput unless a value is a number between two bounds, of which the upper may be infinite."""
     if not minimum <= _as_number(value) <= maximum:
         least = "more than 0" if minimum == sys.float_info.min else f"{minimum:,} or more"
-        is_open = maximum >= sys.float_info.max
-        wanted = f"a finite number, {least}" if is_open else f"between {minimum:,} and {maximum:,}"
+        most = f" and at most {maximum:,}" if maximum < sys.float_info.max else ""
+        wanted = (
+            f"between {minimum:,} and {maximum:,}" if most and least[0] != "m" else f"a number, {least}{most}"
+        )
         raise BadInput(f"{name} must be {wanted}, not {describe_value(value)}")
 
 

@@ -9,16 +9,8 @@ from math import isfinite
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
-from kgot_lab.arguments import CheckedRecord, check_arguments, check_fields, is_plain_text
-from kgot_lab.errors import (
-    BadInput,
-    require,
-    require_count,
-    require_probability,
-    require_unique,
-    require_words,
-    short_repr,
-)
+from kgot_lab.arguments import CheckedRecord, check_arguments, check_fields, is_plain_text, require_words
+from kgot_lab.errors import BadInput, require, require_count, require_probability, require_unique, short_repr
 
 _HITS_PRINTED = 5  # hits of a ranking that are printed
 Json = Any  # text, number, bool, None, or lists and dicts of these
@@ -179,15 +171,12 @@ Rows = tuple[Json, ...]
 
 
 @dataclass(frozen=True)
-class Document:
+class Document(CheckedRecord):
     """A text one can find: its id, title and words."""
 
     id: str
     text: str
     title: str = ""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True)

@@ -225,9 +225,9 @@ CASES = [
     Case("solve: nothing", lambda: lab.solve(None), "'events' is a list (each item an Event)"),
     Case("solve: no events", lambda: lab.solve(iter([])), "without an answer"),
     # limits
-    Case("limits: no steps", lambda: lab.Limits(steps=0), "limits.steps must be 1 or more"),
+    Case("limits: no steps", lambda: lab.Limits(steps=0), "limits.steps must be a number, 1 or more"),
     Case("limits: half a vote", lambda: lab.Limits().but(votes=2.5), "whole number"),
-    Case("limits: a text", lambda: lab.Limits().but(repairs="many"), "limits.repairs"),
+    Case("limits: a text", lambda: lab.Limits().but(repairs="many"), "'repairs' is a whole number"),
     Case("limits: NaN", lambda: lab.Limits().but(temperature=NAN), "between 0 and 2"),
     Case("limits: a text for a temperature", lambda: lab.Limits().but(temperature="hot"), "between 0 and 2"),
     Case("limits: an unknown mode", lambda: lab.Limits(writing="prose"), "operations"),

@@ -112,11 +112,9 @@ def main() -> None:
 def _refuse_blank(arguments: Sequence[str]) -> None:
     """Raise BadInput for a blank argument, as an unset variable of a shell leaves. As a path it would be this folder."""
     for before, text in zip(["kgot-lab", *arguments], arguments, strict=False):
-        flag, equals, value = text.partition("=")
-        is_flag = text.startswith("--")
-        if not (value if is_flag and equals else text).strip():
-            after = flag if is_flag else before
-            raise BadInput(f"the value after {after} is blank: give one, or leave it out")
+        flag, equals, value = text.partition("=") if text.startswith("--") else (before, "=", text)
+        if equals and not value.strip():
+            raise BadInput(f"the value after {flag} is blank: give one, or leave it out")
 
 
 @contextmanager
@@ -380,8 +378,6 @@ def doctor(
     """Test each component and say how to get what is missing, or check whether a given file is intact."""
     if salvage and backup is not None:
         raise BadInput("a file is salvaged or backed up: give --salvage or --backup")
-    if file == Path():
-        raise BadInput("no file is named: give its name, such as kgot-lab doctor memory.db")
     if file is not None:
         return _examine_file(file, salvage=salvage, backup=backup)
     if salvage or backup is not None:

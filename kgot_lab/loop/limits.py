@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import chain
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
-from kgot_lab.arguments import bounded, check_arguments, check_fields
+from kgot_lab.arguments import CheckedRecord, bounded, check_arguments
 from kgot_lab.errors import BadInput, UnknownName, require, require_between, require_count, require_known
 from kgot_lab.llm.budget import CostEstimate, Rate, estimate
 from kgot_lab.text.words import SentenceRules, sentences
@@ -36,37 +35,23 @@ _CHOICES = {
 
 
 def _checked_links(links: Any) -> tuple[str, ...]:
-    require(links, (list, tuple), f"limits.links is a list of some of {', '.join(LINKED_BY)}")
     require_known("link in limits.links", LINKED_BY, *links)
     return tuple(links)
-
-
-def _checked_roles(name: str, values: object) -> Mapping[str, Any]:
-    require(values, Mapping, f"limits.{name} maps what is asked for to a number")
-    assert isinstance(values, Mapping)
-    require_known(f"role in limits.{name}", REPLY_TOKENS, *values)
-    return values
 
 
 def _names(record: Any) -> list[str]:
     return [each.name for each in fields(record)]
 
 
-class _Checked:
-    """A record whose fields are checked by the type of their defaults."""
+class _Checked(CheckedRecord):
+    """A record whose fields are checked by their types and bounds, and choices by name."""
+
+    _prefix = "limits."
 
     def __post_init__(self) -> None:
-        for each in fields(cast("Any", self)):
-            value, name = getattr(self, each.name), f"limits.{each.name}"
-            least, most = each.metadata.get("bounds", (0, math.inf))
-            if each.name in _CHOICES:
-                require_known(name, _CHOICES[each.name], value)
-            elif isinstance(each.default, bool):
-                require(value, bool, f"{name} is true or false")
-            elif isinstance(each.default, int):
-                require_count(value, least, name)
-            elif isinstance(each.default, float):
-                require_between(value, least, most, name)
+        super().__post_init__()
+        for name in vars(self).keys() & _CHOICES.keys():
+            require_known(self._prefix + name, _CHOICES[name], getattr(self, name))
 
 
 @dataclass(frozen=True)
@@ -81,9 +66,11 @@ class ModelLimits(_Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for role, maximum in _checked_roles("reply_tokens", self.reply_tokens).items():
+        require_known("role in limits.reply_tokens", REPLY_TOKENS, *self.reply_tokens)
+        require_known("role in limits.temperatures", REPLY_TOKENS, *self.temperatures)
+        for role, maximum in self.reply_tokens.items():
             require_count(maximum, 1, f"limits.reply_tokens[{role!r}]")
-        for role, value in _checked_roles("temperatures", self.temperatures).items():
+        for role, value in self.temperatures.items():
             require_between(value, 0, 2, f"limits.temperatures[{role!r}]")
 
     def tokens_of(self, role: str) -> int:
@@ -176,7 +163,6 @@ class Limits(_Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fields(self)
         if (self.writing == "mentions") != (self.reading == "paths"):
             raise BadInput(
                 'limits.writing "mentions" and limits.reading "paths" go together: the paths are those of the mentions'

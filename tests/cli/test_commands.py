@@ -456,6 +456,7 @@ def one_line(ran: Ran, *words: str) -> None:
         (["ask", "Q?", "--documents", ""], ["the value after --documents is blank"]),
         (["ask", "Q?", "--documents="], ["the value after --documents is blank"]),
         (["export", ""], ["the value after export is blank"]),
+        (["doctor", ""], ["the value after doctor is blank"]),
         (["mcp", "\t"], ["the value after mcp is blank"]),
         (["ask", "Q?", *PAPERS, "--preset", "lokal"], ["unknown preset", "did you mean 'local'"]),
         (["ask", "Q?", *PAPERS, "--format", "xml"], ["--format is default or gaia"]),

@@ -8,20 +8,13 @@ from contextlib import suppress
 from typing import Any
 
 import anyio
+from mcp import types
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
-from mcp.types import (
-    INVALID_PARAMS,
-    PARSE_ERROR,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCNotification,
-    JSONRPCRequest,
-)
 from pydantic import ValidationError
 
 from kgot_lab.arguments import is_plain_text
@@ -75,7 +68,7 @@ class AnsweringServer(MCPServer[Any]):
                             await calls.begin(message)
                             await accepted.send(message)
                     with anyio.move_on_after(_DRAIN_SECONDS):
-                        await calls.wait_while(calls.are_open)
+                        await calls.wait_while(lambda: bool(calls.open))
 
             async def reply() -> None:
                 async with answers:
@@ -95,7 +88,7 @@ async def _explain_parameters(ctx: Any, call_next: Callable[[Any], Awaitable[Any
         return await call_next(ctx)
     except ValidationError as error:
         problem = ": ".join(filter(None, field_problem(error)))
-        raise MCPError(INVALID_PARAMS, f"wrong parameters of {ctx.method}: {problem}") from None
+        raise MCPError(types.INVALID_PARAMS, f"wrong parameters of {ctx.method}: {problem}") from None
 
 
 class _OpenCalls:
@@ -103,28 +96,24 @@ class _OpenCalls:
 
     def __init__(self, changing: Sequence[str]):
         self._changing, self._answered = changing, anyio.Condition()
-        self._open: dict[object, bool] = {}
-
-    def are_open(self) -> bool:
-        """Return whether there are any."""
-        return bool(self._open)
+        self.open: dict[object, bool] = {}
 
     async def begin(self, message: SessionMessage | Exception) -> None:
         """Note a request, once no other changes something if it does, or that one is cancelled."""
         request = getattr(message, "message", None)
         given = getattr(request, "params", None) or {}
-        if isinstance(request, JSONRPCRequest):
+        if isinstance(request, types.JSONRPCRequest):
             changes = request.method == "tools/call" and given.get("name") in self._changing
             if changes:
-                await self.wait_while(lambda: any(self._open.values()))
-            self._open[request.id] = changes
-        elif isinstance(request, JSONRPCNotification) and request.method == "notifications/cancelled":
+                await self.wait_while(lambda: any(self.open.values()))
+            self.open[request.id] = changes
+        elif isinstance(request, types.JSONRPCNotification) and request.method == "notifications/cancelled":
             await self.end(given.get("requestId"))
 
     async def end(self, id: object) -> None:
         """Forget a request, which is answered or never will be."""
         async with self._answered:
-            self._open = {other: changes for other, changes in self._open.items() if other != id}
+            self.open = {other: changes for other, changes in self.open.items() if other != id}
             self._answered.notify_all()
 
     async def wait_while(self, is_so: Callable[[], bool]) -> None:
@@ -134,7 +123,7 @@ class _OpenCalls:
                 await self._answered.wait()
 
 
-def _parse_error(error: ValidationError) -> JSONRPCError:
+def _parse_error(error: ValidationError) -> types.JSONRPCError:
     """Return the answer to a line that is no message, with the id of the request if it can be read."""
     problem, id = error.errors(include_url=False)[0], None
     with suppress(AttributeError, TypeError, ValueError):
@@ -142,4 +131,6 @@ def _parse_error(error: ValidationError) -> JSONRPCError:
     if not isinstance(id, int | str) or not is_plain_text(str(id)):
         id = None
     reason = f"this is no JSON-RPC message, or holds half a surrogate pair: {problem['msg']}"
-    return JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=PARSE_ERROR, message=reason))
+    return types.JSONRPCError(
+        jsonrpc="2.0", id=id, error=types.ErrorData(code=types.PARSE_ERROR, message=reason)
+    )

@@ -130,5 +130,5 @@ def test_an_error_of_a_part_is_raised(held):
     layers.world.delete_entity(GRIM.id)
     with pytest.raises(BadInput, match=f"^there is no entity {GRIM.id}"):
         hot_context(memory, "gold?", budget=PATIENT)
-    with pytest.raises(BadInput, match="limit must be a finite number, more than 0"):
+    with pytest.raises(BadInput, match="limit must be a number, more than 0"):
         HotBudget(limit=0)
