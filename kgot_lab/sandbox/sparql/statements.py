@@ -73,9 +73,7 @@ _REFUSED_WORDS = {
         "GRAPH FROM NAMED USING WITH CREATE COPY MOVE ADD INTO TO".split(),
         "there is one graph, without a name: leave {} out",
     ),
-    **dict.fromkeys(
-        ("STRLANG", "LANG", "LANGMATCHES"), "texts have no language here: leave {} out, or use STR"
-    ),
+    **dict.fromkeys("STRLANG LANG LANGMATCHES".split(), "texts have no language here: leave {} out"),
     **dict.fromkeys("SERVICE LOAD".split(), "{} would fetch something from elsewhere, which is impossible"),
 }
 _BRACKET_DEPTH = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
