@@ -7,7 +7,6 @@ not checked here. Numbers and paths of other libraries become those of Python, a
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import sys
@@ -106,7 +105,7 @@ def _fields_of(record: type) -> _Kinds:
 POSITIVE = sys.float_info.min  # the lower bound of a number above 0
 
 
-def bounded(default: Any, least: float, most: float = math.inf) -> Any:
+def bounded(default: Any, least: float, most: float = sys.float_info.max) -> Any:
     """Return a field of a CheckedRecord for a number with bounds. Without them, a number is 0 or more, and finite."""
     return field(default=default, metadata={"bounds": (least, most)})
 

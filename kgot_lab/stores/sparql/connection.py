@@ -40,7 +40,7 @@ class QueryLimits(CheckedRecord):
     """Limits of a request: time in seconds and size of the answer in bytes."""
 
     seconds: float = bounded(_INTERNAL_TIMEOUT, POSITIVE)
-    size: float = bounded(math.inf, 1)
+    size: float = bounded(math.inf, 1, math.inf)
 
 
 @dataclass(frozen=True, repr=False)
