@@ -283,8 +283,8 @@ def find_ends(names: tuple[str, ...]) -> Ends | None:
 
 def scalar_id(value: object) -> str | None:
     """Return an id as text, or None for what is no id."""
-    is_id = isinstance(value, str | int | float) and not isinstance(value, bool) and value == value != ""
-    return id_text(value) if is_id else None
+    is_id = isinstance(value, str | int | float) and not isinstance(value, bool) and value == value
+    return id_text(value) if is_id and str(value).strip() else None
 
 
 def build_graph(
@@ -501,8 +501,8 @@ def _typed_node(id: str, labels: Labels, fields: Fields, type_fields: tuple[str,
     if used:
         value = fields[used]
         parts = value.split(":") if isinstance(value, str) and value.startswith(":") else value  # of Neo4j
-        labels = tuple(filter(None, map(str, parts if isinstance(parts, list) else [parts])))
-    return Node(id, labels or (), properties)
+        labels = tuple(map(str, parts if isinstance(parts, list) else [parts]))
+    return Node(id, tuple(filter(str.strip, labels or ())), properties)
 
 
 def _typed_edge(edge: RawEdge, order: list[str], ways: set[str], used: Counter[str], relation: str) -> Edge:
