@@ -178,11 +178,12 @@ def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGra
         source, target = (_text(record[column]) for column in (profile.source, profile.target))
         relation = _text(record[profile.relation]) or "" if profile.relation else default
         gone = [short_repr(end) for end in (source, target) if end not in row_of]
-        if gone or not relation.strip():
-            why = f"there is no node {' and no node '.join(gone)}" if gone else "it has no relation"
-            described = _describe(source, relation, target)
-            unread.append(UnreadRow(3, edges.table, row, described, f"{why}, so it is left out"))
-        else:
+        why = f"there is no node {' and no node '.join(gone)}, so it is left out" if gone else ""
+        if not gone and not relation.strip():
+            relation, why = UNTYPED, f"it has no relation, and is read as {UNTYPED}"
+        if why:
+            unread.append(UnreadRow(3, edges.table, row, _describe(source, relation, target), why))
+        if not gone:
             known = properties(edges, row, (source, relation, target), profile.edge_properties, structure)
             read_edges.append(Edge(str(source), relation, str(target), known))
     return PropertyGraph.of(read_nodes, distinct_edges(read_edges)), tuple(unread)
