@@ -591,7 +591,7 @@ CASES = [
             "All weights are 0",
         ),
         ("an unknown preset", lambda: lab.explore(WORDS, ADA).but(preset="sparce"), "did you mean 'sparse'"),
-        ("too many hits", lambda: lab.explore(WORDS, ADA).but(k=10_000), "1 to 50"),
+        ("too many hits", lambda: lab.explore(WORDS, ADA).but(k=10_000), "between 1 and 50"),
     ),
     Case("doctor: an unknown piece", lambda: lab.doctor("nothing"), "unknown"),
     Case("doctor: a number", lambda: lab.doctor(3), "unknown"),
