@@ -34,11 +34,6 @@ _CHOICES = {
 }
 
 
-def _checked_links(links: Any) -> tuple[str, ...]:
-    require_known("link in limits.links", LINKED_BY, *links)
-    return tuple(links)
-
-
 def _names(record: Any) -> list[str]:
     return [each.name for each in fields(record)]
 
@@ -130,7 +125,8 @@ class PathOptions(_Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "links", _checked_links(self.links))
+        require_known("link in limits.links", LINKED_BY, *self.links)
+        object.__setattr__(self, "links", tuple(self.links))
         if not (self.paths or self.wide_tokens):
             raise BadInput("limits.paths and limits.wide_tokens are both 0: then nothing is read")
 
