@@ -92,7 +92,10 @@ def print_own_mixture():
         values = recalls(RESULTS / "musique-498-mixed", system, gold)
         sums, sizes = np.bincount(own, weights * values), np.bincount(own, weights)
         low, high = np.quantile(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1), (0.025, 0.975))
-        print(f"own mixture of hops, {system}: {sums.sum() / sizes.sum():.3f} [{low:.3f}, {high:.3f}]")
+        by_hops = " ".join(f"{values[hops == hop].mean():.3f}" for hop in HOPS)
+        print(
+            f"own mixture of hops, {system}: {sums.sum() / sizes.sum():.3f} [{low:.3f}, {high:.3f}]; by hops {by_hops}"
+        )
 
 
 def main():
@@ -105,6 +108,7 @@ def main():
         for variant in ("", "-untitled", "-mixed"):
             folder = RESULTS / f"{name}{variant}"
             ours = recalls(folder, "trail", gold)
+            print(f"{folder.name}: trail {ours.mean():.3f} on {len(ours)} questions")
             for system, title in OTHERS.items():
                 span = interval(list(ours - recalls(folder, system, gold)), own, ROUNDS, SEED)
                 mean, low, high = (f"{value:+.3f}".replace("0.", ".").replace("-", "−") for value in span)
