@@ -229,7 +229,11 @@ CASES = [
     Case("limits: half a vote", lambda: lab.Limits().but(votes=2.5), "whole number"),
     Case("limits: a text", lambda: lab.Limits().but(repairs="many"), "'repairs' is a whole number"),
     Case("limits: NaN", lambda: lab.Limits().but(temperature=NAN), "is a number, not nan"),
-    Case("limits: a text for a temperature", lambda: lab.Limits().but(temperature="hot"), "is a number, not a str"),
+    Case(
+        "limits: a text for a temperature",
+        lambda: lab.Limits().but(temperature="hot"),
+        "is a number, not a str",
+    ),
     Case("limits: an unknown mode", lambda: lab.Limits(writing="prose"), "operations"),
     Case(
         "limits: one of another mode",
