@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -37,7 +37,7 @@ from kgot_lab.kgos.extraction.file_facts import (
     extract_file,
     split_batches,
 )
-from kgot_lab.kgos.extraction.linking import link_facts
+from kgot_lab.kgos.extraction.linking import describe_calls, link_facts
 from kgot_lab.text.cleaning import format_count
 
 _ENDINGS_TEXT = f"{', '.join(READ_ENDINGS)}, {READ_AS_TEXT}"
@@ -64,8 +64,7 @@ class FolderGraph:
     reused: int
     skipped: tuple[Remark, ...] = ()
     doubtful: tuple[Remark, ...] = ()
-    sites: int = 0
-    resolved: int = 0
+    calls: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # resolved and all, by language
 
     def __repr__(self) -> str:
         return self.describe()
@@ -82,9 +81,8 @@ class FolderGraph:
         files, skipped = format_count(self.files, "file"), format_count(len(self.skipped), "file")
         lines = [f"<FolderGraph: {files} ({came}), {skipped} skipped>"]
         lines.append(f"  {len(self.graph):,} nodes ({kinds}), {len(self.graph.edge_keys):,} edges")
-        if self.sites:
-            share = f"{self.resolved / self.sites:.0%}"
-            lines.append(f"  of {self.sites:,} calls in Python {share} are resolved")
+        if shares := describe_calls(self.calls):
+            lines.append(f"  calls resolved: {shares}")
         remarks = [f"  skipped {remark}" for remark in group_remarks(self.skipped)]
         remarks += [f"  note {remark}" for remark in group_remarks(self.doubtful)]
         hidden = 0 if most is None else len(remarks[most:])
@@ -145,8 +143,7 @@ def extract_folder(
         reader.reused,
         skipped,
         tuple(Remark(file.path, file.remark) for file in files if file.remark),
-        found.sites,
-        found.resolved,
+        found.calls,
     )
 
 
