@@ -197,15 +197,17 @@ def print_result(result: MethodResult, shape: OutputOptions, *, verdict: bool = 
 
     If it has no row, and an empty result is no verdict, the reason is printed and the exit code says so.
     """
+    from kgot_lab.kgos.methods.formatting import CALLS_NOTE
     from kgot_lab.kgos.methods.goals import Capability
 
     columns, rows = visible_rows(result, shape)
     text = format_result(result, columns, rows, shape)
     bold = 2 if rows and shape.format == OutputFormat.TABLE else 0
     write_answer(text, shape.output, bold=bold, color=shape.color)
-    if shape.format in (OutputFormat.TABLE, OutputFormat.CSV) and not shape.quiet and not shape.explain:
-        for line in result.why if not rows else ():
-            terminal.say(line)
+    if shape.format != OutputFormat.JSON and not shape.quiet and not shape.explain:
+        for line in result.why:
+            if not rows or line.startswith(CALLS_NOTE):
+                terminal.say(line)
     if not rows and not verdict and not (isinstance(result, Capability) and result.status != "unknown"):
         raise typer.Exit(NOTHING_FOUND)
 
