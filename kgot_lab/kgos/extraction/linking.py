@@ -17,6 +17,7 @@ from kgot_lab.io.processes import without_garbage_collection
 from kgot_lab.kgos.extraction.facts import (
     CALLS_RESOLVED,
     PACKAGE,
+    TYPE_IMPORTS,
     Definition,
     FileFacts,
     ModuleNames,
@@ -95,6 +96,7 @@ class _GraphBuilder:
                 self._add_definition(definition, facts)
         self.by_path = {facts.path: facts.file.id for facts in files}
         self.scripts = ScriptNames(files, self.by_path, self.nodes)
+        self.run_time_imports: set[tuple[str, str]] = set()
         self.calls: dict[str, tuple[int, int]] = {}  # by language: calls whose callee is known, and all
 
     def _add_definition(self, definition: Definition, facts: FileFacts) -> None:
@@ -159,24 +161,27 @@ class _GraphBuilder:
         """Add edges from each module to the modules and external packages that it imports."""
         for facts in self.files:
             for reference in facts.references:
+                if reference.type not in ("imports", TYPE_IMPORTS):
+                    continue
+                if facts.language == "python":
+                    target, name = self._python_import(facts.file.id, reference, names)
+                else:
+                    target, name = self._script_target(reference.target), ""
+                if target:
+                    self._add_edge(facts.file.id, "imports", target, reference.line, name)
                 if reference.type == "imports":
-                    if facts.language == "python":
-                        self._add_python_import(facts.file.id, reference, names)
-                    elif target := self._script_target(reference.target):
-                        self._add_edge(facts.file.id, "imports", target, reference.line, reference.said)
+                    self.run_time_imports.add((facts.file.id, target))
 
-    def _add_python_import(self, module: str, reference: Reference, names: ModuleNames) -> None:
+    def _python_import(self, module: str, reference: Reference, names: ModuleNames) -> tuple[str, str]:
+        """Return the node that an import means, and the name that is taken from it."""
         found = names.find(reference.target, module)
         if reference.said:
             below = names.find(f"{reference.target}.{reference.said}", module)
             if below is not None and f"{found}.{reference.said}" not in self.id_of:
-                self._add_edge(module, "imports", below, reference.line)
-                return
-        if found is not None:
-            self._add_edge(module, "imports", found, reference.line, reference.said)
-        elif not names.is_folder(reference.target):
-            package = self._package_node(reference.target.split(".")[0])
-            self._add_edge(module, "imports", package, reference.line, reference.said)
+                return below, ""
+        if found is None and not names.is_folder(reference.target):
+            found = self._package_node(reference.target.split(".")[0])
+        return found or "", reference.said
 
     # --- scripts ---
 
@@ -304,6 +309,8 @@ class _GraphBuilder:
             within = target if type == "contains" and about.get("lines") else source
             if within in self.file_of and (type != "contains" or about.get("lines")):
                 properties["file"] = self.file_of[within]
+            if type == "imports" and (source, target) not in self.run_time_imports:
+                properties["type_checking"] = True
             for part, values in about.items():
                 properties[part] = sorted(values)[: None if part == "lines" else _MAX_NAMES]
             edges.append(Edge(source, type, target, properties))

@@ -26,6 +26,8 @@ class CodeView:
         self._out: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(dict))
         self._in: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for edge in graph.edges:
+            if edge.properties.get("type_checking"):  # not there when the program runs
+                continue
             names = edge.properties.get("names", [])
             self._out[edge.type][edge.source][edge.target] = names if isinstance(names, list) else []
             self._in[edge.type][edge.target].append(edge.source)

@@ -6,9 +6,10 @@ import ast
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from kgot_lab.errors import BadInput
-from kgot_lab.kgos.extraction.facts import Definition, FileFacts, Reference
+from kgot_lab.kgos.extraction.facts import TYPE_IMPORTS, Definition, FileFacts, Reference
 from kgot_lab.kgos.extraction.python import flow
 from kgot_lab.kgos.extraction.python.expressions import ExpressionReader
 from kgot_lab.text.cleaning import plain_text
@@ -110,7 +111,10 @@ class StatementReader:
                 self._read_body(orelse, scope)
             case ast.If(test=test, body=body, orelse=orelse):
                 value(test, scope)
+                begin = len(self.references)
                 self._read_branches((body, orelse), scope)
+                if ast.unparse(test).rpartition(".")[2] == "TYPE_CHECKING":
+                    self._mark_type_imports(begin, body[-1].end_lineno or 0)
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
                 for item in items:
                     self._read_with(item, scope)
@@ -228,6 +232,12 @@ class StatementReader:
                 self.flow.add("star", self.flow.module, module)
                 continue
             scope.write(alias.asname or alias.name, self.flow.derive("from", module, alias.name))
+
+    def _mark_type_imports(self, begin: int, last_line: int) -> None:
+        """Mark the imports read since a position, up to a line, as imports for annotations alone."""
+        for position, reference in enumerate(self.references[begin:], begin):
+            if reference.type == "imports" and reference.line <= last_line:
+                self.references[position] = replace(reference, type=TYPE_IMPORTS)
 
     # --- definitions ---
 
