@@ -16,8 +16,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.processes import without_garbage_collection
 from kgot_lab.kgos.extraction.facts import (
     CALLS_RESOLVED,
+    DEFERRED,
     PACKAGE,
-    TYPE_IMPORTS,
     Definition,
     FileFacts,
     ModuleNames,
@@ -96,7 +96,7 @@ class _GraphBuilder:
                 self._add_definition(definition, facts)
         self.by_path = {facts.path: facts.file.id for facts in files}
         self.scripts = ScriptNames(files, self.by_path, self.nodes)
-        self.run_time_imports: set[tuple[str, str]] = set()
+        self.loaded_imports: set[tuple[str, str]] = set()
         self.calls: dict[str, tuple[int, int]] = {}  # by language: calls whose callee is known, and all
 
     def _add_definition(self, definition: Definition, facts: FileFacts) -> None:
@@ -161,7 +161,7 @@ class _GraphBuilder:
         """Add edges from each module to the modules and external packages that it imports."""
         for facts in self.files:
             for reference in facts.references:
-                if reference.type not in ("imports", TYPE_IMPORTS):
+                if reference.type not in ("imports", DEFERRED):
                     continue
                 if facts.language == "python":
                     target, name = self._python_import(facts.file.id, reference, names)
@@ -170,7 +170,7 @@ class _GraphBuilder:
                 if target:
                     self._add_edge(facts.file.id, "imports", target, reference.line, name)
                 if reference.type == "imports":
-                    self.run_time_imports.add((facts.file.id, target))
+                    self.loaded_imports.add((facts.file.id, target))
 
     def _python_import(self, module: str, reference: Reference, names: ModuleNames) -> tuple[str, str]:
         """Return the node that an import means, and the name that is taken from it."""
@@ -309,8 +309,8 @@ class _GraphBuilder:
             within = target if type == "contains" and about.get("lines") else source
             if within in self.file_of and (type != "contains" or about.get("lines")):
                 properties["file"] = self.file_of[within]
-            if type == "imports" and (source, target) not in self.run_time_imports:
-                properties["type_checking"] = True
+            if type == "imports" and (source, target) not in self.loaded_imports:
+                properties["deferred"] = True
             for part, values in about.items():
                 properties[part] = sorted(values)[: None if part == "lines" else _MAX_NAMES]
             edges.append(Edge(source, type, target, properties))

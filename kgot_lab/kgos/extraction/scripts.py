@@ -249,10 +249,11 @@ class _ScriptReader:
         `this` is what holds the value, if something does.
         """
         inner, id = _innermost(value), symbol.replace("#exports.", "#")
-        if inner.type in _FUNCTIONS and not _IDENTIFIER.fullmatch(_last_name(id)):
-            self._read_function(inner, "", scope, this)
-            return ""
-        if not _is_definition(inner) or not _IDENTIFIER.fullmatch(_last_name(id)):
+        is_named = _IDENTIFIER.fullmatch(_last_name(id))
+        if inner.type in _FUNCTIONS:
+            self._read_function(inner, id if is_named else "", scope, this or id, node)
+            return id if is_named else ""
+        if not is_named or not _is_definition(inner):
             self._read_node(value, scope)
             return self._value_of(inner, scope)
         if inner.type == "object":
@@ -263,8 +264,6 @@ class _ScriptReader:
             return symbol
         if inner.type in _CLASSES:
             self._read_class(inner, id, scope)
-        elif inner.type in _FUNCTIONS:
-            self._read_function(inner, id, scope, this or id, node)
         else:
             self._read_function(_innermost(_field(inner, "function")), id, scope, id, node)
             self._read_node(_field(inner, "arguments"), scope)
@@ -307,9 +306,8 @@ class _ScriptReader:
                 self._add_reference(id, "inherits_from", target, node)
                 self._add_alias(id, target, node)
                 self._add_alias(f"{id}.super", target, node)
-        self._read_members(
-            _field(node, "body"), id, _ScriptScope(id, id, {**scope.names, _last_name(id): id})
-        )
+        inner = _ScriptScope(id, id, {**scope.names, _last_name(id): id})
+        self._read_members(_field(node, "body"), id, inner)
 
     def _read_function(
         self, node: Any, id: str, scope: _ScriptScope, this: str, definition: Any = None
@@ -320,13 +318,10 @@ class _ScriptReader:
             self._read_children(node, scope)
             return
         if id:
-            type, returned = (
-                "method" if scope.id in self.classes else "function",
-                _text(_field(node, "return_type")),
-            )
+            type = "method" if scope.id in self.classes else "function"
             text = _text(parameters) if _field(node, "parameters") else f"({_text(parameters)})"
-            signature = " ".join(f"{_last_name(id)}{text}{returned}".split())[:_MAX_SIGNATURE]
-            self._add_definition(definition or node, id, type, scope, signature)
+            signature = " ".join(f"{_last_name(id)}{text}{_text(_field(node, 'return_type'))}".split())
+            self._add_definition(definition or node, id, type, scope, signature[:_MAX_SIGNATURE])
         this = scope.this if node.type == "arrow_function" else this
         inner = _ScriptScope(id or scope.id, this, dict(scope.names), f"{id}()" if id else "")
         if node.type.endswith("_expression") and _name(node):
@@ -398,12 +393,8 @@ class _ScriptReader:
                 if callee.type == "member_expression" and _text(_field(callee, "property")) == "bind":
                     return self._value_of(_field(callee, "object"), scope)
                 return join_symbol(self._value_of(callee, scope), "()")
-            case "binary_expression" if _text(_field(node, "operator")) in ("||", "??", "&&"):
-                return self._value_of(_field(node, "left"), scope) or self._value_of(
-                    _field(node, "right"), scope
-                )
-            case "ternary_expression":
-                ends = (_field(node, "consequence"), _field(node, "alternative"))
+            case "binary_expression" | "ternary_expression":
+                ends = (_field(node, name) for name in ("left", "right", "consequence", "alternative"))
                 return next(filter(None, (self._value_of(end, scope) for end in ends)), "")
             case type:
                 return BUILT_IN if type in _LITERALS else ""
@@ -432,7 +423,8 @@ def _name(node: Any) -> str:
 
 
 def _last_name(id: str) -> str:
-    return id.partition("#")[2].rpartition(".")[2]
+    computed = id.find("[")
+    return id[computed:] if computed >= 0 else id.partition("#")[2].rpartition(".")[2]
 
 
 def _string(node: Any) -> str:

@@ -78,12 +78,13 @@ def test_the_rules_of_a_repository_hold_in_its_folders_but_not_for_a_folder_that
     assert extract_folder(tmp_path / "out", cache=False).files == 2
 
 
-def test_an_import_for_annotations_alone_makes_no_circle(tmp_path):
-    (tmp_path / "a.py").write_text("import b\n")
+def test_an_import_for_annotations_alone_or_in_a_function_makes_no_circle(tmp_path):
+    (tmp_path / "a.py").write_text("import b\nimport c\n")
+    (tmp_path / "c.py").write_text("def late():\n    import a\n")
     (tmp_path / "b.py").write_text(
         "import typing\nif typing.TYPE_CHECKING:\n    import a\nelse:\n    import json\n"
     )
     graph = add_patterns(extract_folder(tmp_path, cache=False).graph)
-    about = {edge.target: edge.properties.get("type_checking") for edge in graph.edges if edge.source == "b"}
+    about = {edge.target: edge.properties.get("deferred") for edge in graph.edges if edge.source == "b"}
     assert about == {"package:typing": None, "a": True, "package:json": None}
     assert "pattern:circular-import" not in graph.ids
