@@ -73,8 +73,9 @@ def made_world(layers: WorldLayers, entities: int, relationships: int, chunks: i
         other = chance.choice(made)
         tie = Relationship(chance.choice(npcs).id, other.id, chance.choice(_LEADS[other.type]))
         told[tie.key] = tie
-    layers.world.add(made)
-    ties = list(told.values())
+    located = [tie for tie in told.values() if tie.type == "LOCATED_AT"]
+    layers.world.add(made, located)  # in one change, since a later place would end an earlier one
+    ties = [tie for tie in told.values() if tie.type != "LOCATED_AT"]
     for start in range(0, len(ties), _TOGETHER):
         layers.world.add([], ties[start : start + _TOGETHER])
     ids = [npc.id for npc in npcs]

@@ -4,10 +4,6 @@ CREATE TABLE claims (id TEXT PRIMARY KEY, fact TEXT NOT NULL REFERENCES facts (i
          span_start BIGINT, span_end BIGINT, span_text TEXT, said_by TEXT NOT NULL, kind TEXT NOT NULL,
          confidence DOUBLE PRECISION NOT NULL, valid_from BIGINT, valid_until BIGINT);
 CREATE TABLE premises (claim TEXT NOT NULL, fact TEXT NOT NULL, PRIMARY KEY (claim, fact));
-CREATE TABLE changes (id BIGINT PRIMARY KEY, at BIGINT NOT NULL, clock BIGINT NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL,
-         undoes BIGINT, erased BIGINT NOT NULL DEFAULT 0);
-CREATE TABLE versions (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, number DOUBLE PRECISION,
-         opened BIGINT NOT NULL, closed BIGINT);
 CREATE TABLE answers (id TEXT NOT NULL, text TEXT NOT NULL, at BIGINT NOT NULL);
 CREATE TABLE answer_facts (answer TEXT NOT NULL, fact TEXT NOT NULL);
 CREATE TABLE unscrubbed (change BIGINT NOT NULL);
@@ -15,9 +11,6 @@ CREATE TABLE unscrubbed (change BIGINT NOT NULL);
 -- indexes: in both
 CREATE INDEX claims_by_fact ON claims (fact);
 CREATE INDEX premises_by_fact ON premises (fact);
-CREATE INDEX changes_by_undone ON changes (undoes);
-CREATE INDEX versions_by_opening ON versions (opened);
-CREATE INDEX versions_by_closing ON versions (closed);
 CREATE INDEX answers_by_fact ON answer_facts (fact);
 
 -- sqlite: there an index is the table of keys
@@ -26,7 +19,6 @@ CREATE INDEX facts_by_subject ON facts (subject, relation);
 CREATE INDEX facts_by_relation ON facts (relation);
 CREATE INDEX facts_by_object ON facts (object);
 CREATE INDEX claims_by_source ON claims (source);
-CREATE UNIQUE INDEX versions_by_key ON versions (kind, key, value, opened);
 CREATE UNIQUE INDEX answers_by_id ON answers (id);
 CREATE UNIQUE INDEX facts_by_answer ON answer_facts (answer, fact);
 
@@ -36,7 +28,5 @@ CREATE INDEX facts_by_subject ON facts USING hash (subject);
 CREATE INDEX facts_by_relation ON facts USING hash (relation);
 CREATE INDEX facts_by_object ON facts USING hash (object);
 CREATE INDEX claims_by_source ON claims USING hash (source);
-CREATE INDEX versions_by_key ON versions USING hash (key);
-CREATE INDEX versions_by_kind ON versions (kind, opened) WHERE kind IN ('merged', 'declared');
 CREATE INDEX answers_by_id ON answers USING hash (id);
 CREATE INDEX facts_by_answer ON answer_facts USING hash (answer);

@@ -163,6 +163,8 @@ class PostgresTables:
             mark = schema_comment(connection, self.namespace)
             if mark is None:
                 self._create_schema(connection)
+            elif self.layout.upgrade and mark == f"{self.layout.mark}{self.layout.version - 1}":
+                self._run_definitions(connection, self.layout.upgrade, tables.HISTORY_TABLES["postgres"])
             elif mark != self._version_mark:
                 self._refuse_foreign_schema(mark)
             role = self.find_role(connection)
@@ -175,11 +177,18 @@ class PostgresTables:
         return f"{self.layout.mark}{self.layout.version}"
 
     def _create_schema(self, connection: Connection) -> None:
-        for command in ("CREATE SCHEMA {namespace}", "SET LOCAL search_path = {namespace}, pg_temp"):
-            connection.execute(fill_names(command, namespace=self.namespace))
-        for statement in self.layout.tables:
-            connection.execute(statement.replace("TEXT", tables.TEXT_BY_BYTES))
-        for statement in (*self.layout.indexes, *self.layout.postgres):
+        connection.execute(fill_names("CREATE SCHEMA {namespace}", namespace=self.namespace))
+        layout = self.layout
+        self._run_definitions(connection, layout.tables, (*layout.indexes, *layout.postgres))
+
+    def _run_definitions(
+        self, connection: Connection, in_bytes: Sequence[str], others: Sequence[str]
+    ) -> None:
+        """Run the definitions of tables whose texts are ordered by their bytes, and then others."""
+        connection.execute(
+            fill_names("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace)
+        )
+        for statement in (*(each.replace("TEXT", tables.TEXT_BY_BYTES) for each in in_bytes), *others):
             connection.execute(statement)
         self._mark_created(connection)
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, LabError, StoreUnavailable, require
+from kgot_lab.io.sqlite import checksums
 from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, refuse_foreign_head
 from kgot_lab.io.sqlite.file import SQLiteFile
 from kgot_lab.memory import tables
@@ -49,11 +50,13 @@ class SQLiteTables(SQLiteFile):
     """
 
     settings = ("secure_delete = ON", *SQLiteFile.settings)
+    steps: checksums.Steps
     closed_error: ClassVar[type[LabError]] = BadInput
 
     @check_arguments
     def __init__(self, layout: Layout, path: Path | str = ":memory:") -> None:
         self.layout = layout
+        self.steps = {layout.version: self._upgrade_tables} if layout.upgrade else {}
         super().__init__(None if path == ":memory:" else Path(path))
 
     def __repr__(self) -> str:
@@ -78,7 +81,13 @@ class SQLiteTables(SQLiteFile):
         return self._transaction()
 
     def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
-        refuse_foreign_head(connection, self._path, self.layout.application, self.layout.version)
+        refuse_foreign_head(connection, self._path, self.layout.application, self.layout.version, self.steps)
+
+    def _upgrade_tables(self, connection: sqlite3.Connection) -> None:
+        for statement in (*self.layout.upgrade, *tables.HISTORY_TABLES["sqlite"]):
+            connection.execute(_to_sqlite(statement))
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'checksums'").fetchone():
+            connection.execute("DELETE FROM checksums WHERE name = 'changes'")  # it has other columns now
 
     def _create_tables(self, connection: sqlite3.Connection) -> None:
         layout = self.layout

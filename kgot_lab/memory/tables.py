@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -140,6 +140,8 @@ CHANGED_FACTS = f"""SELECT DISTINCT v.opened, {_FACT_COLUMNS} FROM changes x
   WHERE x.action IN ('retract fact', 'retract claim', 'accept', 'reject', 'override')"""
 CHANGE = "SELECT action, erased FROM changes WHERE id = :change"
 CHANGES_UNDOING = "SELECT id FROM changes WHERE undoes = :change"
+DEPENDENT_CHANGES = """SELECT DISTINCT opened FROM versions WHERE kind <> :kind AND closed IS NULL AND replace(key, :name, '') <> key
+  ORDER BY opened"""  # LIKE would need names without _ and %
 VERSIONS_OPENED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE opened = :change ORDER BY kind, key, value"
 VERSIONS_CLOSED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE closed = :change ORDER BY kind, key, value"
 OPEN_VALUES = (
@@ -243,6 +245,9 @@ OWNED: Mapping[str, str] = {
 }
 
 
+HISTORY_TABLES: dict[str, tuple[str, ...]] = read_statements(__file__, "history.sql")
+
+
 @dataclass(frozen=True)
 class Layout:
     """The tables of one kind of storage: common statements, and then those of SQLite and PostgreSQL."""
@@ -254,6 +259,19 @@ class Layout:
     sqlite: tuple[str, ...] = ()
     postgres: tuple[str, ...] = ()
     version: int = 1
+    # from the version before, without what HISTORY_TABLES has for each engine; () if there is no way from there
+    upgrade: tuple[str, ...] = ()
+
+    def with_history(self, *altered: str) -> Layout:
+        """Return the layout with the tables of changes and versions, which version 1 had not.
+
+        `altered` are the statements by which an older file gets its table of changes, if it has one.
+        """
+        both: dict[str, Any] = {
+            name: (*getattr(self, name), *statements) for name, statements in HISTORY_TABLES.items()
+        }
+        added = HISTORY_TABLES["tables"][1:] if altered else HISTORY_TABLES["tables"]
+        return replace(self, **both, version=2, upgrade=(*altered, *added, *HISTORY_TABLES["indexes"]))
 
     @property
     def mark(self) -> str:
@@ -262,7 +280,8 @@ class Layout:
 
 
 # "kglc"
-CLAIMS_LAYOUT = Layout("claims", 0x6B676C63, **read_statements(__file__, "claims.sql"), version=2)
+_CLAIMS = Layout("claims", 0x6B676C63, **read_statements(__file__, "claims.sql")).with_history()
+CLAIMS_LAYOUT = replace(_CLAIMS, upgrade=())  # whose version 1 lacked other tables
 
 
 # The interface of tables: the statements of one file, run in transactions, with SQLite or another engine.

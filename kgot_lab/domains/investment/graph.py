@@ -19,31 +19,39 @@ from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault, find_faults, refuse_errors
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
+from kgot_lab.memory.changes import Change, RecordedTables, VersionKeys
 from kgot_lab.memory.claims.claim import to_micros, to_micros_or_none, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import TableBacked, TableStorage
+from kgot_lab.memory.tables import LAST_CHANGE, TableStorage
 from kgot_lab.types import Edge, Node
 
 
 @dataclass(frozen=True)
 class GraphUpdate:
-    """The result of a write: ids of new or changed nodes, such edges, the number unchanged, and warnings."""
+    """The result of a write: ids of new or changed nodes, such edges, the number unchanged, and warnings.
+
+    `change` undoes it, and is None if nothing was changed.
+    """
 
     nodes: tuple[str, ...] = ()
     edges: tuple[versions.EdgeKey, ...] = ()
     unchanged: int = 0
     warnings: tuple[Fault, ...] = ()
+    change: int | None = None
 
     def __bool__(self) -> bool:
         return bool(self.nodes or self.edges)
 
 
-class InvestmentGraph(TableBacked):
+class InvestmentGraph(RecordedTables):
     """An investment graph in tables.
 
     `now` is its clock, `lifetimes` set how long facts stay fresh, and `vocabulary` the allowed types. Time
-    never goes back: if the clock does, a write is dated by the last change before it.
+    never goes back: if the clock does, a write is dated by the last change before it. Views of times before an
+    undo stay as they were.
     """
+
+    _part = "node"
 
     def __init__(
         self,
@@ -72,7 +80,8 @@ class InvestmentGraph(TableBacked):
 
         So the last write is always visible.
         """
-        return versions.last_time(self.storage, to_micros(self.now(), "now"))
+        last = (int(at) for _, at in self.storage.rows(LAST_CHANGE))
+        return max([to_micros(self.now(), "now"), *last])
 
     # --- writing ---
 
@@ -83,6 +92,7 @@ class InvestmentGraph(TableBacked):
         edges: Iterable[Edge] = (),
         *,
         owner: str = "",
+        by: str = "",
         expires_at: Mapping[str | versions.EdgeKey, datetime | None] | None = None,
     ) -> GraphUpdate:
         """Write new nodes and edges, or new properties of existing ones (None removes one), all or none.
@@ -100,8 +110,8 @@ class InvestmentGraph(TableBacked):
         if unknown := sorted(map(str, explicit.keys() - written_keys)):
             problem = f"expires_at names {short_repr(unknown[0])}, which is not among what is written"
             raise BadInput(f"{problem}; give its id, or (source, type, target)")
-        with self.storage.changing():
-            change = versions.GraphChange(self.storage, owner, self.now)
+        with self.change("write", by) as recorded:
+            change = versions.GraphChange(recorded, owner, self.lifetimes, explicit)
             ends = {end for edge in edges for end in (edge.source, edge.target)}
             existing = change.last_nodes({node.id for node in nodes} | ends)
             written = {node.id: _merge_node(existing.get(node.id), node) for node in nodes}
@@ -111,16 +121,14 @@ class InvestmentGraph(TableBacked):
             faults = find_faults(self.vocabulary, written.values(), edges, types=types)
             warnings = refuse_errors([*owner_faults, *faults])
             changed_nodes = tuple(
-                node.id
-                for node in written.values()
-                if change.write_node(node, existing.get(node.id), self.lifetimes, explicit)
+                node.id for node in written.values() if change.write_node(node, existing.get(node.id))
             )
-            changed_edges = self._write_edges(change, edges, known, explicit)
+            changed_edges = self._write_edges(change, edges, known)
         given = len(written) + len(set(map(versions.edge_key, edges)))
         unchanged = given - len(changed_nodes) - len(changed_edges)
-        return GraphUpdate(changed_nodes, changed_edges, unchanged, warnings)
+        return GraphUpdate(changed_nodes, changed_edges, unchanged, warnings, recorded.number)
 
-    def expire(self, *targets: str | versions.EdgeKey, owner: str = "") -> GraphUpdate:
+    def expire(self, *targets: str | versions.EdgeKey, owner: str = "", by: str = "") -> GraphUpdate:
         """Expire nodes (by id) and edges (by source, type and target) now. They stay in the history.
 
         Those that have already ended are not changed.
@@ -129,8 +137,8 @@ class InvestmentGraph(TableBacked):
         for target in targets:
             for part in target if isinstance(target, tuple) and len(target) == 3 else [target]:
                 versions.check_storable_key(part, "what is to end")
-        with self.storage.changing():
-            change = versions.GraphChange(self.storage, owner, self.now)
+        with self.change("expire", by) as recorded:
+            change = versions.GraphChange(recorded, owner)
             nodes = change.last_nodes(target for target in targets if isinstance(target, str))
             edges = change.last_edges(target[0] for target in targets if not isinstance(target, str))
             own = {id: node for id, node in nodes.items() if node.owner == owner} | edges
@@ -140,14 +148,14 @@ class InvestmentGraph(TableBacked):
                 raise BadInput(f"{problem}; look at those of view().{kind}s()")
             ended = [target for target in dict.fromkeys(targets) if change.expire(own[target])]
         ended_nodes = tuple(target for target in ended if isinstance(target, str))
-        return GraphUpdate(ended_nodes, tuple(target for target in ended if not isinstance(target, str)))
+        ended_edges = tuple(target for target in ended if not isinstance(target, str))
+        return GraphUpdate(ended_nodes, ended_edges, change=recorded.number)
+
+    def _restore(self, change: Change, keys: VersionKeys) -> None:
+        versions.restore_versions(change, keys)
 
     def _write_edges(
-        self,
-        change: versions.GraphChange,
-        edges: Sequence[Edge],
-        nodes: Mapping[str, Node],
-        explicit: versions.Expiries,
+        self, change: versions.GraphChange, edges: Sequence[Edge], nodes: Mapping[str, Node]
     ) -> tuple[versions.EdgeKey, ...]:
         existing = change.last_edges(edge.source for edge in edges)
         classes_by_asset = change.classes_by_asset(edges, nodes, self.vocabulary)
@@ -155,8 +163,7 @@ class InvestmentGraph(TableBacked):
         for edge in edges:
             identity = versions.edge_key(edge)
             classes = {each for end in (edge.source, edge.target) for each in classes_by_asset.get(end, ())}
-            previous, node = existing.get(identity), nodes[edge.source]
-            written = change.write_edge(edge, previous, node, classes, self.lifetimes, explicit)
+            written = change.write_edge(edge, existing.get(identity), nodes[edge.source], classes)
             if written is not None:
                 existing[identity], changed[identity] = written, None
         return tuple(changed)

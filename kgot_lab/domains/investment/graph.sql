@@ -1,5 +1,4 @@
 -- tables
-CREATE TABLE changes (id BIGINT PRIMARY KEY, at BIGINT NOT NULL, clock BIGINT NOT NULL);
 CREATE TABLE nodes (owner TEXT NOT NULL, id TEXT NOT NULL, type TEXT NOT NULL, name TEXT NOT NULL, symbol TEXT NOT NULL,
              properties TEXT NOT NULL, created_at BIGINT NOT NULL, expires_at BIGINT, opened BIGINT NOT NULL, closed BIGINT);
 CREATE TABLE edges (owner TEXT NOT NULL, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
@@ -19,3 +18,9 @@ CREATE INDEX nodes_by_name ON nodes (name);
 
 -- postgres
 CREATE INDEX nodes_by_name ON nodes USING hash (name);
+
+-- changes: of version 1, without author and action
+ALTER TABLE changes ADD COLUMN who TEXT NOT NULL DEFAULT '';
+ALTER TABLE changes ADD COLUMN action TEXT NOT NULL DEFAULT 'write';
+ALTER TABLE changes ADD COLUMN undoes BIGINT;
+ALTER TABLE changes ADD COLUMN erased BIGINT NOT NULL DEFAULT 0;

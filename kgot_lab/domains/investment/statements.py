@@ -9,11 +9,9 @@ from __future__ import annotations
 from kgot_lab.io.files import read_statements
 from kgot_lab.memory.tables import Layout
 
-GRAPH_LAYOUT = Layout("investment graphs", 0x6B676C69, **read_statements(__file__, "graph.sql"))  # "kgli"
-
-LAST_TIME = "SELECT coalesce(max(at), :least) FROM changes"
-LAST_NUMBER = "SELECT coalesce(max(id), 0) FROM changes"
-ADD_CHANGE = "INSERT INTO changes (id, at, clock) VALUES (:id, :at, :clock)"
+_GRAPH = read_statements(__file__, "graph.sql")
+_TO_HISTORY = _GRAPH.pop("changes")
+GRAPH_LAYOUT = Layout("investment graphs", 0x6B676C69, **_GRAPH).with_history(*_TO_HISTORY)  # "kgli"
 
 _NODE_COLUMNS = (
     "{0}.owner, {0}.id, {0}.type, {0}.properties, {0}.created_at, {0}.expires_at, {0}.opened, {0}.closed"

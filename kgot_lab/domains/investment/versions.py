@@ -6,14 +6,15 @@ No version is ever changed, so the state at any time can be viewed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.view import (
     DATE_PROPERTIES,
     MAX_ID_LENGTH,
+    Dated,
     DatedEdge,
     DatedNode,
     InvestmentView,
@@ -28,9 +29,9 @@ from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary, validate_edge, validate_node, validate_text
 from kgot_lab.kgos.schemas.check import Fault, parse_time
+from kgot_lab.memory.changes import Change, VersionKeys, open_versions
 from kgot_lab.memory.claims.claim import to_micros
-from kgot_lab.memory.tables import TableStorage
-from kgot_lab.types import Edge, Json, Node
+from kgot_lab.types import Edge, Node
 
 # How long facts stay fresh: lifetimes by type, by source type of an edge, and by an asset's own class.
 #
@@ -131,14 +132,17 @@ Expiries = Mapping[str | EdgeKey, int | None]
 
 
 class GraphChange:
-    """A change for an owner, made within `storage.changing()`. It is recorded once it changes something."""
+    """A change of the graph for an owner, with the lifetimes and the explicit expiries of what it writes."""
 
-    def __init__(self, storage: TableStorage, owner: str, now: Callable[[], datetime]) -> None:
-        self._storage, self._owner = storage, owner
-        # read within the transaction: waiting for another process must not set the time back
-        self._clock = to_micros(now(), "now")
-        self.at = last_time(storage, self._clock)
-        self._begun = False
+    def __init__(
+        self,
+        change: Change,
+        owner: str,
+        lifetimes: Collection[Lifetime] = (),
+        explicit: Expiries | None = None,
+    ) -> None:
+        self._change, self._storage, self._owner, self.at = change, change.storage, owner, change.at
+        self._lifetimes, self._explicit = lifetimes, explicit or {}
 
     def last_nodes(self, ids: Iterable[str]) -> dict[str, DatedNode]:
         """Return the last versions of nodes, expired or not."""
@@ -150,33 +154,23 @@ class GraphChange:
         rows = self._storage.rows(sql.OPEN_EDGES, {"owner": self._owner, "ids": sorted(set(sources))})
         return {edge_key(dated.edge): dated for dated in map(edge_from_row, rows)}
 
-    def begin(self) -> None:
-        """Record once that there is a change."""
-        if not self._begun:
-            self._begun = True
-            number = int(self._storage.rows(sql.LAST_NUMBER)[0][0]) + 1
-            self._storage.rows(sql.ADD_CHANGE, {"id": number, "at": self.at, "clock": self._clock})
+    def _expiry(self, key: str | EdgeKey, expires: int | None, previous: Dated | None) -> int | None:
+        """Return the expiry of a version: the explicit one, or that by its lifetime, never earlier than before."""
+        if key in self._explicit:
+            return self._explicit[key]
+        return expires if previous is None else later_expiry(expires, previous.expires)
 
-    def write_node(
-        self, node: Node, previous: DatedNode | None, lifetimes: Collection[Lifetime], explicit: Expiries
-    ) -> bool:
+    def write_node(self, node: Node, previous: DatedNode | None) -> bool:
         """Open a new version of a node if anything is new, and return whether it was."""
-        expires = explicit[node.id] if node.id in explicit else node_expiry(node, self.at, lifetimes)
-        if previous is not None and node.id not in explicit:
-            expires = later_expiry(expires, previous.expires)
+        expires = self._expiry(node.id, node_expiry(node, self.at, self._lifetimes), previous)
         if previous is not None and previous.node == node and previous.expires == expires:
             return False
-        self._open_node_version(node, previous.created if previous else self.at, expires)
+        created = previous.created if previous else self.at
+        self._open_version(previous, DatedNode(self._owner, created, expires, self.at, None, node))
         return True
 
     def write_edge(
-        self,
-        edge: Edge,
-        previous: DatedEdge | None,
-        source: Node,
-        classes: Collection[str],
-        lifetimes: Collection[Lifetime],
-        explicit: Expiries,
+        self, edge: Edge, previous: DatedEdge | None, source: Node, classes: Collection[str]
     ) -> DatedEdge | None:
         """Write a new version of an edge and return it, or None if nothing has changed.
 
@@ -185,26 +179,20 @@ class GraphChange:
         identity = edge_key(edge)
         earlier = previous.edge.properties if previous else {}
         edge = Edge(*identity, merged_properties(earlier, edge.properties))
-        expires = edge_expiry(edge, source, classes, self.at, lifetimes)
-        if identity in explicit:
-            expires = explicit[identity]
-        elif previous is not None:
-            expires = later_expiry(expires, previous.expires)
+        by_lifetime = edge_expiry(edge, source, classes, self.at, self._lifetimes)
+        expires = self._expiry(identity, by_lifetime, previous)
         written = edge.properties, expires
         if previous is not None and (previous.edge.properties, previous.expires) == written:
             return None
-        created = previous.created if previous else self.at
-        self._open_edge_version(edge, created, expires)
-        return DatedEdge(self._owner, created, expires, self.at, None, edge)
+        new = DatedEdge(self._owner, previous.created if previous else self.at, expires, self.at, None, edge)
+        self._open_version(previous, new)
+        return new
 
     def expire(self, dated: DatedNode | DatedEdge) -> bool:
         """Expire a node or an edge now, and return whether it was still open."""
         if dated.expires is not None and dated.expires <= self.at:
             return False
-        if isinstance(dated, DatedNode):
-            self._open_node_version(dated.node, dated.created, self.at)
-        else:
-            self._open_edge_version(dated.edge, dated.created, self.at)
+        self._open_version(dated, replace(dated, expires=self.at))
         return True
 
     def classes_by_asset(
@@ -230,29 +218,56 @@ class GraphChange:
                 classes.setdefault(source, set()).add(str(named[target].properties["name"]))
         return classes
 
-    # --- helpers ---
-
-    def _open_node_version(self, node: Node, created: int, expires: int | None) -> None:
-        self.begin()
-        self._storage.rows(sql.CLOSE_NODE, {"id": node.id, "owner": self._owner, "at": self.at})
-        type, properties = node.labels[0], node.properties
-        names = {"name": name_key(display_name(node)), "symbol": symbol_of(type, properties)}
-        values = {"owner": self._owner, "id": node.id, "type": type, **names}
-        dates = {"created_at": created, "expires_at": expires, "at": self.at}
-        self._storage.rows(sql.OPEN_NODE, values | dates | {"properties": _properties_json(properties)})
-
-    def _open_edge_version(self, edge: Edge, created: int, expires: int | None) -> None:
-        self.begin()
-        ends: dict[str, str | int] = {"source": edge.source, "type": edge.type, "target": edge.target}
-        ends |= {"owner": self._owner, "at": self.at}
-        self._storage.rows(sql.CLOSE_EDGE, ends)
-        dates = {"created_at": created, "expires_at": expires}
-        self._storage.rows(sql.OPEN_EDGE, ends | dates | {"properties": _properties_json(edge.properties)})
+    def _open_version(self, before: DatedNode | DatedEdge | None, after: DatedNode | DatedEdge) -> None:
+        kind, key, state = _version(after)
+        self._change.record(kind, key, _version(before)[2] if before else None, state)
+        _write_version(self._change, kind, key, state)
 
 
-def last_time(storage: TableStorage, clock: int) -> int:
-    """Return the clock time, or the time of the last change if that is later, in microseconds."""
-    return max(clock, int(storage.rows(sql.LAST_TIME, {"least": clock})[0][0]))
+def _version(dated: DatedNode | DatedEdge) -> tuple[str, str, str]:
+    """Return kind and key of a node or an edge in the history, and its state, as JSON."""
+    if isinstance(dated, DatedNode):
+        kind, key, type, properties = "node", dated.node.id, dated.node.labels, dated.node.properties
+    else:
+        key = json.dumps([*edge_key(dated.edge), dated.owner])
+        kind, type, properties = "edge", (), dated.edge.properties
+    return kind, key, json.dumps([*type, dict(properties), dated.created, dated.expires], sort_keys=True)
+
+
+def _write_version(change: Change, kind: str, key: str, state: str | None) -> None:
+    """Close the row of a node or an edge, and open one in its state, unless that is None."""
+    if kind == "node":
+        owner = key.partition("/")[0] if "/" in key else ""
+        values: dict[str, str | int | None] = {"owner": owner, "id": key, "at": change.at}
+    else:
+        values = dict(zip(("source", "type", "target", "owner"), json.loads(key), strict=True))
+        values |= {"at": change.at}
+    is_node = kind == "node"
+    change.storage.rows(sql.CLOSE_NODE if is_node else sql.CLOSE_EDGE, values)
+    if state is None:
+        return
+    *labels, properties, created, expires = json.loads(state)
+    values |= {"properties": json.dumps(properties, sort_keys=True)}
+    values |= {"created_at": created, "expires_at": expires}
+    if is_node:
+        name = name_key(display_name(Node(key, tuple(labels), properties)))
+        values |= {"type": labels[0], "name": name, "symbol": symbol_of(labels[0], properties)}
+    change.storage.rows(sql.OPEN_NODE if is_node else sql.OPEN_EDGE, values)
+
+
+def restore_versions(change: Change, keys: VersionKeys) -> None:
+    """Write the current versions of some keys to the graph.
+
+    Raises BadInput if an end of an edge would not exist.
+    """
+    states = {(kind, key): next(iter(open_versions(change.storage, kind, key)), None) for kind, key in keys}
+    for (kind, key), state in states.items():
+        _write_version(change, kind, key, state)
+    for key in (key for (kind, key), state in states.items() if kind == "edge" and state is not None):
+        source, _, target, owner = json.loads(key)
+        rows = change.storage.rows(sql.OPEN_NODES, {"owner": owner, "ids": [source, target]})
+        if missing := {source, target} - {node_from_row(row).node.id for row in rows}:
+            raise BadInput(f"there is no node {short_repr(min(missing))} for an edge: undo what took it away")
 
 
 def edge_key(edge: Edge) -> EdgeKey:
@@ -261,10 +276,6 @@ def edge_key(edge: Edge) -> EdgeKey:
     The key is the owner in this graph, and callers name an edge without it.
     """
     return edge.identity[:3]
-
-
-def _properties_json(properties: Mapping[str, Json]) -> str:
-    return json.dumps(dict(properties), sort_keys=True)
 
 
 # What is to be written to the graph: each node once, edges in order, and ids that begin with their owner.

@@ -17,17 +17,20 @@ from kgot_lab.domains.npc.visibility import PolicyWalk, missing_entity_error, po
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import require
 
-BreakReason = Literal["secret", "waits", "rejected", "type", "acquaintance", "no further"]
+BreakReason = Literal["secret", "waits", "rejected", "ended", "type", "acquaintance", "no further"]
 _REASONS: Mapping[BreakReason, str] = {
     "secret": "marked as secret",
     "waits": "waits for the game master",
     "rejected": "rejected by the game master",
+    "ended": "ended when it came to another place",
     "type": "a type that others do not follow",
     "acquaintance": "what an acquaintance knows stays theirs",
     "no further": "a type that leads there and no further",
 }
 # of a relationship that is not public, by its standing
-_HIDDEN: Mapping[str, BreakReason] = {"accepted": "secret", "queued": "waits", "rejected": "rejected"}
+_HIDDEN: Mapping[str, BreakReason] = {
+    "accepted": "secret", "queued": "waits", "rejected": "rejected", "ended": "ended",
+}  # fmt: skip
 # by entity type, the relationship by which a character joins it; else KNOWS
 _JOINING_TYPES = {"location": "LOCATED_AT", "faction": "MEMBER_OF"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, get_args
 from uuid import UUID, uuid4
 
 from kgot_lab.errors import BadInput, require, require_count, require_known, require_probability, short_repr
@@ -48,15 +48,6 @@ def check_types(types: tuple[str, ...]) -> tuple[str, ...]:
 def check_direction(direction: Direction) -> None:
     """Raise BadInput unless the value is a direction."""
     require_known("direction", ("out", "in", "both"), direction)
-
-
-def check_depth(depth: int, name: str) -> int:
-    """Validate the maximal number of steps of a walk.
-
-    Raises BadInput if it is below 1.
-    """
-    require_count(depth, 1, name, "how many steps a walk may take")
-    return depth
 
 
 def check_bounded_depth(depth: int, name: str, what: str) -> None:
@@ -111,7 +102,8 @@ SYMMETRIC_TYPES = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
 # boolean attributes of a relationship: with one of them, it is shown to nobody in the world
 SECRET_MARKS = ("secret", "hidden")
 
-RelationshipStanding = Literal["accepted", "queued", "rejected"]
+# ended: a later statement has another place
+RelationshipStanding = Literal["accepted", "queued", "rejected", "ended"]
 
 
 @dataclass(frozen=True)
@@ -226,7 +218,7 @@ class RelationshipFilter:
         object.__setattr__(self, "types", check_types(self.types))
         object.__setattr__(self, "min_confidence", require_probability(self.min_confidence, "min_confidence"))
         if self.standing is not None:
-            require_known("standing", ("accepted", "queued", "rejected"), self.standing)
+            require_known("standing", get_args(RelationshipStanding), self.standing)
 
     def matches(self, relationship: Relationship, entity_id: str) -> bool:
         """Return whether a relationship of an entity matches the filter."""

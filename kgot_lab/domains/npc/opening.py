@@ -41,9 +41,12 @@ class SQLiteWorld(SQLiteTables):
     def visible_world(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
         return visible_in_python(self, npc_id, policy)
 
+    def has_table(self, table: str) -> bool:
+        return bool(self.rows("SELECT 1 FROM sqlite_master WHERE name = :table", {"table": table}))
+
     def define(self, table: str, statements: Iterable[str]) -> None:
         with self.changing():
-            if not self.rows("SELECT 1 FROM sqlite_master WHERE name = :table", {"table": table}):
+            if not self.has_table(table):
                 for statement in statements:
                     self.rows(statement)
         if self._path is not None:
@@ -84,9 +87,13 @@ class PostgresWorld(PostgresTables):
     def visible_world(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
         return world_from_rows(self.rows(VISIBLE, policy_parameters(npc_id, policy)))
 
+    def has_table(self, table: str) -> bool:
+        name = {"table": quote_identifier(table)}
+        return self.rows("SELECT to_regclass(CAST(:table AS text)) IS NOT NULL", name) == [(True,)]
+
     def define(self, table: str, statements: Iterable[str]) -> None:
         with self._as_owner() as connection:
-            if connection.execute("SELECT to_regclass(%s)", (quote_identifier(table),)).fetchone() == (None,):
+            if not self.has_table(table):
                 for statement in statements:
                     connection.execute(statement)
 

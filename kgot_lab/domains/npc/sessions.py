@@ -29,6 +29,7 @@ class ImportedFacts:
     new: tuple[Relationship, ...] = ()
     known: tuple[Relationship, ...] = ()
     unplaced: tuple[Triple, ...] = ()  # an end names nobody in the world, or several
+    change: int | None = None  # undoes the import; None if nothing was new
 
 
 @check_arguments
@@ -44,9 +45,9 @@ def import_statements(world: NpcWorld, triples: Iterable[Triple], provenance: Pr
     resolved = {each.key: each for each in by_triple.values() if each is not None}.values()
     known = tuple(relationship for relationship in resolved if _is_recorded(world, relationship))
     new = tuple(relationship for relationship in resolved if relationship not in known)
-    world.add([], new)
+    change = world.add([], new, by=provenance.session_id)
     unplaced = tuple(triple for triple, relationship in by_triple.items() if relationship is None)
-    return ImportedFacts(new, known, unplaced)
+    return ImportedFacts(new, known, unplaced, change)
 
 
 def resolve_relationship(
@@ -77,9 +78,11 @@ def _name_words(name: str) -> list[str]:
 
 
 def _is_recorded(world: NpcWorld, relationship: Relationship) -> bool:
-    """Return whether the session has already stated this relationship."""
+    """Return whether the session has already stated this relationship, which has not ended since."""
     rows = world.storage.rows(statements.SUPPORT_OF, key_parameters(relationship.key))
-    return any(support_from_row(row)[0].session_id == relationship.provenance.session_id for row in rows)
+    session = relationship.provenance.session_id
+    stated = ((said.session_id, standing) for said, standing in map(support_from_row, rows))
+    return any(said == session and standing != "ended" for said, standing in stated)
 
 
 # The game master's review of statements whose confidence was too low, and the decisions on them.
@@ -90,7 +93,7 @@ def _is_recorded(world: NpcWorld, relationship: Relationship) -> bool:
 
 
 class WorldReview:
-    """The queued statements of a world, and the decisions on them."""
+    """The queued statements of a world, and the decisions on them, which `NpcWorld.undo` undoes."""
 
     def __init__(self, world: NpcWorld) -> None:
         require(world, NpcWorld, "what is reviewed is an NpcWorld")
@@ -108,21 +111,25 @@ class WorldReview:
         )
         return tuple(sorted(once, key=lambda e: (-e.provenance.confidence, e.key, e.provenance.session_id)))
 
-    def accept(self, relationship: Relationship) -> None:
-        """Confirm the statement of the session in its provenance.
+    def accept(self, relationship: Relationship, *, by: str = "") -> int | None:
+        """Confirm the statement of the session in its provenance. Returns the number of the change.
 
         Raises BadInput if the session states no such thing.
         """
-        self._decide(relationship, "accepted")
+        return self._decide("accept", relationship, "accepted", by)
 
-    def reject(self, relationship: Relationship) -> None:
-        """Reject the statement. The relationship stays hidden unless another session's statement is accepted.
+    def reject(self, relationship: Relationship, *, by: str = "") -> int | None:
+        """Reject the statement, and return the number of the change.
 
+        The relationship stays hidden unless another session's statement is accepted.
         Raises BadInput if the session states no such thing.
         """
-        self._decide(relationship, "rejected")
+        return self._decide("reject", relationship, "rejected", by)
 
-    def _decide(self, relationship: Relationship, standing: RelationshipStanding) -> None:
+    def _decide(
+        self, action: str, relationship: Relationship, standing: RelationshipStanding, by: str
+    ) -> int | None:
         require(relationship, Relationship, "what is decided on is a Relationship, as queue() gives it")
-        with self.world.storage.changing():
-            store_decision(self.world.storage, relationship, standing, self.world.now())
+        with self.world.change(action, by) as change:
+            store_decision(change, relationship, standing)
+            return change.number

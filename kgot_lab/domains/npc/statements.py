@@ -5,6 +5,7 @@ The SQL is common to PostgreSQL and SQLite. `= ANY(:names)` takes a list.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
@@ -20,9 +21,10 @@ from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json
 
 DEFINITIONS = read_statements(__file__, "world.sql")  # each statement is idempotent
-WORLD_LAYOUT = Layout("world", 0x6B676C77, sqlite=DEFINITIONS["world"], postgres=DEFINITIONS["world"])
+WORLD_LAYOUT = Layout(
+    "world", 0x6B676C77, sqlite=DEFINITIONS["world"], postgres=DEFINITIONS["world"]
+).with_history()
 
-CONFIDENCE = "CAST(r.provenance->>'confidence' AS float8)"  # the expression of an index
 _ENTITY_COLUMNS = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"
 _RELATIONSHIP_COLUMNS = (
     "r.source_id, r.target_id, r.rel_type, r.attributes, r.provenance, r.standing, r.created_at, r.updated_at"
@@ -39,6 +41,8 @@ RELATIONSHIPS_AMONG = f"SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r WHER
 SUPPORT_AMONG = f"SELECT {_SUPPORT_COLUMNS} FROM support s WHERE {_AMONG_CONDITION.replace('r.', 's.')}"
 SUPPORT_OF = f"SELECT {_SUPPORT_COLUMNS} FROM support s WHERE s.{_KEY_CONDITION.replace(' AND ', ' AND s.')} ORDER BY s.session_id"
 
+PLACES_OF = f"""SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r
+  WHERE r.rel_type = 'LOCATED_AT' AND r.standing = 'accepted' AND r.source_id = ANY(:ids)"""
 SUPPORT_QUEUED = f"SELECT {_SUPPORT_COLUMNS} FROM support s WHERE s.standing = 'queued'"
 
 PUT_ENTITY = """INSERT INTO entities (id, type, name, attributes, created_at, updated_at)
@@ -53,6 +57,10 @@ PUT_SUPPORT = """INSERT INTO support (source_id, target_id, rel_type, session_id
   source = excluded.source, dm_confirmed = excluded.dm_confirmed, standing = excluded.standing"""
 DELETE_ENTITY = "DELETE FROM entities WHERE id = :id"
 DELETE_RELATIONSHIP = f"DELETE FROM relationships WHERE {_KEY_CONDITION}"
+DELETE_SUPPORT = f"DELETE FROM support WHERE {_KEY_CONDITION} AND session_id = :session"
+VERSIONS_OF_ENTITY = "replace(v.key, :id, '') <> v.key"
+SESSIONS_OPENED = "SELECT opened, key FROM versions WHERE kind = 'support'"
+TEXTS_ABOUT = "SELECT 1 FROM chunks x WHERE x.entity_id = :id LIMIT 1"
 
 VISIBLE_BY_DOCUMENT = f"""
 WITH RECURSIVE visible (id) AS (
@@ -78,23 +86,20 @@ _AT_END = {"out": "r.source_id = {0}.id", "in": "r.target_id = {0}.id"}
 _AT_END["both"] = f"({_AT_END['out']} OR {_AT_END['in']})"
 
 
-def select_relationships(criteria: models.RelationshipFilter) -> str:
-    """Build the statement that reads an entity with its relationships that match a filter.
+def select_relationships(direction: Direction) -> str:
+    """Build the statement that reads an entity with its relationships. An entity without any has one row."""
+    at_end = _AT_END[direction].format("e")
+    return f"SELECT {_RELATIONSHIP_COLUMNS} FROM entities e LEFT JOIN relationships r ON {at_end} WHERE e.id = :id"
 
-    An entity without any has one row.
-    """
-    conditions = [_AT_END[criteria.direction].format("e")]
-    conditions += ["r.rel_type = ANY(:types)"] if criteria.types else []
-    conditions += ["r.standing = :standing"] if criteria.standing else []
-    conditions += [f"{CONFIDENCE} >= :least"] if criteria.min_confidence else []
-    return f"SELECT {_RELATIONSHIP_COLUMNS} FROM entities e LEFT JOIN relationships r ON {' AND '.join(conditions)} WHERE e.id = :id"
+
+_NOT_OVER = "r.standing NOT IN ('rejected', 'ended')"
 
 
 def select_steps(direction: Direction, types: tuple[str, ...]) -> str:
     """Build the statement that reads one step from some entities, as (from, to)."""
     type_condition = " AND r.rel_type = ANY(:types)" if types else ""
-    outgoing = f"SELECT r.source_id, r.target_id FROM relationships r WHERE r.source_id = ANY(:ids) AND r.standing <> 'rejected'{type_condition}"
-    incoming = f"SELECT r.target_id, r.source_id FROM relationships r WHERE r.target_id = ANY(:ids) AND r.standing <> 'rejected'{type_condition}"
+    outgoing = f"SELECT r.source_id, r.target_id FROM relationships r WHERE r.source_id = ANY(:ids) AND {_NOT_OVER}{type_condition}"
+    incoming = f"SELECT r.target_id, r.source_id FROM relationships r WHERE r.target_id = ANY(:ids) AND {_NOT_OVER}{type_condition}"
     return {"out": outgoing, "in": incoming, "both": f"{outgoing} UNION {incoming}"}[direction]
 
 
@@ -110,7 +115,7 @@ WITH RECURSIVE walked (id, depth) AS (
   UNION
   SELECT CASE WHEN r.source_id = w.id THEN r.target_id ELSE r.source_id END, w.depth + 1
   FROM walked w JOIN relationships r ON {_AT_END[direction].format("w")}
-  WHERE w.depth < :depth AND r.standing <> 'rejected'{type_condition})
+  WHERE w.depth < :depth AND {_NOT_OVER}{type_condition})
 SELECT {_ENTITY_COLUMNS}, near.depth FROM (SELECT id, min(depth) AS depth FROM walked GROUP BY id) AS near JOIN entities e ON e.id = near.id"""
 
 
@@ -122,6 +127,7 @@ WorldRow = tuple[Any, ...]
 class WorldStorage(TableStorage, Protocol):
     """The storage of one world, isolated from all others. Raises StoreUnavailable and StoreDamaged."""
 
+    def has_table(self, table: str) -> bool: ...
     # None: there is no such entity
     def visible_world(self, npc_id: str, policy: VisibilityPolicy) -> models.VisibleWorld | None: ...
 
@@ -180,6 +186,12 @@ def support_from_row(row: WorldRow) -> tuple[models.Provenance, models.Relations
     """Convert a row to the statement of one session on a relationship, and its standing."""
     _, _, _, session, said_at, confidence, source, confirmed, standing = row
     return models.Provenance(session, to_utc(said_at), confidence, source, bool(confirmed)), standing
+
+
+def support_from_text(text: str) -> tuple[models.Provenance, models.RelationshipStanding]:
+    """Parse a version of the statement of a session, and its standing."""
+    data, standing = json.loads(text)
+    return _provenance_from_json(data), standing
 
 
 def row_key(row: WorldRow) -> tuple[str, str, str]:

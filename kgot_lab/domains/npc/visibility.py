@@ -24,7 +24,6 @@ from kgot_lab.domains.npc.models import (
     RelationshipFilter,
     Tie,
     VisibleWorld,
-    check_depth,
     check_direction,
     check_id,
     check_types,
@@ -86,6 +85,9 @@ def steps_over(
 Walkable = tuple[StepsFrom, Callable[[Iterable[str]], Mapping[str, Entity]]]
 
 
+_DEPTH = "how many steps a walk may take"
+
+
 class Traversals(ABC):
     """Neighbours and paths over the relationships of a world, or over those that a character sees."""
 
@@ -103,7 +105,8 @@ class Traversals(ABC):
         Raises BadInput if the start does not exist or is not visible.
         """
         check_direction(direction)
-        id, depth = check_id(entity_id), check_depth(depth, "depth")
+        require_count(depth, 1, "depth", _DEPTH)
+        id = check_id(entity_id)
         found = self._reached(id, depth, check_types(types), direction)
         reached = sorted(found, key=lambda each: (each.depth, each.entity.name, each.entity.id))
         if not reached or reached[0].depth:  # not even the start
@@ -124,13 +127,14 @@ class Traversals(ABC):
         Returns () if there is no path. Raises BadInput if an end does not exist or is not visible.
         """
         check_direction(direction)
-        start, end, depth = check_id(from_id), check_id(to_id), check_depth(max_depth, "max_depth")
+        require_count(max_depth, 1, "max_depth", _DEPTH)
+        start, end = check_id(from_id), check_id(to_id)
         with self._walkable(direction) as (steps, entities):
             ends = entities((start, end))
             for id in (start, end):
                 if id not in ends:
                     raise missing_entity_error(id)
-            path = shortest_path(start, end, steps, depth)
+            path = shortest_path(start, end, steps, max_depth)
             found = entities(path)
         return tuple(found[id] for id in path)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Literal
 
 from kgot_lab.arguments import check_arguments
@@ -28,9 +29,11 @@ from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.statements import (
     WorldStorage,
     attributes_text,
+    parse_json_column,
     provenance_text,
     row_key,
     support_from_row,
+    support_from_text,
     to_entity,
     to_relationship,
     uuids,
@@ -48,8 +51,16 @@ from kgot_lab.domains.npc.visibility import (
 from kgot_lab.errors import BadInput, require, require_probability, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import utc_now
-from kgot_lab.memory.tables import TableBacked
+from kgot_lab.memory.changes import (
+    Change,
+    RecordedTables,
+    VersionKeys,
+    erase_versions,
+    open_versions,
+    read_log,
+)
+from kgot_lab.memory.claims.claim import ChangeLogEntry, from_micros, utc_now
+from kgot_lab.memory.tables import TableStorage
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Json
 
@@ -62,66 +73,137 @@ _RelationshipKey = tuple[str, str, str]
 Supports = dict[str, tuple[Provenance, RelationshipStanding]]  # by session
 
 
-def put_entities(storage: WorldStorage, entities: Sequence[Entity], at: datetime) -> None:
-    """Add entities, within a change, and merge them into existing ones."""
-    existing = _read_entities(storage, {entity.id for entity in entities})
+@dataclass(frozen=True)
+class _Stored:
+    """A relationship as stored: its attributes, and what each session states. Without any it is not there."""
+
+    attributes: Mapping[str, Json] = field(default_factory=dict)
+    supports: Supports = field(default_factory=dict)
+
+    def with_support(
+        self, provenance: Provenance, standing: RelationshipStanding, attributes: Mapping[str, Json] = {}
+    ) -> _Stored:
+        """Return the relationship with the statement of a session in place of its earlier one."""
+        supports = {**self.supports, provenance.session_id: (provenance, standing)}
+        return _Stored(merged_properties(self.attributes, attributes), supports)
+
+
+def put_entities(change: Change, entities: Sequence[Entity]) -> None:
+    """Add entities, and merge them into existing ones."""
+    existing = _read_entities(change.storage, {entity.id for entity in entities})
     put: dict[str, Entity] = {}
     for entity in entities:
         previous = put.get(entity.id) or existing.get(entity.id)
         attributes = merged_properties(previous.attributes if previous else {}, entity.attributes)
         put[entity.id] = replace(entity, attributes=attributes)
-    for merged in put.values():
-        values = {"id": uuids(merged.id)[0], "type": merged.type, "name": merged.name, "at": at}
-        storage.rows(statements.PUT_ENTITY, values | {"attributes": attributes_text(merged.attributes)})
+    for id, merged in put.items():
+        before, after = (_entity_text(each) for each in (existing.get(id), merged))
+        change.record("entity", id, before, after)
+        _write_entity(change, id, merged.type, merged.name, merged.attributes)
 
 
-def put_relationships(
-    storage: WorldStorage, relationships: Sequence[Relationship], accept_from: float, at: datetime
-) -> None:
-    """Add relationships, within a change.
+def put_relationships(change: Change, relationships: Sequence[Relationship], accept_from: float) -> None:
+    """Add relationships. What is somewhere else than before is no longer where it was.
 
     Raises BadInput if an end does not exist.
     """
     directed = [direction for relationship in relationships for direction in _both_directions(relationship)]
-    require_entities(storage, {end for each in directed for end in (each.source_id, each.target_id)})
-    attributes, supports = _read_existing(storage, directed)
-    new: dict[tuple[_RelationshipKey, str], tuple[Provenance, RelationshipStanding]] = {}
+    require_entities(change.storage, {end for each in directed for end in (each.source_id, each.target_id)})
+    before = _read_stored(change.storage, directed)
+    after = dict(before)
     for relationship in directed:
         key, provenance = relationship.key, relationship.provenance
         if not provenance.timestamp:
-            provenance = replace(provenance, timestamp=at.astimezone(UTC))
-        by_session, session = supports.setdefault(key, {}), provenance.session_id
-        support = _support_with_standing(provenance, by_session.get(session), accept_from)
-        by_session[session] = new[key, session] = support
-        attributes[key] = merged_properties(attributes.get(key, {}), relationship.attributes)
-    for key in dict.fromkeys(relationship.key for relationship in directed):
-        storage.rows(statements.PUT_RELATIONSHIP, _relationship_row(key, attributes[key], supports[key], at))
-    for (key, _), support in new.items():
-        storage.rows(statements.PUT_SUPPORT, _support_row(key, *support))
+            provenance = replace(provenance, timestamp=from_micros(change.at))
+        stored = after.get(key, _Stored())
+        support = _support_with_standing(provenance, stored.supports.get(provenance.session_id), accept_from)
+        after[key] = stored.with_support(*support, relationship.attributes)
+    _store(change, before, {relationship.key: after[relationship.key] for relationship in directed})
 
 
-def store_decision(
-    storage: WorldStorage, relationship: Relationship, standing: RelationshipStanding, at: datetime
-) -> None:
-    """Record, within a change, the game master's decision on the statement of a session.
+def store_decision(change: Change, relationship: Relationship, standing: RelationshipStanding) -> None:
+    """Record the game master's decision on the statement of a session.
 
     Raises BadInput if the session states no such thing.
     """
-    session = relationship.provenance.session_id
-    for directed in _both_directions(relationship):
-        attributes, supports = _read_existing(storage, [directed])
-        by_session = supports.get(directed.key, {})
-        if session not in by_session:
-            ends = f"from {directed.source_id} to {directed.target_id}"
+    session, directed = relationship.provenance.session_id, _both_directions(relationship)
+    before = _read_stored(change.storage, directed)
+    after = {}
+    for key in (each.key for each in directed):
+        stored = before.get(key, _Stored())
+        if session not in stored.supports:
+            source, target, type = key
             problem = f"the session {short_repr(session)} tells of no relationship"
-            raise BadInput(f"{problem} {short_repr(directed.type)} {ends}")
-        by_session[session] = (replace(by_session[session][0], dm_confirmed=standing == "accepted"), standing)
-        row = _relationship_row(directed.key, attributes[directed.key], by_session, at)
-        storage.rows(statements.PUT_RELATIONSHIP, row)
-        storage.rows(statements.PUT_SUPPORT, _support_row(directed.key, *by_session[session]))
+            raise BadInput(f"{problem} {short_repr(type)} from {source} to {target}")
+        decided = replace(stored.supports[session][0], dm_confirmed=standing == "accepted")
+        after[key] = stored.with_support(decided, standing)
+    _store(change, before, after)
 
 
-def require_entities(storage: WorldStorage, ids: set[str]) -> None:
+def _store(
+    change: Change, before: Mapping[_RelationshipKey, _Stored], after: Mapping[_RelationshipKey, _Stored]
+) -> None:
+    """Store relationships, and end the earlier places of what is now somewhere else."""
+    new = {key for key, stored in after.items() if _is_new_place(key, before.get(key, _Stored()), stored)}
+    ids = {"ids": uuids(*sorted({source for source, *_ in new}))}
+    rows = change.storage.rows(statements.PLACES_OF, ids) if new else []
+    left = [each for each in map(to_relationship, rows) if each.key not in after]
+    earlier = _read_stored(change.storage, left)
+    ended = {each.key: earlier[each.key] for each in left}
+    for key, stored in ended.items():
+        for provenance, standing in stored.supports.values():
+            if standing == "accepted":
+                ended[key] = ended[key].with_support(provenance, "ended")
+    for key, stored in {**after, **ended}.items():
+        _record(change, key, before.get(key) or earlier.get(key, _Stored()), stored)
+
+
+def _is_new_place(key: _RelationshipKey, before: _Stored, after: _Stored) -> bool:
+    """Return whether something is at a place now where it was not before."""
+    standings = (each.supports and strongest_support(each.supports)[1] for each in (before, after))
+    return key[2] == "LOCATED_AT" and [each == "accepted" for each in standings] == [False, True]
+
+
+def _record(change: Change, key: _RelationshipKey, before: _Stored, after: _Stored) -> None:
+    """Write a relationship to the tables, and what is new of it to their history."""
+    attributes = [attributes_text(e.attributes) if e.attributes else None for e in (before, after)]
+    change.record("relationship", json.dumps(key), *attributes)
+    for session in {**before.supports, **after.supports}:
+        states = [_support_text(each.supports.get(session)) for each in (before, after)]
+        change.record("support", json.dumps([*key, session]), *states)
+    _write_relationship(change, key, before, after)
+
+
+def _write_relationship(change: Change, key: _RelationshipKey, before: _Stored, after: _Stored) -> None:
+    """Write a relationship to the tables."""
+    if not after.supports:
+        change.storage.rows(statements.DELETE_RELATIONSHIP, key_parameters(key))
+        return
+    row = _relationship_row(key, after, from_micros(change.at))
+    change.storage.rows(statements.PUT_RELATIONSHIP, row)
+    for session in before.supports.keys() - after.supports.keys():
+        change.storage.rows(statements.DELETE_SUPPORT, {**key_parameters(key), "session": session})
+    for session, support in after.supports.items():
+        if before.supports.get(session) != support:
+            change.storage.rows(statements.PUT_SUPPORT, _support_row(key, *support))
+
+
+def _write_entity(change: Change, id: str, type: str, name: str, attributes: Mapping[str, Json]) -> None:
+    values = {"id": uuids(id)[0], "type": type, "name": name, "at": from_micros(change.at)}
+    change.storage.rows(statements.PUT_ENTITY, values | {"attributes": attributes_text(attributes)})
+
+
+def _entity_text(entity: Entity | None) -> str | None:
+    if entity is None:
+        return None
+    return json.dumps([entity.type, entity.name, dict(entity.attributes)], sort_keys=True)
+
+
+def _support_text(support: tuple[Provenance, RelationshipStanding] | None) -> str | None:
+    return support and json.dumps([json.loads(provenance_text(support[0])), support[1]])
+
+
+def require_entities(storage: TableStorage, ids: set[str]) -> None:
     """Raise BadInput unless there is an entity for each id."""
     for id in sorted(ids - _read_entities(storage, ids).keys()):
         raise missing_entity_error(id)
@@ -133,31 +215,27 @@ def _both_directions(relationship: Relationship) -> tuple[Relationship, ...]:
     return (relationship, back) if relationship.type in SYMMETRIC_TYPES else (relationship,)
 
 
-def _read_entities(storage: WorldStorage, ids: set[str]) -> dict[str, Entity]:
+def _read_entities(storage: TableStorage, ids: set[str]) -> dict[str, Entity]:
     rows = storage.rows(statements.ENTITIES, {"ids": uuids(*sorted(ids))}) if ids else []
     return {entity.id: entity for entity in map(to_entity, rows)}
 
 
-def _read_existing(
-    storage: WorldStorage, relationships: list[Relationship]
-) -> tuple[dict[_RelationshipKey, Mapping[str, Json]], dict[_RelationshipKey, Supports]]:
-    """Return the attributes and the support of the relationships that already exist.
-
-    Some others may be included.
-    """
+def _read_stored(
+    storage: TableStorage, relationships: Sequence[Relationship]
+) -> dict[_RelationshipKey, _Stored]:
+    """Return the relationships that already exist. Some others may be included."""
+    if not relationships:
+        return {}
     parameters: dict[str, Any] = {
         "sources": uuids(*sorted({relationship.source_id for relationship in relationships})),
         "targets": uuids(*sorted({relationship.target_id for relationship in relationships})),
         "types": sorted({relationship.type for relationship in relationships}),
     }
-    attributes: dict[_RelationshipKey, Mapping[str, Json]] = {}
-    supports: dict[_RelationshipKey, Supports] = {}
-    if relationships:
-        rows = storage.rows(statements.RELATIONSHIPS_AMONG, parameters)
-        attributes = {row_key(row): to_relationship(row).attributes for row in rows}
-        for row in storage.rows(statements.SUPPORT_AMONG, parameters):
-            supports.setdefault(row_key(row), {})[row[3]] = support_from_row(row)
-    return attributes, supports
+    rows = storage.rows(statements.RELATIONSHIPS_AMONG, parameters)
+    stored = {row_key(row): _Stored(to_relationship(row).attributes) for row in rows}
+    for row in storage.rows(statements.SUPPORT_AMONG, parameters):
+        stored[row_key(row)] = stored[row_key(row)].with_support(*support_from_row(row))
+    return stored
 
 
 def _support_with_standing(
@@ -179,7 +257,7 @@ def strongest_support(supports: Supports) -> tuple[Provenance, RelationshipStand
 
     Accepted goes before queued, then confirmed, more confident and later support.
     """
-    order = {"accepted": 2, "queued": 1, "rejected": 0}
+    order = {"accepted": 3, "queued": 2, "ended": 1, "rejected": 0}
 
     def strength(support: tuple[Provenance, RelationshipStanding]) -> tuple[Any, ...]:
         said, standing = support
@@ -188,11 +266,9 @@ def strongest_support(supports: Supports) -> tuple[Provenance, RelationshipStand
     return max(supports.values(), key=strength)
 
 
-def _relationship_row(
-    key: _RelationshipKey, attributes: Mapping[str, Json], supports: Supports, at: datetime
-) -> dict[str, Any]:
-    provenance, standing = strongest_support(supports)
-    texts = {"attributes": attributes_text(attributes), "provenance": provenance_text(provenance)}
+def _relationship_row(key: _RelationshipKey, stored: _Stored, at: datetime) -> dict[str, Any]:
+    provenance, standing = strongest_support(stored.supports)
+    texts = {"attributes": attributes_text(stored.attributes), "provenance": provenance_text(provenance)}
     return {**key_parameters(key), **texts, "standing": standing, "at": at}
 
 
@@ -218,7 +294,7 @@ def _nonempty(**parameters: Any) -> dict[str, Any]:
 _MAX_DEPTH_IN_ONE_QUERY = 8
 
 
-class NpcWorld(TableBacked, Traversals):
+class NpcWorld(RecordedTables, Traversals):
     """A world. Its own methods see everything that was not rejected, as the author does.
 
     Use `sight` for what a character sees. Relationships with a confidence of at least `accept_from` are
@@ -226,6 +302,7 @@ class NpcWorld(TableBacked, Traversals):
     """
 
     storage: WorldStorage
+    _part = "entity"
 
     def __init__(
         self, storage: WorldStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
@@ -234,55 +311,106 @@ class NpcWorld(TableBacked, Traversals):
         self.accept_from = require_probability(accept_from, "accept_from")
 
     # --- changes ---
+    #
+    # Each returns its number, by which it can be undone, or None if it changed nothing.
 
-    def add_entity(self, entity: Entity) -> None:
+    def add_entity(self, entity: Entity) -> int | None:
         """Add an entity, or merge its type, name and attributes into an existing one."""
-        self.add([entity])
+        return self.add([entity])
 
-    def add_relationship(self, relationship: Relationship) -> None:
+    def add_relationship(self, relationship: Relationship) -> int | None:
         """Add a relationship, or another session's support for it.
 
         It replaces an earlier statement of the same session.
         """
-        self.add([], [relationship])
+        return self.add([], [relationship])
 
     @check_arguments
-    def add(self, entities: Sequence[Entity], relationships: Sequence[Relationship] = ()) -> None:
+    def add(
+        self, entities: Sequence[Entity], relationships: Sequence[Relationship] = (), *, by: str = ""
+    ) -> int | None:
         """Add many entities and relationships, all or none.
 
-        Raises BadInput if an end of a relationship does not exist.
+        An accepted LOCATED_AT ends those of the same entity that earlier changes added: their standing is
+        "ended". Raises BadInput if an end of a relationship does not exist.
         """
-        with self.storage.changing():
-            put_entities(self.storage, entities, self.now())
-            put_relationships(self.storage, relationships, self.accept_from, self.now())
+        with self.change("add", by) as change:
+            put_entities(change, entities)
+            put_relationships(change, relationships, self.accept_from)
+            return change.number
 
-    def update_entity(self, id: str, attributes: Mapping[str, Json]) -> None:
+    def update_entity(self, id: str, attributes: Mapping[str, Json]) -> int | None:
         """Change some attributes of an entity. None removes one.
 
         Raises BadInput if it does not exist.
         """
         changes = check_attributes(attributes, "an entity")
-        with self.storage.changing():
-            put_entities(self.storage, [replace(self.get_entity(id), attributes=changes)], self.now())
+        with self.change("update") as change:
+            put_entities(change, [replace(self.get_entity(id), attributes=changes)])
+            return change.number
 
     def delete_entity(self, id: str) -> None:
-        """Delete an entity with its relationships and their support.
+        """Delete an entity with its relationships, their support and their history, which nothing brings back.
 
         Raises BadInput if it does not exist.
         """
-        with self.storage.changing():
-            self.storage.rows(statements.DELETE_ENTITY, {"id": uuids(self.get_entity(id).id)[0]})
+        with self.change("erase") as change:
+            id = self.get_entity(id).id
+            change.begin()
+            erase_versions(self.storage, statements.VERSIONS_OF_ENTITY, {"id": id})
+            self.storage.rows(statements.DELETE_ENTITY, {"id": uuids(id)[0]})
 
-    def delete_relationship(self, source_id: str, target_id: str, type: str) -> None:
+    def delete_relationship(self, source_id: str, target_id: str, type: str) -> int | None:
         """Delete a relationship, a symmetric one in both directions.
 
         Raises BadInput if it does not exist.
         """
         source, target = check_id(source_id), check_id(target_id)
-        with self.storage.changing():
+        with self.change("delete") as change:
             self.support(source, target, type)
-            for directed in _both_directions(Relationship(source, target, type)):
-                self.storage.rows(statements.DELETE_RELATIONSHIP, key_parameters(directed.key))
+            directed = _both_directions(Relationship(source, target, type))
+            stored = _read_stored(self.storage, directed)
+            for key in (each.key for each in directed):
+                _record(change, key, stored[key], _Stored())
+            return change.number
+
+    def log(self) -> tuple[ChangeLogEntry, ...]:
+        """Return every change, first one first, each with the sessions whose statements it changed."""
+        with self.storage.reading():
+            sessions: dict[int, set[str]] = {}
+            for number, key in self.storage.rows(statements.SESSIONS_OPENED):
+                sessions.setdefault(number, set()).add(json.loads(key)[3])
+            return read_log(self.storage, {number: names - {""} for number, names in sessions.items()})
+
+    def _restore(self, change: Change, keys: VersionKeys) -> None:
+        """Write the current versions of some keys to the tables.
+
+        Raises BadInput if an end of a relationship, or an entity that texts are about, would not exist.
+        """
+        values = {(kind, key): next(iter(open_versions(self.storage, kind, key)), None) for kind, key in keys}
+        entities = {key: value for (kind, key), value in values.items() if kind == "entity"}
+        for id, text in entities.items():
+            if text is not None:
+                _write_entity(change, id, *json.loads(text))
+        ties = dict.fromkeys(tuple(json.loads(key)[:3]) for kind, key in keys if kind != "entity")
+        before = _read_stored(self.storage, [Relationship(*key) for key in ties])
+        for key in ties:
+            stored = before.get(key, _Stored())
+            attributes, supports = dict(stored.attributes), dict(stored.supports)
+            if ("relationship", json.dumps(key)) in values:
+                attributes = parse_json_column(values["relationship", json.dumps(key)] or "{}")
+            for (kind, text), value in values.items():
+                if kind == "support" and tuple((parts := json.loads(text))[:3]) == key:
+                    supports.pop(parts[3], None)
+                    supports |= {parts[3]: support_from_text(value)} if value else {}
+            if supports:
+                require_entities(self.storage, set(key[:2]))
+            _write_relationship(change, key, stored, _Stored(attributes, supports))
+        for id in (id for id, text in entities.items() if text is None):
+            row = {"id": uuids(id)[0]}
+            if self.storage.has_table("chunks") and self.storage.rows(statements.TEXTS_ABOUT, row):
+                raise BadInput(f"there are texts about the entity {id}: delete them first")
+            self.storage.rows(statements.DELETE_ENTITY, row)
 
     # --- queries ---
 
@@ -311,10 +439,8 @@ class NpcWorld(TableBacked, Traversals):
 
         Raises BadInput if the entity does not exist.
         """
-        id, least = check_id(entity_id), criteria.min_confidence
-        parameters = _nonempty(types=criteria.types, standing=criteria.standing, least=least)
-        values = {"id": uuids(id)[0], **parameters}
-        rows = self.storage.rows(statements.select_relationships(criteria), values)
+        id = check_id(entity_id)
+        rows = self.storage.rows(statements.select_relationships(criteria.direction), {"id": uuids(id)[0]})
         if not rows:
             raise missing_entity_error(id)
         found = (to_relationship(row) for row in rows if row[0] is not None)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
+from types import MappingProxyType
 from typing import ClassVar
 from weakref import WeakSet
 
@@ -52,7 +53,7 @@ class SQLiteFile(Closing):
         "cache_size = -65536",
         "recursive_triggers = ON",  # those of checksums see rows that are replaced
     )
-    steps: ClassVar[checksums.Steps] = {}
+    steps: checksums.Steps = MappingProxyType({})
     closed_error: ClassVar[type[LabError]] = StoreUnavailable
     _connection: Connection
 

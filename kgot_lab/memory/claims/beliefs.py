@@ -154,9 +154,7 @@ class Beliefs:
 
         Their confidence is the one given in review, if there was any.
         """
-        with self.storage.reading():
-            confidence = {claim.id: claim.confidence for claim in self._active_claims_of(fact)}
-            return claims_by_id(self.storage, confidence, confidence)
+        return next(iter(self.claims_of([fact]).values()), ())
 
     def sole_sources(self, fact: Triple) -> tuple[str, ...]:
         """Return the sources on which a fact depends alone: retracting any one of them would retract the

@@ -15,6 +15,7 @@ from kgot_lab.errors import BadInput, require, require_known, require_probabilit
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
+from kgot_lab.memory.changes import Change, open_change, open_versions, read_log
 from kgot_lab.memory.claims import transactions
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
 from kgot_lab.memory.claims.claim import (
@@ -77,7 +78,7 @@ class Claims(Beliefs, Closing):
             require(claim, Claim, "what is learnt is a Claim")
             distinct.setdefault(claim.id, claim)
         counts = {"new": 0, "known": 0, "back": 0, "queued": 0, "left": 0}
-        with transactions.open_change(self.storage, "learn", by, self.now) as change:
+        with open_change(self.storage, "learn", by, self.now) as change:
             retracted = frozenset() if back else self.retracted_sources()
             known = {id for (id,) in self.storage.rows(sql.CLAIM_IDS, {"claims": list(distinct)})}
             new = []
@@ -100,11 +101,11 @@ class Claims(Beliefs, Closing):
         return "taken" if claim.confidence >= self.accept_from else "queued"
 
     def _is_dropped(self, claim: Claim) -> bool:
-        return bool(transactions.open_versions(self.storage, "drop", claim.id))
+        return bool(open_versions(self.storage, "drop", claim.id))
 
-    def _learn_again(self, claim: Claim, change: transactions.ClaimChange, counts: dict[str, int]) -> None:
+    def _learn_again(self, claim: Claim, change: Change, counts: dict[str, int]) -> None:
         """Restore a known claim if it was retracted, or its learning undone."""
-        is_standing = bool(transactions.open_versions(self.storage, "standing", claim.id))
+        is_standing = bool(open_versions(self.storage, "standing", claim.id))
         if self._is_dropped(claim):
             change.close("drop", claim.id)
         elif is_standing:
@@ -160,11 +161,11 @@ class Claims(Beliefs, Closing):
     def _retract(
         self, what: str, statement: str, parameters: Callable[[], dict[str, str | list[str]]], by: str
     ) -> ChangeEffect:
-        with transactions.open_change(self.storage, f"retract {what}", by, self.now) as change:
+        with open_change(self.storage, f"retract {what}", by, self.now) as change:
             claims = [claim for (claim,) in self.storage.rows(statement, parameters())]
             with transactions.record_effect(self.storage, change, claims) as effect:
                 for claim in claims:
-                    if what not in transactions.open_versions(self.storage, "drop", claim):
+                    if what not in open_versions(self.storage, "drop", claim):
                         change.open("drop", claim, what)
             return effect.report
 
@@ -174,7 +175,7 @@ class Claims(Beliefs, Closing):
         The report contains what holds again, and what was erased or changed since. Raises BadInput if there
         is no such change, if it is undone, or if later ones changed all of it.
         """
-        return transactions.undo_change(self, change, by)
+        return transactions.undo_claims(self, change, by)
 
     def erase_fact(self, fact: Triple, *, by: str = "") -> ErasureCounts:
         """Erase a fact from every file, with its claims, what was derived from it alone, and answers that
@@ -204,8 +205,8 @@ class Claims(Beliefs, Closing):
         """
         relation = checked_text(relation, "a relation")
         require_known("cardinality", ("single", "many"), cardinality)
-        with transactions.open_change(self.storage, "declare", by, self.now) as change:
-            if cardinality not in transactions.open_versions(self.storage, "declared", relation):
+        with open_change(self.storage, "declare", by, self.now) as change:
+            if cardinality not in open_versions(self.storage, "declared", relation):
                 change.replace("declared", relation, cardinality)
             return change.number
 
@@ -229,7 +230,7 @@ class Claims(Beliefs, Closing):
         Every fact keeps the name it was learnt with. Raises BadInput for a cycle, and if no fact has either name.
         """
         both = [checked_text(name, "a name") for name in (kept, other)]
-        with transactions.open_change(self.storage, "merge", by, self.now) as change:
+        with open_change(self.storage, "merge", by, self.now) as change:
             names = self.names()
             if other in names.merges:
                 target = short_repr(names.merges[other])
@@ -249,7 +250,7 @@ class Claims(Beliefs, Closing):
         Raises BadInput if the name is not merged.
         """
         other = checked_text(other, "a name")
-        with transactions.open_change(self.storage, "unmerge", by, self.now) as change:
+        with open_change(self.storage, "unmerge", by, self.now) as change:
             if other not in self.names().merges:
                 raise BadInput(f"{short_repr(other)} is merged into no other name")
             return change.close("merged", other)
@@ -323,11 +324,7 @@ class Claims(Beliefs, Closing):
             changed = *self.storage.rows(sql.CHANGED_SOURCES), *self.storage.rows(sql.CHANGED_FACTS)
             for change, *target in changed:
                 targets[change].append(target[0] if len(target) == 1 else str(Triple(*target)))
-            entries = []
-            for id, at, clock, who, action, undoes, erased in self.storage.rows(sql.CHANGES):
-                time, of = from_micros(clock) if clock < at else None, tuple(sorted(targets[id]))
-                entries.append(ChangeLogEntry(id, from_micros(at), who, action, undoes, erased, time, of))
-            return tuple(entries)
+            return read_log(self.storage, targets)
 
     def _require_claim(self, id: str) -> None:
         if not self.storage.rows(sql.CLAIM_IDS, {"claims": [checked_text(id, "the id of a claim")]}):

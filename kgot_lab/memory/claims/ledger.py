@@ -19,6 +19,7 @@ from kgot_lab.errors import (
     short_repr,
 )
 from kgot_lab.memory import tables as sql
+from kgot_lab.memory.changes import Change, open_change, open_versions
 from kgot_lab.memory.claims.beliefs import claims_by_id
 from kgot_lab.memory.claims.claim import ChangeEffect, Claim, QueuedClaim, ReviewDecision, from_micros
 from kgot_lab.memory.claims.claims import Claims
@@ -31,13 +32,7 @@ from kgot_lab.memory.claims.justification import (
     read_active_claims,
     read_aliases,
 )
-from kgot_lab.memory.claims.transactions import (
-    ClaimChange,
-    open_change,
-    open_versions,
-    record_effect,
-    write_claims,
-)
+from kgot_lab.memory.claims.transactions import record_effect, write_claims
 from kgot_lab.text.cleaning import checked_text, printable_line
 from kgot_lab.types import Triple
 
@@ -187,7 +182,7 @@ class ReviewLedger:
             return effect.report
 
 
-def _set_standing(change: ClaimChange, claim: str, standing: str, confidence: float) -> None:
+def _set_standing(change: Change, claim: str, standing: str, confidence: float) -> None:
     if open_versions(change.storage, "standing", claim) != {standing: confidence}:
         change.replace("standing", claim, standing, confidence)
 

@@ -1,14 +1,20 @@
-"""Change the claims: number, time and effect of a change, permanent erasure, and undo."""
+"""Change the claims: the effect of a change, permanent erasure, and undo."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from datetime import datetime
 
-from kgot_lab.errors import BadInput, require_count, short_repr
+from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.memory import tables as sql
+from kgot_lab.memory.changes import (
+    Change,
+    EffectHolder,
+    VersionKeys,
+    erase_versions,
+    open_change,
+    undo_change,
+)
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import (
     ChangeEffect,
@@ -17,7 +23,6 @@ from kgot_lab.memory.claims.claim import (
     RecordedAnswer,
     fact_id,
     from_micros,
-    to_micros,
     triple_key,
 )
 from kgot_lab.memory.claims.justification import (
@@ -29,91 +34,12 @@ from kgot_lab.memory.claims.justification import (
     held_facts,
     read_aliases,
 )
-from kgot_lab.memory.tables import ClaimRow, ClaimStorage, fact_keys
-from kgot_lab.text.cleaning import checked_text
+from kgot_lab.memory.tables import ClaimStorage, fact_keys
 from kgot_lab.types import Triple
 
 
-class ClaimChange:
-    """A change in progress.
-
-    `number` is None until it changes something, so that a change without effect leaves no record.
-    """
-
-    def __init__(self, storage: ClaimStorage, values: dict[str, str | int | None]) -> None:
-        self.storage, self.values = storage, values
-        self.number: int | None = None
-
-    def begin(self) -> int:
-        """Return the number of the change, which is assigned at the first call."""
-        if self.number is None:
-            last_id, last_time = next(iter(self.storage.rows(sql.LAST_CHANGE)), (0, None))
-            clock = int(self.values["clock"] or 0)
-            self.number = int(last_id) + 1
-            time = clock if last_time is None else max(last_time, clock)
-            self.storage.rows(sql.NEW_CHANGE, self.values | {"id": self.number, "at": time})
-        return self.number
-
-    def open(self, kind: str, key: str, value: str, number: float | None = None) -> int:
-        """Set a value from now on."""
-        change = self.begin()
-        version = {"kind": kind, "key": key, "value": value, "number": number, "change": change}
-        self.storage.rows(sql.OPEN_VERSION, version)
-        return change
-
-    def open_all(self, kind: str, values: Iterable[tuple[str, str, float]]) -> None:
-        """Set the value and number of each key from now on."""
-        names = ("key", "value", "number")
-        common = {"kind": kind, "change": self.begin()}
-        self.storage.insert(
-            sql.OPEN_VERSION, [common | dict(zip(names, each, strict=True)) for each in values]
-        )
-
-    def close(self, kind: str, key: str, value: str | None = None) -> int:
-        """Close the current value, or, without a value, whatever is current."""
-        change = self.begin()
-        self.storage.rows(
-            sql.CLOSE_VERSIONS if value is None else sql.CLOSE_VERSION,
-            {"kind": kind, "key": key, "change": change} | ({} if value is None else {"value": value}),
-        )
-        return change
-
-    def replace(self, kind: str, key: str, value: str, number: float | None = None) -> int:
-        """Replace the current value."""
-        self.close(kind, key)
-        return self.open(kind, key, value, number)
-
-
 @contextmanager
-def open_change(
-    storage: ClaimStorage, action: str, by: str, now: Callable[[], datetime], *, undoes: int | None = None
-) -> Iterator[ClaimChange]:
-    """Open a change in its own transaction, which is stored completely or not at all.
-
-    Raises BadInput if `by` is not a text.
-    """
-    who = checked_text(by, "who makes a change (by)", blank=True)
-    with storage.changing():
-        # read inside the transaction, because waiting for another process must not turn back time
-        clock = to_micros(now(), "now")
-        yield ClaimChange(storage, {"clock": clock, "who": who, "action": action, "undoes": undoes})
-
-
-def open_versions(storage: ClaimStorage, kind: str, key: str) -> dict[str, float | None]:
-    """Return the current values, each with its number."""
-    return dict(storage.rows(sql.OPEN_VALUES, {"kind": kind, "key": key}))
-
-
-class EffectHolder:
-    """Holds the report of a change once it is made."""
-
-    report = ChangeEffect(None)
-
-
-@contextmanager
-def record_effect(
-    storage: ClaimStorage, change: ClaimChange, claims: Sequence[str]
-) -> Iterator[EffectHolder]:
+def record_effect(storage: ClaimStorage, change: Change, claims: Sequence[str]) -> Iterator[EffectHolder]:
     """Compare what holds before and after the block, for some claims' facts and all that is derived from
     these.
     """
@@ -203,7 +129,7 @@ def erase_claims(
         erased_facts = [Triple(*row) for row in storage.rows(sql.FACTS_BY_ID, {"facts": ids | unneeded})]
         if claims or erased_facts:
             storage.rows(sql.MARK_UNSCRUBBED, {"change": change.begin()})
-        _erase_versions(storage, sql.VERSIONS_OF_CLAIMS, {"claims": claims})
+        erase_versions(storage, sql.VERSIONS_OF_CLAIMS, {"claims": claims})
         for statement in sql.DELETE_CLAIMS:
             storage.rows(statement, {"claims": claims})
         for statement in sql.DELETE_ANSWERS:
@@ -213,17 +139,11 @@ def erase_claims(
         keys = {key for fact in erased_facts for key in fact_keys(*triple_key(fact))}
         storage.rows(sql.DELETE_FACT_KEYS, {"facts": erased_ids, "keys": keys})
         touched = {name for fact in erased_facts for name in (fact.subject, fact.object)}
-        _erase_versions(storage, sql.VERSIONS_OF_NAMES, {"names": touched})
+        erase_versions(storage, sql.VERSIONS_OF_NAMES, {"names": touched})
     if scrub:
         storage.scrub()
     count = len(doomed) if claims or erased_facts else 0
     return ErasureCounts(change.number, count, len(claims), len(answers))
-
-
-def _erase_versions(storage: ClaimStorage, which: str, values: Mapping[str, set[str]]) -> None:
-    """Count some versions as erased in the changes that opened and closed them, and delete them."""
-    for statement in (sql.COUNT_ERASED, sql.DELETE_VERSIONS):
-        storage.rows(statement.format(which=which), values)
 
 
 def _dependents_to_erase(
@@ -253,55 +173,27 @@ def _claims_resting_on(storage: ClaimStorage, names: Aliases, facts: set[Triple]
     return {id for (id,) in storage.rows(sql.CLAIMS_DERIVED_FROM, {"facts": fact_ids(facts, names)})}
 
 
-# Undo: what a change opened is closed, and what it closed is opened again as it was, without a model.
-
-_MAX_DATABASE_INTEGER = 2**63 - 1  # the largest integer of a database
+# Undo of a change of claims.
 
 
-def undo_change(beliefs: Beliefs, number: int, by: str) -> ChangeEffect:
+def undo_claims(beliefs: Beliefs, number: int, by: str) -> ChangeEffect:
     """Undo a change by a new one.
 
     See `Claims.undo`.
     """
-    require_count(number, 1, "the number of a change", maximum=float("inf"))
     storage = beliefs.storage
-    with open_change(storage, "undo", by, beliefs.now, undoes=number) as change:
-        erased = _check_undoable(beliefs, number)
-        statements = (sql.VERSIONS_OPENED, sql.VERSIONS_CLOSED)
-        opened, closed = (storage.rows(statement, {"change": number}) for statement in statements)
-        claims = sorted({row[1] for row in (*opened, *closed) if row[0] in ("standing", "drop")})
-        with record_effect(beliefs.storage, change, claims) as holder:
-            overtaken = {row[5] for row in opened if not _close_opened(change, row)}
-            overtaken |= {by for row in closed for by in _reopen_closed(change, row)}
-            _refuse_merge_cycles(change, number, [row[1] for row in closed if row[0] == "merged"])
-        if overtaken and change.number is None:
-            by_later = ", ".join(map(str, sorted(overtaken)))
-            overtaken_by = f"what change {number} did was changed again since, by {by_later}"
-            raise BadInput(f"{overtaken_by}: undo that first")
-        return replace(holder.report, change=change.number, erased=erased, overtaken=tuple(sorted(overtaken)))
+
+    @contextmanager
+    def restoring(change: Change, keys: VersionKeys) -> Iterator[EffectHolder]:
+        claims = sorted({key for kind, key in keys if kind in ("standing", "drop")})
+        with record_effect(storage, change, claims) as holder:
+            yield holder
+            _refuse_merge_cycles(change, number, [key for kind, key in keys if kind == "merged"])
+
+    return undo_change(storage, number, by, beliefs.now, restoring)
 
 
-def _check_undoable(beliefs: Beliefs, number: int) -> int:
-    """Return how many parts of a change were erased.
-
-    Raises BadInput if there is nothing to undo.
-    """
-    rows = beliefs.storage.rows(sql.CHANGE, {"change": number}) if number <= _MAX_DATABASE_INTEGER else []
-    if not rows:
-        raise BadInput(f"there is no change {number}: log() lists them")
-    ((action, erased),) = rows
-    if action.startswith("erase"):
-        raise BadInput(f"change {number} erased something, which nothing brings back")
-    last = number
-    while later := beliefs.storage.rows(sql.CHANGES_UNDOING, {"change": last}):
-        last = later[-1][0]
-    if last != number:
-        undone = f"change {number} was undone, last by change {last}"
-        raise BadInput(f"{undone}: undo that one to turn it round again")
-    return int(erased)
-
-
-def _refuse_merge_cycles(change: ClaimChange, number: int, names: Iterable[str]) -> None:
+def _refuse_merge_cycles(change: Change, number: int, names: Iterable[str]) -> None:
     """Raise BadInput if restoring the merges of some names would create a cycle with later merges."""
     merges: dict[str, str] = dict(change.storage.rows(sql.MERGED, {"known": NOW}))
     for name in names:
@@ -312,35 +204,3 @@ def _refuse_merge_cycles(change: ClaimChange, number: int, names: Iterable[str])
         if name in merges and canonical in seen:
             cycle = f"undoing change {number} would merge {short_repr(name)} in a circle"
             raise BadInput(f"{cycle}: unmerge {short_repr(merges[name])} first")
-
-
-def _close_opened(change: ClaimChange, row: ClaimRow) -> bool:
-    """Close what a change opened, or what an undo reopened in its place.
-
-    Returns False if something else has closed it since.
-    """
-    kind, key, value, number, _, closed = row
-    if closed is not None:
-        is_same = open_versions(change.storage, kind, key).get(value, -1) == number
-        if not (is_same and _was_reopened_by_undo(change, row)):
-            return False
-    change.close(kind, key, value)
-    return True
-
-
-def _was_reopened_by_undo(change: ClaimChange, row: ClaimRow) -> bool:
-    return change.storage.rows(sql.OPENED_BY_UNDO, {"kind": row[0], "key": row[1], "value": row[2]}) != []
-
-
-def _reopen_closed(change: ClaimChange, row: ClaimRow) -> set[int]:
-    """Reopen what a change closed.
-
-    Returns the changes that opened something else in its place since.
-    """
-    kind, key, value, number, *_ = row
-    since = change.storage.rows(sql.OPEN_SINCE, {"kind": kind, "key": key})
-    # a claim may be dropped for several reasons
-    current = {opened for value_now, opened in since if kind != "drop" or value_now == value}
-    if not current:
-        change.open(kind, key, value, number)
-    return current if kind != "drop" else set()

@@ -224,8 +224,8 @@ class Monitor:
         expiries: dict[str | EdgeKey, datetime | None] = {
             id: datetime.fromisoformat(time) for id, time in facts.expires.items()
         }
-        update = graph.write(facts.nodes, facts.edges, expires_at=expiries)
-        graph.expire(*facts.ends)
+        update = graph.write(facts.nodes, facts.edges, by=facts.item, expires_at=expiries)
+        graph.expire(*facts.ends, by=facts.item)
         return update
 
     def _decide(self) -> Iterator[events.MonitorEvent]:

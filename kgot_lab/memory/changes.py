@@ -1,0 +1,258 @@
+"""Changes of claims, worlds and investment graphs: number, time and author of each, its versions, and undo.
+
+Everything that may change is a row of `versions`, which only the change that closed it rewrites.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import ClassVar
+
+from kgot_lab.errors import BadInput, require_count, short_repr
+from kgot_lab.memory import tables as sql
+from kgot_lab.memory.claims.claim import ChangeEffect, ChangeLogEntry, from_micros, to_micros
+from kgot_lab.memory.tables import ClaimRow, TableBacked, TableStorage
+from kgot_lab.text.cleaning import checked_text
+
+
+class Change:
+    """A change in progress, at a time that is never before that of the last one.
+
+    `number` is None until it changes something, so that a change without effect leaves no record.
+    """
+
+    def __init__(self, storage: TableStorage, clock: int, who: str, action: str, undoes: int | None) -> None:
+        self.storage = storage
+        self._last, last_time = next(iter(storage.rows(sql.LAST_CHANGE)), (0, clock))
+        self.at = max(int(last_time), clock)
+        self._values = {"clock": clock, "who": who, "action": action, "undoes": undoes, "at": self.at}
+        self.number: int | None = None
+
+    def begin(self) -> int:
+        """Return the number of the change, which is assigned at the first call."""
+        if self.number is None:
+            self.number = int(self._last) + 1
+            self.storage.rows(sql.NEW_CHANGE, self._values | {"id": self.number})
+        return self.number
+
+    def open(self, kind: str, key: str, value: str, number: float | None = None) -> int:
+        """Set a value from now on."""
+        change = self.begin()
+        version = {"kind": kind, "key": key, "value": value, "number": number, "change": change}
+        self.storage.rows(sql.OPEN_VERSION, version)
+        return change
+
+    def open_all(self, kind: str, values: Iterable[tuple[str, str, float]]) -> None:
+        """Set the value and number of each key from now on."""
+        names = ("key", "value", "number")
+        common = {"kind": kind, "change": self.begin()}
+        self.storage.insert(
+            sql.OPEN_VERSION, [common | dict(zip(names, each, strict=True)) for each in values]
+        )
+
+    def close(self, kind: str, key: str, value: str | None = None) -> int:
+        """Close the current value, or, without a value, whatever is current."""
+        change = self.begin()
+        self.storage.rows(
+            sql.CLOSE_VERSIONS if value is None else sql.CLOSE_VERSION,
+            {"kind": kind, "key": key, "change": change} | ({} if value is None else {"value": value}),
+        )
+        return change
+
+    def replace(self, kind: str, key: str, value: str, number: float | None = None) -> int:
+        """Replace the current value."""
+        self.close(kind, key)
+        return self.open(kind, key, value, number)
+
+    def record(self, kind: str, key: str, before: str | None, after: str | None) -> None:
+        """Record that a row of another table went from one state to another. None is no row.
+
+        A state that is older than the history of a file becomes its first version.
+        """
+        if before == after:
+            return
+        if before is not None:
+            if not open_versions(self.storage, kind, key):
+                first = {"kind": kind, "key": key, "value": before, "number": None, "change": 0}
+                self.storage.rows(sql.OPEN_VERSION, first)
+            self.close(kind, key)
+        if after is not None:
+            self.open(kind, key, after)
+
+
+@contextmanager
+def open_change(
+    storage: TableStorage, action: str, by: str, now: Callable[[], datetime], *, undoes: int | None = None
+) -> Iterator[Change]:
+    """Open a change in its own transaction, which is stored completely or not at all.
+
+    Raises BadInput if `by` is not a text.
+    """
+    who = checked_text(by, "who makes a change (by)", blank=True)
+    with storage.changing():
+        # read inside the transaction, because waiting for another process must not turn back time
+        yield Change(storage, to_micros(now(), "now"), who, action, undoes)
+
+
+def open_versions(storage: TableStorage, kind: str, key: str) -> dict[str, float | None]:
+    """Return the current values, each with its number."""
+    return dict(storage.rows(sql.OPEN_VALUES, {"kind": kind, "key": key}))
+
+
+def read_log(
+    storage: TableStorage, targets: Mapping[int, Iterable[str]] | None = None
+) -> tuple[ChangeLogEntry, ...]:
+    """Return every change with what it was of, first one first."""
+    entries = []
+    for id, at, clock, who, action, undoes, erased in storage.rows(sql.CHANGES):
+        time, of = from_micros(clock) if clock < at else None, tuple(sorted((targets or {}).get(id, ())))
+        entries.append(ChangeLogEntry(id, from_micros(at), who, action, undoes, erased, time, of))
+    return tuple(entries)
+
+
+def erase_versions(storage: TableStorage, which: str, values: Mapping[str, str | set[str]]) -> None:
+    """Count some versions as erased in the changes that opened and closed them, and delete them."""
+    for statement in (sql.COUNT_ERASED, sql.DELETE_VERSIONS):
+        storage.rows(statement.format(which=which), values)
+
+
+# Undo: what a change opened is closed, and what it closed is opened again as it was, without a model.
+
+_MAX_DATABASE_INTEGER = 2**63 - 1  # the largest integer of a database
+
+
+class EffectHolder:
+    """Holds the report of a change once it is made."""
+
+    report = ChangeEffect(None)
+
+
+VersionKeys = Sequence[tuple[str, str]]  # kind and key of each
+
+
+def undo_change(
+    storage: TableStorage,
+    number: int,
+    by: str,
+    now: Callable[[], datetime],
+    restoring: Callable[[Change, VersionKeys], AbstractContextManager[EffectHolder]],
+    *,
+    part: str = "",
+) -> ChangeEffect:
+    """Undo a change by a new one, which `restoring` is entered around, with what is restored.
+
+    `part` is the kind of the versions whose keys are in those of others. Raises BadInput if there is nothing to
+    undo, or later changes build on all that was done, or on a part that would be gone.
+    """
+    require_count(number, 1, "the number of a change", maximum=float("inf"))
+    with open_change(storage, "undo", by, now, undoes=number) as change:
+        erased = _check_undoable(storage, number)
+        statements = (sql.VERSIONS_OPENED, sql.VERSIONS_CLOSED)
+        opened, closed = (storage.rows(statement, {"change": number}) for statement in statements)
+        keys = list(dict.fromkeys((row[0], row[1]) for row in (*opened, *closed)))
+        with restoring(change, keys) as holder:
+            overtaken = {row[5] for row in opened if not _close_opened(change, row)}
+            overtaken |= {by for row in closed for by in _reopen_closed(change, row)}
+            _require_unused(change, number, [each for each in keys if each[0] == part])
+        if overtaken and change.number is None:
+            by_later = ", ".join(map(str, sorted(overtaken)))
+            overtaken_by = f"what change {number} did was changed again since, by {by_later}"
+            raise BadInput(f"{overtaken_by}: undo that first")
+        return replace(holder.report, change=change.number, erased=erased, overtaken=tuple(sorted(overtaken)))
+
+
+def _check_undoable(storage: TableStorage, number: int) -> int:
+    """Return how many parts of a change were erased.
+
+    Raises BadInput if there is nothing to undo.
+    """
+    rows = storage.rows(sql.CHANGE, {"change": number}) if number <= _MAX_DATABASE_INTEGER else []
+    if not rows:
+        raise BadInput(f"there is no change {number}: log() lists them")
+    ((action, erased),) = rows
+    if action.startswith("erase"):
+        raise BadInput(f"change {number} erased something, which nothing brings back")
+    last = number
+    while later := storage.rows(sql.CHANGES_UNDOING, {"change": last}):
+        last = later[-1][0]
+    if last != number:
+        undone = f"change {number} was undone, last by change {last}"
+        raise BadInput(f"{undone}: undo that one to turn it round again")
+    return int(erased)
+
+
+def _close_opened(change: Change, row: ClaimRow) -> bool:
+    """Close what a change opened, or what an undo reopened in its place.
+
+    Returns False if something else has closed it since.
+    """
+    kind, key, value, number, _, closed = row
+    if closed is not None:
+        is_same = open_versions(change.storage, kind, key).get(value, -1) == number
+        by_undo = {"kind": kind, "key": key, "value": value}
+        if not (is_same and change.storage.rows(sql.OPENED_BY_UNDO, by_undo)):
+            return False
+    change.close(kind, key, value)
+    return True
+
+
+def _reopen_closed(change: Change, row: ClaimRow) -> set[int]:
+    """Reopen what a change closed.
+
+    Returns the changes that opened something else in its place since.
+    """
+    kind, key, value, number, *_ = row
+    since = change.storage.rows(sql.OPEN_SINCE, {"kind": kind, "key": key})
+    # a claim may be dropped for several reasons
+    current = {opened for value_now, opened in since if kind != "drop" or value_now == value}
+    if not current:
+        change.open(kind, key, value, number)
+    return current if kind != "drop" else set()
+
+
+def _require_unused(change: Change, number: int, keys: Iterable[tuple[str, str]]) -> None:
+    """Raise BadInput if the key of an open version contains that of one of some that are gone."""
+    for kind, key in keys:
+        if not open_versions(change.storage, kind, key):
+            name = json.dumps(key)
+            rows = change.storage.rows(sql.DEPENDENT_CHANGES, {"kind": kind, "name": name})
+            if rows:
+                later = ", ".join(str(change) for (change,) in rows)
+                problem = f"change {number} added {short_repr(key)}, on which change {later} builds"
+                raise BadInput(f"{problem}: undo that first")
+
+
+class RecordedTables(TableBacked):
+    """Tables whose rows have a history, by which their changes can be undone."""
+
+    _part: ClassVar[str]  # the kind of the versions whose keys are in those of others
+
+    def change(self, action: str, by: str = "") -> AbstractContextManager[Change]:
+        """Open a change, which is stored completely or not at all."""
+        return open_change(self.storage, action, by, self.now)
+
+    def undo(self, change: int, *, by: str = "") -> ChangeEffect:
+        """Undo a change exactly, which may itself be an undo.
+
+        What later changes replaced stays, and the report names those. Raises BadInput if there is no such
+        change, it is undone, or later ones build on it.
+        """
+
+        @contextmanager
+        def restoring(undoing: Change, keys: VersionKeys) -> Iterator[EffectHolder]:
+            yield EffectHolder()
+            self._restore(undoing, keys)
+
+        return undo_change(self.storage, change, by, self.now, restoring, part=self._part)
+
+    def log(self) -> tuple[ChangeLogEntry, ...]:
+        """Return every change, first one first."""
+        return read_log(self.storage)
+
+    def _restore(self, change: Change, keys: VersionKeys) -> None:
+        """Write the current versions of some keys to the tables that they are of."""
+        raise NotImplementedError
