@@ -320,7 +320,7 @@ def select_graph(
     namespace: str | None = option("which graph of a server"),
     beside: list[str] | None = option("ask another graph too: NAME=GRAPH; repeat for more", "--with"),
     fresh: bool = option("read all files of a folder again", "--no-cache", default=False),
-    all_files: bool = option("read build output and files in .gitignore too", default=False),
+    all_files: bool = option("read build output and files in .gitignore too", "--all-files", default=False),
     dask: str | None = option("the address of a Dask scheduler, whose workers read the folder"),
     dry: bool = option("say what would be asked of what, and ask nothing", "--dry-run", default=False),
 ) -> None:

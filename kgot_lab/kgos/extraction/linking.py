@@ -8,7 +8,7 @@ import posixpath
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -302,7 +302,8 @@ class _GraphBuilder:
         """Build the graph from the collected nodes and edges. Its root has the shares of resolved calls."""
         root = self.packages.get(ROOT_FOLDER, ROOT_FOLDER)
         if shares := describe_calls(self.calls):
-            self.nodes[root].properties[CALLS_RESOLVED] = shares
+            about = {**self.nodes[root].properties, CALLS_RESOLVED: shares}
+            self.nodes[root] = replace(self.nodes[root], properties=about)
         edges = []
         for (source, type, target), about in sorted(self.edges.items()):
             properties: dict[str, Json] = {}
