@@ -423,8 +423,8 @@ def _name(node: Any) -> str:
 
 
 def _last_name(id: str) -> str:
-    computed = id.find("[")
-    return id[computed:] if computed >= 0 else id.partition("#")[2].rpartition(".")[2]
+    names, computed, key = id.partition("#")[2].partition("[")
+    return computed + key if computed else names.rpartition(".")[2]
 
 
 def _string(node: Any) -> str:
