@@ -21,7 +21,7 @@ import typer
 
 from kgot_lab.cli import terminal
 from kgot_lab.cli.options import argument, group_parameters, option, set_signature, typer_parameter
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require_seconds
 from kgot_lab.io.files import write_atomically
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion
 
@@ -178,7 +178,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         raise _TimedOut
 
     previous = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, require_seconds(seconds, "--timeout"))
     try:
         yield
     except _TimedOut:
