@@ -164,9 +164,58 @@ def differences(figures, folder):
             yield f"{name}: recorded {values}, computed {ours}"
 
 
+def weighted_gap(gaps, groups, weights, rounds, seed):
+    """Return the mean of weighted sets and its 95 % percentile interval; groups are drawn within their set."""
+    rng, total, drawn_total = np.random.default_rng(seed), 0.0, np.zeros(rounds)
+    for set, weight in weights.items():
+        sums, sizes = group_sums(gaps[set], groups[set])
+        drawn = rng.integers(0, len(sums), (rounds, len(sums)))
+        total += weight * sums.sum() / sizes.sum()
+        drawn_total += weight * sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    return total, *np.quantile(drawn_total, (0.025, 0.975))
+
+
+def print_parts(folder):
+    """Print each planned gap in the mixture of sets that was planned, and on the sets named "unseen" alone."""
+    plan = json.loads((folder / "plan.json").read_text("utf-8"))
+    scores, group_of, _ = load_answers(folder, plan)
+    rounds, seed = plan["chance"]["rounds"], plan["chance"]["seed"]
+    planned = {set: told["questions"] for set, told in plan["sets"].items()}
+    unseen = [set for set in planned if set.endswith("-unseen")]
+    for system, other in plan["pairs"] if unseen else ():
+        shared = [key for key in scores.get(system, {}) if key in scores.get(other, {})]
+        if len({set for set, _ in shared}) < len(planned):
+            continue
+        for number, measure in enumerate(("f1", "em")):
+            gaps = {
+                set: [
+                    scores[system][key][number] - scores[other][key][number]
+                    for key in shared
+                    if key[0] == set
+                ]
+                for set in planned
+            }
+            groups = {set: [group_of[key] for key in shared if key[0] == set] for set in planned}
+            weights = {set: count / sum(planned.values()) for set, count in planned.items()}
+            values = [gap for set in unseen for gap in gaps[set]]
+            own = [group for set in unseen for group in groups[set]]
+            told = {
+                "planned mixture of sets": weighted_gap(gaps, groups, weights, rounds, seed),
+                f"unseen, {len(values)}": (
+                    *interval(values, own, rounds, seed),
+                    p_value(values, own, rounds, seed),
+                ),
+            }
+            for name, span in told.items():
+                print(
+                    f"{system} minus {other}, {measure}, {name}:", " ".join(f"{value:+.3f}" for value in span)
+                )
+
+
 def main():
     """Print the figures, and end with an error if one differs."""
     folder = Path(sys.argv[1])
+    print_parts(folder)
     figures, aliases = recompute(folder)
     for name, values in figures.items():
         print(", ".join(name), " ".join(f"{value:.3f}" for value in values))

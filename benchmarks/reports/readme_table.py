@@ -253,21 +253,39 @@ def verdict() -> str:
     control, no_links, shuffled = (gaps[name] for name in ("rag-split", "paths-no-links", "paths-shuffled"))
     helps = all(gap.difference.mean > 0 and gap.p_holm < 0.05 for gap in (control, no_links))
     says = "the graph helps" if helps else "**no help of the graph is shown**"
+    new, count = unseen_gap(findings, "rag-split")
     return (
-        f"With equal decomposition, code and calls {says} on the whole: on {control.difference.n} open questions of five sets, "
-        f"a 1.5B model reading one short graph path at a time reaches F1 {format_decimal(scores['paths'])}, without a graph "
-        f"{format_decimal(scores['rag-split'])}: {span(control.difference)}. Paths are {span(no_links.difference)} above the same "
-        f"without links, {span(shuffled.difference)} above shuffled links ([plan](benchmarks/results/deciding/README.md))."
+        f"With the same decomposition, code and limits on calls {says} overall: on {control.difference.n} open questions of five sets, "
+        f"a 1.5B model reading one short graph path per call reaches F1 {format_decimal(scores['paths'])}, without a graph "
+        f"{format_decimal(scores['rag-split'])}: {span(control.difference)}; on the {count} never answered before, {new}. "
+        f"Without links it loses {format_decimal(no_links.difference.mean)}, with shuffled ones {format_decimal(shuffled.difference.mean)} "
+        f"([limits](docs/results.md))."
     )
+
+
+def unseen_gap(findings: ComparisonResults, other: str) -> tuple[str, int]:
+    """Return the difference of `paths` to another system on the sets never answered before, and how many questions."""
+    gaps, groups = [], []
+    for name in (name for name in findings.plan["sets"] if name.endswith("-unseen")):
+        ours, theirs = (findings.results_on(system, name) for system in ("paths", other))
+        for key in (key for key in ours if key in theirs):
+            gaps.append(ours[key].f1 - theirs[key].f1)
+            groups.append(f"{name} {ours[key].group or ours[key].id}")
+    return span(interval(gaps, groups, **findings.test_settings)), len(gaps)
 
 
 def answering() -> str:
     """The verdict on the graph, a sentence on answers and one on passages."""
-    one, two = answers("", "paths", "rag"), found("", "2wiki-1000", "2WikiMultiHopQA")
+    one, best = answers("", "paths", "rag"), answers("", "paths", "follow-few")
+    two, simple = (
+        found("", "2wiki-1000", "2WikiMultiHopQA", other) for other in (BASELINE, "follow, sentences")
+    )
     return (
-        f"{verdict()}\nAnswers: on {one.data.partition(':')[0]}, paths reach F1 {format_decimal(one.with_it)}, five passages in the "
-        f"prompt (RAG) {format_decimal(one.without)}: {span(one.gain)}.\nPassages: the learned multi-hop retriever (`trail`) "
-        f"reaches recall@5 {format_decimal(two.with_it)} on {two.data.partition(':')[0]}, hybrid retrieval {format_decimal(two.without)}."
+        f"{verdict()}\nAnswers: on {one.data.partition(':')[0]} (174 of them among these), paths reach F1 "
+        f"{format_decimal(one.with_it)}, plain RAG {format_decimal(one.without)}: {span(one.gain)}; RAG over `follow` "
+        f"{format_decimal(best.without)}: {span(best.gain)}.\nPassages: the learned multi-hop retriever (`trail`) "
+        f"reaches recall@5 {format_decimal(two.with_it)} on {two.data.partition(':')[0]}, unlearned `follow` "
+        f"{format_decimal(simple.without)}, hybrid retrieval {format_decimal(two.without)}."
     )
 
 
@@ -276,9 +294,8 @@ def doubts() -> str:
     found = ComparisonResults.load(ABLATIONS)
     linked, unlinked = (found.results_on(system, ALL_SETS) for system in ("paths", "no-links"))
     both = [key for key in linked if key in unlinked]
-    with_links, without = (
-        format_decimal(mean([some[key].f1 for key in both])) for some in (linked, unlinked)
-    )
+    groups = [f"{key[0]} {linked[key].group or key[1]}" for key in both]
+    links = interval([linked[key].f1 - unlinked[key].f1 for key in both], groups, **found.test_settings)
     gaps = {pair.on: pair for pair in deciding().pairs if (pair.system, pair.other) == ("paths", "rag-split")}
     chains = span(gaps["musique-498"].difference)
     exact = {
@@ -289,12 +306,11 @@ def doubts() -> str:
     (two, seen_two, of_two), (chain, seen_chain, of_chain) = map(untouched, ("2wiki-1000", "musique-498"))
     return "\n".join(
         [
-            f"- What helps is finding: with the same passages, reading without links costs little (F1 {without}, "
-            f"with them {with_links}, {len(both)} questions). On MuSiQue no help is shown: {chains}, "
-            f"exact match {exact['paths']} against {exact['rag-split']}.",
-            f"- {seen_two} of {of_two} (2Wiki) and {seen_chain} of {of_chain} (MuSiQue) test questions were looked at "
-            f"before the split was drawn. `trail` finds {two} and {chain} on the untouched ones.",
-            f"- The gain of comparing events on StoryAnalogy ({story}) is of that set alone.",
+            f"- Whether links help beyond finding passages is open: with the same passages {span(links)}, {len(both)} "
+            f"questions. On MuSiQue no help is shown: {chains}, exact match {exact['paths']} against {exact['rag-split']}.",
+            f"- {seen_two} of {of_two} (2Wiki) and {seen_chain} of {of_chain} (MuSiQue) test questions were answered "
+            f"before the split. `trail` finds {two} and {chain} on the others.",
+            f"- The gain of comparing events on StoryAnalogy ({story}) did not transfer.",
         ]
     )
 

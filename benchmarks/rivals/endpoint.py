@@ -21,8 +21,8 @@ from typing import Any
 from kgot_lab.embedding.pretrained import MiniLM
 
 CONTEXT = 16384  # tokens of a prompt and its reply
-PROMPT_BUDGET = 6000  # tokens of what a system retrieves for one question, where it has such a limit
-LONGEST_REPLY = 2048  # tokens; small models repeat themselves without an end
+PROMPT_BUDGET = 2000  # tokens of what a system retrieves for one question, where it has such a limit
+LONGEST_REPLY = 1024  # tokens; small models repeat themselves without an end
 CALL_SECONDS = 1800  # a call that takes longer has failed
 MODEL = "qwen2.5-coder-1.5b-instruct"  # the name that the systems ask for; the file decides what answers
 EMBEDDER = "all-minilm-l6-v2"

@@ -1,9 +1,9 @@
-"""Select the 12 documents and 40 questions of the comparison, from data/ alone and always the same.
+"""Select the four documents and 14 questions of the comparison, from data/ alone and always the same.
 
     python -m benchmarks.rivals.questions        # prints the plan's list of ids and its SHA-256
 
-Six documents are runs of five paragraphs of the test articles of squad2-unanswerable, with 24 questions, half
-of which they do not answer. Six merge passages of 2WikiMultiHopQA, with 16 questions of two hops.
+Two documents are runs of five paragraphs of the test articles of squad2-unanswerable, with 8 questions, half
+of which they do not answer. Two merge passages of 2WikiMultiHopQA, with 6 questions of two hops.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from kgot_lab.types import Document
 
 SQUAD = "squad2-unanswerable"
 SEEN_SQUAD = 140  # questions in the order of their hashes that earlier experiments may have asked
-RUN_LENGTH, RUNS_EACH, SQUAD_FILES = 5, 2, 6  # paragraphs of a document, documents of an article, documents
-HOP_FILES, HOP_QUESTIONS, HOP_PASSAGES = 6, 16, 60
+RUN_LENGTH, RUNS_EACH, SQUAD_FILES = 5, 2, 2  # paragraphs of a document, documents of an article, documents
+HOP_FILES, HOP_QUESTIONS, HOP_PASSAGES = 2, 6, 20
 HOP_TYPES = {"compositional", "inference"}
 NAMED_WORD = re.compile(r"\w+")
 
@@ -79,7 +79,7 @@ def choose() -> Chosen:
 
 
 def choose_squad() -> tuple[dict[str, str], list[Asked]]:
-    """Return six runs of five paragraphs, each with two questions that they answer and two that they do not.
+    """Return runs of five paragraphs, each with two questions that they answer and two that they do not.
 
     Runs and questions are taken in the order of the SHA-256 of their names and ids.
     """
@@ -129,7 +129,7 @@ def _two_of_each(rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:
 
 
 def choose_hops() -> tuple[dict[str, str], list[Asked]]:
-    """Return six documents of ten passages and sixteen two-hop questions that no experiment here has asked.
+    """Return two documents of ten passages and six two-hop questions that no experiment here has asked.
 
     The passages are the gold ones and, for each question in turn, the most similar others. They are dealt out
     in the order of the SHA-256 of their ids, so the two passages of a question seldom share a document.
@@ -149,7 +149,7 @@ def choose_hops() -> tuple[dict[str, str], list[Asked]]:
 
 
 def _passages(questions: Iterable[Question], documents: Sequence[Document]) -> list[Document]:
-    """Return the gold passages, and others that share rare words with the questions, sixty in total.
+    """Return the gold passages, and others that share rare words with the questions, twenty in total.
 
     The score is the sum of log(passages / passages with the word), over the root of the number of words.
     """

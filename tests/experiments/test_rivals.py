@@ -21,12 +21,12 @@ def test_the_questions_and_documents_are_those_of_the_plan() -> None:
     plan = PLAN.read_text("utf-8")
     assert chosen.listing in plan
     assert chosen.sha256 in plan
-    assert len(chosen.texts) == 12
+    assert len(chosen.texts) == 4
     said = [(question.kind, question.said) for question in chosen.questions]
     assert (said.count(("squad2", True)), said.count(("squad2", False)), said.count(("two hops", True))) == (
-        12,
-        12,
-        16,
+        4,
+        4,
+        6,
     )
     asked = {question.id for question in chosen.questions}
     assert not asked & {row["id"] for row in load_rows(SQUAD, "test")[:SEEN_SQUAD]}
