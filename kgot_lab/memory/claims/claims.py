@@ -51,6 +51,8 @@ class Claims(Beliefs, RecordedTables):
     number, by which it can be undone, a time that is never before that of the last one, and an author (`by`).
     """
 
+    storage: ClaimStorage
+
     @check_arguments
     def __init__(
         self, storage: ClaimStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
