@@ -12,6 +12,7 @@ import re
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
+from dataclasses import field, fields
 from datetime import date
 from decimal import Decimal
 from functools import cache, wraps
@@ -21,7 +22,7 @@ from pathlib import Path
 from types import GeneratorType, NoneType, UnionType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from kgot_lab.errors import BadInput, attribute_errors, describe_value, short_repr
+from kgot_lab.errors import BadInput, attribute_errors, describe_value, require_between, short_repr
 
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
@@ -96,8 +97,34 @@ def check_fields(record: Any, *, plain: bool = False) -> None:
 
 @cache
 def _fields_of(record: type) -> _Kinds:
-    bases = [_fields_of(base) for base in getattr(record, "__orig_bases__", ()) if isinstance(base, type)]
+    above = getattr(record, "__orig_bases__", record.__bases__)
+    bases = [_fields_of(base) for base in above if "__annotations__" in getattr(base, "__dict__", ())]
     return ChainMap(_kinds_of(record.__annotations__, vars(sys.modules[record.__module__])), *bases)
+
+
+POSITIVE = sys.float_info.min  # the lower bound of a number above 0
+
+
+def bounded(default: Any, least: float, most: float = sys.float_info.max) -> Any:
+    """Return a field of a CheckedRecord for a number with bounds. Without them, a number is 0 or more, and finite."""
+    return field(default=default, metadata={"bounds": (least, most)})
+
+
+class CheckedRecord:
+    """Base class of a dataclass whose fields are checked by their annotations, and numbers by bounds.
+
+    Raises BadInput, which names the field, after a prefix.
+    """
+
+    _prefix = ""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                least, most = each.metadata.get("bounds", (0, sys.float_info.max))
+                require_between(value, least, most, self._prefix + each.name)
 
 
 def _kinds_of(annotations: Mapping[str, Any], names: Mapping[str, Any]) -> _Kinds:
@@ -235,6 +262,12 @@ def _describe_kinds(kinds: Iterable[_Kind]) -> str:
         for kind in kinds
     )
     return " or ".join(dict.fromkeys(texts))
+
+
+def require_words(what: str, *texts: str) -> None:
+    """Raise BadInput for a text that is blank. `what` names the texts, as in "the id of a node"."""
+    if not all(map(str.strip, texts)):
+        raise BadInput(f"{what} must not be blank: {short_repr(texts)}")
 
 
 def is_plain_text(text: str) -> bool:

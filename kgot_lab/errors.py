@@ -410,10 +410,18 @@ def require_amount(
     value: object, name: str, *, positive: bool = False, maximum: float = sys.float_info.max
 ) -> None:
     """Raise BadInput unless a value is a number from 0 to `maximum`. With `positive`, it must be above 0."""
-    if not 0 <= _as_number(value) <= maximum or (positive and not value):
-        least = "more than 0" if positive else "0 or more"
+    require_between(value, sys.float_info.min if positive else 0, maximum, name)
+
+
+def require_between(value: object, minimum: float, maximum: float, name: str) -> None:
+    """Raise BadInput unless a value is a number between two bounds, of which the upper may be infinite."""
+    if not minimum <= _as_number(value) <= maximum:
+        least = "more than 0" if minimum == sys.float_info.min else f"{minimum:,} or more"
         most = f" and at most {maximum:,}" if maximum < sys.float_info.max else ""
-        raise BadInput(f"{name} must be a number, {least}{most}, not {describe_value(value)}")
+        wanted = (
+            f"between {minimum:,} and {maximum:,}" if most and least[0] != "m" else f"a number, {least}{most}"
+        )
+        raise BadInput(f"{name} must be {wanted}, not {describe_value(value)}")
 
 
 def _as_number(value: Any) -> Any:

@@ -9,7 +9,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
-from kgot_lab.arguments import check_arguments, check_fields, is_plain_text
+from kgot_lab.arguments import CheckedRecord, check_arguments, check_fields, is_plain_text, require_words
 from kgot_lab.errors import BadInput, require, require_count, require_probability, require_unique, short_repr
 
 _HITS_PRINTED = 5  # hits of a ranking that are printed
@@ -32,11 +32,16 @@ class Node:
         # most have these very types, and the full check takes longer than to make the node
         labels = self.labels
         is_exact = type(self.id) is str and type(labels) is tuple and type(self.properties) is dict
-        if is_exact and (not labels or (len(labels) == 1 and type(labels[0]) is str)):
+        if (
+            is_exact
+            and self.id.strip()
+            and (not labels or (len(labels) == 1 and type(labels[0]) is str and labels[0].strip()))
+        ):
             return
         if not is_exact or {*map(type, labels)} != {str}:
             check_fields(self)
             object.__setattr__(self, "labels", tuple(self.labels))
+        require_words("the id and each label of a node", self.id, *self.labels)
         if len(set(self.labels)) < len(self.labels):
             raise BadInput(f"node {short_repr(self.id)} has a label twice: {short_repr(self.labels)}")
 
@@ -63,6 +68,8 @@ class Edge:
         texts_are_exact = type(self.source) is type(self.type) is type(self.target) is type(self.key) is str
         if not texts_are_exact or type(self.properties) is not dict:
             check_fields(self)
+        if not (self.source.strip() and self.type.strip() and self.target.strip()):
+            require_words("the source, type and target of an edge", self.source, self.type, self.target)
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
@@ -75,7 +82,7 @@ class Triple:
     """Subject, relation, object: the smallest statement a graph can hold.
 
     Two triples are equal if these three are. A memory also records the confidence (0 to 1), the conversation
-    turn that stated it, and when it was learnt. Raises BadInput for parts of other types.
+    turn that stated it, and when it was learnt. Raises BadInput for parts of other types, and blank ones.
     """
 
     subject: str
@@ -89,6 +96,7 @@ class Triple:
         if not all(isinstance(part, str) for part in self.identity):
             problem = "a triple is (subject, relation, object), three texts"
             raise BadInput(f"{problem}, not {short_repr(self.identity)}")
+        require_words("the subject, relation and object of a triple", *self.identity)
         sure = require_probability(self.confidence, "the confidence of a triple")
         object.__setattr__(self, "confidence", sure)
         if self.source_turn is not None:
@@ -163,26 +171,20 @@ Rows = tuple[Json, ...]
 
 
 @dataclass(frozen=True)
-class Document:
+class Document(CheckedRecord):
     """A text one can find: its id, title and words."""
 
     id: str
     text: str
     title: str = ""
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @dataclass(frozen=True)
-class Query:
+class Query(CheckedRecord):
     """A question put to a retriever."""
 
     text: str
     id: str = ""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 class Hit(NamedTuple):
@@ -331,6 +333,7 @@ def _check_hits(hits: Collection[tuple[str, float]]) -> None:
     ids = [id for id, _ in hits]
     for id in dict(zip(map(type, ids), ids, strict=True)).values():  # one of each type
         require(id, str, "the id of a document is a text")
+    require_words("the id of a document", *ids)
     if not are_finite([score for _, score in hits]):
         id, score = next(hit for hit in hits if not are_finite([hit[1]]))
         raise BadInput(f"a score is a finite number; document {short_repr(id)} has {short_repr(score)}")
@@ -359,7 +362,7 @@ def ranked(
 
 
 @dataclass(frozen=True)
-class Message:
+class Message(CheckedRecord):
     """One turn of a conversation. Its role is system, user or assistant.
 
     Images are data URLs, "data:image/png;base64,…".
@@ -369,12 +372,9 @@ class Message:
     text: str
     images: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @dataclass(frozen=True)
-class Prompt:
+class Prompt(CheckedRecord):
     """The full input of a model call. Equal prompts are equal values."""
 
     messages: tuple[Message, ...]
@@ -383,9 +383,6 @@ class Prompt:
     seed: int | None = None
     max_tokens: int = 512
     likelihood: bool = False  # whether to request the log-probability of the reply
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True)

@@ -295,7 +295,7 @@ class Simulated:
 
     def _misread(self, right: str, question: str, text: str, seed: str) -> str:
         names = misread_names(self._gold, question, text, right) or [
-            self._made_up(Triple(question, "", text)).object
+            made_up_name(f"{question} --[]--> {text}", self.competence.seed)
         ]
         return names[int(len(names) * drawn_by_hash(str(self.competence.seed), "name", question, text, seed))]
 
@@ -403,10 +403,15 @@ class _Seen:
 
 def made_up(triple: Triple, seed: int) -> Triple:
     """A fact with a made-up name in the place of its object: of each fact the same for a seed."""
+    return Triple(triple.subject, triple.relation, made_up_name(str(triple), seed))
+
+
+def made_up_name(where: str, seed: int) -> str:
+    """A made-up name, the same for a place and a seed."""
     first, second = (
-        synthetic_word(int(140_608 * drawn_by_hash(str(seed), "name", part, str(triple)))) for part in "ab"
+        synthetic_word(int(140_608 * drawn_by_hash(str(seed), "name", part, where))) for part in "ab"
     )
-    return Triple(triple.subject, triple.relation, f"{first.capitalize()}x {second.capitalize()}x")
+    return f"{first.capitalize()}x {second.capitalize()}x"
 
 
 def _where(seen: _Seen, prompt: Prompt) -> tuple[str, ...]:

@@ -35,10 +35,10 @@ from kgot_lab.kgos.schemas.rules import check_rules
 begun = time.perf_counter()
 found = extract_folder(sys.argv[1], cache=Path(sys.argv[2]))
 seconds = time.perf_counter() - begun
-graph = add_patterns(found.graph)
+graph, (resolved, sites) = add_patterns(found.graph), found.calls["python"]
 report = check_rules(graph, CODE)
 print(json.dumps({"seconds": seconds, "files": found.files, "nodes": len(found.graph), "edges": len(found.graph.edge_keys), "digest": found.graph.digest,
-    "known": found.resolved / found.sites, "sites": found.sites, "broken": sum(map(len, report.broken)), "patterns": graph.types().get("pattern_instance_of", 0)}))
+    "known": resolved / sites, "sites": sites, "broken": sum(map(len, report.broken)), "patterns": graph.types().get("pattern_instance_of", 0)}))
 """
 TESTS = (
     "centrality/tests/test_betweenness_centrality.py", "centrality/tests/test_closeness_centrality.py", "shortest_paths/tests/test_weighted.py",

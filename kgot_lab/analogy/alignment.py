@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from kgot_lab.analogy.linguistic import Analysis, Sentence, analyse_texts
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match, judge_alignment
+from kgot_lab.arguments import CheckedRecord, bounded
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, checked_texts, normalise_rows
-from kgot_lab.errors import BadInput
 from kgot_lab.text.cleaning import replace_surrogates
 
 _Indices = NDArray[np.int64]
@@ -22,7 +22,7 @@ MAX_BLOCK_SIMILARITIES = 200_000  # similarities at a time; their forms take abo
 
 
 @dataclass(frozen=True)
-class AlignmentWeights:
+class AlignmentWeights(CheckedRecord):
     """Weights of the parts of an alignment score.
 
     Chosen once for all data on dev splits, in the middle of the range where they hardly matter. The score is
@@ -31,13 +31,9 @@ class AlignmentWeights:
     exactly one is negated.
     """
 
-    form: float = 0.3
-    denial: float = 0.1
-    events: float = 0.2
-
-    def __post_init__(self) -> None:
-        if not all(0 <= weight <= 1 for weight in (self.form, self.denial, self.events)):
-            raise BadInput(f"each weight is a share from 0 to 1: {self}")
+    form: float = bounded(0.3, 0, 1)
+    denial: float = bounded(0.1, 0, 1)
+    events: float = bounded(0.2, 0, 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.similarity.delta import BANDS, DIGITS, Cosines, TextPair, Thresholds
 
 
 @dataclass(frozen=True)
-class CalibrationObjective:
+class CalibrationObjective(CheckedRecord):
     """The objective of calibration: the largest F_beta, or precision at a minimum recall.
 
     The latter maximises precision at a recall of at least `least_recall`. F_beta = (1 + b^2) P R / (b^2 P +
@@ -24,17 +25,9 @@ class CalibrationObjective:
     pass. Without it P is measured on the labelled pairs. Raises BadInput for numbers out of range.
     """
 
-    beta: float = 1.0
-    least_recall: float | None = None
-    prevalence: float | None = None
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.beta) and self.beta > 0):
-            raise BadInput(f"beta is a number above 0, not {self.beta}")
-        if self.least_recall is not None and not 0 < self.least_recall <= 1:
-            raise BadInput(f"a least recall lies above 0 and up to 1, not at {self.least_recall}")
-        if self.prevalence is not None and not 0 < self.prevalence < 1:
-            raise BadInput(f"a prevalence lies between 0 and 1, not at {self.prevalence}")
+    beta: float = bounded(1.0, POSITIVE)
+    least_recall: float | None = bounded(None, POSITIVE, 1)
+    prevalence: float | None = bounded(None, POSITIVE, 0.999)
 
     def precision(self, right: Cosines, wrong: Cosines, totals: tuple[int, int]) -> Cosines:
         """Compute the precision from the numbers of analogous and other pairs that pass, and of all."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kgot_lab.analogy import calibration
 from kgot_lab.analogy.calibration import PREVALENCE, BandShares, expected_precision
 from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.arguments import CheckedRecord, check_arguments
 from kgot_lab.embedding.embedder import Embedder, Matrix, normalise_rows
 from kgot_lab.errors import BadInput, require
 from kgot_lab.graph import PropertyGraph
@@ -352,16 +352,13 @@ def replace_computed_edges(
 
 
 @dataclass(frozen=True)
-class _EdgeRule:
+class _EdgeRule(CheckedRecord):
     """The settings that determine delta edges."""
 
     skeletons: Skeletons
     embedder: Embedder
     thresholds: Thresholds
     verifier: Verifier | None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def find_edges(
         self,

@@ -10,26 +10,27 @@ from textwrap import wrap
 from typing import TypeVar
 
 from kgot_lab.analogy.linguistic import Analysis, RoleMap, map_roles
+from kgot_lab.arguments import CheckedRecord, bounded
 
 UnitT = TypeVar("UnitT")
 _COLUMN_WIDTH = 48  # characters of a column
 
 
 @dataclass(frozen=True)
-class Cutoffs:
+class Cutoffs(CheckedRecord):
     """The limits beyond which an edge is vetoed.
 
     The first five defaults are what `calibrated` chose on dev splits with all-MiniLM. The others were set by
     hand.
     """
 
-    partners: float = 0.25  # minimum share of events with a partner, in the text with fewer
-    turned: float = 0.03  # maximum gain of the score when one text is reversed
-    same: float = 0.8  # maximum share of roles filled by the same nouns (the same story)
-    consistency: float = 0.6  # minimum share of roles that agree with a one-to-one mapping
-    score: float = 0.34  # minimum score
-    partner: float = 0.3  # minimum similarity of aligned events to be partners
-    denial: float = 0.6  # minimum similarity of sentences for a contradiction
+    partners: float = bounded(0.25, -1)  # minimum share of events with a partner, in the text with fewer
+    turned: float = bounded(0.03, -1)  # maximum gain of the score when one text is reversed
+    same: float = bounded(0.8, -1)  # maximum share of roles filled by the same nouns (the same story)
+    consistency: float = bounded(0.6, -1)  # minimum share of roles that agree with a one-to-one mapping
+    score: float = bounded(0.34, -1)  # minimum score
+    partner: float = bounded(0.3, -1)  # minimum similarity of aligned events to be partners
+    denial: float = bounded(0.6, -1)  # minimum similarity of sentences for a contradiction
     votes: int = 2  # minimum number of roles to judge their nouns
 
 

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -89,6 +89,7 @@ def main() -> None:
         warnings.showwarning = lambda message, *_: terminal.say(f"note: {message}")
         try:
             load_env()
+            _refuse_blank(sys.argv[1:])
             app()
         except LabError as error:
             if isinstance(error.__cause__, OSError):
@@ -106,6 +107,14 @@ def main() -> None:
                 raise
             terminal.say(f"error: {OutOfMemory('this command')}")
             sys.exit(1)
+
+
+def _refuse_blank(arguments: Sequence[str]) -> None:
+    """Raise BadInput for a blank argument, as an unset variable of a shell leaves. As a path it would be this folder."""
+    for before, text in zip(["kgot-lab", *arguments], arguments, strict=False):
+        flag, equals, value = text.partition("=") if text.startswith("--") else (before, "=", text)
+        if equals and not value.strip():
+            raise BadInput(f"the value after {flag} is blank: give one, or leave it out")
 
 
 @contextmanager
@@ -177,8 +186,6 @@ def ask(
     from kgot_lab.cli.configuration import read_configuration
 
     questions = [decode_argument(text, "the question") for text in question]
-    if not all(map(str.strip, questions)):
-        raise BadInput("the question is empty; ask something")
     # words without a space between them are those of one question, except in Chinese or Japanese
     if len(questions) > 1 and not re.search(r"[\s\u2e80-\uffff]", "".join(questions)):
         raise BadInput('a question goes between quotation marks: kgot-lab ask "Who founded it?"')
@@ -371,8 +378,6 @@ def doctor(
     """Test each component and say how to get what is missing, or check whether a given file is intact."""
     if salvage and backup is not None:
         raise BadInput("a file is salvaged or backed up: give --salvage or --backup")
-    if file == Path():  # an empty text, or the folder itself
-        raise BadInput("no file is named: give its name, such as kgot-lab doctor memory.db")
     if file is not None:
         return _examine_file(file, salvage=salvage, backup=backup)
     if salvage or backup is not None:

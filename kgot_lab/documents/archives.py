@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from kgot_lab.arguments import CheckedRecord, bounded
 from kgot_lab.errors import BadInput
 from kgot_lab.text.cleaning import format_count
 
@@ -28,12 +29,12 @@ _LONGEST_DIRECTORY = 10_000_000  # bytes; each file takes 46 and its name
 
 
 @dataclass(frozen=True)
-class UnpackLimits:
+class UnpackLimits(CheckedRecord):
     """Limits of the contents of a zip file."""
 
-    files: int = 1_000
-    total_bytes: int = 500_000_000
-    ratio: int = 200  # unpacked to packed size; a larger ratio is a zip bomb, beyond a megabyte
+    files: int = bounded(1_000, 1)
+    total_bytes: int = bounded(500_000_000, 1)
+    ratio: int = bounded(200, 1)  # unpacked to packed size; a larger ratio is a zip bomb, beyond a megabyte
     depth: int = 12  # nested folders
 
 

@@ -24,6 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded
 from kgot_lab.documents import conversion
 from kgot_lab.documents.conversion import CONVERTERS, MESSAGE_HEADER, ConversionReply
 from kgot_lab.documents.encodings import guess_encoding
@@ -44,14 +45,15 @@ _ENVIRONMENT = "PATH HOME LANG LC_ALL TMPDIR TEMP TMP SYSTEMROOT LD_LIBRARY_PATH
 
 
 @dataclass(frozen=True)
-class ConvertLimits:
+class ConvertLimits(CheckedRecord):
     """Limits of the conversion of one file."""
 
-    seconds: float = 30.0
+    seconds: float = bounded(30.0, POSITIVE)
     seconds_a_megabyte: float = 20.0  # of the file, in addition
-    most_seconds: float = 300.0
-    share_of_page: float = 0.4  # of that time: a page is not packed, so a megabyte is less (2 s for running text, 8 s for cells of tables)
-    memory_mb: int = 1024
+    most_seconds: float = bounded(300.0, POSITIVE)
+    # of that time: a page is not packed, so a megabyte is less (2 s for running text, 8 s for cells of tables)
+    share_of_page: float = bounded(0.4, 0, 1)
+    memory_mb: int = bounded(1024, 1)
 
     def time_limit(self, size: int, extension: str) -> float:
         """Return the time limit, in seconds, for a file of this size."""

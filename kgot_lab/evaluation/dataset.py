@@ -44,7 +44,8 @@ class Dataset:
     where two may stand for the same thing. `notes` says what was dropped when the data were read.
     `isomorphic` are the delta edges computed between the documents. `groups` is the group of a query, where
     some are not independent, such as those that share a step. `excluded` are documents to remove from the
-    ranking of a query: its own text, and what was not judged.
+    ranking of a query: its own text, and what was not judged. Raises BadInput for qrels of documents that are
+    not there, for two documents with one id, and for grades that are no whole numbers.
     """
 
     name: str
@@ -63,10 +64,16 @@ class Dataset:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        ids = [document.id for document in self.documents]
+        require_unique(ids, "document ids")
+        known = {*ids}
         for query, grades in self.qrels.items():
             if not isinstance(grades, Mapping):
                 shape = f"the qrels of {self.name} are a dictionary {{query id: {{document id: grade}}}}"
                 raise BadInput(f"{shape}; those of query {query!r} are {describe_value(grades)}")
+            if unknown := [id for id in grades if id not in known]:
+                reason = f"the qrels of query {query!r} name {short_repr(unknown[0])}"
+                raise BadInput(f"{reason}, which is no document of {self.name}")
             for document, grade in grades.items():
                 checked_grade(grade, query, document)
         if wordless := [query.id for query in self.queries if not any(map(str.isalnum, query.text))]:
@@ -150,11 +157,9 @@ def query_splits(dataset: Dataset) -> dict[str, frozenset[str]]:
 def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
     """Return the qrels with integer grades, after checking that a perfect system would score 1.
 
-    Raises BadInput if a query has no qrels or no relevant document, if a document is not in the data set, or
-    if a grade is not valid.
+    Raises BadInput if a query has no qrels or no relevant document.
     """
     name = dataset.name
-    known = {document.id for document in dataset.documents}
     checked = dict[str, dict[str, int]]()
     if not dataset.qrels:
         reason = f"{name} has no qrels, so nothing found is right or wrong"
@@ -164,9 +169,6 @@ def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
         raise BadInput(f"{reason}; leave them out with data.only(ids)")
     for query in dataset.queries:
         grades = dataset.qrels[query.id]
-        if unknown := [id for id in grades if id not in known]:
-            reason = f"the qrels of query {query.id!r} name {short_repr(unknown[0])}"
-            raise BadInput(f"{reason}, which is no document of {name}")
         checked[query.id] = {id: checked_grade(grade, query.id, id) for id, grade in grades.items()}
     if unjudged := [query for query, grades in checked.items() if max(grades.values(), default=0) <= 0]:
         problem = f"{len(unjudged)} queries of {name} have no relevant document (a grade above 0), for example {unjudged[0]!r}"

@@ -23,8 +23,8 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kgot_lab.arguments import check_fields
-from kgot_lab.errors import BadInput, require_amount, require_count, require_known
+from kgot_lab.arguments import CheckedRecord, bounded
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import MEASURES, cutoff
 from kgot_lab.evaluation.runs import BY_ID, TIES, Latency, Run
@@ -234,7 +234,7 @@ MARGIN = 0.02  # of the primary measure; fixed before the first run
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(CheckedRecord):
     """The evaluation plan: baseline, primary measure, all measures, and how significance is tested.
 
     Systems are tuned for the primary measure. `margin` is the gain in it on the tuning split that a retriever
@@ -248,14 +248,14 @@ class Plan:
     primary: str = "recall@5"
     measures: tuple[str, ...] = MEASURES
     ties: str = BY_ID
-    rounds: int = ROUNDS
+    rounds: int = bounded(ROUNDS, 1, 10_000_000)
     seed: int = 0
     margin: float = MARGIN
     expected: str = ""
     assumed: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         # a list would not equal the tuple read from a file
         object.__setattr__(self, "measures", tuple(self.measures))
         if self.primary not in self.measures:
@@ -266,9 +266,6 @@ class Plan:
         if len({*self.measures}) < len(self.measures) or not self.baseline.strip():
             raise BadInput("a plan names its baseline, and each of its measures once")
         require_known("rule for ties", TIES, self.ties)
-        require_amount(self.margin, "the margin of a plan")
-        require_count(self.rounds, 1, "rounds", "so many random draws", maximum=10_000_000)
-        require_count(self.seed, 0, "seed")
 
     def __str__(self) -> str:
         names = (f"baseline {self.baseline}", f"primary measure {self.primary}", f"ties {self.ties}")

@@ -10,8 +10,8 @@ from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, LLMError, OverBudget, require_amount, require_count
+from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded, check_arguments
+from kgot_lab.errors import BadInput, LLMError, OverBudget
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.llm.streaming import run_in_steps, stream_reply
 from kgot_lab.llm.structured import StepwiseRecord, checked_reply, record_once
@@ -24,7 +24,7 @@ CHARACTERS_PER_TOKEN = 3
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(CheckedRecord):
     """The limits of calls, tokens (read and written), seconds and US dollars, None for no limit.
 
     Raises BadInput for an invalid limit.
@@ -35,29 +35,17 @@ class Budget:
     seconds: float | None = None
     dollars: float | None = None
 
-    def __post_init__(self) -> None:
-        for name, count in (("calls", self.calls), ("tokens", self.tokens)):
-            if count is not None:
-                require_count(count, 0, f"a budget's {name}")
-        for name, amount in (("seconds", self.seconds), ("dollars", self.dollars)):
-            if amount is not None:
-                require_amount(amount, f"a budget's {name}")
-
 
 @dataclass(frozen=True)
-class Rate:
+class Rate(CheckedRecord):
     """The speed of a model, in tokens a second, and its price, None if unknown.
 
     Raises BadInput for an invalid number.
     """
 
-    reading: float = 130.0  # the local 1.5B model on two cores
-    writing: float = 30.0
+    reading: float = bounded(130.0, POSITIVE)  # the local 1.5B model on two cores
+    writing: float = bounded(30.0, POSITIVE)
     price: Price | None = FREE
-
-    def __post_init__(self) -> None:
-        require_amount(self.reading, "tokens read a second", positive=True)
-        require_amount(self.writing, "tokens written a second", positive=True)
 
     def seconds(self, prompt_tokens: float, completion_tokens: float) -> float:
         """Estimate the duration of a call of this size."""

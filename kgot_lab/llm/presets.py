@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from kgot_lab.errors import BadInput, UnknownName, require_amount, require_count
+from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.types import Prompt
 
 
@@ -104,15 +105,11 @@ def _parts(address: str) -> SplitResult:
 
 
 @dataclass(frozen=True)
-class Price:
+class Price(CheckedRecord):
     """US dollars per million tokens. Raises BadInput for an invalid price."""
 
     prompt: float
     completion: float
-
-    def __post_init__(self) -> None:
-        require_amount(self.prompt, "a price for what is read")
-        require_amount(self.completion, "a price for what is written")
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Return the price of tokens, in US dollars."""
@@ -181,35 +178,25 @@ ALLOWANCES = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(CheckedRecord):
     """Settings of a model. None or "" leaves a value to the prompt or the model.
 
     Raises BadInput for an invalid number and UnknownName for an unknown value.
     """
 
-    temperature: float | None = None  # overrides that of every prompt
-    temperature_scale: float = 1.0  # multiplies that of every prompt
-    max_tokens: int | None = None  # overrides that of every prompt
+    temperature: float | None = bounded(None, 0, 2)  # overrides that of every prompt
+    temperature_scale: float = bounded(1.0, 0, 2)  # multiplies that of every prompt
+    max_tokens: int | None = bounded(None, 1)  # overrides that of every prompt
     reasoning_effort: str = ""
     # tokens for reasoning on top of max_tokens; the default depends on the model's name and effort
     allowance: int | None = None
-    num_ctx: int | None = None  # the context that Ollama loads a model with
+    num_ctx: int | None = bounded(None, 1)  # the context that Ollama loads a model with
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.reasoning_effort not in ALLOWANCES:
             known = [effort for effort in ALLOWANCES if effort]
             raise UnknownName("reasoning_effort", self.reasoning_effort, known)
-        for name, value in (("temperature", self.temperature), ("temperature_scale", self.temperature_scale)):
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if value is not None and not (is_number and 0 <= value <= 2):
-                raise BadInput(f"{name} must be between 0 and 2, not {value!r}")
-        for name, number, least in (
-            ("max_tokens", self.max_tokens, 1),
-            ("allowance", self.allowance, 0),
-            ("num_ctx", self.num_ctx, 1),
-        ):
-            if number is not None:
-                require_count(number, least, name)
 
     @property
     def suffix(self) -> str:
@@ -243,19 +230,12 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class RetryPolicy:
+class RetryPolicy(CheckedRecord):
     """Limits of retries, with times in seconds. Raises BadInput for an invalid number."""
 
-    attempts: int = 6  # requests in all
-    timeout: float = 120.0  # of one request
+    attempts: int = bounded(6, 1)  # requests in all
+    timeout: float = bounded(120.0, POSITIVE)  # of one request
     first_wait: float = 1.0
     longest_wait: float = 60.0
     longest_asked: float = 300.0  # if a server requests a longer wait, the call fails
-    empty: int = 2  # maximum number of empty replies; each is charged
-
-    def __post_init__(self) -> None:
-        require_count(self.attempts, 1, "patience.attempts")
-        require_count(self.empty, 1, "patience.empty")
-        require_amount(self.timeout, "patience.timeout", positive=True)
-        for name in ("first_wait", "longest_wait", "longest_asked"):
-            require_amount(getattr(self, name), f"patience.{name}")
+    empty: int = bounded(2, 1)  # maximum number of empty replies; each is charged

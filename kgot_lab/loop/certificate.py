@@ -56,7 +56,7 @@ def certificate_of_run(
         raise BadInput(f"{problem}: give a finished run, as load_run returns it")
     seen = tuple(_seen_sentences(state))
     cited = tuple(dict.fromkeys(_cited_sentences(state, state.answer, seen)))
-    needed = _triple(state.question or "the question", ANSWERED_BY, state.answer.text or "nothing")
+    needed = _triple(state.question or "the question", ANSWERED_BY, state.answer.text.strip() or "nothing")
     is_checked = _is_checked(events, state.answer.text)
     fact = _answer_fact(needed, state.answer, cited, seen, is_checked=is_checked)
     hops = _hop_facts(events, state.answer.text, cited, seen)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import chain
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
-from kgot_lab.arguments import check_arguments, check_fields
-from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, require_known
+from kgot_lab.arguments import CheckedRecord, bounded, check_arguments
+from kgot_lab.errors import BadInput, UnknownName, require, require_between, require_count, require_known
 from kgot_lab.llm.budget import CostEstimate, Rate, estimate
 from kgot_lab.text.words import SentenceRules, sentences
 from kgot_lab.types import STATEMENT_SECONDS
@@ -35,66 +34,39 @@ _CHOICES = {
 }
 
 
-def _number(default: Any, least: float, most: float = math.inf) -> Any:
-    """Return a field for a number with bounds. Without them, a number is 0 or more."""
-    return field(default=default, metadata={"bounds": (least, most)})
-
-
-def _checked_links(links: Any) -> tuple[str, ...]:
-    require(links, (list, tuple), f"limits.links is a list of some of {', '.join(LINKED_BY)}")
-    require_known("link in limits.links", LINKED_BY, *links)
-    return tuple(links)
-
-
-def _checked_roles(name: str, values: object) -> Mapping[str, Any]:
-    require(values, Mapping, f"limits.{name} maps what is asked for to a number")
-    assert isinstance(values, Mapping)
-    require_known(f"role in limits.{name}", REPLY_TOKENS, *values)
-    return values
-
-
-def _require_between(value: object, minimum: float, maximum: float, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= maximum:
-        raise BadInput(f"{name} must be between {minimum:g} and {maximum:g}, not {describe_value(value)}")
-
-
 def _names(record: Any) -> list[str]:
     return [each.name for each in fields(record)]
 
 
-class _Checked:
-    """A record whose fields are checked by the type of their defaults."""
+class _Checked(CheckedRecord):
+    """A record whose fields are checked by their types and bounds, and choices by name."""
+
+    _prefix = "limits."
 
     def __post_init__(self) -> None:
-        for each in fields(cast("Any", self)):
-            value, name = getattr(self, each.name), f"limits.{each.name}"
-            least, most = each.metadata.get("bounds", (0, math.inf))
-            if each.name in _CHOICES:
-                require_known(name, _CHOICES[each.name], value)
-            elif isinstance(each.default, bool):
-                require(value, bool, f"{name} is true or false")
-            elif isinstance(each.default, int):
-                require_count(value, least, name)
-            elif isinstance(each.default, float):
-                _require_between(value, least, most, name)
+        super().__post_init__()
+        for name in vars(self).keys() & _CHOICES.keys():
+            require_known(self._prefix + name, _CHOICES[name], getattr(self, name))
 
 
 @dataclass(frozen=True)
 class ModelLimits(_Checked):
     """How models are asked in every mode. Mappings are overrides by role."""
 
-    temperature: float = _number(0.0, 0, 2)
-    vote_temperature: float = _number(0.7, 0, 2)  # of all samples after the first: at 0 all are identical
+    temperature: float = bounded(0.0, 0, 2)
+    vote_temperature: float = bounded(0.7, 0, 2)  # of all samples after the first: at 0 all are identical
     temperatures: Mapping[str, float] = field(default_factory=dict, hash=False)
     reply_tokens: Mapping[str, int] = field(default_factory=dict, hash=False)  # of REPLY_TOKENS
     longer: int = 3  # retries of a truncated reply, each with twice the tokens
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for role, maximum in _checked_roles("reply_tokens", self.reply_tokens).items():
+        require_known("role in limits.reply_tokens", REPLY_TOKENS, *self.reply_tokens)
+        require_known("role in limits.temperatures", REPLY_TOKENS, *self.temperatures)
+        for role, maximum in self.reply_tokens.items():
             require_count(maximum, 1, f"limits.reply_tokens[{role!r}]")
-        for role, value in _checked_roles("temperatures", self.temperatures).items():
-            _require_between(value, 0, 2, f"limits.temperatures[{role!r}]")
+        for role, value in self.temperatures.items():
+            require_between(value, 0, 2, f"limits.temperatures[{role!r}]")
 
     def tokens_of(self, role: str) -> int:
         """Return the maximum number of reply tokens for a role."""
@@ -105,13 +77,13 @@ class ModelLimits(_Checked):
 class ToolLimits(_Checked):
     """Limits of tool calls in every mode."""
 
-    calls: int = _number(5, 1)  # per step
-    tool_attempts: int = _number(6, 1)  # attempts at a tool call with temporary failures
+    calls: int = bounded(5, 1)  # per step
+    tool_attempts: int = bounded(6, 1)  # attempts at a tool call with temporary failures
     # seconds before the second attempt, doubled for each further one
-    tool_wait: float = _number(1.0, 0, 3600)
+    tool_wait: float = bounded(1.0, 0, 3600)
     # time limit of one run of Python, for arithmetic and for the Python tool
-    python_seconds: float = _number(STATEMENT_SECONDS, 0.1, 3600)
-    tool_tokens: int = _number(6000, 1)  # of what one call returned
+    python_seconds: float = bounded(STATEMENT_SECONDS, 0.1, 3600)
+    tool_tokens: int = bounded(6000, 1)  # of what one call returned
     tell_failures: bool = True  # prompts say why a call failed
     # prompts name the calls beyond the limit, and nobody is asked to approve a call that cannot be made
     tell_unmade: bool = True
@@ -121,18 +93,18 @@ class ToolLimits(_Checked):
 class VotingOptions(_Checked):
     """Options of the modes that vote: all but "paths"."""
 
-    votes: int = _number(5, 1)  # ballots per turn
+    votes: int = bounded(5, 1)  # ballots per turn
     unpolled: int = 0  # INSERT turns before the first vote
     merge: bool = True  # the model merges several reasons to INSERT; False concatenates them
     stop_when_stuck: bool = False  # read at once if the model proposes no new call
-    forced_reads: int = _number(5, 1)  # read statements when the steps ran out or the loop is stuck
+    forced_reads: int = bounded(5, 1)  # read statements when the steps ran out or the loop is stuck
     rereads: int = 3  # new read statements after an empty result
     repairs: int = 3  # repairs of one failing statement
-    parses: int = _number(3, 1)  # formatted answers per candidate
+    parses: int = bounded(3, 1)  # formatted answers per candidate
     pool: bool = False  # pool the rows of all candidates, and choose by plurality instead of by the model
     arithmetic: Arithmetic = "always"  # when to ask whether rows need a computation
-    graph_tokens: int = _number(6000, 1)
-    row_tokens: int = _number(4000, 1)
+    graph_tokens: int = bounded(6000, 1)
+    row_tokens: int = bounded(4000, 1)
 
 
 @dataclass(frozen=True)
@@ -140,11 +112,11 @@ class PathOptions(_Checked):
     """Options of the mode "paths"."""
 
     paths: int = 1  # paths read before the next search
-    path_tokens: int = _number(240, 1)  # token budget of one path
+    path_tokens: int = bounded(240, 1)  # token budget of one path
     # token budget of the best sentences of all paths, read if no answer is sure; 0: never
     wide_tokens: int = 480
     passages: int = 0  # whole passages to read instead of those sentences, the best first
-    sure: float = _number(0.6, 0, 1)  # answer probability at which reading stops
+    sure: float = bounded(0.6, 0, 1)  # answer probability at which reading stops
     hops: bool = True  # decompose a question into hops if its best path gives no sure answer
     comparisons: bool = True  # ask about two compared things separately and compare their values
     typed_facts: bool = True  # extract facts with a model from the sentences that an answer was read from
@@ -153,7 +125,8 @@ class PathOptions(_Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "links", _checked_links(self.links))
+        require_known("link in limits.links", LINKED_BY, *self.links)
+        object.__setattr__(self, "links", tuple(self.links))
         if not (self.paths or self.wide_tokens):
             raise BadInput("limits.paths and limits.wide_tokens are both 0: then nothing is read")
 
@@ -170,7 +143,7 @@ class Limits(_Checked):
     """
 
     preset: str = "reference"
-    steps: int = _number(7, 1)  # INSERT turns before reading is forced
+    steps: int = bounded(7, 1)  # INSERT turns before reading is forced
     writing: Writing = "statements"
     reading: Reading = "statements"
     open_with_question: bool = False  # the first call searches for the question, without a model
@@ -186,7 +159,6 @@ class Limits(_Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fields(self)
         if (self.writing == "mentions") != (self.reading == "paths"):
             raise BadInput(
                 'limits.writing "mentions" and limits.reading "paths" go together: the paths are those of the mentions'
@@ -194,7 +166,8 @@ class Limits(_Checked):
         if (self.reading == "paths") != isinstance(self.options, PathOptions):
             raise BadInput(f"limits.options of the mode {self.mode} are not {type(self.options).__name__}(…)")
         require_known("preset", ("reference", "local", "paths"), self.preset.rstrip("*"))
-        if self.writing != {"local": "operations", "paths": "mentions"}.get(self.preset, self.writing):
+        writing = {"local": "operations", "paths": "mentions"}.get(self.preset)
+        if writing and (self.writing != writing or self.options == type(self.options)()):
             problem = f"Limits(preset={self.preset!r}) begins with the values of the preset reference"
             raise BadInput(f"{problem}: take preset({self.preset!r}), and .but(…) to change some")
 

@@ -264,7 +264,11 @@ class _WrittenFacts:
         consistent = consistent_events(events)
         self._state = state_after(consistent)
         self._found = SupportFinder(self._state)
-        self._edges = {edge.identity: edge for edge in graph_after(consistent).edges}
+        self._edges = {
+            edge.identity: edge
+            for edge in graph_after(consistent).edges
+            if all(plain_text(part).strip() for part in edge.identity[:3])  # a NUL becomes a space
+        }
         self._model = next((event.planning for event in consistent if isinstance(event, Started)), "")
         # by what a claim names as its source: a document, or a call whose text has none
         self._texts: dict[str, Document] = {}
@@ -289,7 +293,7 @@ class _WrittenFacts:
         changed = {edge.identity for diff in self._state.diffs for edge in diff.written_edges}
         for identity, edge in self._edges.items():
             fact = stored_fact(edge)
-            if (identity in changed or self._state.spelled) and all(part.strip() for part in fact.identity):
+            if identity in changed or self._state.spelled:
                 yield from self._claims_for(fact, edge, start.get(identity))
 
     def _claims_for(self, fact: Triple, edge: Edge, start: frozenset[Support] | None) -> Iterator[Claim]:

@@ -18,7 +18,7 @@ from typing import IO
 from uuid import uuid4
 
 from kgot_lab import __version__
-from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.arguments import CheckedRecord, check_arguments
 from kgot_lab.errors import BadInput, BadReply, TraceError, TraceLocked, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
@@ -50,7 +50,7 @@ RESTORE_HINT = ": restore a copy of the trace"  # how the message on a damaged o
 
 
 @dataclass(frozen=True)
-class Trace:
+class Trace(CheckedRecord):
     """A recorded run: its id, when it began, and its events."""
 
     run: str
@@ -58,9 +58,6 @@ class Trace:
     events: tuple[Event, ...]
     # of a recording: model hash, engine version, licence
     about: Mapping[str, Json] = field(default_factory=dict, hash=False)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @property
     def question(self) -> str:

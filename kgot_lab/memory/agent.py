@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import CheckedRecord, bounded, check_arguments
 from kgot_lab.errors import BadInput, describe_value, error_message, require, require_count
 from kgot_lab.llm.adapters import as_model
 from kgot_lab.llm.structured import checked_reply
@@ -247,7 +247,7 @@ class EntityMemory:
 
 
 @dataclass(frozen=True)
-class AgentConfig:
+class AgentConfig(CheckedRecord):
     """The settings of an agent: its memories, prompts and observers.
 
     With `own_turn`, what a message states is part of the context in the same turn, marked by its source_turn
@@ -259,7 +259,7 @@ class AgentConfig:
     entity_memory: EntityMemory | None = None
     system: str = _DEFAULT_SYSTEM
     own_turn: bool = True
-    repairs: int = 0
+    repairs: int = bounded(0, 0, 1)
     observers: Sequence[AgentObserver] = ()
     clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))  # returns the time of a turn
 

@@ -314,6 +314,9 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
     for extracted in reply.triples:
         parts = extracted.subject, extracted.relation, extracted.object
         subject, relation, object = (" ".join(str(replace_surrogates(part)).split()) for part in parts)
+        if not (subject and relation and object):
+            refused.append(" | ".join((subject, relation, object))[:_MAX_PART_LENGTH])
+            continue
         triple = Triple(subject, relation, object, extracted.confidence)
         period = _stated_period(extracted, excerpt) if isinstance(extracted, TimedTriple) else (None, None)
         if _is_malformed(triple) or not _is_grounded(triple, text_words, excerpt) or period is None:
@@ -345,12 +348,12 @@ def extract_grounded(llm: LLM, text: str) -> Extraction:
 def _is_malformed(triple: Triple) -> bool:
     """Return whether a triple is obviously no fact.
 
-    A part is empty, too long or not a text, or both ends are the same.
+    A part is too long or not a text, or both ends are the same.
     """
     parts = triple.identity
     too_long = max(map(len, parts)) > _MAX_PART_LENGTH or len(triple.relation) > _MAX_RELATION_LENGTH
     same_ends = triple.subject.casefold() == triple.object.casefold()
-    return not all(parts) or too_long or "\0" in "".join(parts) or same_ends
+    return too_long or "\0" in "".join(parts) or same_ends
 
 
 def _stated_period(triple: TimedTriple, text: str) -> StatedTimes | None:

@@ -11,6 +11,7 @@ from itertools import dropwhile
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.arguments import CheckedRecord
 from kgot_lab.embedding.embedder import Embedder, row_products
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
@@ -230,7 +231,7 @@ Edges = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class LinkWeights:
+class LinkWeights(CheckedRecord):
     """Weights of the links between passages.
 
     Chosen on the dev split of the three bundled sets together.

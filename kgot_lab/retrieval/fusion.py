@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.arguments import CheckedRecord
 from kgot_lab.embedding.embedder import argsort_descending
 from kgot_lab.errors import BadInput, describe_value, require, require_amount, require_known
 from kgot_lab.retrieval.stage import Stage
@@ -216,7 +217,7 @@ def fused_ranking(
 
 
 @dataclass(frozen=True)
-class Weights:
+class Weights(CheckedRecord):
     """Weights of the four KG-OS retrievers, with a sum of 1."""
 
     embedding: float
@@ -248,8 +249,6 @@ def normalised_weights(weights: str | Weights, *names: str) -> Weights:
     if not isinstance(weights, Weights):
         require_known("preset", WEIGHT_PRESETS, weights)
     weight_of = asdict(weights if isinstance(weights, Weights) else WEIGHT_PRESETS[weights])
-    for name, weight in weight_of.items():
-        require_amount(weight, f"the weight of {name}")
     selected = {name: weight if name in names else 0.0 for name, weight in weight_of.items()}
     if not any(selected.values()):
         need = "takes at least one retriever that weighs more than 0"

@@ -14,6 +14,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kgot_lab.arguments import CheckedRecord, bounded
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.similarity.delta import DIGITS
@@ -311,7 +312,7 @@ class Job(Protocol[_State]):
 
 
 @dataclass(frozen=True, eq=False)
-class Effort:
+class Effort(CheckedRecord):
     """Resource limits of a join, and a progress callback. They do not affect the result.
 
     `memory`: bytes in use besides the vectors, including the result. `threads`: for the products, or None for
@@ -319,8 +320,8 @@ class Effort:
     and one thread. `progress(done, total)` counts blocks.
     """
 
-    memory: int = DEFAULT_MEMORY
-    threads: int | None = None
+    memory: int = bounded(DEFAULT_MEMORY, 1)
+    threads: int | None = bounded(None, 1)
     client: Any = None
     progress: JobProgress | None = None
 

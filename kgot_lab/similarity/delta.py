@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.arguments import CheckedRecord, bounded
 from kgot_lab.embedding.embedder import Embedder, Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
@@ -60,7 +61,7 @@ def row_cosines(first: Matrix, second: Matrix) -> Cosines:
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class Thresholds(CheckedRecord):
     """The minimum skeleton similarity and delta of an edge. A value equal to a threshold passes.
 
     Similarities are rounded to six decimals, as are their difference and the thresholds, so that the printed
@@ -70,18 +71,14 @@ class Thresholds:
     (words).
     """
 
-    skeleton: float = 0.45
-    delta: float = 0.08
+    skeleton: float = bounded(0.45, -1, 1)
+    delta: float = bounded(0.08, -2, 2)
     words: int = MIN_SKELETON_WORDS
 
     def __post_init__(self) -> None:
-        for what, value, limit in (("skeleton", self.skeleton, 1), ("delta", self.delta, 2)):
-            if not abs(value) <= limit:
-                problem = f"the threshold of the {what} lies between -{limit} and {limit}"
-                raise BadInput(f"{problem}, not at {value}")
-            object.__setattr__(self, what, round(float(value), DIGITS))
-        if self.words < 0:
-            raise BadInput(f"a skeleton must hold some number of words, from 0 on, not {self.words}")
+        super().__post_init__()
+        for name in ("skeleton", "delta"):
+            object.__setattr__(self, name, round(float(getattr(self, name)), DIGITS))
 
     def explain_short_skeletons(self, pair: TextPair) -> str:
         """Explain why two skeletons have too few words to compare.

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import CheckedRecord, bounded, check_arguments
 from kgot_lab.errors import (
     BadReply,
     LabError,
@@ -50,14 +50,14 @@ class WebAccess:
 
 
 @dataclass(frozen=True)
-class AgentLimits:
+class AgentLimits(CheckedRecord):
     """Limits of a search agent."""
 
-    turns: int = 12
-    screen: int = SCREEN  # characters of a page shown at a time
+    turns: int = bounded(12, 1)
+    screen: int = bounded(SCREEN, 1)  # characters of a page shown at a time
     summarised: int = 12_000  # tokens of a page to summarise
     remembered: int = 12_000  # tokens of earlier results in a prompt
-    reply: int = 700  # tokens
+    reply: int = bounded(700, 1)  # tokens
 
 
 class _Move(BaseModel):

@@ -254,7 +254,7 @@ def test_bad_input_is_refused(aligner, model):
         aligner.similarity(DAM, DEBTOR)
     with pytest.raises(BadInput, match="list of texts"):
         aligner.prepare(DAM)
-    with pytest.raises(BadInput, match="share from 0 to 1"):
+    with pytest.raises(BadInput, match="form must be between 0 and 1"):
         Aligner(model, weights=AlignmentWeights(form=1.5))
 
 

@@ -181,7 +181,7 @@ def test_a_delta_that_is_no_number_is_refused():
     "wrong", [{"skeleton": 1.01}, {"skeleton": math.nan}, {"delta": -2.5}, {"delta": math.inf}]
 )
 def test_thresholds_out_of_range_are_refused(wrong):
-    with pytest.raises(BadInput, match=f"threshold of the {next(iter(wrong))} lies between"):
+    with pytest.raises(BadInput, match=next(iter(wrong))):
         Thresholds(**wrong)
 
 

@@ -105,5 +105,5 @@ def test_a_made_up_skeleton_is_counted_as_well():
 
 def test_the_specified_thresholds_are_what_they_were():
     assert (DEFAULT_THRESHOLDS.skeleton, DEFAULT_THRESHOLDS.delta) == (0.45, 0.08)
-    with pytest.raises(BadInput, match="some number of words"):
+    with pytest.raises(BadInput, match="words must be"):
         Thresholds(words=-1)

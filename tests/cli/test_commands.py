@@ -452,7 +452,12 @@ def one_line(ran: Ran, *words: str) -> None:
         (["ask", "Q?", *PAPERS, "--model", "openai:gpt-4o"], ["OPENAI_API_KEY"]),
         (["ask", "Q?", *PAPERS, "--model", "local:nothing.gguf"], ["nothing.gguf"]),
         (["ask", "Q?", *PAPERS], ["no such file" if find_spec(PACKAGE) else "pip install 'kgot_lab[local]'"]),
-        (["ask", " ", *PAPERS], ["the question is empty"]),
+        (["ask", " ", *PAPERS], ["the value after ask is blank: give one, or leave it out"]),
+        (["ask", "Q?", "--documents", ""], ["the value after --documents is blank"]),
+        (["ask", "Q?", "--documents="], ["the value after --documents is blank"]),
+        (["export", ""], ["the value after export is blank"]),
+        (["doctor", ""], ["the value after doctor is blank"]),
+        (["mcp", "\t"], ["the value after mcp is blank"]),
         (["ask", "Q?", *PAPERS, "--preset", "lokal"], ["unknown preset", "did you mean 'local'"]),
         (["ask", "Q?", *PAPERS, "--format", "xml"], ["--format is default or gaia"]),
         (

@@ -359,10 +359,10 @@ def test_a_server_that_fails_on_everything_ends_the_run(kgot_lab, here):
         (["questions", "gaia"], "HF_TOKEN"),
         (["questions", "born.jsonl", "--system", "lop"], "did you mean 'loop'"),
         (["questions", "born.jsonl", "--parallel", "0"], "--parallel must be 1 or more"),
-        (["questions", "born.jsonl", "--sample", "10"], "a share of the questions"),
+        (["questions", "born.jsonl", "--sample", "10"], "sample must be a number, more than 0 and at most 1"),
         (["questions", "born.jsonl", "--level", "9"], "unknown level '9'"),
         (["questions", "born.jsonl", "--part", "test"], "unknown part 'test'"),
-        (["questions", "born.jsonl", "--limit", "0"], "limit must be 1 or more"),
+        (["questions", "born.jsonl", "--limit", "0"], "limit must be a number, 1 or more"),
         (["questions", "born.jsonl", "--limit", "3", "--dummy"], "leave --limit out"),
         (
             ["questions", "simpleqa", "--system", "rag", "--model", "http://127.0.0.1:9/v1#m"],

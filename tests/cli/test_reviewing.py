@@ -160,7 +160,7 @@ def test_of_two_processes_that_decide_on_one_claim_at_once_one_is_told_that_it_c
         (["decide", LONDON.id, "override"], "--confidence (another confidence)"),
         (["decide", LONDON.id, "override", "--confidence", "7"], "a number from 0 to 1"),
         (["decide", LONDON.id, "override", "--object", "London"], "accept it"),
-        (["decide", LONDON.id, "accept", "--by", " "], "who decides (by) is blank"),
+        (["decide", LONDON.id, "accept", "--by", " "], "after --by is blank"),
         (
             ["review"],
             "takes keys from a terminal: elsewhere use `waiting` and `decide ID accept`",

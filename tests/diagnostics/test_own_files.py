@@ -7,14 +7,12 @@ import subprocess
 import sys
 import warnings
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 import pytest
 from support.saved_run import save_run
 
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
-from kgot_lab.cli.app import doctor
 from kgot_lab.diagnostics.file_check import back_up_file, check_file, salvage_file
 from kgot_lab.embedding.vectors import CACHE_NAME, CachedEmbedder
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
@@ -330,8 +328,3 @@ def test_a_damaged_head_does_not_matter_where_the_log_has_the_whole_one(tmp_path
     copy.write_bytes(data)
     with open_claims(copy) as claims:
         assert len(claims.triples()) == 1
-
-
-def test_the_doctor_asks_for_the_name_of_a_file_where_it_is_empty():
-    with pytest.raises(BadInput, match="no file is named: give its name"):
-        doctor(Path(), salvage=False, backup=None)

@@ -215,7 +215,7 @@ def test_a_system_without_a_version_is_always_run_again_and_from_its_beginning(t
             "questions",
         ),
         ({"dataset": replace(DATA, qrels={key: {DOCUMENTS[0].id: 1} for key in DATA.qrels})}, "qrels"),
-        ({"dataset": Dataset("toy", DOCUMENTS[1:], QUERIES, DATA.qrels)}, "documents"),
+        ({"dataset": Dataset("toy", DOCUMENTS[:-1], QUERIES, DATA.qrels)}, "documents"),
     ],
 )
 def test_what_comes_from_another_configuration_is_refused(tmp_path, finished, changes, message):

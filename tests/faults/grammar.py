@@ -151,7 +151,7 @@ _THING = _one(":a", ":b", ":d_e", ":o%27c")
 _VERB = _one(":knows", ":born_in")
 _NAME = _one(":x", ":y", ":label", ":relation")
 _KIND = _one(":P", ":Big_City")
-_LITERAL = _one(*map(_quoted, TEXTS), *map(str, NUMBERS), "true", "'x'@en", "'5'^^xsd:integer", "1.50")
+_LITERAL = _one(*map(_quoted, TEXTS), *map(str, NUMBERS), "true", "'5'^^xsd:integer", "1.50")
 _FACT = st.one_of(
     _joined(_THING, " ", _VERB, " ", _THING, " . "),
     _joined(_THING, " a ", _KIND, " . "),

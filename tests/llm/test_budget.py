@@ -251,13 +251,13 @@ def test_a_call_that_failed_is_counted_with_what_it_cost() -> None:
 @every("name", ["calls", "tokens", "seconds", "dollars"])
 @every("value", [float("nan"), float("inf"), -1, "3", True, [1]], ids=str)
 def test_a_budget_of_what_is_no_number_is_refused(name: str, value: object) -> None:
-    with pytest.raises(BadInput, match=f"a budget's {name} must be"):
+    with pytest.raises(BadInput, match=name):
         Budget(**{name: value})  # type: ignore[arg-type]
 
 
 def test_calls_and_tokens_are_whole_and_nothing_at_all_is_a_budget_too() -> None:
     for name in ("calls", "tokens"):
-        with pytest.raises(BadInput, match=r"a whole number, not 2\.5"):
+        with pytest.raises(BadInput, match=r"a whole number or None, not 2\.5"):
             Budget(**{name: 2.5})  # type: ignore[arg-type]
     assert Budget(0, 0, 0, 0) == Budget(0, 0, 0.0, 0.0)
     assert Budget(seconds=2.5, dollars=0.01).calls is None
@@ -265,11 +265,11 @@ def test_calls_and_tokens_are_whole_and_nothing_at_all_is_a_budget_too() -> None
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, "3", None])
 def test_prices_and_rates_are_numbers_too(value: float) -> None:
-    with pytest.raises(BadInput, match="a price for what is read"):
+    with pytest.raises(BadInput, match="prompt"):
         Price(value, 1)
-    with pytest.raises(BadInput, match="a price for what is written"):
+    with pytest.raises(BadInput, match="completion"):
         Price(1, value)
-    with pytest.raises(BadInput, match="tokens read a second"):
+    with pytest.raises(BadInput, match="reading"):
         Rate(reading=value)
 
 

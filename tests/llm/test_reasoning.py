@@ -230,8 +230,8 @@ def test_a_temperature_of_the_model_or_a_scale_takes_the_place_of_the_prompts(
         ({"reasoning_effort": "hig"}, "did you mean 'high'"),
         ({"temperature": 3}, "between 0 and 2"),
         ({"temperature_scale": -1}, "between 0 and 2"),
-        ({"allowance": -1}, "allowance must be 0 or more"),
-        ({"num_ctx": 0}, "num_ctx must be 1 or more"),
+        ({"allowance": -1}, "allowance must be a number, 0 or more"),
+        ({"num_ctx": 0}, "num_ctx must be a number, 1 or more"),
         ({"num_ctx": 4096}, "num_ctx is for Ollama"),
     ],
 )

@@ -131,7 +131,7 @@ def test_a_reply_that_never_ends_says_what_to_raise(store):
         ({"reply_tokens": {"votes": 3}}, "unknown role in limits.reply_tokens"),
         ({"reply_tokens": {"vote": 0}}, "reply_tokens"),
         ({"temperatures": {"vote": 3}}, "between 0 and 2"),
-        ({"temperatures": 0.5}, "maps what is asked for"),
+        ({"temperatures": 0.5}, "'temperatures' is a dictionary"),
         ({"tool_attempts": 0}, "tool_attempts"),
         ({"tool_wait": -1}, "tool_wait"),
         ({"longer": -1}, "longer"),

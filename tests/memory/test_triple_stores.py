@@ -162,8 +162,8 @@ def test_the_newest_are_those_added_last(store):
 
 BAD = {
     "no triple": (lambda: ("a", "b", "c"), "keeps Triple|each item a Triple"),
-    "an empty subject": (lambda: Triple("", "r", "o"), "the subject of a triple is blank"),
-    "a relation of spaces": (lambda: Triple("s", " \n", "o"), "the relation of a triple is blank"),
+    "an empty subject": (lambda: Triple("", "r", "o"), "must not be blank"),
+    "a relation of spaces": (lambda: Triple("s", " \n", "o"), "must not be blank"),
     "an object that is a number": (lambda: Triple("s", "r", 3), "three texts, not"),
     "a million characters": (lambda: Triple("s", "r", "x" * 1_000_000), "1,000,000 characters"),
     "half a surrogate": (lambda: Triple("s", "r", "\ud800"), "surrogate"),

@@ -563,6 +563,7 @@ PROPERTY = """@prefix s: <http://www.w3.org/2004/02/skos/core#> . @prefix r: <ht
         ("g.csv", "x,xLabel,p,pLabel,y\nhttp://x/1,Ada,http://x/P,knows,http://x/2\n", ("Ada", "knows", "2"), "rows of a SPARQL query"),
         ("g.ttl", PROPERTY, ("Ada", "educated at", "Q2"), "names from label"),
         ("g.json", '{"nodes": ["a"], "links": [{"source": "a", "target": "b", "w": NaN}]}', ("a", "related_to", "b"), "1 value outside JSON"),
+        ("g.csv", 'source,target\n"a\x1bb",c\n', ("a\x1bb", "related_to", "c"), r"1 id with control characters, as 'a\x1bb'"),
         ("g.csv", "source,target\nAy\xfee,\xc7a\xf0lar\n", ("Ayşe", "related_to", "Çağlar"), "read as cp1254"),
     ],
 )  # fmt: skip

@@ -362,7 +362,7 @@ def test_a_write_that_is_more_than_a_write_or_none_is_refused(here, statement):
         "SELECT (xsd:integer('1') AS ?x) (COUNT(*) AS ?n) {}",
         "SELECT * { ?s :café|^:b/:c*|!(:d|a) 'caf\\u00e9' }",
         "select distinct ?s where { ?s ?p ?o minus { ?s a :X } filter not exists { ?s :y ?z } } group by ?s having (count(*) > 1) limit 3",
-        "SELECT * { ?s :O\\'Hara ?o ; :a%2Fb -1 , +2.5e-3 , .5 , \"x\"@en-GB , 'y'^^<urn:t> . _:b ?q [ ] }",
+        "SELECT * { ?s :O\\'Hara ?o ; :a%2Fb -1 , +2.5e-3 , .5 , 'y'^^<urn:t> . _:b ?q [ ] }",
         "ASK\t{}\r\n",
     ],
 )

@@ -151,7 +151,7 @@ def test_a_cookie_is_not_kept():
 def test_manners_that_mean_nothing_are_refused():
     for wrong, message in (
         ({"private_hosts": "127.0.0.1:80"}, "'private_hosts' is a list"),
-        ({"attempts": 0}, "attempts must be 1"),
+        ({"attempts": 0}, "attempts must be a number, 1 or more"),
         ({"redirects": -1}, "0 or more"),
     ):
         with pytest.raises(BadInput, match=message):

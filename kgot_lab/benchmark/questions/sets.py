@@ -14,8 +14,9 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from urllib.parse import quote, urlencode, urlsplit
 
+from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded
 from kgot_lab.benchmark.questions.question import Question, QuestionSet, load_questions
-from kgot_lab.errors import BadInput, UnknownName, require_count, require_known
+from kgot_lab.errors import BadInput, UnknownName, require_known
 from kgot_lab.evaluation.dataset import connected_components, content_id, musique_steps
 from kgot_lab.evaluation.grading import contains_answer
 from kgot_lab.io.files import bundled_path, write_atomically
@@ -365,21 +366,14 @@ def open_questions(name: str) -> Iterator[QuestionSet]:
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(CheckedRecord):
     """A selection of questions: by part and level, then a sample by seed, then the first `limit`."""
 
     part: str = ""  # "": all but the test split; "all": including it
     level: str = ""
-    sample: float = 1.0  # a share
+    sample: float = bounded(1.0, POSITIVE, 1)  # a share, as .1 for a tenth
     seed: int = 0
-    limit: int | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.sample <= 1:
-            expected = "a sample is a share of the questions, above 0 and up to 1, as .1 for a tenth"
-            raise BadInput(f"{expected}, not {self.sample:g}")
-        if self.limit is not None:
-            require_count(self.limit, 1, "limit", "a run asks that many questions")
+    limit: int | None = bounded(None, 1)
 
     def select(self, questions: QuestionSet) -> QuestionSet:
         """Return the selected questions, in the order of the set.

@@ -179,8 +179,8 @@ def _published_subset(passages: str, questions: str, name: str) -> Dataset:
     rows = read_packed_rows("2wiki-fastgraphrag-101", "queries.jsonl.gz")
     asked = [row["_id"] for row in rows if row.get(questions, True)]
     documents = tuple(document for document in whole.documents if document.id in kept)
-    part = replace(whole, name=name, documents=documents).only(asked)
-    return replace(part, isomorphic=(), locked=whole.locked.intersection(asked))
+    locked = whole.locked.intersection(asked)
+    return replace(whole.only(asked), name=name, documents=documents, isomorphic=(), locked=locked)
 
 
 def _twowiki_thousand() -> Dataset:

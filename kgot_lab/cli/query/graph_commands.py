@@ -224,7 +224,7 @@ def _print_comparison(
 
     queried.stop_if_dry(f"compare {queried.where} with {other}")
     with time_limit(timeout):
-        compared = QueriedGraph(other, queried.namespace, fresh=queried.fresh)
+        compared = QueriedGraph(other, queried.namespace, fresh=queried.fresh, all_files=queried.all_files)
         result = list_changes(queried.graph, compared.graph)
     print_result(result, OutputOptions(format, output))
 

@@ -55,6 +55,7 @@ class QueriedGraph:
     fresh: bool = False
     dry: bool = False
     quiet: bool = False
+    all_files: bool = False
     dask: str | None = None  # the address of a scheduler whose workers read a folder
 
     def stop_if_dry(self, what: str) -> None:
@@ -86,8 +87,8 @@ class QueriedGraph:
         from kgot_lab.io.dask_workers import dask_client
         from kgot_lab.kgos.query.graph_loading import load_graph
 
-        cache = False if self.fresh else None
-        options: dict[str, Any] = {"namespace": self.namespace, "cache": cache, "say": self._say}
+        options: dict[str, Any] = {"namespace": self.namespace, "all_files": self.all_files, "say": self._say}
+        options["cache"] = False if self.fresh else None
         if not Path(where).expanduser().is_dir():
             return load_graph(where, **options)
         with dask_client(self.dask) if self.dask else nullcontext() as client:
@@ -197,15 +198,17 @@ def print_result(result: MethodResult, shape: OutputOptions, *, verdict: bool = 
 
     If it has no row, and an empty result is no verdict, the reason is printed and the exit code says so.
     """
+    from kgot_lab.kgos.methods.formatting import CALLS_NOTE
     from kgot_lab.kgos.methods.goals import Capability
 
     columns, rows = visible_rows(result, shape)
     text = format_result(result, columns, rows, shape)
     bold = 2 if rows and shape.format == OutputFormat.TABLE else 0
     write_answer(text, shape.output, bold=bold, color=shape.color)
-    if shape.format in (OutputFormat.TABLE, OutputFormat.CSV) and not shape.quiet and not shape.explain:
-        for line in result.why if not rows else ():
-            terminal.say(line)
+    if shape.format != OutputFormat.JSON and not shape.quiet and not shape.explain:
+        for line in result.why:
+            if not rows or line.startswith(CALLS_NOTE):
+                terminal.say(line)
     if not rows and not verdict and not (isinstance(result, Capability) and result.status != "unknown"):
         raise typer.Exit(NOTHING_FOUND)
 
@@ -317,6 +320,7 @@ def select_graph(
     namespace: str | None = option("which graph of a server"),
     beside: list[str] | None = option("ask another graph too: NAME=GRAPH; repeat for more", "--with"),
     fresh: bool = option("read all files of a folder again", "--no-cache", default=False),
+    all_files: bool = option("read build output and files in .gitignore too", "--all-files", default=False),
     dask: str | None = option("the address of a Dask scheduler, whose workers read the folder"),
     dry: bool = option("say what would be asked of what, and ask nothing", "--dry-run", default=False),
 ) -> None:
@@ -325,8 +329,6 @@ def select_graph(
     Exit codes: 0 found, 1 error, 2 wrong arguments, 3 nothing found, 4 rules broken, 124 timed out, 130
     interrupted.
     """
-    if not graph.strip():
-        raise BadInput('name a graph: a file, an address, or a folder ("." for the one you are in)')
     other_graphs: dict[str, str] = {}
     for assignment in beside or ():
         name, sign, location = assignment.partition("=")
@@ -338,7 +340,7 @@ def select_graph(
     places = (graph, *other_graphs.values())
     if dask is not None and not any(Path(place).expanduser().is_dir() for place in places):
         raise BadInput("--dask shares out the reading of a folder, and no folder is named: leave --dask out")
-    context.obj = QueriedGraph(graph, namespace, other_graphs, fresh, dry, dask=dask)
+    context.obj = QueriedGraph(graph, namespace, other_graphs, fresh, dry, all_files=all_files, dask=dask)
 
 
 def build_command(question: GraphQuestion) -> Callable[..., None]:

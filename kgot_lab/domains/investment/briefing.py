@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.arguments import CheckedRecord, check_arguments
 from kgot_lab.domains.investment.reach import DECAYS, ReachedAsset, reach
 from kgot_lab.domains.investment.view import DatedNode, InvestmentView, action_of, display_name, symbol_key
 from kgot_lab.errors import BadInput
@@ -26,7 +26,7 @@ DISCLAIMER = "This repeats what a graph was told; it is not financial advice."
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Wishes(CheckedRecord):
     """A user's preferences about briefings. Other preferences are ignored here."""
 
     least_strength: float = 0.0
@@ -34,9 +34,6 @@ class Wishes:
     muted: frozenset[str] = frozenset()  # symbols
     actions: frozenset[str] = frozenset({"buy", "sell", "hold"})
     watchlist: bool = True  # whether assets that are only watched count
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     __pydantic_config__: ClassVar[ConfigDict] = {"extra": "forbid"}
 

@@ -20,6 +20,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
+from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.experts.error_messages import SERVER_FAILED, failure_message, format_for_log, log
 from kgot_lab.experts.federation.delegation import ASK_PATH, CAPABILITIES_PATH
@@ -98,18 +99,18 @@ _STATUS_HEADERS: Mapping[int, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class GuardLimits:
+class GuardLimits(CheckedRecord):
     """Limits on size and rate of requests. The rate is per tenant, streams are counted over all tenants."""
 
-    body: int = 2_000_000  # bytes
-    requests_a_minute: int = 1200
-    streams: int = 200
-    answer_seconds: float = 600.0
-    send_seconds: float = 30.0  # time limit for the body
+    body: int = bounded(2_000_000, 1)  # bytes
+    requests_a_minute: int = bounded(1200, 1)
+    streams: int = bounded(200, 1)
+    answer_seconds: float = bounded(600.0, POSITIVE)
+    send_seconds: float = bounded(30.0, POSITIVE)  # time limit for the body
 
 
 @dataclass(frozen=True)
-class GuardRules:
+class GuardRules(CheckedRecord):
     """Where a server is reachable: its host, whether a token is required, and its limits.
 
     Raises BadInput off loopback without tokens.
@@ -121,6 +122,7 @@ class GuardRules:
     names: tuple[str, ...] = ()  # further host names, behind a proxy
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.tokens and not is_local_host(self.host):
             advice = "make one with kgot-lab serve --new-token NAME"
             raise BadInput(f"a server that others reach ({self.host}) demands tokens: {advice}")

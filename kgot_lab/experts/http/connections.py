@@ -20,6 +20,7 @@ import uvicorn
 from starlette.responses import JSONResponse, Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from kgot_lab.arguments import CheckedRecord, bounded
 from kgot_lab.errors import BadInput
 
 if TYPE_CHECKING:
@@ -40,11 +41,11 @@ _log = logging.getLogger("kgot_lab.experts")
 
 
 @dataclass(frozen=True)
-class ConnectionLimits:
+class ConnectionLimits(CheckedRecord):
     """How many connections may be open, and how long a client, or the end of the server, may take."""
 
-    connections: int = 512
-    per_client: int = 256  # of one address; a proxy counts as one client
+    connections: int = bounded(512, 1)
+    per_client: int = bounded(256, 1)  # of one address; a proxy counts as one client
     head_seconds: float = 10.0  # until a request head is complete
     unread_seconds: float = 30.0  # in which a client reads nothing of its answer
     drain_seconds: float = 5.0  # after the signal to end, for requests in flight

@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgot_lab.errors import BadInput, require, require_amount, require_count, require_known
+from kgot_lab.arguments import CheckedRecord, bounded
+from kgot_lab.errors import BadInput, require, require_known
 
 # The variant of a conversation, assigned by a hash, so that no list must be stored.
 
@@ -48,7 +49,7 @@ def require_shares(shares: tuple[float, float]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrialOutcome:
+class TrialOutcome(CheckedRecord):
     """The outcome of one answer. Raises BadInput for impossible counts and times.
 
     test_id, variant, unit: the test, the variant of the conversation, and the conversation's id. at: when the
@@ -65,7 +66,7 @@ class TrialOutcome:
     variant: TrialVariant
     unit: str
     at: float
-    thumb: int | None = None
+    thumb: int | None = bounded(None, -1, 1)
     told: int = 0
     cited: int = 0
     false_citations: int = 0
@@ -75,20 +76,15 @@ class TrialOutcome:
     digest: str = ""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.test_id or not self.unit:
             raise BadInput("an outcome belongs to a test and a conversation: both ids must be given")
         require_known("variant", VARIANTS, self.variant)
         if self.thumb not in (1, -1, None):
             raise BadInput(f"a thumb is +1, -1 or None, not {self.thumb!r}")
-        require_amount(self.at, "the time of an outcome")
-        for name in ("told", "cited", "false_citations"):
-            require_count(getattr(self, name), 0, name)
         if self.cited > self.told:
             problem = f"{self.cited} nodes cited of {self.told} in the prompt"
             raise BadInput(f"{problem}: others are false citations")
-        for name in ("seconds_first", "seconds_whole"):
-            if getattr(self, name) is not None:
-                require_amount(getattr(self, name), name)
 
 
 MAX_FALSE_CITATIONS = 4  # false citations of one answer that are counted: a comparison valid for any number of outcomes needs a bound

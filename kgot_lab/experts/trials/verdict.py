@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
-from kgot_lab.errors import BadInput, require_count
+from kgot_lab.arguments import CheckedRecord, bounded
+from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import holm
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.experts.expert import ExpertConfig, changed_config
@@ -162,7 +163,7 @@ MIN_VALUES = 30
 
 
 @dataclass(frozen=True)
-class TrialPlan:
+class TrialPlan(CheckedRecord):
     """The plan of a trial, stated before it begins. Changing it later voids its guarantees.
 
     primary: the one measure that may name a winner. alpha: the allowed rate of false winners, over all looks
@@ -171,16 +172,14 @@ class TrialPlan:
     """
 
     primary: str = "thumbs"
-    alpha: float = ALPHA
-    least: int = MIN_VALUES
+    alpha: float = bounded(ALPHA, 1e-6, 0.999)
+    least: int = bounded(MIN_VALUES, 2)
     shares: tuple[float, float] = EVEN_SHARES
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         find_measure(self.primary)
-        require_count(self.least, 2, "the least number of values of each variant")
         require_shares(self.shares)
-        if not 0 < self.alpha < 1:
-            raise BadInput(f"alpha, the share of false winners, is between 0 and 1, not {self.alpha!r}")
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,6 +13,8 @@ from pydantic import TypeAdapter
 from kgot_lab.types import Json
 
 PACKAGE = "package:"  # prefix of the id of something imported that is not among the files
+DEFERRED = "imports_deferred"  # the type of imports in a function, or for annotations alone
+CALLS_RESOLVED = "calls_resolved"  # the property of the root of a graph of code
 
 
 @dataclass(frozen=True)

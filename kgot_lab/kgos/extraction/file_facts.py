@@ -66,7 +66,7 @@ class ExtractionCache:
         """Store a graph."""
         nodes = [[node.id, list(node.labels), node.properties] for node in linked.graph.nodes]
         edges = [[edge.source, edge.type, edge.target, edge.properties] for edge in linked.graph.edges]
-        values = {"nodes": nodes, "edges": edges, "sites": linked.sites, "resolved": linked.resolved}
+        values = {"nodes": nodes, "edges": edges, "calls": dict(linked.calls)}
         self._graphs.write({key: pack_json(values)})
 
 
@@ -90,7 +90,8 @@ def _graph_from_json(values: Any) -> LinkedGraph | None:
     try:
         nodes = (Node(id, tuple(labels), properties) for id, labels, properties in values["nodes"])
         edges = (Edge(source, type, end, properties) for source, type, end, properties in values["edges"])
-        return LinkedGraph(PropertyGraph.of(nodes, edges), values["sites"], values["resolved"])
+        calls = {language: (known, sites) for language, (known, sites) in values["calls"].items()}
+        return LinkedGraph(PropertyGraph.of(nodes, edges), calls)
     except (TypeError, KeyError, ValueError):
         return None
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.documents.files import LARGEST_FILE
-from kgot_lab.documents.folder import READ_AS_TEXT, Remark, group_remarks, list_files
+from kgot_lab.documents.folder import READ_AS_TEXT, Remark, group_remarks
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.dask_workers import DaskClient, run_jobs
@@ -37,7 +37,8 @@ from kgot_lab.kgos.extraction.file_facts import (
     extract_file,
     split_batches,
 )
-from kgot_lab.kgos.extraction.linking import link_facts
+from kgot_lab.kgos.extraction.linking import describe_calls, link_facts
+from kgot_lab.kgos.extraction.source_files import list_source_files
 from kgot_lab.text.cleaning import format_count
 
 _ENDINGS_TEXT = f"{', '.join(READ_ENDINGS)}, {READ_AS_TEXT}"
@@ -64,8 +65,7 @@ class FolderGraph:
     reused: int
     skipped: tuple[Remark, ...] = ()
     doubtful: tuple[Remark, ...] = ()
-    sites: int = 0
-    resolved: int = 0
+    calls: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # resolved and all, by language
 
     def __repr__(self) -> str:
         return self.describe()
@@ -82,9 +82,8 @@ class FolderGraph:
         files, skipped = format_count(self.files, "file"), format_count(len(self.skipped), "file")
         lines = [f"<FolderGraph: {files} ({came}), {skipped} skipped>"]
         lines.append(f"  {len(self.graph):,} nodes ({kinds}), {len(self.graph.edge_keys):,} edges")
-        if self.sites:
-            share = f"{self.resolved / self.sites:.0%}"
-            lines.append(f"  of {self.sites:,} calls in Python {share} are resolved")
+        if shares := describe_calls(self.calls):
+            lines.append(f"  calls resolved: {shares}")
         remarks = [f"  skipped {remark}" for remark in group_remarks(self.skipped)]
         remarks += [f"  note {remark}" for remark in group_remarks(self.doubtful)]
         hidden = 0 if most is None else len(remarks[most:])
@@ -100,15 +99,16 @@ def extract_folder(
     cache: Path | Literal[False] | None = None,
     progress: FileProgress | None = None,
     client: DaskClient | None = None,
+    all_files: bool = False,
 ) -> FolderGraph:
     """Extract a graph in the vocabulary of code from a folder.
 
     Its nodes are modules, classes, functions, settings and texts. The files are those that `read_documents`
-    reads. `cache` is the folder in which facts of files are cached: None for that of
-    the user, False for none. A file that has not changed is not read again, and the graph equals that of a
-    full reading. `progress` is called for each file. `client` is a Dask client
-    (`kgot_lab.io.dask_workers.dask_client`). Its workers receive the bytes of files and need no folder; the
-    graph is the same.
+    reads, except build output, minified scripts and what .gitignore names; `all_files` reads these too. `cache`
+    is the folder in which facts of files are cached: None for that of the user, False for none. A file that has
+    not changed is not read again, and the graph equals that of a full reading. `progress` is called for each
+    file. `client` is a Dask client (`kgot_lab.io.dask_workers.dask_client`). Its workers receive the bytes of
+    files and need no folder; the graph is the same.
 
     Raises BadInput if there is no such folder or it has nothing that can be read, and LabError if workers
     fail.
@@ -116,7 +116,7 @@ def extract_folder(
     folder = Path(folder).expanduser()
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder: give one with code, settings or prose ({_ENDINGS_TEXT})")
-    listed = list_files(folder)
+    listed = list_source_files(folder, all_files)
     refused = [Remark(file.name, file.refusal) for file in listed if file.refusal]
     files_by_name = {file.name: file.path for file in listed if not file.refusal}
     paths, name = list(files_by_name), folder.resolve().name
@@ -145,8 +145,7 @@ def extract_folder(
         reader.reused,
         skipped,
         tuple(Remark(file.path, file.remark) for file in files if file.remark),
-        found.sites,
-        found.resolved,
+        found.calls,
     )
 
 
@@ -156,7 +155,7 @@ def folder_fingerprint(folder: Path) -> str:
     It covers the names, sizes, modification times and inodes of the files.
     """
     stamps = []
-    for path, name, refusal in list_files(folder):
+    for path, name, refusal in list_source_files(folder):
         with suppress(OSError):  # removed meanwhile
             status = path.lstat() if refusal else path.stat()
             stamps.append(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}")

@@ -8,15 +8,16 @@ import posixpath
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.processes import without_garbage_collection
 from kgot_lab.kgos.extraction.facts import (
+    CALLS_RESOLVED,
+    DEFERRED,
     PACKAGE,
-    SCRIPT_ENDINGS,
     Definition,
     FileFacts,
     ModuleNames,
@@ -24,20 +25,31 @@ from kgot_lab.kgos.extraction.facts import (
 )
 from kgot_lab.kgos.extraction.python.points_to import PointsTo
 from kgot_lab.kgos.extraction.python.program import Program
+from kgot_lab.kgos.extraction.script_names import BUILT_IN, ScriptNames
 from kgot_lab.types import Edge, Json, Node
 
 ROOT_FOLDER = "."
+_LANGUAGES = {"python": "Python", "javascript": "JavaScript", "typescript": "TypeScript"}
 _MAX_NAMES = 40  # names of another package on one edge
 _MIN_CHARACTERS = 4  # of a bare word in prose that may name a class or function
 
 
 @dataclass(frozen=True)
 class LinkedGraph:
-    """The graph, the number of call sites in Python, and how many of them have a known callee."""
+    """The graph, and by language how many of how many calls have a known callee."""
 
     graph: PropertyGraph
-    sites: int
-    resolved: int
+    calls: Mapping[str, tuple[int, int]]
+
+
+def describe_calls(calls: Mapping[str, tuple[int, int]]) -> str:
+    """Return the share of calls whose callee is known in each language, or "" if there are no calls."""
+    shares = (
+        f"{resolved / sites:.0%} of {sites:,} in {_LANGUAGES[language]}"
+        for language, (resolved, sites) in sorted(calls.items())
+        if sites
+    )
+    return ", ".join(shares)
 
 
 def link_facts(files: Sequence[FileFacts], names: ModuleNames, root: str) -> LinkedGraph:
@@ -57,7 +69,8 @@ def link_facts(files: Sequence[FileFacts], names: ModuleNames, root: str) -> Lin
     builder.add_base_classes(program.bases)
     builder.add_calls(analysis)
     builder.add_mentions()
-    return LinkedGraph(builder.build(), analysis.sites, analysis.resolved)
+    builder.calls["python"] = (analysis.resolved, analysis.sites)
+    return LinkedGraph(builder.build(), builder.calls)
 
 
 class _GraphBuilder:
@@ -82,6 +95,9 @@ class _GraphBuilder:
             for definition in facts.definitions[1:]:
                 self._add_definition(definition, facts)
         self.by_path = {facts.path: facts.file.id for facts in files}
+        self.scripts = ScriptNames(files, self.by_path, self.nodes)
+        self.loaded_imports: set[tuple[str, str]] = set()
+        self.calls: dict[str, tuple[int, int]] = {}  # by language: calls whose callee is known, and all
 
     def _add_definition(self, definition: Definition, facts: FileFacts) -> None:
         id = self.id_of.get(definition.id, definition.id)
@@ -119,6 +135,7 @@ class _GraphBuilder:
         """
         paths = {PurePosixPath(f.path): f.file.id for f in self.files if f.language == "python"}
         packages = {str(path.parent): id for path, id in paths.items() if path.stem == "__init__"}
+        self.packages = packages
 
         def holder(folder: str) -> str:
             if folder in packages:
@@ -144,24 +161,27 @@ class _GraphBuilder:
         """Add edges from each module to the modules and external packages that it imports."""
         for facts in self.files:
             for reference in facts.references:
+                if reference.type not in ("imports", DEFERRED):
+                    continue
+                if facts.language == "python":
+                    target, name = self._python_import(facts.file.id, reference, names)
+                else:
+                    target, name = self._script_target(reference.target), ""
+                if target:
+                    self._add_edge(facts.file.id, "imports", target, reference.line, name)
                 if reference.type == "imports":
-                    if facts.language == "python":
-                        self._add_python_import(facts.file.id, reference, names)
-                    elif target := self._script_target(reference.target):
-                        self._add_edge(facts.file.id, "imports", target, reference.line, reference.said)
+                    self.loaded_imports.add((facts.file.id, target))
 
-    def _add_python_import(self, module: str, reference: Reference, names: ModuleNames) -> None:
+    def _python_import(self, module: str, reference: Reference, names: ModuleNames) -> tuple[str, str]:
+        """Return the node that an import means, and the name that is taken from it."""
         found = names.find(reference.target, module)
         if reference.said:
             below = names.find(f"{reference.target}.{reference.said}", module)
             if below is not None and f"{found}.{reference.said}" not in self.id_of:
-                self._add_edge(module, "imports", below, reference.line)
-                return
-        if found is not None:
-            self._add_edge(module, "imports", found, reference.line, reference.said)
-        elif not names.is_folder(reference.target):
-            package = self._package_node(reference.target.split(".")[0])
-            self._add_edge(module, "imports", package, reference.line, reference.said)
+                return below, ""
+        if found is None and not names.is_folder(reference.target):
+            found = self._package_node(reference.target.split(".")[0])
+        return found or "", reference.said
 
     # --- scripts ---
 
@@ -169,62 +189,29 @@ class _GraphBuilder:
         """Return the node of the file or package that a script imports, or "" if the file is missing."""
         if target.startswith(PACKAGE):
             return self._package_node(target.removeprefix(PACKAGE))
-        stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")
-        bases = (target, stem, f"{target}/index")
-        candidates = (target, *(f"{base}{ending}" for base in bases for ending in SCRIPT_ENDINGS))
-        return next((self.by_path[candidate] for candidate in candidates if candidate in self.by_path), "")
+        return self.scripts.file_of(target)
 
     def add_script_edges(self) -> None:
-        """Add edges for what scripts call and inherit from, resolved through imports and exports."""
-        exported: dict[tuple[str, str], str] = {}
-        stars: dict[str, list[str]] = defaultdict(list)
+        """Add edges for what scripts call and inherit from, and count the calls whose callee is known."""
         for facts in self.files:
             for reference in facts.references:
-                if reference.type == "exports" and reference.said == "*":
-                    stars[facts.file.id].append(self._script_target(reference.target.removesuffix("#*")))
-                elif reference.type == "exports":
-                    exported[facts.file.id, reference.said] = reference.target
-        for facts in self.files:
-            for reference in facts.references:
-                if reference.type in ("calls", "inherits_from") and (
-                    found := self._lookup_name(reference.target, exported, stars, set())
-                ):
-                    target, name = found
+                if reference.type not in ("calls", "inherits_from"):
+                    continue
+                found = self.scripts.resolve(reference.target)
+                for symbol in found:
+                    is_external = symbol.startswith(PACKAGE)
+                    package, _, name = symbol.removeprefix(PACKAGE).removesuffix("()").partition("#exports")
+                    target = self._package_node(package) if is_external else symbol
+                    external_name = package + name if is_external else ""
                     if target == reference.source:
                         self.about[target]["calls_itself"] = True
-                    self._add_edge(reference.source, reference.type, target, reference.line, name)
-
-    def _lookup_name(
-        self,
-        target: str,
-        exported: Mapping[tuple[str, str], str],
-        stars: Mapping[str, list[str]],
-        seen: set[str],
-    ) -> tuple[str, str] | None:
-        """Resolve a name of another script to its node, and to the external name if that is a package.
-
-        Returns None if the name is not among the files.
-        """
-        if target in self.nodes and not target.startswith(PACKAGE):
-            return target, ""
-        if target in seen:
-            return None
-        seen.add(target)
-        path, _, name = target.partition("#")
-        file = self._script_target(path)
-        if path.startswith(PACKAGE):
-            return file, f"{path.removeprefix(PACKAGE)}.{name}".rstrip(".*")
-        if not file or not name:
-            return None
-        if (local_id := f"{file}#{name}") in self.nodes:
-            return local_id, ""
-        first, _, rest = name.partition(".")
-        if (file, first) in exported:
-            first_target = exported[file, first] + (f".{rest}" if rest else "")
-            return self._lookup_name(first_target, exported, stars, seen)
-        others = (f"{other}#{name}" for other in stars.get(file, ()) if other)
-        alternatives = (self._lookup_name(other, exported, stars, seen) for other in others)
-        return next(filter(None, alternatives), None)
+                    if symbol != BUILT_IN:
+                        self._add_edge(
+                            reference.source, reference.type, target, reference.line, external_name
+                        )
+                if reference.type == "calls":
+                    resolved, sites = self.calls.get(facts.language, (0, 0))
+                    self.calls[facts.language] = (resolved + bool(found), sites + 1)
 
     def _package_node(self, name: str) -> str:
         id = PACKAGE + name
@@ -312,13 +299,19 @@ class _GraphBuilder:
         return next(iter(found)) if len(found) == 1 else ""
 
     def build(self) -> PropertyGraph:
-        """Build the graph from the collected nodes and edges."""
+        """Build the graph from the collected nodes and edges. Its root has the shares of resolved calls."""
+        root = self.packages.get(ROOT_FOLDER, ROOT_FOLDER)
+        if shares := describe_calls(self.calls):
+            about = {**self.nodes[root].properties, CALLS_RESOLVED: shares}
+            self.nodes[root] = replace(self.nodes[root], properties=about)
         edges = []
         for (source, type, target), about in sorted(self.edges.items()):
             properties: dict[str, Json] = {}
             within = target if type == "contains" and about.get("lines") else source
             if within in self.file_of and (type != "contains" or about.get("lines")):
                 properties["file"] = self.file_of[within]
+            if type == "imports" and (source, target) not in self.loaded_imports:
+                properties["deferred"] = True
             for part, values in about.items():
                 properties[part] = sorted(values)[: None if part == "lines" else _MAX_NAMES]
             edges.append(Edge(source, type, target, properties))

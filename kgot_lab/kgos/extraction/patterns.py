@@ -98,10 +98,6 @@ class CodeView:
                     used.setdefault(by_name[name][0], f"@{decorator}")
         return used
 
-    def imports(self, id: str) -> list[str]:
-        """List the modules of the folder that a module imports."""
-        return [each for each in self._out["imports"][id] if not each.startswith(PACKAGE)]
-
     def _property(self, id: str, name: str) -> object:
         return self.graph.node_properties[self.graph.row(id)].get(name) if id in self.graph else None
 
@@ -109,11 +105,14 @@ class CodeView:
 def import_cycles(view: CodeView) -> list[list[str]]:
     """Return the groups of modules that import each other, each sorted.
 
-    They are the strongly connected components with two or more modules (Tarjan 1972).
+    They are the strongly connected components with two or more modules (Tarjan 1972). An import in a function,
+    or for annotations alone, does not count.
     """
     import networkx as nx
 
-    graph: nx.DiGraph[str] = nx.DiGraph((id, other) for id in view.modules() for other in view.imports(id))
+    imports = (edge for edge in view.graph.edges if edge.type == "imports")
+    loaded = ((edge.source, edge.target) for edge in imports if not edge.properties.get("deferred"))
+    graph: nx.DiGraph[str] = nx.DiGraph(loaded)
     return sorted(
         sorted(component) for component in nx.strongly_connected_components(graph) if len(component) > 1
     )

@@ -13,6 +13,7 @@ from kgot_lab.text.cleaning import format_count, printable_line
 if TYPE_CHECKING:
     import pandas as pd
 
+CALLS_NOTE = "calls resolved: "  # begins the reason that tells how much of a graph of code is known
 _MAX_ROWS = 10  # rows that are printed
 _MAX_CELL_WIDTH = 70  # characters of a cell
 

@@ -24,7 +24,7 @@ _DIRECTION_WEIGHTS = {"forward": (1.0, 0.0), "backward": (0.0, 1.0), "both": (1.
 # Which end of an edge depends on the other: A requires B means that a change of B
 # reaches A. An edge of another type, such as relates_to or alternative_to, carries no change.
 SOURCE_DEPENDS = frozenset(
-    "requires depends_on implements pattern_instance_of part_of caused_by imports calls uses inherits inherits_from extends references "
+    "requires depends_on implements part_of caused_by imports calls uses inherits inherits_from extends references "
     "measures".split()
 )
 TARGET_DEPENDS = frozenset(
@@ -127,7 +127,7 @@ def impact_analysis(
     search = _ImpactSearch(index, index.row(node), type_weights, max_depth, weights)
     why = [_describe_followed_edges(index, direction, follow, type_weights)]
     if not search.found.size:
-        why.append(f"no such edge touches {node}")
+        why.append(f"no such edge of {node} is known")
     chain = search.critical_path()
     if len(chain) > 1:
         path_text = " → ".join(graph.ids[row] for row in chain)

@@ -18,7 +18,8 @@ from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints
-from kgot_lab.kgos.methods.formatting import NodeHit
+from kgot_lab.kgos.extraction.facts import CALLS_RESOLVED
+from kgot_lab.kgos.methods.formatting import CALLS_NOTE, NodeHit
 from kgot_lab.kgos.schemas.dimensions import DimensionColumn, dimension_column
 from kgot_lab.retrieval.dense import dense, dense_from_vectors
 from kgot_lab.retrieval.fusion import strongest
@@ -96,6 +97,15 @@ class GraphIndex:
 
     def __reduce__(self) -> tuple[type[GraphIndex], tuple[PropertyGraph]]:
         return GraphIndex, (self.graph,)
+
+    @cached_property
+    def calls_note(self) -> str:
+        """How many calls of a graph of code have a known callee, or "" for another graph."""
+        found = (
+            str(about[CALLS_RESOLVED]) for about in self.graph.node_properties if CALLS_RESOLVED in about
+        )
+        shares = "; ".join(found)
+        return f"{CALLS_NOTE}{shares}" if shares else ""
 
     # --- texts, and the retrievers over them ---
 

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import anyio
+from mcp import types
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
-from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
 from pydantic import ValidationError
 
 from kgot_lab.arguments import is_plain_text
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.llm.structured import field_problem
 
+_DRAIN_SECONDS = 60  # in which requests are answered after the end of the input
+
 
 class AnsweringServer(MCPServer[Any]):
     """An MCP server that names unknown and wrong arguments, and leaves no request without an answer."""
+
+    def __init__(self, name: str, **options: Any):
+        super().__init__(name, **options)
+        self._lowlevel_server.middleware.append(_explain_parameters)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -42,10 +50,14 @@ class AnsweringServer(MCPServer[Any]):
     async def run_stdio_async(self) -> None:
         """Serve standard input and output.
 
-        A line that is no message gets an error, since its sender would wait for ever.
+        A line that is no message gets an error, since its sender would wait for ever. A call that changes something
+        waits for the answer of the one before it, and the end of the input for all answers.
         """
+        hints = {tool.name: tool.annotations for tool in await self.list_tools()}
+        calls = _OpenCalls([name for name, hint in hints.items() if hint and hint.destructive_hint])
         async with stdio_server() as (messages, answers), anyio.create_task_group() as tasks:
             accepted, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
 
             async def receive() -> None:
                 async with accepted:
@@ -53,14 +65,65 @@ class AnsweringServer(MCPServer[Any]):
                         if isinstance(message, ValidationError):
                             await answers.send(SessionMessage(_parse_error(message)))
                         else:
+                            await calls.begin(message)
                             await accepted.send(message)
+                    with anyio.move_on_after(_DRAIN_SECONDS):
+                        await calls.wait_while(lambda: bool(calls.open))
+
+            async def reply() -> None:
+                async with answers:
+                    async for answer in outgoing:
+                        await answers.send(answer)
+                        await calls.end(getattr(answer.message, "id", None))
 
             tasks.start_soon(receive)
+            tasks.start_soon(reply)
             server = self._lowlevel_server
-            await server.run(received, answers, server.create_initialization_options())
+            await server.run(received, sent, server.create_initialization_options())
 
 
-def _parse_error(error: ValidationError) -> JSONRPCError:
+async def _explain_parameters(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+    """Handle a request, and say which of its parameters is wrong."""
+    try:
+        return await call_next(ctx)
+    except ValidationError as error:
+        problem = ": ".join(filter(None, field_problem(error)))
+        raise MCPError(types.INVALID_PARAMS, f"wrong parameters of {ctx.method}: {problem}") from None
+
+
+class _OpenCalls:
+    """The requests that are not answered yet, and whether they call a tool that changes something."""
+
+    def __init__(self, changing: Sequence[str]):
+        self._changing, self._answered = changing, anyio.Condition()
+        self.open: dict[object, bool] = {}
+
+    async def begin(self, message: SessionMessage | Exception) -> None:
+        """Note a request, once no other changes something if it does, or that one is cancelled."""
+        request = getattr(message, "message", None)
+        given = getattr(request, "params", None) or {}
+        if isinstance(request, types.JSONRPCRequest):
+            changes = request.method == "tools/call" and given.get("name") in self._changing
+            if changes:
+                await self.wait_while(lambda: any(self.open.values()))
+            self.open[request.id] = changes
+        elif isinstance(request, types.JSONRPCNotification) and request.method == "notifications/cancelled":
+            await self.end(given.get("requestId"))
+
+    async def end(self, id: object) -> None:
+        """Forget a request, which is answered or never will be."""
+        async with self._answered:
+            self.open = {other: changes for other, changes in self.open.items() if other != id}
+            self._answered.notify_all()
+
+    async def wait_while(self, is_so: Callable[[], bool]) -> None:
+        """Wait for answers while a condition holds."""
+        async with self._answered:
+            while is_so():
+                await self._answered.wait()
+
+
+def _parse_error(error: ValidationError) -> types.JSONRPCError:
     """Return the answer to a line that is no message, with the id of the request if it can be read."""
     problem, id = error.errors(include_url=False)[0], None
     with suppress(AttributeError, TypeError, ValueError):
@@ -68,4 +131,6 @@ def _parse_error(error: ValidationError) -> JSONRPCError:
     if not isinstance(id, int | str) or not is_plain_text(str(id)):
         id = None
     reason = f"this is no JSON-RPC message, or holds half a surrogate pair: {problem['msg']}"
-    return JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=PARSE_ERROR, message=reason))
+    return types.JSONRPCError(
+        jsonrpc="2.0", id=id, error=types.ErrorData(code=types.PARSE_ERROR, message=reason)
+    )

@@ -177,11 +177,13 @@ def load_graph(
     say: NoteCallback | None = None,
     progress: FileProgress | None = None,
     client: Any = None,
+    all_files: bool = False,
 ) -> PropertyGraph:
     """Load the graph at a location without changing what is there.
 
     `say` receives what had to be guessed, and `progress` the files of a folder. A Dask `client` distributes
-    the reading of a folder. Raises BadInput if nothing can be read, and what opening a store raises.
+    the reading of a folder; `all_files` reads build output and ignored files too. Raises BadInput if nothing
+    can be read, and what opening a store raises.
     """
     report = say or (lambda _: None)
     if "://" in where:
@@ -194,7 +196,7 @@ def load_graph(
     suffixes = {each.suffix.lower() for each in path.glob("*")}
     is_tables = bool(suffixes) and suffixes <= {".csv", ".tsv", ".parquet"}
     if path.is_dir() and not is_tables:
-        found = extract_folder(path, cache=cache, progress=progress, client=client)
+        found = extract_folder(path, cache=cache, progress=progress, client=client, all_files=all_files)
         whole = add_patterns(found.graph)
         sizes = f"{len(whole):,} nodes, {len(whole.edge_keys):,} edges"
         report(f"{found.describe(None)}\n  with the patterns in it {sizes}")

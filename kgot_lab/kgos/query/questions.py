@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import wraps
 from math import log2
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -76,15 +77,30 @@ class GraphQuestion:
 
 
 _QUESTIONS: dict[str, GraphQuestion] = {}
+_GROUPS_OF_EDGES = ("exploration", "analysis")
 
 
 def _question(group: str) -> Callable[[AskGraph], AskGraph]:
     def note(ask: AskGraph) -> AskGraph:
+        @wraps(ask)
+        def answer(graph: PropertyGraph | MultiGraph, *given: Any, **named: Any) -> MethodResult:
+            return _with_calls_note(graph, ask(graph, *given, **named), of_edges=group in _GROUPS_OF_EDGES)
+
         name = ask.__name__.strip("_").replace("_", "-")
-        _QUESTIONS[name] = GraphQuestion(name, group, ask)
+        _QUESTIONS[name] = GraphQuestion(name, group, answer)
         return ask
 
     return note
+
+
+def _with_calls_note(graph: PropertyGraph | MultiGraph, result: MethodResult, of_edges: bool) -> MethodResult:
+    """Return an answer that tells how many calls of code are known, as others may hide what was looked for."""
+    note = graph_index(graph.graph if isinstance(graph, MultiGraph) else graph).calls_note
+    if not note or note in result.why:
+        return result
+    if of_edges and not result.rows():
+        note += "; an unresolved call may hide one"
+    return replace(result, why=(*result.why, note))  # type: ignore[type-var]
 
 
 # --- discovery ---
@@ -406,7 +422,7 @@ def _rank(
     return _critical(graph, metric, top_k, type)
 
 
-_QUESTIONS["explore-smart"] = GraphQuestion("explore-smart", "ranking", _explore)
+_QUESTIONS["explore-smart"] = replace(_QUESTIONS["explore"], name="explore-smart", group="ranking")
 
 
 # --- dimensions ---

@@ -160,8 +160,8 @@ def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGra
     read_nodes, read_edges = list[Node](), list[Edge]()
     for row, record in enumerate(nodes.records, start=1):
         id = _text(record[profile.id])
-        if id is None or id in row_of:
-            why = "it has no id" if id is None else f"row {row_of[id]:,} has its id already"
+        if id is None or not id.strip() or id in row_of:
+            why = f"row {row_of[id]:,} has its id already" if id in row_of else "it has no id"
             unread.append(
                 UnreadRow(0, nodes.table, row, f"node {short_repr(id)}", f"{why}, so it is left out")
             )
@@ -177,10 +177,13 @@ def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGra
     for row, record in enumerate(edges.records, start=1):
         source, target = (_text(record[column]) for column in (profile.source, profile.target))
         relation = _text(record[profile.relation]) or "" if profile.relation else default
-        if gone := [short_repr(end) for end in (source, target) if end not in row_of]:
-            why = f"there is no node {' and no node '.join(gone)}, so it is left out"
+        gone = [short_repr(end) for end in (source, target) if end not in row_of]
+        why = f"there is no node {' and no node '.join(gone)}, so it is left out" if gone else ""
+        if not gone and not relation.strip():
+            relation, why = UNTYPED, f"it has no relation, and is read as {UNTYPED}"
+        if why:
             unread.append(UnreadRow(3, edges.table, row, _describe(source, relation, target), why))
-        else:
+        if not gone:
             known = properties(edges, row, (source, relation, target), profile.edge_properties, structure)
             read_edges.append(Edge(str(source), relation, str(target), known))
     return PropertyGraph.of(read_nodes, distinct_edges(read_edges)), tuple(unread)

@@ -59,21 +59,21 @@ _READ_WORDS = {"SELECT", "ASK", "CONSTRUCT", "DESCRIBE"}
 _WRITE_WORDS = {"INSERT", "DELETE", "CLEAR", "DROP"}
 _COMMON_WORDS = {
     *"BASE PREFIX SELECT WHERE A TRUE FALSE DISTINCT REDUCED AS GROUP BY HAVING ORDER ASC DESC LIMIT OFFSET VALUES OPTIONAL".split(),
-    *"UNION MINUS FILTER BIND UNDEF EXISTS NOT IN COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT SEPARATOR STR LANG LANGMATCHES".split(),
+    *"UNION MINUS FILTER BIND UNDEF EXISTS NOT IN COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT SEPARATOR STR".split(),
     *"DATATYPE BOUND IRI URI BNODE RAND ABS CEIL FLOOR ROUND CONCAT STRLEN UCASE LCASE ENCODE_FOR_URI CONTAINS STRSTARTS".split(),
     *"STRENDS STRBEFORE STRAFTER YEAR MONTH DAY HOURS MINUTES SECONDS TIMEZONE TZ NOW UUID STRUUID MD5 SHA1 SHA256 SHA384".split(),
-    *"SHA512 COALESCE IF STRLANG STRDT SAMETERM ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC REGEX SUBSTR REPLACE".split(),
+    *"SHA512 COALESCE IF STRDT SAMETERM ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC REGEX SUBSTR REPLACE".split(),
 }
 _ALLOWED_WORDS = {
     "read": _COMMON_WORDS | _READ_WORDS,
-    "write": (_COMMON_WORDS - {"STRLANG"}) | _WRITE_WORDS | {"DATA", "DEFAULT", "ALL", "SILENT"},
+    "write": _COMMON_WORDS | _WRITE_WORDS | {"DATA", "DEFAULT", "ALL", "SILENT"},
 }
 _REFUSED_WORDS = {
     **dict.fromkeys(
         "GRAPH FROM NAMED USING WITH CREATE COPY MOVE ADD INTO TO".split(),
         "there is one graph, without a name: leave {} out",
     ),
-    "STRLANG": "texts have no language here, which {} would give them: use STR",
+    **dict.fromkeys("STRLANG LANG LANGMATCHES".split(), "texts have no language here: leave {} out"),
     **dict.fromkeys("SERVICE LOAD".split(), "{} would fetch something from elsewhere, which is impossible"),
 }
 _BRACKET_DEPTH = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
@@ -186,7 +186,7 @@ def _check_token(
     prefix, _, local = token.text.partition(":")
     if token.kind == "name" and prefix not in PREFIXES and prefix not in declared:
         raise RefusedValue(f"the prefix {prefix}: is not declared; a name is written :{local or 'name'}")
-    if operation == "write" and token.kind == "text" and following.kind == "language":
+    if token.kind == "text" and following.kind == "language":
         raise RefusedValue(f"texts have no language here: leave {following.text} of {token.text} out")
     if token.text in ("<<", ">>", "{|", "|}"):
         raise RefusedValue(

@@ -71,6 +71,8 @@ _WAYS = {"", "directed", "undirected", "mutual", "arrow", "line", "curve"}  # ho
 _REFERENCES = (
     "parent manager supervisor reportsto predecessor successor mother father spouse next previous".split()
 )
+# what controls a terminal or the reading direction
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _MANY = 10  # nodes, most of which have no type of their own
 
 
@@ -281,8 +283,8 @@ def find_ends(names: tuple[str, ...]) -> Ends | None:
 
 def scalar_id(value: object) -> str | None:
     """Return an id as text, or None for what is no id."""
-    is_id = isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
-    return id_text(value) if is_id else None
+    is_id = isinstance(value, str | int | float) and not isinstance(value, bool) and value == value
+    return id_text(value) if is_id and str(value).strip() else None
 
 
 def build_graph(
@@ -340,8 +342,10 @@ def build_graph(
     if undirected:
         some = f"{undirected:,} of its edges" if undirected < len(edges) else "its edges"
         notes.append(f"{some} have no direction, and point here as they are listed")
-    if not len(nodes) and not found.is_ours:
-        notes.append("it holds no node")
+    if not found.is_ours:
+        notes += [] if nodes else ["it holds no node"]
+        odd = [short_repr(id) for id in nodes if _CONTROL.search(id)]
+        notes += [f"{format_count(len(odd), 'id')} with control characters, as {odd[0]}"] if odd else []
     typed = [_typed_node(id, *element, type_fields) for id, element in nodes.items()]
     if found.is_escaped:
         typed = [replace(node, properties=unescape_reserved(node.properties, NODE_FIELDS)) for node in typed]
@@ -497,8 +501,8 @@ def _typed_node(id: str, labels: Labels, fields: Fields, type_fields: tuple[str,
     if used:
         value = fields[used]
         parts = value.split(":") if isinstance(value, str) and value.startswith(":") else value  # of Neo4j
-        labels = tuple(filter(None, map(str, parts if isinstance(parts, list) else [parts])))
-    return Node(id, labels or (), properties)
+        labels = tuple(map(str, parts if isinstance(parts, list) else [parts]))
+    return Node(id, tuple(filter(str.strip, labels or ())), properties)
 
 
 def _typed_edge(edge: RawEdge, order: list[str], ways: set[str], used: Counter[str], relation: str) -> Edge:

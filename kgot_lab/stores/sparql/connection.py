@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded
 from kgot_lab.errors import BadInput, QueryFailed, ServerLost, StoreUnavailable, needs_extra
 from kgot_lab.io.http_client import describe_proxy, proxy_options
 from kgot_lab.sandbox.sparql import rdf
@@ -35,11 +36,11 @@ class ServerAnswer:
 
 
 @dataclass(frozen=True)
-class QueryLimits:
+class QueryLimits(CheckedRecord):
     """Limits of a request: time in seconds and size of the answer in bytes."""
 
-    seconds: float = _INTERNAL_TIMEOUT
-    size: float = math.inf
+    seconds: float = bounded(_INTERNAL_TIMEOUT, POSITIVE)
+    size: float = bounded(math.inf, 1, math.inf)
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,8 +14,8 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab import __version__
-from kgot_lab.arguments import check_fields
-from kgot_lab.errors import NotInstalled, ToolFailed, needs_extra, require_count, short_repr
+from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded
+from kgot_lab.errors import NotInstalled, ToolFailed, needs_extra, short_repr
 from kgot_lab.io.http_client import is_retryable_status
 from kgot_lab.llm.capabilities import requested_wait
 
@@ -94,22 +94,17 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 
 @dataclass(frozen=True)
-class FetchSettings:
+class FetchSettings(CheckedRecord):
     """Settings of requests. `user_agent` should contain a contact if many pages are fetched."""
 
     user_agent: str = USER_AGENT
-    seconds: float = 20.0  # for one page, including redirects
-    most_bytes: int = 5_000_000
+    seconds: float = bounded(20.0, POSITIVE)  # for one page, including redirects
+    most_bytes: int = bounded(5_000_000, 1)
     redirects: int = 5
-    attempts: int = 3
+    attempts: int = bounded(3, 1)
     longest_wait: float = 5.0  # seconds between attempts; if a server requests more, the fetch fails
     # "host:port" that are allowed although private, such as a local mirror
     private_hosts: Collection[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        require_count(self.attempts, 1, "attempts")
-        require_count(self.redirects, 0, "redirects")
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 
-from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.arguments import CheckedRecord, bounded, check_arguments, check_fields
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.retrieval.fusion import (
     SCALES,
@@ -63,19 +62,17 @@ def as_lanes(retrievers: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
 
 
 @dataclass(frozen=True)
-class Mix:
+class Mix(CheckedRecord):
     """The slider positions: a weight per retriever, the retrievers switched off, and the number of hits."""
 
     weights: Weights = WEIGHT_PRESETS["default"]
     off: frozenset[str] = frozenset()
-    k: int = 10
+    k: int = bounded(10, 1, MAX_HITS)
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if any(not (_is_number(weight) and 0 <= weight <= 1) for weight in asdict(self.weights).values()):
+        super().__post_init__()
+        if any(weight > 1 for weight in asdict(self.weights).values()):
             raise BadInput(f"the weights of an explorer go from 0 to 1, not {self.weights}")
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= MAX_HITS:
-            raise BadInput(f"an explorer shows 1 to {MAX_HITS} hits, not {self.k!r}")
         require_known("retriever", LETTERS, *sorted(self.off))
 
     @staticmethod
@@ -220,7 +217,3 @@ def find_path(id: str, ranking: Ranking) -> str:
     if path := ranking.paths.get(id, ""):
         return path
     return next((path for _, part in ranking.lanes if (path := find_path(id, part))), "")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -36,6 +36,7 @@ from kgot_lab.viz.graph.places import place_near_neighbours
 from kgot_lab.viz.static.drawing import balance_lines, line_width
 
 EDGES_PER_NODE = 4  # more would be a black cloud
+_UNCAPTIONED = "\u200b"  # type of the line of a bundle whose number is not written
 _MIN_EDGES_OF_TYPE = 15  # number of edges of one type from which the legend gives the type
 _SMALL_KINDS = WITHOUT_EDGES, THE_REST, EVERYTHING_ELSE  # drawn smaller, since their size says little
 
@@ -131,9 +132,8 @@ class Scene:
     @cached_property
     def lines(self) -> tuple[Edge, ...]:
         """The edges, and one for each bundle, with its caption as type."""
-        caption = self.bundle_caption
-        bundled = (Edge(each.source, caption(each), each.target, key=" bundle") for each in self.bundles)
-        return (*self.edges, *bundled)
+        named = ((each, self.bundle_caption(each) or _UNCAPTIONED) for each in self.bundles)
+        return (*self.edges, *(Edge(b.source, caption, b.target, key=" bundle") for b, caption in named))
 
     @cached_property
     def sizes(self) -> dict[str, float]:
@@ -179,7 +179,8 @@ class Scene:
         It is "" if the legend gives one type for all edges and the edge is not marked.
         """
         mark = self.marked.edges.get(edge.identity)
-        return f"{MARKS[mark].sign} {edge.type}" if mark else "" if self.type_of_all else edge.type
+        type = "" if self.type_of_all else edge.type.strip(_UNCAPTIONED)
+        return f"{MARKS[mark].sign} {edge.type}" if mark else type
 
     @cached_property
     def type_of_all(self) -> str:
@@ -187,7 +188,7 @@ class Scene:
 
         It is in the legend instead of at each edge.
         """
-        types = {edge.type for edge in self.lines}
+        types = {edge.type.strip(_UNCAPTIONED) for edge in self.lines}
         return types.pop() if len(types) == 1 and len(self.lines) > _MIN_EDGES_OF_TYPE else ""
 
     @property

@@ -142,15 +142,34 @@ def test_wrong_arguments_are_refused_by_name_in_plain_words(tool, given, said):
     assert "pydantic" not in answer.content[0].text
 
 
-def test_a_line_that_cannot_be_read_is_answered_with_the_id_of_its_request(file):
-    call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
-    half = {"name": "want_to", "arguments": {"goal": "\ud83d"}}
-    lines = f"{json.dumps(call | {'params': half})}\n{{nonsense\n"
-    command = [sys.executable, "-m", "kgot_lab", "mcp", str(file)]
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=AMPLE)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [answer["id"] for answer in answers] == [7, None]
-    assert all("half a surrogate pair" in answer["error"]["message"] for answer in answers)
+def test_each_line_is_answered_also_after_the_last_and_changes_are_made_in_their_order(file, tmp_path):
+    def called(id, name, given):
+        return {
+            "jsonrpc": "2.0",
+            "id": id,
+            "method": "tools/call",
+            "params": {"name": name, "arguments": given},
+        }
+
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}
+    names = [{"id": "prompt_caching", "properties": {"name": f"Caching {number}"}} for number in range(8)]
+    changes = [called(number, "change_node", given) for number, given in enumerate(names, start=1)]
+    half, listed = called(20, "want_to", {"goal": "\ud83d"}), called(21, "want_to", [1])
+    lines = [*map(json.dumps, (begin, *changes, half, listed)), "{nonsense"]
+    command = [sys.executable, "-m", "kgot_lab", "mcp", str(file), "--write", str(tmp_path / "new.json")]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=AMPLE)
+    answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+    assert answers.keys() == {None, *range(9), 20, 21}
+    assert not any(answers[number]["result"]["isError"] for number in range(1, 9))
+    after = read_graph(tmp_path / "new.json").node("technique:prompt_caching")
+    assert after.properties["name"] == "Caching 7"
+    for id, said in (
+        (20, "half a surrogate pair"),
+        (None, "no JSON-RPC message"),
+        (21, "arguments: it is a set"),
+    ):
+        assert said in answers[id]["error"]["message"]
 
 
 def test_what_nodes_say_is_behind_a_fence():

@@ -17,6 +17,8 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import resolve_node
 from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
+from kgot_lab.kgos.methods.search.results import search_context
+from kgot_lab.kgos.query.graph_loading import load_graph
 from kgot_lab.kgos.query.question_arguments import answer_lines, ask_by_name, parse_line, run_pipeline
 from kgot_lab.kgos.query.questions import QUESTIONS
 from kgot_lab.kgos.schemas.vocabularies import cookbook
@@ -42,6 +44,25 @@ def test_each_question_has_an_answer_with_reasons_and_says_what_it_asks(name):
     assert all(len(row) == len(found.COLUMNS) for row in found.rows()) and found.title
     assert set(found.ids) <= set(GRAPH.ids) and question.help.endswith(".")
     assert all(parameter.help for parameter in question.parameters)
+
+
+def test_an_answer_about_code_tells_how_many_calls_are_resolved(tmp_path):
+    (tmp_path / "a.js").write_text("function lonely() {}\nfunction go(given) { given.lonely(); }\n")
+    graph, note = load_graph(str(tmp_path), cache=False), "calls resolved: 0% of 1 in JavaScript"
+    for name in ("used-by", "impact", "dependencies"):
+        found = QUESTIONS[name].ask(graph, "lonely")
+        assert not found.rows() and found.why[-1] == f"{note}; an unresolved call may hide one"
+    assert QUESTIONS["find"].ask(graph, "lonely").why[-1] == note
+    found = QUESTIONS["search"].ask(graph, "lonely")
+    assert found.why[-1] == note and search_context(found).endswith(note)
+
+
+def test_a_pattern_is_no_dependency(tmp_path):
+    (tmp_path / "a.py").write_text("def g():\n    pass\n\ndef f(a, b, c, d, e, h, i, j):\n    g()\n")
+    graph = load_graph(str(tmp_path), cache=False)
+    assert "pattern:long-parameter-list" in graph.ids
+    assert QUESTIONS["dependencies"].ask(graph, "a.f").ids == ["a.f", "a.g"]
+    assert QUESTIONS["impact"].ask(graph, "a.f", direction="both").ids == ["a.f", "a.g"]
 
 
 @every(

@@ -217,7 +217,10 @@ def test_numbers_are_ids_by_their_digits_and_bytes_and_row_numbers_are_no_proper
     made(file, tables, nodes, [(1, "1", 2, "enables", 0.25), (2, 2, 1, None, None)])
     graph = read_foreign(file).graph
     assert graph.node("1").properties == {"name": "7", "rank": 0.5} and graph.node("2").labels == ()
-    assert [(edge.type, edge.properties) for edge in graph.edges] == [("enables", {"weight": 0.25}), ("", {})]
+    assert [(edge.type, edge.properties) for edge in graph.edges] == [
+        ("enables", {"weight": 0.25}),
+        ("related_to", {}),
+    ]
 
 
 def test_json_is_right_where_a_column_says_otherwise_and_names_of_any_letters_are_quoted(file):

@@ -226,7 +226,7 @@ def test_what_holds_is_what_repeated_derivation_reaches_and_every_retraction_is_
         (lambda: said("Ada born_in London", confidence=True), "from 0 to 1"),
         (lambda: said("Ada born_in London", ""), "the source of a claim is blank"),
         (lambda: said("Ada born_in London", None), "the source of a claim is a text, not None"),
-        (lambda: Claim(Triple("Ada", " ", "London"), "book"), "the relation of the fact of a claim is blank"),
+        (lambda: Claim(Triple("Ada", " ", "London"), "book"), "must not be blank"),
         (lambda: Claim(Triple("Ada", "born_in", 3), "book"), "three texts, not"),
         (lambda: Claim(Triple("Ada", "born\0in", "London"), "book"), "holds a NUL"),
         (lambda: Claim(("Ada", "born_in", "London"), "book"), "the fact of a claim is a Triple"),

@@ -44,9 +44,7 @@ class NewsItem:
     def __post_init__(self) -> None:
         check_fields(self)
         if not self.id.strip() or len(self.id) > MAX_ID_LENGTH or not is_plain_text(self.id):
-            raise BadInput(
-                f"an item of news has an id, a text of at most {MAX_ID_LENGTH} characters that every table takes"
-            )
+            raise BadInput(f"an item of news has an id of at most {MAX_ID_LENGTH} characters, without a NUL")
         if not self.headline.strip():
             raise BadInput("an item of news has a headline; give it one")
         to_micros(self.published_at, "the time an item was published")

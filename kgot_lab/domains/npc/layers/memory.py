@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded, check_arguments
 from kgot_lab.domains.npc.layers import storage as sql
 from kgot_lab.domains.npc.layers.models import (
     DEFAULT_RANKING,
@@ -27,7 +27,7 @@ from kgot_lab.domains.npc.statements import uuids
 from kgot_lab.domains.npc.visibility import format_entity, sort_by_name
 from kgot_lab.domains.npc.world import NpcWorld, require_entities
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder
-from kgot_lab.errors import BadInput, require, require_amount, require_count
+from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.text.cleaning import checked_text, single_line
 from kgot_lab.text.words import searched_words
 
@@ -261,18 +261,14 @@ class NpcMemory:
 
 
 @dataclass(frozen=True)
-class HotBudget:
+class HotBudget(CheckedRecord):
     """The target time for assembling a context, and its time limit, in seconds.
 
     At the limit, what is ready is returned.
     """
 
-    target: float = 0.05
-    limit: float = 0.15
-
-    def __post_init__(self) -> None:
-        require_amount(self.target, "target", positive=True)
-        require_amount(self.limit, "limit", positive=True)
+    target: float = bounded(0.05, POSITIVE)
+    limit: float = bounded(0.15, POSITIVE)
 
 
 DEFAULT_BUDGET = HotBudget()

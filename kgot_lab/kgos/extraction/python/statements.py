@@ -6,9 +6,10 @@ import ast
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from kgot_lab.errors import BadInput
-from kgot_lab.kgos.extraction.facts import Definition, FileFacts, Reference
+from kgot_lab.kgos.extraction.facts import DEFERRED, Definition, FileFacts, Reference
 from kgot_lab.kgos.extraction.python import flow
 from kgot_lab.kgos.extraction.python.expressions import ExpressionReader
 from kgot_lab.text.cleaning import plain_text
@@ -110,7 +111,10 @@ class StatementReader:
                 self._read_body(orelse, scope)
             case ast.If(test=test, body=body, orelse=orelse):
                 value(test, scope)
+                begin = len(self.references)
                 self._read_branches((body, orelse), scope)
+                if ast.unparse(test).rpartition(".")[2] == "TYPE_CHECKING":
+                    self._defer_imports(begin, body[-1].end_lineno or 0)
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
                 for item in items:
                     self._read_with(item, scope)
@@ -211,7 +215,8 @@ class StatementReader:
 
     def _read_import(self, aliases: list[ast.alias], scope: flow.Scope, line: int) -> None:
         for alias in aliases:
-            self.references.append(Reference(self.flow.module, "imports", alias.name, line))
+            type = DEFERRED if scope.kind == "function" else "imports"
+            self.references.append(Reference(self.flow.module, type, alias.name, line))
             name = alias.name if alias.asname else alias.name.split(".")[0]
             scope.write(alias.asname or name, self.flow.derive("module", name))
 
@@ -223,11 +228,18 @@ class StatementReader:
             module = ".".join([*parts, *([node.module] if node.module else [])])
         for alias in node.names:
             imported_name = "" if alias.name == "*" else alias.name
-            self.references.append(Reference(self.flow.module, "imports", module, node.lineno, imported_name))
+            type = DEFERRED if scope.kind == "function" else "imports"
+            self.references.append(Reference(self.flow.module, type, module, node.lineno, imported_name))
             if alias.name == "*":
                 self.flow.add("star", self.flow.module, module)
                 continue
             scope.write(alias.asname or alias.name, self.flow.derive("from", module, alias.name))
+
+    def _defer_imports(self, begin: int, last_line: int) -> None:
+        """Mark the imports read since a position, up to a line, as not run when the module is loaded."""
+        for position, reference in enumerate(self.references[begin:], begin):
+            if reference.type == "imports" and reference.line <= last_line:
+                self.references[position] = replace(reference, type=DEFERRED)
 
     # --- definitions ---
 

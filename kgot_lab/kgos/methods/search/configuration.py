@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kgot_lab.arguments import check_fields
-from kgot_lab.errors import BadInput, require_amount, require_count, require_known
+from kgot_lab.arguments import CheckedRecord, bounded, check_fields
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.kgos.methods.dimensions import Filters, validate_filters
 from kgot_lab.retrieval.fusion import Weights, normalised_weights
 from kgot_lab.text.words import name_tokens, stem
@@ -36,7 +36,7 @@ class GoalMapping:
 
 
 @dataclass(frozen=True)
-class RetrievalConfig:
+class RetrievalConfig(CheckedRecord):
     """The configuration of `intent_search`. Raises BadInput and UnknownName for invalid values.
 
     `weights` is the name of a preset or Weights, which are divided by their sum. `methods`: "hybrid" enables
@@ -48,7 +48,7 @@ class RetrievalConfig:
 
     weights: str | Weights = "default"
     methods: tuple[RetrievalMethod, ...] = ("hybrid", "intent")
-    limit: int = 10
+    limit: int = bounded(10, 1)
     expand_depth: int = 1
     expanded: int = 3
     boost_types: tuple[str, ...] | None = None
@@ -57,18 +57,14 @@ class RetrievalConfig:
     intent_threshold: float = 0.3
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if not self.methods:
             known = " and ".join(_RETRIEVERS_BY_METHOD)
             raise BadInput(f"methods are a list of {known}, not {self.methods!r}")
         require_known("method of retrieval", _RETRIEVERS_BY_METHOD, *self.methods)
         normalised_weights(self.weights, *self.retrievers)
-        require_count(self.limit, 1, "limit", "it is how many nodes are kept")
-        require_count(self.expand_depth, 0, "expand_depth")
-        require_count(self.expanded, 0, "expanded")
         if self.dimension_filters:
             validate_filters(self.dimension_filters)
-        require_amount(self.intent_threshold, "intent_threshold")
 
     @property
     def retrievers(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.compose_for import Composition
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.goals import Limitation
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.methods.intents import Intents
 from kgot_lab.retrieval.fusion import Weights
 from kgot_lab.text.cleaning import format_count, printable_line
@@ -94,7 +95,7 @@ class SearchResult(MethodResult):
     @property
     def why(self) -> tuple[str, ...]:  # type: ignore[override]
         """The invoked methods, each with its reason and outcome."""
-        return tuple(map(str, self.trace))
+        return (*map(str, self.trace), *filter(None, [graph_index(self.graph).calls_note]))
 
     @property
     def title(self) -> str:
@@ -112,7 +113,8 @@ def search_context(result: SearchResult) -> str:
     contain. The texts are untrusted and not marked as such, so put a fence around the whole
     (`kgot_lab.text.cleaning.fence_text`).
     """
-    return "\n".join([*_format_nodes(result), *_format_plan(result)])
+    note = graph_index(result.graph).calls_note
+    return "\n".join([*_format_nodes(result), *_format_plan(result), *filter(None, [printable_line(note)])])
 
 
 def _format_nodes(result: SearchResult) -> Iterator[str]:

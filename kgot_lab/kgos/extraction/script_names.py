@@ -1,0 +1,77 @@
+"""Resolve the symbols of scripts by their aliases, across files."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import cache
+
+from kgot_lab.kgos.extraction.facts import PACKAGE, SCRIPT_ENDINGS, FileFacts
+
+BUILT_IN = "built-in"  # the symbol of what belongs to the language
+_MAX_SYMBOLS = 60  # that one symbol may stand for
+_PART = re.compile(r"\(\)|\.?[^.()]+")  # of the names in a symbol
+
+
+def join_symbol(symbol: str, rest: str) -> str:
+    """Return the symbol of a member (`.name`) or of the result (`()`) of a symbol, or "" if it is unknown.
+
+    The members of what a function of a package or of the language returns are unknown.
+    """
+    if symbol == BUILT_IN:
+        return symbol if "()" not in rest else ""
+    if not symbol or (symbol.startswith(PACKAGE) and "()" in symbol):
+        return ""
+    return symbol + rest
+
+
+class ScriptNames:
+    """The aliases of all scripts, and the nodes that a symbol stands for."""
+
+    def __init__(self, files: Sequence[FileFacts], by_path: Mapping[str, str], nodes: Container[str]):
+        self._by_path, self._nodes = by_path, nodes
+        self._aliases: dict[str, list[str]] = defaultdict(list)
+        for facts in files:
+            for reference in facts.references:
+                if reference.type == "aliases":
+                    self._aliases[reference.source].append(reference.target)
+        self.resolve = cache(self._resolve)
+        self.file_of = cache(self._file_of)
+
+    def _file_of(self, target: str) -> str:
+        """Return the path of the file that a script imports, or "" if it is missing."""
+        stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")
+        bases = (target, stem, f"{target}/index")
+        candidates = (target, *(f"{base}{ending}" for base in bases for ending in SCRIPT_ENDINGS))
+        return next((self._by_path[candidate] for candidate in candidates if candidate in self._by_path), "")
+
+    def _resolve(self, symbol: str) -> tuple[str, ...]:
+        """Return the definitions that a symbol stands for, or symbols of packages if there are none."""
+        found, external, symbols = [], [], dict.fromkeys([symbol])
+        waiting = [symbol]
+        for each in waiting:
+            path, _, name = each.partition("#")
+            file = "" if path.startswith(PACKAGE) else self.file_of(path)
+            if each == BUILT_IN or path.startswith(PACKAGE):
+                external.append(each)
+            elif f"{file}#{name}" in self._nodes:
+                found.append(f"{file}#{name}")
+            elif file:
+                new = [step for step in self._steps(file, name) if step and step not in symbols]
+                waiting += list(dict.fromkeys(new))[: max(0, _MAX_SYMBOLS - len(symbols))]
+                symbols |= dict.fromkeys(new)
+        return tuple(dict.fromkeys(found or external))
+
+    def _steps(self, file: str, name: str) -> Iterator[str]:
+        """Yield what a symbol without a definition may stand for, by the aliases of its parts."""
+        parts = _PART.findall(name)
+        for end in range(len(parts), 0, -1):
+            for target in self._aliases.get(f"{file}#{''.join(parts[:end])}", ()):
+                # a member of an object of a package is the package's, but not what that member holds
+                if not (target.startswith(PACKAGE) and parts[end + 1 :]):
+                    yield join_symbol(target, "".join(parts[end:]))
+        if parts[:1] == ["exports"] and parts[1:]:
+            yield f"{file}#{''.join(parts[1:]).removeprefix('.')}"
+        if parts[:2] == ["exports", ".default"]:
+            yield f"{file}#exports{''.join(parts[2:])}"

@@ -1,0 +1,115 @@
+"""Calls in JavaScript are followed through objects, prototypes, `this` and what modules export."""
+
+import pytest
+
+from kgot_lab.kgos.extraction.folder import extract_folder
+
+# of each program its files, and all calls between its definitions by their names
+PROGRAMS = {
+    "an object whose functions are assigned": (
+        {"a.js": "var app = {};\napp.lazy = function () {};\napp.use = function () { this.lazy(); };\nfunction run() { app.use(); }\n"},
+        "use lazy, run use",
+    ),
+    "an object that is exported in a chain": (
+        {
+            "a.js": "var app = exports = module.exports = {};\napp.set = function () { return this; };\napp.init = function () { this.set().set(); };\n",
+            "b.js": "require('./a').init();\n",
+        },
+        "init set, b.js init",
+    ),
+    "a prototype, its literal and its alias": (
+        {
+            "a.js": "function Layer() {}\nLayer.prototype.next = function () {};\nmodule.exports = Layer;\nvar proto = Layer.prototype;\n"
+            "proto.run = function () { this.next(); this.end(); };\nObject.assign(Layer.prototype, { end() {} });\n",
+            "b.js": "var Layer = require('./a');\nvar layer = new Layer();\nlayer.run();\n",
+        },
+        "run next, run end, b.js Layer, b.js run",
+    ),
+    "a function with members that is exported and mixed into another": (
+        {
+            "proto.js": "var proto = module.exports = function () {};\nproto.handle = function () { var self = this; self.step(); };\nproto.step = () => 1;\n",
+            "make.js": "var mixin = require('merge-descriptors');\nvar proto = require('./proto');\nmodule.exports = function make() {\n"
+            "  var app = function () { app.handle(); };\n  mixin(app, proto);\n  app.step();\n  return app;\n};\n",
+            "c.js": "const made = require('./make')();\nmade.handle();\n",
+        },
+        "handle step, app handle, make step, c.js make, c.js handle",
+    ),
+    "inheritance by util.inherits and by Object.create": (
+        {
+            "a.js": "var util = require('util');\nfunction Base() {}\nBase.prototype.retry = function () {};\nfunction Client() { Base.call(this); }\n"
+            "util.inherits(Client, Base);\nClient.prototype.get = function () { this.retry(); };\n"
+            "function Other() {}\nOther.prototype = Object.create(Base.prototype);\nOther.prototype.put = function () { this.retry(); };\n"
+        },
+        "Client Base, get retry, put retry",
+    ),
+    "classes, their bases and the instances that they hold": (
+        {
+            "a.mjs": "export class Log { write() {} close() {} }\nexport default class File extends Log { open() { super.close(); } }\n",
+            "b.mjs": "import File, { Log } from './a.mjs';\nclass Service { log = new File(); send = () => { this.log.write(); this.log.open(); }; }\n",
+        },
+        "open close, Service File, send write, send open",
+    ),
+    "members of exports, and a name taken from a require": (
+        {
+            "a.js": "exports.parse = function () { exports.clean(); };\nexports.clean = function () {};\nmodule.exports.other = exports.clean;\n",
+            "b.js": "const { parse } = require('./a');\nvar clean = require('./a').other;\nparse(); clean();\n",
+        },
+        "parse clean, b.js parse, b.js clean",
+    ),
+    "re-exports of ES modules": (
+        {
+            "a.js": "export const one = () => 1;\nexport default function two() {}\n",
+            "z.js": "function three() {}\nexport { three as third };\n",
+            "b.js": "export * from './a.js';\nexport * as zed from './z.js';\nexport { default as second } from './a.js';\n",
+            "c.js": "import * as b from './b.js';\nimport { zed, second } from './b.js';\nb.one(); second(); zed.third();\n",
+        },
+        "c.js one, c.js two, c.js three",
+    ),
+    "what functions return": (
+        {
+            "a.js": "const counter = () => {\n  function step() {}\n  return { inc() { step(); }, step };\n};\n"
+            "var box = (function () {\n  function open() {}\n  return { open: open };\n})();\nfunction run() { const c = counter(); c.inc(); c.step(); box.open(); }\n"
+        },
+        "inc step, run counter, run inc, run step, run open",
+    ),
+    "bind, call, apply and other names": (
+        {
+            "a.js": "function real() {}\nconst alias = real, box = { job: real };\nfunction go() { alias(); }\nfunction get() { box.job.call(this); }\nfunction put() { const f = real.bind(null); f(); }\n"
+        },
+        "go real, get real, put real",
+    ),
+    "names that a parameter or a variable hides": (
+        {"a.js": "function next() {}\nfunction each(next) { next(); }\nfunction run() { const next = get(); next(); }\nlet later;\nlater = next;\nfunction end() { later(); }\n"},
+        "end next",
+    ),
+    "members of a package are not definitions of the file": (
+        {"a.js": "const http = require('http');\nconst res = Object.create(http.ServerResponse.prototype);\nres.send = function () { this.end(); };\nhttp.patched = function () {};\n"},
+        "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_exactly_the_calls_of_a_program_are_found(tmp_path, program):
+    files, calls = PROGRAMS[program]
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    graph = extract_folder(tmp_path, cache=False).graph
+    name_of = {id: about["name"] for id, about in zip(graph.ids, graph.node_properties, strict=True)}
+    found = {
+        f"{name_of[e.source]} {name_of[e.target]}"
+        for e in graph.edges
+        if e.type == "calls" and "#" in e.target
+    }
+    assert found == {call for call in calls.split(", ") if call}
+
+
+def test_the_share_of_calls_with_a_known_callee_is_counted_by_language(tmp_path):
+    (tmp_path / "a.js").write_text(
+        "function f(given) { given(); }\nf(); console.log(f); new Map().get(1); require('fs').stat();\n"
+    )
+    (tmp_path / "b.ts").write_text("const f = (): void => {};\nf();\n")
+    found = extract_folder(tmp_path, cache=False)
+    assert found.calls == {"javascript": (5, 6), "typescript": (1, 1), "python": (0, 0)}
+    shares = "83% of 6 in JavaScript, 100% of 1 in TypeScript"
+    assert found.graph.node(".").properties["calls_resolved"] == shares and shares in found.describe()
