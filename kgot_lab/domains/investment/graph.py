@@ -19,7 +19,7 @@ from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault, find_faults, refuse_errors
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
-from kgot_lab.memory.changes import Change, RecordedTables, VersionKeys
+from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys
 from kgot_lab.memory.claims.claim import to_micros, to_micros_or_none, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import LAST_CHANGE, TableStorage

@@ -209,17 +209,15 @@ class InvestmentView:
 
         It is for an audit, not for an answer.
         """
-        rows = self.storage.rows(
-            sql.NODE_HISTORY, {"owner": self.owner, "id": checked_text(id, "the id of a node")}
-        )
-        return tuple(map(node_from_row, rows))
+        return tuple(map(node_from_row, self._history(sql.NODE_HISTORY, id)))
 
     def edge_history(self, id: str) -> tuple[DatedEdge, ...]:
         """Return every version of a node's edges that this owner may see, the first ones first."""
-        rows = self.storage.rows(
-            sql.EDGE_HISTORY, {"owner": self.owner, "id": checked_text(id, "the id of a node")}
-        )
-        return tuple(map(edge_from_row, rows))
+        return tuple(map(edge_from_row, self._history(sql.EDGE_HISTORY, id)))
+
+    def _history(self, statement: str, id: str) -> Sequence[Any]:
+        values = {"owner": self.owner, "id": checked_text(id, "the id of a node")}
+        return self.storage.rows(statement, values)
 
     # --- resolution of names ---
 

@@ -51,15 +51,14 @@ from kgot_lab.domains.npc.visibility import (
 from kgot_lab.errors import BadInput, require, require_probability, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.changes import (
+from kgot_lab.memory.claims.changes import (
     Change,
     RecordedTables,
     VersionKeys,
     erase_versions,
     open_versions,
-    read_log,
 )
-from kgot_lab.memory.claims.claim import ChangeLogEntry, from_micros, utc_now
+from kgot_lab.memory.claims.claim import from_micros, utc_now
 from kgot_lab.memory.tables import TableStorage
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Json
@@ -374,13 +373,11 @@ class NpcWorld(RecordedTables, Traversals):
                 _record(change, key, stored[key], _Stored())
             return change.number
 
-    def log(self) -> tuple[ChangeLogEntry, ...]:
-        """Return every change, first one first, each with the sessions whose statements it changed."""
-        with self.storage.reading():
-            sessions: dict[int, set[str]] = {}
-            for number, key in self.storage.rows(statements.SESSIONS_OPENED):
-                sessions.setdefault(number, set()).add(json.loads(key)[3])
-            return read_log(self.storage, {number: names - {""} for number, names in sessions.items()})
+    def _targets(self) -> dict[int, set[str]]:
+        sessions: dict[int, set[str]] = {}
+        for number, key in self.storage.rows(statements.SESSIONS_OPENED):
+            sessions.setdefault(number, set()).add(json.loads(key)[3])
+        return {number: names - {""} for number, names in sessions.items()}
 
     def _restore(self, change: Change, keys: VersionKeys) -> None:
         """Write the current versions of some keys to the tables.

@@ -221,14 +221,7 @@ class Beliefs:
             all_facts = self.at_any_time().facts(subject, relation)
             claims = self._deciding_claims(all_facts)
             single = self.cardinality(relation) == "single"
-            return tuple(
-                Period(
-                    facts, from_micros_or_none(since), from_micros_or_none(until), single and len(facts) > 1
-                )
-                for facts, since, until in justification.answer_stretches(
-                    claims, frozenset(all_facts), single=single
-                )
-            )
+            return justification.answer_periods(claims, all_facts, single=single)
 
     @check_arguments
     def turning_points(self, facts: Iterable[Triple] | None = None) -> tuple[datetime, ...]:

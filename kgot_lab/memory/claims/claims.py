@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_known, require_probability, short_repr
 from kgot_lab.graph.validation import Vocabulary
-from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.changes import Change, open_change, open_versions, read_log
 from kgot_lab.memory.claims import transactions
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
+from kgot_lab.memory.claims.changes import Change, EffectHolder, RecordedTables, VersionKeys, open_versions
 from kgot_lab.memory.claims.claim import (
     Cardinality,
     ChangeEffect,
-    ChangeLogEntry,
     Claim,
     ClaimPeriod,
     ErasureCounts,
@@ -44,7 +43,7 @@ from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple
 
 
-class Claims(Beliefs, Closing):
+class Claims(Beliefs, RecordedTables):
     """Facts with the claims that support them.
 
     As Beliefs, it is what is known now and valid at any time. Claims with a confidence of at least
@@ -52,16 +51,14 @@ class Claims(Beliefs, Closing):
     number, by which it can be undone, a time that is never before that of the last one, and an author (`by`).
     """
 
+    storage: ClaimStorage
+
     @check_arguments
     def __init__(
         self, storage: ClaimStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
     ) -> None:
         super().__init__(storage, now=now)
         self.accept_from = require_probability(accept_from, "accept_from")
-
-    def close(self) -> None:
-        """Close the storage."""
-        self.storage.close()
 
     # --- learning ---
 
@@ -78,7 +75,7 @@ class Claims(Beliefs, Closing):
             require(claim, Claim, "what is learnt is a Claim")
             distinct.setdefault(claim.id, claim)
         counts = {"new": 0, "known": 0, "back": 0, "queued": 0, "left": 0}
-        with open_change(self.storage, "learn", by, self.now) as change:
+        with self.change("learn", by) as change:
             retracted = frozenset() if back else self.retracted_sources()
             known = {id for (id,) in self.storage.rows(sql.CLAIM_IDS, {"claims": list(distinct)})}
             new = []
@@ -161,21 +158,13 @@ class Claims(Beliefs, Closing):
     def _retract(
         self, what: str, statement: str, parameters: Callable[[], dict[str, str | list[str]]], by: str
     ) -> ChangeEffect:
-        with open_change(self.storage, f"retract {what}", by, self.now) as change:
+        with self.change(f"retract {what}", by) as change:
             claims = [claim for (claim,) in self.storage.rows(statement, parameters())]
             with transactions.record_effect(self.storage, change, claims) as effect:
                 for claim in claims:
                     if what not in open_versions(self.storage, "drop", claim):
                         change.open("drop", claim, what)
             return effect.report
-
-    def undo(self, change: int, *, by: str = "") -> ChangeEffect:
-        """Undo a change exactly, which may itself be an undo.
-
-        The report contains what holds again, and what was erased or changed since. Raises BadInput if there
-        is no such change, if it is undone, or if later ones changed all of it.
-        """
-        return transactions.undo_claims(self, change, by)
 
     def erase_fact(self, fact: Triple, *, by: str = "") -> ErasureCounts:
         """Erase a fact from every file, with its claims, what was derived from it alone, and answers that
@@ -205,7 +194,7 @@ class Claims(Beliefs, Closing):
         """
         relation = checked_text(relation, "a relation")
         require_known("cardinality", ("single", "many"), cardinality)
-        with open_change(self.storage, "declare", by, self.now) as change:
+        with self.change("declare", by) as change:
             if cardinality not in open_versions(self.storage, "declared", relation):
                 change.replace("declared", relation, cardinality)
             return change.number
@@ -230,7 +219,7 @@ class Claims(Beliefs, Closing):
         Every fact keeps the name it was learnt with. Raises BadInput for a cycle, and if no fact has either name.
         """
         both = [checked_text(name, "a name") for name in (kept, other)]
-        with open_change(self.storage, "merge", by, self.now) as change:
+        with self.change("merge", by) as change:
             names = self.names()
             if other in names.merges:
                 target = short_repr(names.merges[other])
@@ -250,7 +239,7 @@ class Claims(Beliefs, Closing):
         Raises BadInput if the name is not merged.
         """
         other = checked_text(other, "a name")
-        with open_change(self.storage, "unmerge", by, self.now) as change:
+        with self.change("unmerge", by) as change:
             if other not in self.names().merges:
                 raise BadInput(f"{short_repr(other)} is merged into no other name")
             return change.close("merged", other)
@@ -317,14 +306,19 @@ class Claims(Beliefs, Closing):
             periods.append(ClaimPeriod("dropped" if kind == "drop" else value, number, *period, who))
         return tuple(periods)
 
-    def log(self) -> tuple[ChangeLogEntry, ...]:
-        """Return every change, first one first."""
-        with self.storage.reading():
-            targets = defaultdict(list)
-            changed = *self.storage.rows(sql.CHANGED_SOURCES), *self.storage.rows(sql.CHANGED_FACTS)
-            for change, *target in changed:
-                targets[change].append(target[0] if len(target) == 1 else str(Triple(*target)))
-            return read_log(self.storage, targets)
+    def _targets(self) -> dict[int, list[str]]:
+        targets = defaultdict(list)
+        changed = *self.storage.rows(sql.CHANGED_SOURCES), *self.storage.rows(sql.CHANGED_FACTS)
+        for change, *target in changed:
+            targets[change].append(target[0] if len(target) == 1 else str(Triple(*target)))
+        return targets
+
+    def _effect(self, change: Change, keys: VersionKeys) -> AbstractContextManager[EffectHolder]:
+        claims = sorted({key for kind, key in keys if kind in ("standing", "drop")})
+        return transactions.record_effect(self.storage, change, claims)
+
+    def _restore(self, change: Change, keys: VersionKeys) -> None:
+        transactions.refuse_merge_cycles(change, [key for kind, key in keys if kind == "merged"])
 
     def _require_claim(self, id: str) -> None:
         if not self.storage.rows(sql.CLAIM_IDS, {"claims": [checked_text(id, "the id of a claim")]}):

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.claims.claim import fact_id, triple_key
+from kgot_lab.memory.claims.claim import Period, fact_id, from_micros_or_none, triple_key
 from kgot_lab.memory.tables import ClaimRow, ClaimStorage
 from kgot_lab.types import Triple
 
@@ -269,32 +270,25 @@ def validity_bounds(claims: Iterable[ActiveClaim]) -> list[int]:
     return sorted({time for time in times if time is not None})
 
 
-class AnswerStretch(NamedTuple):
-    """The facts that answer between two times in microseconds, with None for an open end."""
-
-    facts: tuple[Triple, ...]
-    since: int | None
-    until: int | None
-
-
-def answer_stretches(
-    claims: Sequence[ActiveClaim], facts: frozenset[Triple], *, single: bool
-) -> list[AnswerStretch]:
+def answer_periods(
+    claims: Sequence[ActiveClaim], facts: Sequence[Triple], *, single: bool
+) -> tuple[Period, ...]:
     """Return the periods in which some facts of one subject and relation answer.
 
     Times without an answer are left out. The claims are all that decide about these facts. They say nothing
     about any other fact, so none of another subject or relation can retire one of these.
     """
     boundaries = validity_bounds(claims)
-    stretches: list[AnswerStretch] = []
+    periods: list[Period] = []
     for since, until in zip([None, *boundaries], [*boundaries, None], strict=True):
         at = since if since is not None else (until or 0) - 1
         answer = current_facts(held_facts(claims, at), facts, single=single)
-        if stretches and stretches[-1].facts == answer and stretches[-1].until == since:
-            stretches[-1] = stretches[-1]._replace(until=until)
+        begins, ends = from_micros_or_none(since), from_micros_or_none(until)
+        if periods and periods[-1].facts == answer and periods[-1].until == begins:
+            periods[-1] = replace(periods[-1], until=ends)
         elif answer:
-            stretches.append(AnswerStretch(answer, since, until))
-    return stretches
+            periods.append(Period(answer, begins, ends, single and len(answer) > 1))
+    return tuple(periods)
 
 
 def current_facts(held: HeldFacts, facts: Iterable[Triple], *, single: bool) -> tuple[Triple, ...]:

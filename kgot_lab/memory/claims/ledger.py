@@ -19,8 +19,8 @@ from kgot_lab.errors import (
     short_repr,
 )
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.changes import Change, open_change, open_versions
 from kgot_lab.memory.claims.beliefs import claims_by_id
+from kgot_lab.memory.claims.changes import Change, open_versions
 from kgot_lab.memory.claims.claim import ChangeEffect, Claim, QueuedClaim, ReviewDecision, from_micros
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.justification import (
@@ -153,7 +153,7 @@ class ReviewLedger:
     ) -> ChangeEffect:
         """Give a claim a standing, with another confidence or the one that it has."""
         original = self.claims.claim(claim)
-        with open_change(self.claims.storage, action, by, self.claims.now) as change:
+        with self.claims.change(action, by) as change:
             dropped = open_versions(self.claims.storage, "drop", claim)
             (current_confidence,) = open_versions(self.claims.storage, "standing", claim).values() or (None,)
             if action != "reject" and (dropped or current_confidence is None):
@@ -170,7 +170,7 @@ class ReviewLedger:
         if corrected.id == claim:
             raise BadInput("that is the object which the claim has: accept it")
         storage = self.claims.storage
-        with open_change(storage, "override", by, self.claims.now) as change:
+        with self.claims.change("override", by) as change:
             if not storage.rows(sql.CLAIM_IDS, {"claims": [corrected.id]}):
                 write_claims(storage, [corrected])
             with record_effect(self.claims.storage, change, [claim, corrected.id]) as effect:

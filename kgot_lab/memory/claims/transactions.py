@@ -7,15 +7,8 @@ from contextlib import contextmanager
 
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.changes import (
-    Change,
-    EffectHolder,
-    VersionKeys,
-    erase_versions,
-    open_change,
-    undo_change,
-)
 from kgot_lab.memory.claims.beliefs import Beliefs
+from kgot_lab.memory.claims.changes import Change, EffectHolder, erase_versions, open_change
 from kgot_lab.memory.claims.claim import (
     ChangeEffect,
     Claim,
@@ -173,28 +166,8 @@ def _claims_resting_on(storage: ClaimStorage, names: Aliases, facts: set[Triple]
     return {id for (id,) in storage.rows(sql.CLAIMS_DERIVED_FROM, {"facts": fact_ids(facts, names)})}
 
 
-# Undo of a change of claims.
-
-
-def undo_claims(beliefs: Beliefs, number: int, by: str) -> ChangeEffect:
-    """Undo a change by a new one.
-
-    See `Claims.undo`.
-    """
-    storage = beliefs.storage
-
-    @contextmanager
-    def restoring(change: Change, keys: VersionKeys) -> Iterator[EffectHolder]:
-        claims = sorted({key for kind, key in keys if kind in ("standing", "drop")})
-        with record_effect(storage, change, claims) as holder:
-            yield holder
-            _refuse_merge_cycles(change, number, [key for kind, key in keys if kind == "merged"])
-
-    return undo_change(storage, number, by, beliefs.now, restoring)
-
-
-def _refuse_merge_cycles(change: Change, number: int, names: Iterable[str]) -> None:
-    """Raise BadInput if restoring the merges of some names would create a cycle with later merges."""
+def refuse_merge_cycles(change: Change, names: Iterable[str]) -> None:
+    """Raise BadInput if the merges of some names that an undo restored are in a cycle with later ones."""
     merges: dict[str, str] = dict(change.storage.rows(sql.MERGED, {"known": NOW}))
     for name in names:
         seen, canonical = {name}, merges.get(name, name)
@@ -202,5 +175,5 @@ def _refuse_merge_cycles(change: Change, number: int, names: Iterable[str]) -> N
             seen.add(canonical)
             canonical = merges[canonical]
         if name in merges and canonical in seen:
-            cycle = f"undoing change {number} would merge {short_repr(name)} in a circle"
+            cycle = f"undoing change {change.undoes} would merge {short_repr(name)} in a circle"
             raise BadInput(f"{cycle}: unmerge {short_repr(merges[name])} first")

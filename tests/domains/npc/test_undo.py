@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from datetime import UTC, datetime
 
+import psycopg
 import pytest
-from support.npc_places import planted_embedder
+from support.npc_places import at_postgres, planted_embedder
 
 from kgot_lab.domains.npc.explanations import why_not
 from kgot_lab.domains.npc.layers.memory import WorldLayers
@@ -178,4 +179,23 @@ def test_a_file_of_the_version_before_has_a_history_from_its_next_change_on(tmp_
     with open_world(path) as world:
         for change in changes:
             world.undo(change)
+        assert state(world) == before
+
+
+def test_a_schema_of_the_version_before_has_a_history_from_its_next_change_on(postgres_url):
+    def opened():
+        return at_postgres(postgres_url, "an older town")
+
+    with opened() as world:
+        world.add([ODO, NELL], [Relationship(ODO.id, NELL.id, "KNOWS")])
+        before = state(world)
+    with psycopg.connect(postgres_url, autocommit=True) as server:  # as version 1 left it
+        for table in ("changes", "versions"):
+            server.execute(f'DROP TABLE "an older town".{table}')
+        server.execute("""COMMENT ON SCHEMA "an older town" IS 'world of kgot_lab, version 1'""")
+    with opened() as world:
+        assert state(world) == before and world.log() == ()
+        change = world.update_entity(ODO.id, {"mood": "grim"})
+    with opened() as world:
+        world.undo(change)
         assert state(world) == before

@@ -128,10 +128,11 @@ _MAX_INDEXED_LENGTH = 100_000  # characters of an entry; PostgreSQL indexes at m
 
 
 class SessionEntries:
-    """The entries of a log, for reading."""
+    """The entries of a log, for reading: all of them, or those that one character heard."""
 
     world: NpcWorld
     storage: sql.SQLiteLayers | PostgresLayers
+    npc_id: str | None = None
 
     def search(self, words: str, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
         """Return the entries of a session or of all with any of the words, in any inflected form in English.
@@ -151,15 +152,17 @@ class SessionEntries:
         return self._entries(sql.select_last_entries, session_id, limit=limit)[::-1]
 
     def _entries(self, statement: _Select, session_id: str, **values: Any) -> tuple[LogEntry, ...]:
-        condition = self._condition()
+        condition = sql.ALWAYS_TRUE
+        if (npc := self.npc_id) is not None:
+            condition, values["npc"] = sql.HEARD_CONDITION, uuids(npc)[0]
         if session_id:
             values["session"] = checked_text(session_id, "the session of entries")
             condition += " AND x.session_id = :session"
-        return tuple(map(entry_from_row, self.storage.rows(statement(condition), values)))
-
-    def _condition(self) -> str:
-        """Return the condition of the entries that are read."""
-        return sql.ALWAYS_TRUE
+        entries = tuple(map(entry_from_row, self.storage.rows(statement(condition), values)))
+        if npc is None:
+            return entries
+        self.world.get_entity(npc)
+        return tuple(replace(entry, audience=(npc,)) for entry in entries)
 
 
 class SessionLog(SessionEntries):
@@ -204,16 +207,6 @@ class CharacterLog(SessionEntries):
 
     def __init__(self, log: SessionLog, npc_id: str) -> None:
         self.world, self.storage, self.npc_id = log.world, log.storage, npc_id
-
-    def _entries(self, statement: _Select, session_id: str, **values: Any) -> tuple[LogEntry, ...]:
-        return self._as_heard(super()._entries(statement, session_id, npc=uuids(self.npc_id)[0], **values))
-
-    def _condition(self) -> str:
-        return sql.HEARD_CONDITION
-
-    def _as_heard(self, entries: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
-        self.world.get_entity(self.npc_id)
-        return tuple(replace(entry, audience=(self.npc_id,)) for entry in entries)
 
 
 class WorldLayers:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
-from typing import ClassVar
 
 from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.memory import tables as sql
@@ -31,6 +30,7 @@ class Change:
         self.at = max(int(last_time), clock)
         self._values = {"clock": clock, "who": who, "action": action, "undoes": undoes, "at": self.at}
         self.number: int | None = None
+        self.undoes = undoes
 
     def begin(self) -> int:
         """Return the number of the change, which is assigned at the first call."""
@@ -103,17 +103,6 @@ def open_versions(storage: TableStorage, kind: str, key: str) -> dict[str, float
     return dict(storage.rows(sql.OPEN_VALUES, {"kind": kind, "key": key}))
 
 
-def read_log(
-    storage: TableStorage, targets: Mapping[int, Iterable[str]] | None = None
-) -> tuple[ChangeLogEntry, ...]:
-    """Return every change with what it was of, first one first."""
-    entries = []
-    for id, at, clock, who, action, undoes, erased in storage.rows(sql.CHANGES):
-        time, of = from_micros(clock) if clock < at else None, tuple(sorted((targets or {}).get(id, ())))
-        entries.append(ChangeLogEntry(id, from_micros(at), who, action, undoes, erased, time, of))
-    return tuple(entries)
-
-
 def erase_versions(storage: TableStorage, which: str, values: Mapping[str, str | set[str]]) -> None:
     """Count some versions as erased in the changes that opened and closed them, and delete them."""
     for statement in (sql.COUNT_ERASED, sql.DELETE_VERSIONS):
@@ -132,37 +121,6 @@ class EffectHolder:
 
 
 VersionKeys = Sequence[tuple[str, str]]  # kind and key of each
-
-
-def undo_change(
-    storage: TableStorage,
-    number: int,
-    by: str,
-    now: Callable[[], datetime],
-    restoring: Callable[[Change, VersionKeys], AbstractContextManager[EffectHolder]],
-    *,
-    part: str = "",
-) -> ChangeEffect:
-    """Undo a change by a new one, which `restoring` is entered around, with what is restored.
-
-    `part` is the kind of the versions whose keys are in those of others. Raises BadInput if there is nothing to
-    undo, or later changes build on all that was done, or on a part that would be gone.
-    """
-    require_count(number, 1, "the number of a change", maximum=float("inf"))
-    with open_change(storage, "undo", by, now, undoes=number) as change:
-        erased = _check_undoable(storage, number)
-        statements = (sql.VERSIONS_OPENED, sql.VERSIONS_CLOSED)
-        opened, closed = (storage.rows(statement, {"change": number}) for statement in statements)
-        keys = list(dict.fromkeys((row[0], row[1]) for row in (*opened, *closed)))
-        with restoring(change, keys) as holder:
-            overtaken = {row[5] for row in opened if not _close_opened(change, row)}
-            overtaken |= {by for row in closed for by in _reopen_closed(change, row)}
-            _require_unused(change, number, [each for each in keys if each[0] == part])
-        if overtaken and change.number is None:
-            by_later = ", ".join(map(str, sorted(overtaken)))
-            overtaken_by = f"what change {number} did was changed again since, by {by_later}"
-            raise BadInput(f"{overtaken_by}: undo that first")
-        return replace(holder.report, change=change.number, erased=erased, overtaken=tuple(sorted(overtaken)))
 
 
 def _check_undoable(storage: TableStorage, number: int) -> int:
@@ -227,9 +185,9 @@ def _require_unused(change: Change, number: int, keys: Iterable[tuple[str, str]]
 
 
 class RecordedTables(TableBacked):
-    """Tables whose rows have a history, by which their changes can be undone."""
+    """Tables with a history, by which their changes can be undone."""
 
-    _part: ClassVar[str]  # the kind of the versions whose keys are in those of others
+    _part = ""  # the kind of the versions whose keys are in those of others
 
     def change(self, action: str, by: str = "") -> AbstractContextManager[Change]:
         """Open a change, which is stored completely or not at all."""
@@ -238,21 +196,45 @@ class RecordedTables(TableBacked):
     def undo(self, change: int, *, by: str = "") -> ChangeEffect:
         """Undo a change exactly, which may itself be an undo.
 
-        What later changes replaced stays, and the report names those. Raises BadInput if there is no such
-        change, it is undone, or later ones build on it.
+        The report contains what holds again, what was erased since, and the later changes whose work stays. Raises
+        BadInput if there is no such change, if it is undone, or if later ones changed all of it or build on it.
         """
-
-        @contextmanager
-        def restoring(undoing: Change, keys: VersionKeys) -> Iterator[EffectHolder]:
-            yield EffectHolder()
-            self._restore(undoing, keys)
-
-        return undo_change(self.storage, change, by, self.now, restoring, part=self._part)
+        require_count(change, 1, "the number of a change", maximum=float("inf"))
+        storage = self.storage
+        with open_change(storage, "undo", by, self.now, undoes=change) as undoing:
+            erased = _check_undoable(storage, change)
+            statements = (sql.VERSIONS_OPENED, sql.VERSIONS_CLOSED)
+            opened, closed = (storage.rows(statement, {"change": change}) for statement in statements)
+            keys = list(dict.fromkeys((row[0], row[1]) for row in (*opened, *closed)))
+            with self._effect(undoing, keys) as holder:
+                later = {row[5] for row in opened if not _close_opened(undoing, row)}
+                later |= {by for row in closed for by in _reopen_closed(undoing, row)}
+                _require_unused(undoing, change, [each for each in keys if each[0] == self._part])
+                self._restore(undoing, keys)
+            if later and undoing.number is None:
+                by_later = ", ".join(map(str, sorted(later)))
+                overtaken = f"what change {change} did was changed again since, by {by_later}"
+                raise BadInput(f"{overtaken}: undo that first")
+            report, overtaken_by = holder.report, tuple(sorted(later))
+        return replace(report, change=undoing.number, erased=erased, overtaken=overtaken_by)
 
     def log(self) -> tuple[ChangeLogEntry, ...]:
-        """Return every change, first one first."""
-        return read_log(self.storage)
+        """Return every change with what it was of, first one first."""
+        with self.storage.reading():
+            targets, entries = self._targets(), []
+            for id, at, clock, who, action, undoes, erased in self.storage.rows(sql.CHANGES):
+                time, of = from_micros(clock) if clock < at else None, tuple(sorted(targets.get(id, ())))
+                entries.append(ChangeLogEntry(id, from_micros(at), who, action, undoes, erased, time, of))
+            return tuple(entries)
+
+    def _targets(self) -> Mapping[int, Iterable[str]]:
+        """Return what each change was of, by number."""
+        return {}
+
+    def _effect(self, change: Change, keys: VersionKeys) -> AbstractContextManager[EffectHolder]:
+        """Return the context in which some versions are restored, which reports the effect."""
+        return nullcontext(EffectHolder())
 
     def _restore(self, change: Change, keys: VersionKeys) -> None:
-        """Write the current versions of some keys to the tables that they are of."""
+        """Make what else depends on some versions follow them, now that they are restored."""
         raise NotImplementedError
