@@ -232,4 +232,4 @@ def _print_comparison(
 def _read_questions(path: Path) -> str:
     if not path.is_file():
         raise BadInput(f"there is no file {path}: name one with a question in each line")
-    return decode_argument(read_regular_text(path, errors="surrogateescape"), f"the file {path}")
+    return read_regular_text(path)
