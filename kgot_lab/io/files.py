@@ -91,11 +91,13 @@ def read_file_as(kind: str, path: Path | str) -> bytes:
 
 @contextmanager
 def os_errors_as(problem: str, kind: type[LabError] = BadInput) -> Iterator[None]:
-    """Raise an error that tells the problem and the reason in place of an OSError of the block."""
+    """Raise an error that tells the problem and the reason in place of an OSError, or of text that is not UTF-8."""
     try:
         yield
-    except OSError as error:
-        raise kind(f"{problem}: {error.strerror or type(error).__name__}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise kind(
+            f"{problem}: {getattr(error, 'strerror', '') or getattr(error, 'reason', error)}"
+        ) from error
 
 
 def utf8_text(data: bytes, path: Path | str) -> str:

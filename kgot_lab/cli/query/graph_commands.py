@@ -26,7 +26,7 @@ from kgot_lab.cli.query.shared import (
     write_answer,
 )
 from kgot_lab.errors import BadInput, require_count
-from kgot_lab.io.files import read_regular_text
+from kgot_lab.io.files import os_errors_as, read_regular_text
 
 _BATCH_PANEL = "Many questions"
 _GRAPH_PANEL = "Graph operations"
@@ -232,4 +232,5 @@ def _print_comparison(
 def _read_questions(path: Path) -> str:
     if not path.is_file():
         raise BadInput(f"there is no file {path}: name one with a question in each line")
-    return read_regular_text(path)
+    with os_errors_as(f"{path} cannot be read as questions"):
+        return read_regular_text(path)
