@@ -534,6 +534,7 @@ def test_the_statements_of_one_user_are_all_limited_to_what_is_the_users():
         "OPEN_VALUES",
         "OPEN_SINCE",
         "OPENED_BY_UNDO",
+        "DEPENDENT_CHANGES",
         "VERSIONS_OPENED",
         "VERSIONS_CLOSED",
         "CHANGES_UNDOING",
