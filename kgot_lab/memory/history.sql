@@ -10,8 +10,8 @@ CREATE INDEX versions_by_opening ON versions (opened);
 CREATE INDEX versions_by_closing ON versions (closed);
 
 -- sqlite
-CREATE UNIQUE INDEX versions_by_key ON versions (kind, key, value, opened);
+CREATE UNIQUE INDEX IF NOT EXISTS versions_by_key ON versions (kind, key, value, opened);
 
 -- postgres: keys of any length are hashed
-CREATE INDEX versions_by_key ON versions USING hash (key);
-CREATE INDEX versions_by_kind ON versions (kind, opened) WHERE kind IN ('merged', 'declared');
+CREATE INDEX IF NOT EXISTS versions_by_key ON versions USING hash (key);
+CREATE INDEX IF NOT EXISTS versions_by_kind ON versions (kind, opened) WHERE kind IN ('merged', 'declared');

@@ -112,7 +112,7 @@ def test_what_cannot_be_done_is_one_line(kgot_lab, tmp_path):
     for words, said in (
         (["run", "--model", "local"], "cannot be read"),
         (["brief"], "holds no accounts"),
-        (["hold", "ada", " ", "1"], "a position has the symbol"),
+        (["hold", "ada", " ", "1"], "the value after ada is blank"),
         (["hold", "ada", "LNTN", "many"], "is a number"),
     ):
         ran = kgot_lab("invest", str(tmp_path / "new"), *words)
@@ -129,7 +129,7 @@ def test_what_cannot_be_done_is_one_line(kgot_lab, tmp_path):
 
 def test_a_position_that_is_none_is_one_clear_error_and_makes_no_account(kgot_lab, tmp_path):
     for words, said in (
-        (["ada", "", "3"], "a position has the symbol of an asset"),
+        (["ada", "", "3"], "the value after ada is blank"),
         (["ada", "LNTN", "-3"], "is a number, 0 or more"),
         (["ada", "LNTN", "3", "nan"], "is a number, 0 or more"),
     ):

@@ -22,7 +22,7 @@ from kgot_lab.embedding.embedder import normalise_rows
 from kgot_lab.evaluation.dataset import content_id
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Edge, Node, Query, ranked
+from kgot_lab.types import Document, Edge, Node, Query, ranked
 
 ROOT = Path(__file__).parents[2]
 TEXTS = {
@@ -81,7 +81,7 @@ def test_a_walk_with_delta_edges_reaches_what_nouns_do_not_join_and_never_shows_
 ):
     order = {"a": 1.0, "c": 0.5, "d": 0.3, "b": 0.1}
     entry = Stage("fixed", lambda ranking: ranked(ranking.query, order))
-    part = scripts["Dataset"]("toy", (), (Query(TEXTS["a"], "a"),), {"a": {"b": 1}})
+    part = scripts["Dataset"]("toy", (Document("b", TEXTS["b"]),), (Query(TEXTS["a"], "a"),), {"a": {"b": 1}})
     case = scripts["StoryCase"](
         None,
         {"develop": part},

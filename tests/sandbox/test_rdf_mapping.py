@@ -40,7 +40,7 @@ ox = pytest.importorskip("pyoxigraph")
 
 NAMES = [
     "Marie Curie", "born_in", "_hypernym", " lead", "trail ", "a.b", "J.R.R. Tolkien", ".a", "a.", "-a", "a-", "O'Hara", 'the "x"', "a#b",
-    "C:\\U0001F600\\u0041", "50%", "%41", "é", "e\u0301", "中文、", "🧪", "\u202e", "a\nb\tc", "\x00", "\u3000", "\ufffe", "ﷺ", "x" * 5000,
+    "C:\\U0001F600\\u0041", "50%", "%41", "é", "e\u0301", "中文、", "🧪", "\u202e", "a\nb\tc", "\x00", "a\u3000", "\ufffe", "ﷺ", "x" * 5000,
     "label", "type", "a", "true", "1", "http://example.org/é?a=b#c", "urn:isbn:1", "http://a b", "http://x:y/", "http://[::1]/", "//x",
     "mailto:a@b", "Re:Zero", "10:30", "note:", "urn:kgot:x", "urn:kgot-meta:key", f"{RDF}type", f"{RDF}subject", f"{RDFS}label",
     f"{RDFS}Resource", "_:b1", "<x>", "?x", "SELECT * {}",

@@ -344,7 +344,10 @@ FINE = unit(np.eye(4))
         (lambda: similar_pairs(FINE, 1.5), "between -1 and 1"),
         (lambda: similar_pairs(FINE, float("nan")), "between -1 and 1"),
         (lambda: similar_pairs(FINE, 0.5, most=0), "1 or more, not 0"),
-        (lambda: similar_pairs(FINE, 0.5, effort=Effort(threads=0)), "1 thread or more, not 0"),
+        (
+            lambda: similar_pairs(FINE, 0.5, effort=Effort(threads=0)),
+            "threads must be a number, 1 or more, not 0",
+        ),
         (lambda: similar_pairs(FINE, 0.5, new=[4]), "from 0 to 3, not 4"),
         (lambda: similar_pairs(FINE, 0.5, new=[-1, 2]), "from 0 to 3, not -1"),
         (lambda: similar_pairs(FINE, 0.5, new=[0.5]), "whole numbers"),

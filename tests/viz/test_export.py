@@ -222,17 +222,6 @@ def on_screen(page, id):
     return box["x"] + x, box["y"] + y
 
 
-def test_a_node_with_an_empty_name_is_drawn_and_called_so(tmp_path):
-    page = export_graph([("", "knows", "B"), ("A", "", "B")], tmp_path / "graph.html").read_text(
-        encoding="utf-8"
-    )
-    data = json.loads(page.split('type="application/json">')[1].split("</script>")[0])
-    assert ("(no name)", "(no name)") in {(node["text"], node["caption"]) for node in data["nodes"]}
-    assert page.count("(no name)") > 2
-    assert all(node["id"] for node in data["nodes"])
-    assert {edge["source"] for edge in data["edges"]} <= {node["id"] for node in data["nodes"]}
-
-
 def test_pointing_at_a_node_tells_its_facts_as_text(opened, tmp_path):
     page = opened(export_graph(EVIL_GRAPH, tmp_path / "graph.html"))
     nodes = data_in((tmp_path / "graph.html").read_text(encoding="utf-8"))["nodes"]

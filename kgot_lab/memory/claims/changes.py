@@ -134,12 +134,14 @@ def _check_undoable(storage: TableStorage, number: int) -> int:
     ((action, erased),) = rows
     if action.startswith("erase"):
         raise BadInput(f"change {number} erased something, which nothing brings back")
-    last = number
-    while later := storage.rows(sql.CHANGES_UNDOING, {"change": last}):
-        last = later[-1][0]
-    if last != number:
-        undone = f"change {number} was undone, last by change {last}"
-        raise BadInput(f"{undone}: undo that one to turn it round again")
+    chain = [number]
+    while later := storage.rows(sql.CHANGES_UNDOING, {"change": chain[-1]}):
+        chain.append(later[-1][0])
+    if len(chain) > 1:
+        state = "is in effect again" if len(chain) % 2 else "was undone"
+        raise BadInput(
+            f"change {number} {state}, last by change {chain[-1]}: undo that one to turn it round again"
+        )
     return int(erased)
 
 
@@ -188,6 +190,7 @@ class RecordedTables(TableBacked):
     """Tables with a history, by which their changes can be undone."""
 
     _part = ""  # the kind of the versions whose keys are in those of others
+    _in_part = False  # whether an undo leaves what later changes replaced, if something else is left to undo
 
     def change(self, action: str, by: str = "") -> AbstractContextManager[Change]:
         """Open a change, which is stored completely or not at all."""
@@ -197,7 +200,8 @@ class RecordedTables(TableBacked):
         """Undo a change exactly, which may itself be an undo.
 
         The report contains what holds again, what was erased since, and the later changes whose work stays. Raises
-        BadInput if there is no such change, if it is undone, or if later ones changed all of it or build on it.
+        BadInput if there is no such change, if it is undone, or if later ones changed it (of claims: all of it) or
+        build on it.
         """
         require_count(change, 1, "the number of a change", maximum=float("inf"))
         storage = self.storage
@@ -211,7 +215,7 @@ class RecordedTables(TableBacked):
                 later |= {by for row in closed for by in _reopen_closed(undoing, row)}
                 _require_unused(undoing, change, [each for each in keys if each[0] == self._part])
                 self._restore(undoing, keys)
-            if later and undoing.number is None:
+            if later and (undoing.number is None or not self._in_part):
                 by_later = ", ".join(map(str, sorted(later)))
                 overtaken = f"what change {change} did was changed again since, by {by_later}"
                 raise BadInput(f"{overtaken}: undo that first")

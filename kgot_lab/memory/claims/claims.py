@@ -52,6 +52,7 @@ class Claims(Beliefs, RecordedTables):
     """
 
     storage: ClaimStorage
+    _in_part = True  # what holds follows from the claims that are left
 
     @check_arguments
     def __init__(

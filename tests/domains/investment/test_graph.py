@@ -156,7 +156,7 @@ def test_a_name_stands_for_all_that_it_may_mean(graph):
 def test_texts_that_no_database_takes_are_refused_or_not_found(graph):
     with_market(graph)
     for id in ("a\0b", "half \ud800", "x" * 500, " "):
-        with pytest.raises(BadInput, match=r"without a NUL|half a surrogate pair|not blank"):
+        with pytest.raises(BadInput, match=r"without a NUL|half a surrogate pair|not be blank"):
             graph.write([Node(id, ("Sector",), {"name": "A sector"})])
         with pytest.raises(BadInput):
             graph.write(edges=[Edge(LANTERN.id, "in_sector", id)])

@@ -48,7 +48,9 @@ def test_undo_restores_exactly_and_can_be_undone_itself(memory):
     assert (memory.graph_hash(), memory.graph_hash(claims=True)) == (before, exactly)
     memory.undo(restored.change)
     assert memory.graph_hash() == gone
-    with pytest.raises(BadInput, match=f"was undone, last by change {restored.change + 1}: undo that one"):
+    with pytest.raises(
+        BadInput, match=f"is in effect again, last by change {restored.change + 1}: undo that one"
+    ):
         memory.undo(fallen.change)
 
 

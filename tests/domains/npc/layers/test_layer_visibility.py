@@ -12,9 +12,8 @@ from support.npc_places import plant_layers
 from support.npc_planted import canaries, planted
 from support.npc_remembering import remembered_too_much
 
-from kgot_lab.domains.npc.layers import storage
+from kgot_lab.domains.npc.layers import memory, storage
 from kgot_lab.domains.npc.layers import storage as graphrag_in_python
-from kgot_lab.domains.npc.layers.memory import CharacterLog
 from kgot_lab.domains.npc.layers.storage import CONTEXT
 
 pytestmark = pytest.mark.extended
@@ -46,8 +45,8 @@ def in_sql(before: str, after: str) -> Callable[[pytest.MonkeyPatch], None]:
     return install
 
 
-def as_it_is(log, entries):
-    return entries
+def as_it_is(entry, **_):
+    return entry
 
 
 WRONG = {
@@ -57,7 +56,7 @@ WRONG = {
     ),
     "everyone has heard everything": (lambda p: p.setattr(storage, "HEARD_CONDITION", storage.ALWAYS_TRUE),)
     * 2,
-    "who else heard it is told": (lambda patch: patch.setattr(CharacterLog, "_as_heard", as_it_is),) * 2,
+    "who else heard it is told": (lambda patch: patch.setattr(memory, "replace", as_it_is),) * 2,
 }
 
 
