@@ -22,8 +22,10 @@ from kgot_lab import PropertyGraph, open_store, show
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import delta_edges
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
+from kgot_lab.cli.configuration import read_configuration
 from kgot_lab.domains.investment.accounts import open_accounts
-from kgot_lab.domains.investment.briefing import Wishes, briefings
+from kgot_lab.domains.investment.briefing import Holdings, Wishes, briefings
+from kgot_lab.domains.npc.models import Entity, Relationship
 from kgot_lab.errors import BadInput, QueryFailed, TraceError
 from kgot_lab.evaluation.runs import timed_search
 from kgot_lab.io.files import bundled_path
@@ -130,6 +132,12 @@ def file(name: str, text: str) -> Path:
     """A file in the folder where the tests of this module run."""
     Path(name).write_text(text)
     return Path(name)
+
+
+def told_in_parts(text: Any) -> None:
+    """Tell a memory a message that has one part."""
+    with lab.open_memory(embedder=None) as memory:
+        memory.add([{"role": "user", "content": [{"type": "text", "text": text}]}])
 
 
 def judged() -> lab.Dataset:
@@ -761,7 +769,36 @@ DEEPER = [  # what raised errors of Python, or was taken without a word, below t
         ("a number for a view", lambda: briefings(5, 5), "'view' is an InvestmentView"),
     ),
 ]
+ANN, BEA = (Entity("npc", name).id for name in ("Ann", "Bea"))
+NESTED = "{a: " * 3000 + "1" + "}" * 3000
+
 QUIET = [  # what was taken without a word
+    *cases(
+        "a file",
+        ("of models, nested", lambda: lab.connect("m", models=file("m.yaml", f"m: {NESTED}")), "too deeply"),
+        ("of limits, nested", lambda: read_configuration(file("c.yaml", f"limits: {NESTED}")), "too deeply"),
+        (
+            "with a limit twice",
+            lambda: read_configuration(file("c.yaml", "limits: {steps: 4, steps: 5}")),
+            "twice",
+        ),
+        ("in GML, nested", lambda: lab.read_graph(file("g.gml", "graph [ " * 3000)), "too deeply"),
+        (
+            "of many vertices",
+            lambda: lab.read_graph(file("g.net", "*Vertices 99999999999\n*Arcs\n1 2")),
+            "more than can",
+        ),
+    ),
+    *cases(
+        "a value",
+        ("a part without a text", lambda: told_in_parts(5), "is a text"),
+        ("a text for holdings", lambda: Holdings("ada", "LNTN"), "'held' is a set"),
+        (
+            "an unknown standing",
+            lambda: Relationship(ANN, BEA, "KNOWS", standing="maybe"),
+            "unknown standing",
+        ),
+    ),
     *cases(
         "a path",
         ("with a NUL", lambda: lab.load_run("a\0b"), "no file can have"),

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kgot_lab.errors import BadInput, mask_secrets
-from kgot_lab.io.files import read_regular_text
+from kgot_lab.llm.models import read_yaml
 from kgot_lab.llm.structured import field_problem
 from kgot_lab.loop.call_pool import PARALLEL
 from kgot_lab.loop.limits import Limits
@@ -179,10 +179,7 @@ def read_configuration(path: Path | None) -> Configuration:
     """
     if path is None:
         return Configuration()
-    try:
-        data = yaml.safe_load(read_regular_text(path))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BadInput(f"the configuration {path} cannot be read: {' '.join(str(error).split())}") from None
+    data = read_yaml(path, "the configuration")
     if not isinstance(data, dict | None):
         form = f"fields with values, such as `model: local`, not {type(data).__name__}"
         raise BadInput(f"the configuration {path} is a list of {form}")

@@ -130,6 +130,11 @@ def load_models(path: str | Path) -> Models:
 
     Raises BadInput, which names file, entry and field, for an invalid one.
     """
+    return models_from(read_yaml(path, "the models file"), str(path))
+
+
+def read_yaml(path: str | Path, what: str) -> Any:
+    """Read a YAML file without duplicate names. Raises BadInput, with the line, for any other; `what` is named in it."""
     import yaml
 
     class OnceOnly(yaml.SafeLoader):
@@ -144,15 +149,16 @@ def load_models(path: str | Path) -> Models:
             return super().construct_mapping(node, deep)
 
     try:
-        data = yaml.load(read_regular_text(path), OnceOnly)
+        return yaml.load(read_regular_text(path), OnceOnly)
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"the models file {path} cannot be read: {error}") from None
+        raise BadInput(f"{what} {path} cannot be read: {error}") from None
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1} of " if error.problem_mark else ""
         raise BadInput(f"{line}{path} is not YAML: {error.problem}") from None
     except yaml.YAMLError as error:
         raise BadInput(f"{path} is not YAML: {type(error).__name__}") from None
-    return models_from(data, str(path))
+    except RecursionError:
+        raise BadInput(f"{what} {path} is nested too deeply to be read") from None
 
 
 def entry_for(models: Mapping[str, ModelEntry], name: str) -> str:

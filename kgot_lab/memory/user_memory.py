@@ -516,6 +516,7 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
     if isinstance(content, list):  # the parts of a message: texts, and pictures, which are not read
         for part in content:
             require(part, Mapping, "a part of a message is a dictionary")
+            require(part.get("text", ""), str, "the text of a part of a message is a text")
         content = " ".join(part.get("text", "") for part in content)
     if content is None and role != "user":  # an assistant that calls a tool
         content = ""

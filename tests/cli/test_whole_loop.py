@@ -247,7 +247,7 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
         ("limits: {stepz: 1}", "unknown limit 'stepz'; did you mean 'steps'?"),
         ("limits: {steps: 0}", "limits.steps must be a number, 1 or more"),
         ("- a\n- list", "is a list of fields with values"),
-        ("model: [", "cannot be read"),
+        ("model: [", "is not YAML"),
         ("store: {att: x}", "there is no field 'store.att'"),
     ],
 )

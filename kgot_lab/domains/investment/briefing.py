@@ -137,7 +137,8 @@ class Withheld(NamedTuple):
     reason: str
 
 
-class Holdings(NamedTuple):
+@dataclass(frozen=True)
+class Holdings(CheckedRecord):
     """What a user holds and watches, by symbol."""
 
     user: str

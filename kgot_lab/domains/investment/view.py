@@ -35,12 +35,15 @@ SYMBOL_PROPERTIES = {"Asset": "symbol", "Company": "ticker"}
 
 
 @check_arguments
-def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Node:
+def investment_node(type: str, /, *, owner: str = "", **properties: Json | datetime) -> Node:
     """Create a node of a type with an id derived from its name, so that writing it again gives the same node.
 
     An asset is named by its symbol, events, news and insights by their words and date (calls also by action
     and giver), everything else by its name. The id of an owner's node begins with the owner.
     """
+    properties = {
+        key: value.isoformat() if isinstance(value, datetime) else value for key, value in properties.items()
+    }
     name = properties.get(_NAME_PROPERTIES.get(type, "name"))
     if not isinstance(name, str) or not name.strip():
         expected = f"a node of type {type} is named by its {_NAME_PROPERTIES.get(type, 'name')}, a text"

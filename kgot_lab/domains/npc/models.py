@@ -170,6 +170,7 @@ class Relationship:
         object.__setattr__(self, "attributes", attributes)
         expected = "the provenance of a relationship is a Provenance(session_id, timestamp, confidence, …)"
         require(self.provenance, Provenance, expected)
+        require_known("standing", get_args(RelationshipStanding), self.standing)
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -175,7 +175,10 @@ def _read_elements(path: Path, options: Options) -> Elements:
             except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
                 raise BadInput(f"{path}: cannot be unpacked: {error}") from None
             break
-    return _read_data(data, suffix, path, options)
+    try:
+        return _read_data(data, suffix, path, options)
+    except RecursionError:
+        raise BadInput(f"{path}: its values are nested too deeply to be read") from None
 
 
 def _read_data(data: bytes, suffix: str, path: Path, options: Options) -> Elements:

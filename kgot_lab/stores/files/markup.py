@@ -29,6 +29,7 @@ OUR_GRAPHML = b"<!-- written by kgot_lab -->"  # below the first line
 OURS = {"gexf": OUR_GRAPHML.decode(), "gml": 'Creator "kgot_lab"'}
 PROGRAM_FIELDS = frozenset("id type pid start end viz parents slices spells source target key for".split())
 # parameters of Pajek that say how something is drawn; longer names than these are attributes
+_MAX_VERTICES = 10_000_000
 _PAJEK_DRAWING = ("x_fact", "y_fact", "s_size", "size", "phi", "fos", "font", "lphi", "lps")
 EDGE_KEY = "networkx_key"  # of an edge, as NetworkX calls it in GEXF
 JSON_PREFIX = "json:"  # of a text that is JSON, in files of this package
@@ -260,6 +261,9 @@ def read_pajek(text: str, source: str) -> Elements:
             section, relation = words[0].lower(), words[2] if words[2:] else None
             if section == "*vertices" and words[1:] and words[1].isdecimal():
                 vertices = int(words[1])
+                if vertices > _MAX_VERTICES:
+                    problem = f"{source}, line {number}: {words[1]} vertices are more than can be read"
+                    raise BadInput(f"{problem} ({_MAX_VERTICES:,}): correct the number")
             if section == "*matrix":
                 raise BadInput(f"{source}, line {number}: a matrix is not read: list its edges under *Arcs")
         elif words and section == "*vertices":
