@@ -43,7 +43,8 @@ class ScriptNames:
         """Return the path of the file that a script imports, or "" if it is missing."""
         stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")
         bases = (target, stem, f"{target}/index")
-        candidates = (target, *(f"{base}{ending}" for base in bases for ending in SCRIPT_ENDINGS))
+        endings = (*SCRIPT_ENDINGS, ".d.ts")
+        candidates = (target, *(f"{base}{ending}" for base in bases for ending in endings))
         return next((self._by_path[candidate] for candidate in candidates if candidate in self._by_path), "")
 
     def _resolve(self, symbol: str) -> tuple[str, ...]:

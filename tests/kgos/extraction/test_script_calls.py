@@ -113,3 +113,10 @@ def test_the_share_of_calls_with_a_known_callee_is_counted_by_language(tmp_path)
     assert found.calls == {"javascript": (5, 6), "typescript": (1, 1), "python": (0, 0)}
     shares = "83% of 6 in JavaScript, 100% of 1 in TypeScript"
     assert found.graph.node(".").properties["calls_resolved"] == shares and shares in found.describe()
+
+
+def test_a_script_imports_the_declarations_beside_a_script_that_is_missing(tmp_path):
+    (tmp_path / "index.d.ts").write_text("export declare function f(): number\n")
+    (tmp_path / "t.ts").write_text("import { f } from './index.js'\nf()\n")
+    graph = extract_folder(tmp_path, cache=False).graph
+    assert ("t.ts", "imports", "index.d.ts") in {(e.source, e.type, e.target) for e in graph.edges}
