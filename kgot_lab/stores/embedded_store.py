@@ -166,16 +166,6 @@ class EmbeddedStore(UndoableStore):
         self._update_sandbox(stored)
 
     @_synchronized
-    def compact(self) -> None:
-        """Replace the history in the log by the current graph, so that it opens fast again.
-
-        Raises StoreUnavailable if the log cannot be written.
-        """
-        truth = self._current_state  # opens the log, if a write left it closed
-        if self._log is not None:
-            self._log.compact(truth)
-
-    @_synchronized
     def close(self) -> None:
         """Close the sandbox and the log, which keeps the graph.
 
