@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -144,8 +144,9 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
     steps = _insert_between(index, chosen, max_tools)
     rows = [graph.row(step.tool) for step in steps]
     conflicts = tuple(_pairs_joined_by(index, rows, _CONFLICT_TYPES))
-    required, cycles = _collect_prerequisites(index, rows)
-    cycles = (*cycles, *_find_feed_cycles(index, rows))
+    required = _collect_prerequisites(index, rows)
+    required_cycles = islice(_find_cycles(index, required[::-1], _REQUIRES_TYPES[0]), _MAX_CYCLES)
+    cycles = (*required_cycles, *_find_cycles(index, rows, _FEEDS_TYPES[0]))
     edges = tuple(_edges_between(index, rows))
     warnings = (
         *(f"nothing in the graph says {part!r}" for part in lacking),
@@ -220,48 +221,24 @@ def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
                 yield edge
 
 
-def _collect_prerequisites(
-    index: GraphIndex, rows: Sequence[int]
-) -> tuple[list[int], tuple[tuple[str, ...], ...]]:
-    """Return all that some rows require, themselves included, and the first cycles found.
-
-    What is needed first is at the front.
-    """
-    ids, leads_to = index.graph.ids, index.targets_by_row(_REQUIRES_TYPES[0])
-    done: dict[int, None] = {}
-    cycles: dict[tuple[str, ...], None] = {}
-    for start in (row for row in rows if row not in done):
-        chain, waiting = {start: 0}, [iter(leads_to.get(start, ()))]
-        while waiting:
-            for row in waiting[-1]:
-                if row in chain:
-                    if len(cycles) < _MAX_CYCLES:
-                        cycles[(*(ids[each] for each in list(chain)[chain[row] :]), ids[row])] = None
-                elif row not in done:
-                    chain[row] = len(chain)
-                    waiting.append(iter(leads_to.get(row, ())))
-                    break
-            else:
-                done[chain.popitem()[0]] = None
-                waiting.pop()
-    return list(done), tuple(cycles)
+def _collect_prerequisites(index: GraphIndex, rows: Sequence[int]) -> list[int]:
+    """Return all that some rows require, themselves included, with what is needed first at the front."""
+    requires: nx.DiGraph[int] = nx.DiGraph(index.targets_by_row(_REQUIRES_TYPES[0]))
+    requires.add_nodes_from(rows)
+    return list(dict.fromkeys(row for start in rows for row in nx.dfs_postorder_nodes(requires, start)))
 
 
-def _find_feed_cycles(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str, ...]]:
-    """Yield the shortest feeds_into cycle through each step, within the steps, each cycle once."""
-    feeds: nx.DiGraph[int] = nx.DiGraph()
-    feeds.add_nodes_from(rows)
-    feeds.add_edges_from(
-        (row, end) for row in rows for end in index.outgoing(row, _FEEDS_TYPES) if end in rows
-    )
+def _find_cycles(index: GraphIndex, rows: Sequence[int], type: str) -> Iterator[tuple[str, ...]]:
+    """Yield the shortest cycle of edges of a type through each of some rows, within these, each cycle once."""
+    joined = nx.DiGraph(index.targets_by_row(type)).subgraph(rows)
+    cyclic = {row for part in nx.strongly_connected_components(joined) if len(part) > 1 for row in part}
     seen: set[frozenset[int]] = set()
-    for start in rows:
-        paths = nx.single_target_shortest_path(feeds, start)
-        cycles = [[start, *paths[after]] for after in feeds[start] if after in paths]
-        shortest = min(cycles, key=len, default=[])
-        if shortest and frozenset(shortest) not in seen:
-            seen.add(frozenset(shortest))
-            yield tuple(index.graph.ids[row] for row in shortest)
+    for start in (row for row in rows if row in cyclic):
+        paths = nx.single_target_shortest_path(joined, start)
+        cycle = [start, *min((paths[after] for after in joined[start] if after in paths), key=len)]
+        if frozenset(cycle) not in seen:
+            seen.add(frozenset(cycle))
+            yield tuple(index.graph.ids[row] for row in cycle)
 
 
 def _has_feed_edge(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> bool:

@@ -230,6 +230,14 @@ class GraphIndex:
         ids = list(dict.fromkeys(self.graph.ids[folded[each]] for each in near))
         raise UnknownName("node", id, ids or self.graph.ids[:20], meant=ids[0] if ids else "") from None
 
+    @check_arguments
+    def rows(self, ids: Iterable[str]) -> Ints:
+        """Return the rows of some ids, each once, in their order.
+
+        Raises BadInput for one text in place of a list, and UnknownName.
+        """
+        return np.array(list(dict.fromkeys(map(self.row, ids))), np.int32)
+
     def identity(self, row: int) -> tuple[str, str, str]:
         """Return the id, the name and the type of a node."""
         return self.graph.ids[row], self.names[row], self.label_texts[row]
@@ -451,15 +459,6 @@ def graph_index(graph: PropertyGraph) -> GraphIndex:
     # stored on the graph, as cached_property does, so that both are freed together
     index: GraphIndex = vars(graph).setdefault(_INDEX_ATTRIBUTE, GraphIndex(graph))
     return index
-
-
-@check_arguments
-def rows_of_ids(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
-    """Return the rows of some ids, each once, in their order.
-
-    Raises BadInput for one text in place of a list, and UnknownName.
-    """
-    return np.array(list(dict.fromkeys(index.row(id) for id in ids)), np.int32)
 
 
 # Resolve the node that a user names by its id, its name, or the end of its id.
