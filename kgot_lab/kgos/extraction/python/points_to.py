@@ -164,16 +164,21 @@ class PointsTo:
         """Let what a decorator returns flow into a variable.
 
         The decorated function flows into it too, unless the decorator is a function that is fully known and
-        decorates few.
+        decorates few. What may be a function or an object is a function here: what is called with options, as in
+        `@command()`, returns the object only where it is called with what it decorates.
         """
-        self.solver.on_value(callee, lambda value: self.call(value, to, calls))
-        self.solver.on_value(callee, lambda v: self.solver.flow(of, to) if v[0] != "function" else None)
-        self._later.append(
-            (
-                lambda: self._is_known_code(to) and not self._takes_many(callee),
-                lambda: self.solver.flow(of, to),
-            )
-        )
+
+        def apply(value: Value, objects: bool) -> None:
+            if (value[0] == "object") == objects:
+                self.call(value, to, calls)
+
+        solver = self.solver
+        solver.on_value(callee, partial(apply, objects=False))
+        solver.on_value(callee, lambda value: solver.flow(of, to) if value[0] != "function" else None)
+        known = lambda: self._is_known_code(to) and not self._takes_many(callee)  # noqa: E731
+        self._later.append((known, lambda: solver.flow(of, to)))
+        objects = lambda: solver.on_value(callee, partial(apply, objects=True))  # noqa: E731
+        self._later.append((lambda: self._is_known_code(callee), objects))
 
     def _takes_many(self, callee: int) -> bool:
         owners = [value[1] for value in self.solver.possible_values(callee) if value[0] == "function"]
