@@ -7,7 +7,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -114,14 +114,16 @@ MAX_BATCH_FILES, MAX_BATCH_BYTES = 16, 2_000_000  # files, and bytes of them, th
 
 @dataclass(frozen=True)
 class SourceFile:
-    """The path of a file in its folder and its bytes; for Python also its module name, and whether it is a
-    package.
+    """The path of a file in its folder and its bytes.
+
+    For Python also its module name, and whether it is a package; for scripts the `own_modules` of the folder.
     """
 
     path: str
     data: bytes
     module: str = ""
     is_package: bool = False
+    modules: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def extract_file(file: SourceFile) -> FileFacts:
@@ -142,7 +144,7 @@ def extract_file(file: SourceFile) -> FileFacts:
     elif ending in SCRIPT_ENDINGS:
         from kgot_lab.kgos.extraction.scripts import script_facts
 
-        facts = script_facts(text, path)
+        facts = script_facts(text, path, file.modules)
     else:
         sections, remark = read_file_sections(found, path)
         facts = section_facts(sections, path)

@@ -39,6 +39,7 @@ from kgot_lab.kgos.extraction.file_facts import (
     split_batches,
 )
 from kgot_lab.kgos.extraction.linking import describe_calls, link_facts
+from kgot_lab.kgos.extraction.script_names import own_modules
 from kgot_lab.kgos.extraction.source_files import list_source_files
 from kgot_lab.text.cleaning import format_count
 
@@ -170,6 +171,11 @@ class _FactsReader:
         self, files: Mapping[str, Path], names: ModuleNames, cache: ExtractionCache | None, client: Any = None
     ):
         self.files, self.names, self.kept, self.client = files, names, cache, client
+        manifests = {}
+        for path in (each for each in files if PurePosixPath(each).name == "package.json"):
+            with suppress(OSError):  # which reading it tells
+                manifests[path] = read_regular_file(files[path], _MAX_FILE_BYTES[".json"])
+        self.modules = own_modules(manifests, files)
         threads = 1 if client is None else max(1, sum(client.nthreads().values()))
         self.lot = _BATCH_SIZE * min(threads, _MAX_THREADS)
         self.read = self.reused = 0
@@ -237,7 +243,8 @@ class _FactsReader:
             self.skipped.append(Remark(path, error.strerror or str(error)))
             return None
         module = self.names.name_of(path) if path.endswith(PYTHON_ENDINGS) else ""
-        return SourceFile(path, data, module, self.names.package_of.get(module, False))
+        modules = self.modules if path.endswith(SCRIPT_ENDINGS) else {}
+        return SourceFile(path, data, module, self.names.package_of.get(module, False), modules)
 
     def _file_key(self, file: SourceFile) -> bytes:
-        return cache_key(file.path, file.module, str(file.is_package), file.data)
+        return cache_key(file.path, file.module, str(file.is_package), repr(file.modules), file.data)
