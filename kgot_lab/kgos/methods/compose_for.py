@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice, pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -143,7 +143,9 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
         why.append(f"more than max_tools={max_tools} parts, left out: {' | '.join(parts[max_tools:])}")
     steps = _insert_between(index, chosen, max_tools)
     rows = [graph.row(step.tool) for step in steps]
-    conflicts = tuple(_pairs_joined_by(index, rows, _CONFLICT_TYPES))
+    tools = [step.tool for step in steps]
+    pairs = ((one, _conflicting(graph, one, tools[number:])) for number, one in enumerate(tools, start=1))
+    conflicts = tuple((one, other) for one, others in pairs for other in others)
     required = _collect_prerequisites(index, rows)
     required_cycles = islice(_find_cycles(index, required[::-1], _REQUIRES_TYPES[0]), _MAX_CYCLES)
     cycles = (*required_cycles, *_find_cycles(index, rows, _FEEDS_TYPES[0]))
@@ -155,7 +157,7 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
             for a, b in pairwise(steps)
             if not _has_feed_edge(edges, a, b)
         ),
-        *(_format_conflict(index, pair, steps) for pair in conflicts),
+        *(_format_conflict(graph, pair, steps) for pair in conflicts),
         *(f"cycle: {' → '.join(cycle)}" for cycle in cycles),
         *_order_warnings(steps, edges),
     )
@@ -202,14 +204,11 @@ def _insert_between(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int
     return tuple(filled)
 
 
-def _pairs_joined_by(
-    index: GraphIndex, rows: Sequence[int], types: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of nodes that an edge of some types joins, in either direction."""
-    ids = index.graph.ids
-    for one, other in combinations(rows, 2):
-        if other in index.outgoing(one, types) or other in index.incoming(one, types):
-            yield ids[one], ids[other]
+def _conflicting(graph: PropertyGraph, id: str, others: Sequence[str]) -> list[str]:
+    """Return which of some other nodes conflict with a node."""
+    edges = graph.neighbours(id, "both", _CONFLICT_TYPES)
+    ends = {end for edge in edges for end in (edge.source, edge.target)} - {id}
+    return [other for other in others if other in ends]
 
 
 def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
@@ -245,15 +244,14 @@ def _has_feed_edge(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> 
     return any(e.type in _FEEDS_TYPES and (e.source, e.target) == (before.tool, after.tool) for e in edges)
 
 
-def _format_conflict(index: GraphIndex, pair: tuple[str, str], steps: Sequence[PlanStep]) -> str:
+def _format_conflict(graph: PropertyGraph, pair: tuple[str, str], steps: Sequence[PlanStep]) -> str:
     """Format a conflict, with alternatives to either step that do not conflict with the rest of the plan."""
     tools = [step.tool for step in steps]
     instead = []
     for step in (step for step in steps if step.tool in pair):
-        rest = [index.graph.row(tool) for tool in tools if tool != step.tool]
+        rest = [tool for tool in tools if tool != step.tool]
         for other in (alternative for alternative in step.alternatives if alternative not in tools):
-            pairs = _pairs_joined_by(index, [index.graph.row(other), *rest], _CONFLICT_TYPES)
-            if not any(other in pair for pair in pairs):
+            if not _conflicting(graph, other, rest):
                 instead.append(f"{other} instead of {step.tool}")
     return f"{pair[0]} conflicts with {pair[1]}" + (
         f"; possible: {', '.join(instead)}" if instead else "; no other candidate is free of it"

@@ -397,19 +397,13 @@ class GraphIndex:
         """
         return self.edge_ends([row], types).get(row, [])
 
-    def incoming(self, row: int, types: Collection[str]) -> list[int]:
-        """Return the sources of edges of these types to a row, each once, in edge order."""
-        return self.edge_ends([row], types, along=0.0, against=1.0).get(row, [])
-
-    def edge_ends(
-        self, rows: Sequence[int], types: Collection[str], *, along: float = 1.0, against: float = 0.0
-    ) -> dict[int, list[int]]:
-        """Map each of some rows to the ends of its edges of these types, each once, in edge order.
+    def edge_ends(self, rows: Sequence[int], types: Collection[str]) -> dict[int, list[int]]:
+        """Map each of some rows to the targets of its edges of these types, each once, in edge order.
 
         A row without such edges is left out.
         """
         some = np.array(rows, np.int32)
-        steps, owners = self.steps_from(some, self.edge_type_weights(types, along=along, against=against))
+        steps, owners = self.steps_from(some, self.edge_type_weights(types, against=0.0))
         found: dict[int, dict[int, None]] = {}
         for row, end in zip(some[owners].tolist(), self.links.ends.indices[steps].tolist(), strict=True):
             found.setdefault(row, {})[end] = None
