@@ -99,10 +99,10 @@ def extract_dimensions(graph: PropertyGraph) -> ExtractedDimensions:
     """
     require(graph, PropertyGraph, "dimensions are extracted from a PropertyGraph")
     stems = [text_stems(text) for text in _node_texts(graph)]
-    neighbours = np.diff(Links.of(graph).distinct_neighbours.indptr).astype(np.float64)
+    indptr = Links.of(graph).distinct_neighbours.indptr if len(graph) else np.zeros(1)
     requires = edge_rows_of_types(graph, "requires")
     required = np.bincount(graph.sources[requires], minlength=len(graph)).astype(np.float64)
-    values = {"relationship_richness": _divide_by_max(neighbours)}
+    values = {"relationship_richness": _divide_by_max(np.diff(indptr).astype(np.float64))}
     values["implementation_complexity"] = _divide_by_max(
         required if len(requires) else np.full(len(graph), math.nan)
     )
