@@ -222,14 +222,14 @@ def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
 
 def _collect_prerequisites(index: GraphIndex, rows: Sequence[int]) -> list[int]:
     """Return all that some rows require, themselves included, with what is needed first at the front."""
-    requires: nx.DiGraph[int] = nx.DiGraph(index.targets_by_row(_REQUIRES_TYPES[0]))
+    requires = _edges_of_type(index, _REQUIRES_TYPES[0])
     requires.add_nodes_from(rows)
     return list(dict.fromkeys(row for start in rows for row in nx.dfs_postorder_nodes(requires, start)))
 
 
 def _find_cycles(index: GraphIndex, rows: Sequence[int], type: str) -> Iterator[tuple[str, ...]]:
     """Yield the shortest cycle of edges of a type through each of some rows, within these, each cycle once."""
-    joined = nx.DiGraph(index.targets_by_row(type)).subgraph(rows)
+    joined = _edges_of_type(index, type).subgraph(rows)
     cyclic = {row for part in nx.strongly_connected_components(joined) if len(part) > 1 for row in part}
     seen: set[frozenset[int]] = set()
     for start in (row for row in rows if row in cyclic):
@@ -238,6 +238,11 @@ def _find_cycles(index: GraphIndex, rows: Sequence[int], type: str) -> Iterator[
         if frozenset(cycle) not in seen:
             seen.add(frozenset(cycle))
             yield tuple(index.graph.ids[row] for row in cycle)
+
+
+def _edges_of_type(index: GraphIndex, type: str) -> nx.DiGraph[int]:
+    targets = index.targets_by_row(type).items()
+    return nx.DiGraph([(row, end) for row, ends in targets for end in ends])
 
 
 def _has_feed_edge(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> bool:

@@ -389,7 +389,8 @@ def _recommend(graph: PropertyGraph, node: _Node, limit: _Limit = 10) -> MethodR
     own = np.sort(near.indices[near.indptr[row] : near.indptr[row + 1]])
     steps, owners = neighbour_steps(near, own)
     others = near.indices[steps]
-    scores = np.bincount(others, 1 / np.log2(1 + index.degrees[own[owners]]), minlength=len(graph))
+    rarity = 1 / np.log2(1 + index.degrees[own[owners]])
+    scores = np.bincount(others, rarity, minlength=len(graph)).astype(np.float64)
     scores[own] = scores[row] = 0.0
     best = index.rows_by_score(scores)[:limit].tolist()
     through = ([index.names[own[at]] for at in owners[others == each][:3]] for each in best)
