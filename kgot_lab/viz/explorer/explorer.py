@@ -305,22 +305,13 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     # not needed by `explore` with one's own retrievers
     from kgot_lab.benchmark.recall.datasets import load_dataset
     from kgot_lab.benchmark.recall.systems import systems
-    from kgot_lab.embedding.vectors import minilm
-    from kgot_lab.retrieval.dense import dense
-    from kgot_lab.retrieval.entity_linking import title_graph
-    from kgot_lab.retrieval.fusion import strongest
-    from kgot_lab.retrieval.lexical import bm25, fts5, like
-    from kgot_lab.retrieval.neighbours import boosted_neighbours
 
     dev_split = (load_dataset(dataset) if isinstance(dataset, str) else dataset).develop
-    vectors, documents = embedder or minilm(), dev_split.documents
-    lanes = Lanes(
-        embedding=dense(documents, vectors),
-        text=strongest(bm25(documents), fts5(documents)),
-        graph=boosted_neighbours(title_graph(documents), like(documents)),
+    built = systems(dev_split, embedder)
+    lanes = Lanes(*(stage for _, stage in built["kg-os hybrid"]().inputs))
+    return explore(
+        lanes, dev_split.documents, queries=dev_split.queries, qrels=dev_split.qrels, systems=built
     )
-    queries, qrels = dev_split.queries, dev_split.qrels
-    return explore(lanes, documents, queries=queries, qrels=qrels, systems=systems(dev_split, vectors))
 
 
 class Explorer(LiveOutput):
