@@ -250,7 +250,7 @@ def test_results_of_an_older_version_called_it_likelihood(tmp_path, older, read)
     (tmp_path / "receipts.jsonl").write_text(json.dumps(row) + "\n")
     assert read_results(tmp_path / "receipts.jsonl")["q"].token_probability == read
     (tmp_path / "receipts.jsonl").write_text(json.dumps(row | {"likelihood": -0.4}) + "\n")
-    with pytest.raises(TraceError, match=r"token_probability is -0\.4"):
+    with pytest.raises(TraceError, match=r"token_probability must be between 0 and 1, not -0\.4"):
         read_results(tmp_path / "receipts.jsonl")
 
 
@@ -428,7 +428,7 @@ def test_each_id_has_a_file_of_its_own():
 def test_a_folder_that_holds_something_else_is_not_taken(tmp_path):
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(BadInput, match=r"holds thesis\.tex"):
-        PLAN.write(tmp_path)
+        write_question_plan(PLAN, tmp_path)
 
 
 def test_a_grader_of_gaia_is_refused_without_a_model(tmp_path):

@@ -12,6 +12,7 @@ from kgot_lab.errors import BadInput, require, require_known, require_parts, req
 from kgot_lab.evaluation.dataset import Dataset, Qrels, checked_grade
 from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights
 from kgot_lab.retrieval.stage import Stage, best
+from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Json, Query, Ranking, checked_documents
 from kgot_lab.viz.explorer.fusion_weights import (
     LETTERS,
@@ -26,16 +27,18 @@ from kgot_lab.viz.explorer.fusion_weights import (
     mix_pipeline,
 )
 from kgot_lab.viz.explorer.hits import (
+    MAX_PATH_LENGTH,
     RETRIEVER_COLOURS,
     DocumentCollection,
     Gold,
     ShownHit,
     format_gold,
     hits_table,
+    rank_change,
     rank_changes,
+    ranks,
     score_sheet,
     show_hits,
-    shown_hits,
 )
 from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error
 from kgot_lab.viz.static.markup import Markup, shorten
@@ -138,9 +141,17 @@ class Searches:
         return notes
 
     def hits(self, side: Side, k: int, previous: Ranking | None = None) -> list[ShownHit]:
-        """Return the first `k` hits of a side."""
-        gold = self.gold(side.ranking.query)
-        return shown_hits(side.ranking, k, self.shelf, gold, explain=side.why, previous=previous)
+        """Return the first `k` hits of a side, with the change of rank from a previous ranking."""
+        query = side.ranking.query
+        query_words, gold = frozenset(searched_words(query.text)), self.gold(query)
+        previous_ranks, hits = ranks(previous), []
+        for rank, (id, score) in enumerate(side.ranking.hits[:k], start=1):
+            title, snippet = self.shelf.pieces(id, query_words)
+            parts, path = side.why(id)
+            moved = None if previous is None else rank_change(rank, previous_ranks.get(id, 0))
+            is_gold, path = gold.get(id, 0) > 0, shorten(path, MAX_PATH_LENGTH)
+            hits.append(ShownHit(rank, id, title, snippet, score, is_gold, parts, path, moved))
+        return hits
 
     def gold_summary(self, side: Side, k: int) -> str:
         """Describe which relevant documents a side found among its first `k`."""
