@@ -1,4 +1,4 @@
-"""The benchmark of the stores runs, its tables follow from its receipts, and the drivers beside the stores
+"""The benchmark of the stores runs, its tables follow from its results, and the drivers beside the stores
 find what these find.
 """
 
@@ -60,7 +60,7 @@ def test_a_raw_driver_finds_what_the_store_finds(kind, tmp_path):
 
 
 @pytest.mark.skipif(not RESULTS.exists(), reason="not measured yet")
-def test_every_figure_of_the_tables_is_in_the_receipts():
+def test_every_figure_of_the_tables_is_in_the_results():
     rows = [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
     known = {
         short(each.get("ms", each.get("s", 0)))
