@@ -242,7 +242,7 @@ def _costs(own: SystemScores, other: SystemScores | None, name: str) -> str:
     return (
         f"{own.system} beside {name}: {'; '.join(parts)}."
         if parts
-        else f"{own.system} beside {name}: no result tells."
+        else f"{own.system} beside {name}: no receipt tells."
     )
 
 
@@ -443,13 +443,13 @@ def repetition(findings: ComparisonResults, again: ComparisonResults, system: st
     return Repetition(system, len(shared), same, *(median(some) if some else None for some in told))
 
 
-def what_counts(result: QuestionResult) -> tuple[object, ...]:
+def what_counts(receipt: QuestionResult) -> tuple[object, ...]:
     """The answer and what was read and asked for it, without times."""
     return (
-        result.predicted,
-        result.token_probability,
-        result.calls,
-        result.prompt_tokens,
-        result.evidence_tokens,
-        result.error,
+        receipt.predicted,
+        receipt.token_probability,
+        receipt.calls,
+        receipt.prompt_tokens,
+        receipt.evidence_tokens,
+        receipt.error,
     )

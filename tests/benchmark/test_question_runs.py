@@ -125,6 +125,8 @@ def test_a_result_that_was_changed_is_refused_by_the_number_of_its_line(tmp_path
 
 def test_results_of_before_are_read_and_gone_on_with_but_not_where_they_say_what_cannot_be(tmp_path):
     path = tmp_path / "results.jsonl"
+    (tmp_path / "receipts.jsonl").write_text('{"id": "z", "correct": true}\n')  # their earlier name
+    assert list(read_results(path)) == ["z"] and path.exists()
     path.write_text(
         '{"id": "a", "correct": true, "f1": 1.0}\n{"id": "b", "predi\n{"id": "c", "correct": false}\n'
     )
