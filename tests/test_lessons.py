@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -22,7 +23,7 @@ def lesson(number: int):
     return run
 
 
-lesson_40 = lesson(40)
+lesson_40, lesson_50 = lesson(40), lesson(50)
 
 
 def test_each_family_adds_a_relevant_text_to_the_smallest_case_of_lesson_40(lesson_40):
@@ -59,3 +60,36 @@ def test_lesson_40_reads_the_table_of_families_as_it_is(lesson_40):
     assert stories["BM25"].bold and not stories["delta edges add"].bold
     for name in ("MuSiQue", "HotpotQA"):
         assert rows[name]["delta edges add"].text.startswith("−") and rows[name]["delta edges add"].bold
+
+
+def test_in_the_question_of_lesson_50_the_path_holds_the_answer_and_the_prompt_of_rag_does_not(lesson_50):
+    assert {*lesson_50.data.qrels[lesson_50.question.id]} <= {*lesson_50.found["follow"][:2]}
+    path = " ".join(lesson_50.read)
+    assert "Canberra" in path and "Canberra" not in lesson_50.rag_prompt
+    assert len(path.split()) < len(lesson_50.rag_prompt.split()) / 5
+    assert len(lesson_50.path) == 3
+
+
+def test_the_gains_that_lesson_50_works_out_are_those_of_the_results_page(lesson_50):
+    lines = (Path(__file__).parents[1] / "docs" / "results.md").read_text(encoding="utf-8").splitlines()
+    for control in ("rag-split", "paths-no-links", "paths-shuffled"):
+        (line,) = (line for line in lines if line.startswith(f"| `{control}` |"))
+        difference = lesson_50.f1["paths"] - lesson_50.f1[control]
+        unseen = difference[["2wiki-unseen", "musique-498-unseen"]]
+        low, high = lesson_50.interval(difference.to_numpy())
+        assert len(difference) == 290 and len(unseen) == 116 and 0 < low < high
+        assert f"| +{difference.mean():.3f}".replace("+0", "+") in line
+        assert f"| +{unseen.mean():.3f}".replace("+0", "+") in line
+    (own,) = (line for line in lines if line.startswith("| `rag-split` |"))
+    printed = [float(number) for number in own.split("[")[1].split("]")[0].split(",")]
+    assert lesson_50.interval(lesson_50.gain.to_numpy()) == pytest.approx(printed, abs=0.01)
+
+
+def test_lesson_50_shows_no_help_on_musique_and_fewer_exact_answers(lesson_50):
+    for name in ("musique-498", "musique-498-unseen"):
+        low, high = lesson_50.interval(lesson_50.gain[name].to_numpy())
+        assert low < 0 < high
+        assert lesson_50.exact["paths"][name] < lesson_50.exact["rag-split"][name]
+    for name in ("hotpotqa", "2wiki", "2wiki-unseen"):
+        assert lesson_50.interval(lesson_50.gain[name].to_numpy())[0] > 0
+    assert {each.on for each in lesson_50.rounds.rounds} == {*lesson_50.f1.index.unique("set")}
