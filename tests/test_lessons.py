@@ -23,7 +23,47 @@ def lesson(number: int):
     return run
 
 
-lesson_40, lesson_50 = lesson(40), lesson(50)
+lesson_20, lesson_40, lesson_50 = map(lesson, (20, 40, 50))
+
+
+def test_the_scores_worked_out_in_lesson_20_are_those_of_the_package(lesson_20):
+    by_hand = {id: lesson_20.bm25(own) for id, own in lesson_20.counts.items()}
+    found = {id: score for id, score in by_hand.items() if score}
+    assert found == pytest.approx(lesson_20.package, rel=1e-5)
+    assert sum(own.total() for own in lesson_20.counts.values()) == 40  # eight words a text
+    cosines = {
+        id: float(vector @ lesson_20.asked_vector)
+        for id, vector in zip(lesson_20.counts, lesson_20.vectors, strict=True)
+    }
+    dense = lesson_20.retrievers["embeddings"].search("Which inventor disliked the noise of musicians?")
+    assert {hit.id: hit.score for hit in dense.hits} == pytest.approx(cosines, abs=1e-5)
+    assert dense.ids[0] == "babbage"
+
+
+def test_in_lesson_20_each_fusion_goes_wrong_once_and_joining_wins_the_exam(lesson_20):
+    by_range, by_maximum = (
+        (table @ lesson_20.weights).idxmax() for table in (lesson_20.by_range, lesson_20.by_maximum)
+    )
+    assert (by_range, by_maximum) == ("babbage", "loom")
+    right = [*lesson_20.exam.values()]
+    reached = {name: sum(lesson_20.first[name] == right) for name in lesson_20.first}
+    assert reached == {"bm25": 2, "embeddings": 2, "rrf": 3}
+    assert lesson_20.first["rrf"].iloc[-1] == "loom" and right[-1] == "babbage"
+    assert lesson_20.linked == ["babbage"] and lesson_20.others.index("babbage") > 0
+
+
+def test_lesson_20_reads_its_plot_and_its_table_as_they_are(lesson_20):
+    near = lesson_20.ranks <= 5
+    assert (near["bm25"] & ~near["embeddings"]).any() and (~near["bm25"] & near["embeddings"]).any()
+    assert len(near) == 120
+    rows = lesson_20.report.comparisons["develop"]
+    assert all(rows[name].difference.mean > 0 and rows[name].p_holm > 0.05 for name in ("convex", "rrf"))
+    assert rows["convex + boost"].p_holm < 0.05 and rows["convex + boost"].losses == 0
+
+
+def test_the_sliders_of_lesson_20_are_a_pipeline_that_finds_the_same(lesson_20):
+    explorer = lesson_20.explorer
+    assert explorer.ranking.hits == explorer.stage.search(explorer.question).hits[: explorer.mix.k]
 
 
 def test_each_family_adds_a_relevant_text_to_the_smallest_case_of_lesson_40(lesson_40):
