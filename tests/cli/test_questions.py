@@ -27,6 +27,7 @@ from kgot_lab.errors import TraceError
 from kgot_lab.llm.model_file import MODEL_VARIABLE
 from kgot_lab.loop.events import Asked
 from kgot_lab.loop.trace import load_run
+from kgot_lab.retrieval.lexical import bm25
 
 pytestmark = pytest.mark.extended
 
@@ -528,7 +529,10 @@ def test_the_baselines_answer_the_same_questions_in_one_call_each(kgot_lab, serv
     )
 
 
-def test_bundled_questions_are_asked_with_their_passages(kgot_lab, here):
+def test_bundled_questions_are_asked_with_their_passages(kgot_lab, here, monkeypatch):
+    # the default retriever would compute the vectors of 4,000 sentences for half a minute
+    monkeypatch.setattr("kgot_lab.tools.search.default_retriever", lambda passages, *_, **__: bm25(passages))
+
     def reply(prompt):
         return json.dumps({"answer": "yes"})
 
