@@ -379,11 +379,21 @@ class Memory(Closing, LearningMemory):
             Claim(Triple(self.user, SAID, text), source, span, self.user, valid_from=now),
             Claim(Triple(self.user, ENDED, fact.object), source, span, self.user, valid_from=now),
             Claim(Triple(fact.subject, fact.relation, object), source, span, self.user, valid_from=since),
-            Claim(fact, source, span, self.user, "ended", valid_from=since + _MOMENT),
+            *(
+                Claim(each, source, span, self.user, "ended", valid_from=since + _MOMENT)
+                for each in (fact, *self._corrected_before(fact, since))
+            ),
         ]
         learnt = self.claims.learn(told, by=self.user)
         changes = () if learnt.change is None else (learnt.change,)
         return Added(changes, (told[2].fact,), (fact,), 1)
+
+    def _corrected_before(self, fact: Triple, since: datetime) -> set[Triple]:
+        """Return what earlier corrections replaced by a fact: another correction stands without them too."""
+        first, then = (
+            self.claims.as_of(valid=at).facts(fact.subject, fact.relation) for at in (since, since + _MOMENT)
+        )
+        return set(first) - set(then)
 
     @check_arguments
     def forget(self, what: Triple | str) -> ChangeEffect:
