@@ -86,8 +86,7 @@ class SQLiteTables(SQLiteFile):
     def _upgrade_tables(self, connection: sqlite3.Connection) -> None:
         for statement in (*self.layout.upgrade, *tables.HISTORY_TABLES["sqlite"]):
             connection.execute(_to_sqlite(statement))
-        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'checksums'").fetchone():
-            connection.execute("DELETE FROM checksums WHERE name = 'changes'")  # it has other columns now
+        checksums.forget_changed_definitions(connection)
 
     def _create_tables(self, connection: sqlite3.Connection) -> None:
         layout = self.layout

@@ -95,9 +95,9 @@ RETRACTED_SOURCES = f"""SELECT DISTINCT c.source FROM claims c JOIN versions d O
 DECISIONS = f"""SELECT f.relation, c.confidence, s.value FROM claims c JOIN facts f ON f.id = c.fact {_STANDING_JOIN}
   AND s.value IN ('accepted', 'rejected')"""
 
-DECISIONS_LAST = f"""SELECT d.id, d.at, d.who, d.action, c.id, {_FACT_COLUMNS}, v.value, v.number FROM changes d
-  JOIN versions v ON v.opened = d.id AND v.kind = 'standing' JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
-  WHERE d.action IN ('accept', 'reject', 'override', 'undo') ORDER BY d.id DESC, c.id LIMIT :most"""
+DECISIONS_LAST = """SELECT d.id, d.at, d.who, d.action, d.undoes, v.key, v.value, v.number FROM changes d
+  JOIN versions v ON v.opened = d.id AND v.kind = :kind WHERE d.action IN ('accept', 'reject', 'override', 'undo')
+  ORDER BY d.id DESC, v.key LIMIT :most"""
 
 
 def select_facts(*parts: str) -> str:
@@ -156,7 +156,7 @@ OPEN_VERSION = (
 CLOSE_VERSIONS = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND closed IS NULL"
 CLOSE_VERSION = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND value = :value AND closed IS NULL"
 HISTORY = """SELECT v.kind, v.value, v.number, o.at, e.at, o.who FROM versions v JOIN changes o ON o.id = v.opened
-  LEFT JOIN changes e ON e.id = v.closed WHERE v.kind IN ('standing', 'drop') AND v.key = :claim ORDER BY v.opened, v.kind, v.value"""
+  LEFT JOIN changes e ON e.id = v.closed WHERE v.kind IN (:kind, 'drop') AND v.key = :key ORDER BY v.opened, v.kind, v.value"""
 
 NEW_FACT = "INSERT INTO facts (id, subject, relation, object) VALUES (:id, :subject, :relation, :object) ON CONFLICT (id) DO NOTHING"
 NEW_FACT_KEY = "INSERT INTO fact_keys (key, learnt, fact) SELECT :key, coalesce(max(id), 0), CAST(:fact AS text) FROM changes"
@@ -262,16 +262,18 @@ class Layout:
     # from the version before, without what HISTORY_TABLES has for each engine; () if there is no way from there
     upgrade: tuple[str, ...] = ()
 
-    def with_history(self, *altered: str) -> Layout:
+    def with_history(self, *altered: str, after: tuple[str, ...] = ()) -> Layout:
         """Return the layout with the tables of changes and versions, which version 1 had not.
 
-        `altered` are the statements by which an older file gets its table of changes, if it has one.
+        `altered` are the statements by which an older file gets its table of changes, if it has one, and `after`
+        those that bring what it recorded elsewhere into the history.
         """
         both: dict[str, Any] = {
             name: (*getattr(self, name), *statements) for name, statements in HISTORY_TABLES.items()
         }
         added = HISTORY_TABLES["tables"][1:] if altered else HISTORY_TABLES["tables"]
-        return replace(self, **both, version=2, upgrade=(*altered, *added, *HISTORY_TABLES["indexes"]))
+        upgrade = (*altered, *added, *HISTORY_TABLES["indexes"], *after)
+        return replace(self, **both, version=2, upgrade=upgrade)
 
     @property
     def mark(self) -> str:

@@ -23,7 +23,7 @@ from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys
 from kgot_lab.memory.claims.claim import to_micros, to_micros_or_none, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import LAST_CHANGE, TableStorage
-from kgot_lab.types import Edge, Node
+from kgot_lab.types import Edge, Node, Triple
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,12 @@ class InvestmentGraph(RecordedTables):
 
     def _restore(self, change: Change, keys: VersionKeys) -> None:
         versions.restore_versions(change, keys)
+
+    def _facts_of(self, keys: VersionKeys) -> set[Triple]:
+        """Return what is live of some nodes and edges."""
+        at, states = self._current_time(), versions.current_states(self.storage, keys)
+        facts = (versions.live_fact(kind, key, state, at) for (kind, key), state in states.items())
+        return {fact for fact in facts if fact is not None}
 
     def _write_edges(
         self, change: versions.GraphChange, edges: Sequence[Edge], nodes: Mapping[str, Node]

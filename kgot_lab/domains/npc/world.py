@@ -61,7 +61,7 @@ from kgot_lab.memory.claims.changes import (
 from kgot_lab.memory.claims.claim import from_micros, utc_now
 from kgot_lab.memory.tables import TableStorage
 from kgot_lab.text.cleaning import checked_text
-from kgot_lab.types import Json
+from kgot_lab.types import Json, Triple
 
 # Writing entities and relationships to the tables: attributes by key, a row of support for each session, and
 # their summary.
@@ -120,12 +120,14 @@ def put_relationships(change: Change, relationships: Sequence[Relationship], acc
     _store(change, before, {relationship.key: after[relationship.key] for relationship in directed})
 
 
-def store_decision(change: Change, relationship: Relationship, standing: RelationshipStanding) -> None:
+def store_decision(
+    change: Change, relationship: Relationship, session: str, standing: RelationshipStanding
+) -> None:
     """Record the game master's decision on the statement of a session.
 
     Raises BadInput if the session states no such thing.
     """
-    session, directed = relationship.provenance.session_id, _both_directions(relationship)
+    directed = _both_directions(relationship)
     before = _read_stored(change.storage, directed)
     after = {}
     for key in (each.key for each in directed):
@@ -378,6 +380,22 @@ class NpcWorld(RecordedTables, Traversals):
         for number, key in self.storage.rows(statements.SESSIONS_OPENED):
             sessions.setdefault(number, set()).add(json.loads(key)[3])
         return {number: names - {""} for number, names in sessions.items()}
+
+    def _facts_of(self, keys: VersionKeys) -> set[Triple]:
+        """Return which of some entities exist and which of some relationships are accepted, by name."""
+        ties = {tuple(json.loads(key)[:3]) for kind, key in keys if kind != "entity"}
+        ids = {id for tie in ties for id in tie[:2]} | {key for kind, key in keys if kind == "entity"}
+        entities = _read_entities(self.storage, ids)
+        found = {
+            Triple(entities[source].name, type, entities[target].name)
+            for (source, target, type), stored in _read_stored(
+                self.storage, [Relationship(*t) for t in ties]
+            ).items()
+            if (source, target, type) in ties and strongest_support(stored.supports)[1] == "accepted"
+        }
+        return found | {
+            Triple(entities[key].name, "is a", entities[key].type) for _, key in keys if key in entities
+        }
 
     def _restore(self, change: Change, keys: VersionKeys) -> None:
         """Write the current versions of some keys to the tables.
