@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from kgot_lab.io.files import read_statements
-from kgot_lab.io.processes import Closing
 from kgot_lab.memory.triples import MAX_TEXT_LENGTH, pad_words
 
 # Lookup keys of facts: the words of their texts, and their ends. Keys are numbers, because a word may have
@@ -304,23 +302,6 @@ class TableStorage(Protocol):
     # alone, all or nothing, on the disk when it ends; may be within itself
     def changing(self) -> AbstractContextManager[object]: ...
     def close(self) -> None: ...
-
-
-class TableBacked(Closing):
-    """An object stored in its own tables, which are closed with it and at the end of a `with` block.
-
-    `now` is its clock.
-    """
-
-    def __init__(self, storage: TableStorage, *, now: Callable[[], datetime]) -> None:
-        self.storage, self.now = storage, now
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} in {self.storage!r}>"
-
-    def close(self) -> None:
-        """Close the tables."""
-        self.storage.close()
 
 
 class ClaimStorage(TableStorage, Protocol):

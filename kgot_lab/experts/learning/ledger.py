@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, short_repr
@@ -21,7 +20,6 @@ from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.loop.events import diff_from_json
 from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys, open_versions
 from kgot_lab.memory.claims.claim import from_micros, to_micros, utc_now
-from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import ClaimRow, Layout
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Diff, Json, Triple
@@ -237,6 +235,8 @@ class StoredProposal:
 class ProposalLedger(RecordedTables):
     """Proposals and decisions in tables. The changes that were accepted are made whenever a graph is read."""
 
+    layout = PROPOSALS_LAYOUT
+
     # --- proposals ---
 
     def propose(self, proposal: GraphProposal, said: ProposalSource) -> StoredProposal:
@@ -333,11 +333,4 @@ class ProposalLedger(RecordedTables):
         """Do nothing: a graph is made from the versions when it is read."""
 
 
-def open_proposals(
-    location: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
-) -> ProposalLedger:
-    """Open the ledger in an SQLite file, in memory, or in PostgreSQL.
-
-    Raises what `open_tables` raises.
-    """
-    return ProposalLedger(open_tables(PROPOSALS_LAYOUT, location, namespace=namespace), now=now)
+open_proposals = ProposalLedger.open

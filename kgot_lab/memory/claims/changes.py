@@ -22,7 +22,8 @@ from kgot_lab.memory.claims.claim import (
     to_micros,
     triple_key,
 )
-from kgot_lab.memory.tables import ClaimRow, TableBacked, TableStorage
+from kgot_lab.memory.sqlite_tables import TableBacked
+from kgot_lab.memory.tables import ClaimRow, TableStorage
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from kgot_lab.errors import AlreadyDecided, require_count, require_known
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.changes import Change, RecordedTables, read_periods
-from kgot_lab.memory.claims.claim import ChangeEffect, ReviewDecision, StandingPeriod, from_micros
+from kgot_lab.memory.claims.claim import ChangeEffect, ReviewDecision, from_micros
 from kgot_lab.text.cleaning import checked_text, printable_line
 
 Item = TypeVar("Item")
