@@ -280,7 +280,7 @@ def print_log(changes: Iterable[ChangeLogEntry], as_json: bool) -> None:
 
 def print_effects(effects: ChangeEffect, as_json: bool) -> None:
     """Print the effects of a change, as JSON or a line each."""
-    print_effects(effects, as_json)
+    print_result(effects_to_json(effects), as_json, effect_lines(effects))
 
 
 @memories.command("erase")

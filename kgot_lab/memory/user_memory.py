@@ -35,8 +35,8 @@ from kgot_lab.memory.english.messages import MessageReader, ReadSentence
 from kgot_lab.memory.english.parts import ME, Statement
 from kgot_lab.memory.english.relations import ANY, canonical_relation, relations, relations_by, word_list
 from kgot_lab.memory.extraction import Extraction, SourcedSentence, facts_prompt, split_grounded
-from kgot_lab.memory.owned import OwnedTables
 from kgot_lab.memory.sentences import ASKED, ENDED, LIGHT_STEMS, SAID, Sentence, SentenceIndex, word_stems
+from kgot_lab.memory.tables import OwnedTables
 from kgot_lab.text.cleaning import (
     checked_text,
     estimate_tokens,
@@ -112,12 +112,7 @@ class Memory(Closing, LearningMemory):
 
     @check_arguments
     def __init__(
-        self,
-        claims: Claims,
-        user: str,
-        *,
-        embedder: Embedder | None = None,
-        model: LLM | str | None = None,
+        self, claims: Claims, user: str, *, embedder: Embedder | None = None, model: LLM | str | None = None
     ) -> None:
         self.user = user
         self._model = None if model is None else connect(model)

@@ -6,14 +6,14 @@ Nothing is deleted, so the state at any time can be viewed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment import versions
-from kgot_lab.domains.investment.view import DatedNode, InvestmentView
+from kgot_lab.domains.investment.view import InvestmentView
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
@@ -114,7 +114,13 @@ class InvestmentGraph(RecordedTables):
             change = versions.GraphChange(recorded, owner, self.lifetimes, explicit)
             ends = {end for edge in edges for end in (edge.source, edge.target)}
             existing = change.last_nodes({node.id for node in nodes} | ends)
-            written = {node.id: _merge_node(existing.get(node.id), node) for node in nodes}
+            earlier = {id: dated.node.properties for id, dated in existing.items()}
+            written = {
+                each.id: replace(
+                    each, properties=merged_properties(earlier.get(each.id, {}), each.properties)
+                )
+                for each in nodes
+            }
             known = {id: dated.node for id, dated in existing.items()} | written
             types = {id: node.labels[0] for id, node in known.items() if len(node.labels) == 1}
             owner_faults = versions.ownership_faults(nodes, existing, owner)
@@ -189,9 +195,3 @@ def open_investment_graph(
     """
     storage = open_tables(sql.GRAPH_LAYOUT, place, namespace=namespace)
     return InvestmentGraph(storage, vocabulary=vocabulary, lifetimes=lifetimes, now=now)
-
-
-def _merge_node(existing: DatedNode | None, node: Node) -> Node:
-    """Merge the new properties of a node over its previous ones."""
-    earlier = existing.node.properties if existing else {}
-    return Node(node.id, node.labels, merged_properties(earlier, node.properties))

@@ -118,7 +118,8 @@ class WorldReview(ReviewQueue[Relationship]):
     def _id(self, item: Relationship | str) -> str:
         if isinstance(item, Relationship):
             return json.dumps([*item.key, item.provenance.session_id])
-        require(item, str, "what is decided on is a Relationship, as queue() gives it, or its id")
+        if not isinstance(item, str) or not item.startswith("["):
+            require(item, Relationship, "what is decided on is a Relationship, as queue() gives it")
         return item
 
     def _standing(self, id: str) -> str:

@@ -282,10 +282,7 @@ def listed(noun: Any) -> list[Any]:
     )
     links = {c.lower_ for each in (noun, *others) for c in each.children if c.dep_ in {"cc", "neg"}}
     is_list = bool(links) and links <= {"and", "or"}  # not "Lyon, France"
-    return [
-        noun,
-        *(other for other in others if is_list and other.pos_ in kinds),
-    ]
+    return [noun, *(other for other in others if is_list and other.pos_ in kinds)]
 
 
 def _is_followed_by_verb(noun: Any) -> bool:

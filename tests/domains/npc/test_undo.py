@@ -66,11 +66,12 @@ def test_a_decision_of_the_game_master_is_taken_back_and_its_statement_waits_aga
     review = WorldReview(town, "Grace")
     (waiting,) = review.queue()
     before = state(town)
-    for verdict, risen in (("accept", [("Nell", "ALLIED_WITH", "Guild")]), ("reject", [])):
+    one, other = ("Nell", "Guild") if waiting.source_id == NELL.id else ("Guild", "Nell")
+    for verdict, risen in (("accept", [(one, "ALLIED_WITH", other)]), ("reject", [])):
         effect = review.decide(waiting, verdict)
         assert [fact.identity for fact in effect.risen] == risen and review.queue() == ()
         with pytest.raises(
-            AlreadyDecided, match=f"'Nell – ALLIED_WITH – Guild' no longer waits. It was {verdict}ed by G"
+            AlreadyDecided, match=f"'{one} – ALLIED_WITH – {other}' no longer waits. It was {verdict}ed by G"
         ):
             review.decide(waiting, "reject")
         assert review.undo().facts == effect.risen and review.undo() is None
