@@ -16,7 +16,7 @@ from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.claim import (
     ChangeEffect,
     ChangeLogEntry,
-    StandingPeriod,
+    StatusPeriod,
     from_micros,
     from_micros_or_none,
     to_micros,
@@ -114,13 +114,13 @@ def open_versions(storage: TableStorage, kind: str, key: str) -> dict[str, float
     return dict(storage.rows(sql.OPEN_VALUES, {"kind": kind, "key": key}))
 
 
-def read_periods(storage: TableStorage, kind: str, key: str) -> tuple[StandingPeriod, ...]:
+def read_periods(storage: TableStorage, kind: str, key: str) -> tuple[StatusPeriod, ...]:
     """Return the standing of something in each period, by when it was known.
 
     A drop takes precedence over the standing.
     """
     return tuple(
-        StandingPeriod(
+        StatusPeriod(
             "dropped" if of == "drop" else value, number, from_micros(since), from_micros_or_none(until), who
         )
         for of, value, number, since, until, who in storage.rows(sql.HISTORY, {"kind": kind, "key": key})

@@ -263,7 +263,7 @@ class Period:
 
 
 @dataclass(frozen=True)
-class StandingPeriod:
+class StatusPeriod:
     """The standing of a claim, or of what else waits for review, between two changes, and who changed it."""
 
     standing: str

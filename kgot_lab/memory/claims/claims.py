@@ -33,7 +33,7 @@ from kgot_lab.memory.claims.claim import (
     Learnt,
     MergeProposal,
     RecordedAnswer,
-    StandingPeriod,
+    StatusPeriod,
     check_triple,
     fact_id,
     from_micros,
@@ -299,7 +299,7 @@ class Claims(Beliefs, RecordedTables):
             facts_by_answer[answer] = (*facts_by_answer.get(answer, ()), Triple(*fact))
         return facts_by_answer
 
-    def history(self, claim: str) -> tuple[StandingPeriod, ...]:
+    def history(self, claim: str) -> tuple[StatusPeriod, ...]:
         """Return the status of a claim in each period, by when it was known.
 
         A drop takes precedence over the standing. Raises BadInput if there is no such claim.
