@@ -147,18 +147,15 @@ class EndReader(ClauseParts):
 
     def _object_is_me(self) -> bool:
         is_object = any(child.lower_ in {"me", "us"} and child.dep_ == "dobj" for child in self.children)
-        return is_object and {prep for prep, _ in self.preps} <= {
-            "from",
-            "for",
-        }  # not "left me at the airport"
+        # not "left me at the airport"
+        return is_object and all(prep in {"from", "for"} for prep, _ in self.preps)
 
     def _relation_lost(self) -> str:
         """Return the relation that ended by what another did to the speaker, or in which a state says that nobody is."""
         key = ""
         if self._object_is_me():  # "fired me"
-            key = " ".join(
-                [self.verb.lemma_, *(child.lower_ for child in self.children if child.dep_ == "prt")]
-            )
+            particles = (child.lower_ for child in self.children if child.dep_ == "prt")
+            key = " ".join([self.verb.lemma_, *particles])
         elif self.direct is not None and (  # "is single", "got divorced"
             self.verb.lemma_ == "get" or (self.verb.lemma_ == "be" and not self._was())
         ):
@@ -182,16 +179,12 @@ class EndReader(ClauseParts):
         """Return whether a verb of the table ends nothing as a whole here."""
         if noun is not None and any(child.lower_ in {"a", "an", "some"} for child in noun.children):
             return True
-        if (
-            key in word_list("left behind") and noun is not None
-        ):  # "left Anna at the airport", "left Anna a note"
+        # "left Anna at the airport", "left Anna a note"
+        if key in word_list("left behind") and noun is not None:
             objects = [child for child in self.children if child.dep_ in {"dobj", "dative"}]
-            return len(objects) > 1 or bool(
-                {prep for prep, _ in self.preps} & {"at", "in", "on", "with", "to"}
-            )
-        if (
-            key in word_list("used up") and noun is None and self._is_passive()
-        ):  # "Rex is finished with his class"
+            return len(objects) > 1 or any(prep in {"at", "in", "on", "with", "to"} for prep, _ in self.preps)
+        # "Rex is finished with his class"
+        if key in word_list("used up") and noun is None and self._is_passive():
             return not noun_of_relation(self.clause.subject)
         if key in word_list("deaths"):
             return noun is not None and bool(self.preps)  # "put him down on the sofa"
