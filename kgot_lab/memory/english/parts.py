@@ -262,11 +262,8 @@ def listed(noun: Any) -> list[Any]:
     """Return a noun with those listed after it: of "tea, milk and juice" three, of "tea but not milk" one."""
     is_subject = noun.dep_ in SUBJECTS
     others = [c for c in noun.conjuncts if c.i > noun.i and (is_subject or not _is_followed_by_verb(c))]
-    kinds = (
-        {"PROPN", "PRON"}
-        if (noun.pos_, noun.dep_) == ("PROPN", "pobj")
-        else {noun.pos_, "NOUN", "PROPN", "PRON"}
-    )
+    is_named_place = (noun.pos_, noun.dep_) == ("PROPN", "pobj")
+    kinds = {"PROPN", "PRON"} | (set() if is_named_place else {noun.pos_, "NOUN"})
     links = {c.lower_ for each in (noun, *others) for c in each.children if c.dep_ in {"cc", "neg"}}
     is_list = bool(links) and links <= {"and", "or"}  # not "Lyon, France"
     return [noun, *(other for other in others if is_list and other.pos_ in kinds)]
