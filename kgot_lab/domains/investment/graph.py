@@ -115,12 +115,8 @@ class InvestmentGraph(RecordedTables):
             ends = {end for edge in edges for end in (edge.source, edge.target)}
             existing = change.last_nodes({node.id for node in nodes} | ends)
             earlier = {id: dated.node.properties for id, dated in existing.items()}
-            written = {
-                each.id: replace(
-                    each, properties=merged_properties(earlier.get(each.id, {}), each.properties)
-                )
-                for each in nodes
-            }
+            merged = (merged_properties(earlier.get(node.id, {}), node.properties) for node in nodes)
+            written = {node.id: replace(node, properties=p) for node, p in zip(nodes, merged, strict=True)}
             known = {id: dated.node for id, dated in existing.items()} | written
             types = {id: node.labels[0] for id, node in known.items() if len(node.labels) == 1}
             owner_faults = versions.ownership_faults(nodes, existing, owner)

@@ -158,10 +158,8 @@ class GraphChange:
         )
         days = _lifetime_days(self._lifetimes, edge.type, source.labels[0], classes)
         expires = self._expiry(identity, source, days, previous)
-        if previous is not None and (previous.edge.properties, previous.expires) == (
-            edge.properties,
-            expires,
-        ):
+        before = previous and (previous.edge.properties, previous.expires)
+        if before == (edge.properties, expires):
             return None
         new = DatedEdge(self._owner, previous.created if previous else self.at, expires, self.at, None, edge)
         self._open_version(previous, new)
