@@ -18,7 +18,7 @@ from kgot_lab.benchmark.comparison.losses import (
 from kgot_lab.benchmark.comparison.results import ComparisonResults, SystemScores
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import QuestionResult
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.reports import Contest, ContestRound, Sentences, format_p, span
 from kgot_lab.evaluation.tables import format_decimal, format_signed
 from kgot_lab.text.cleaning import format_count
@@ -27,6 +27,26 @@ from kgot_lab.types import Json
 NOT_YET = "not answered yet"
 _EQUAL = 1e-9
 _SURE = 0.05  # how far likelihood and share right may lie apart and still be called about the same
+
+
+def pair_comparisons(
+    first: ComparisonResults, second: ComparisonResults, pairs: Sequence[tuple[str, str]]
+) -> ComparisonResults:
+    """Pair the answers of two folders to the same questions, in pairs that no plan named.
+
+    p-values are corrected over all of these pairs. Raises BadInput if the questions differ or both folders have a
+    system of one name, and UnknownName for a system that neither has.
+    """
+    if first.plan["sets"] != second.plan["sets"]:
+        difference = "the two comparisons are not of the same questions"
+        raise BadInput(f"{difference}, so their answers cannot be paired")
+    if both := [name for name in first.answers if name in second.answers]:
+        raise BadInput(f"{both[0]} has answers in both comparisons: which are meant is not clear")
+    answers = {**first.answers, **second.answers}
+    require_known("system with answers", answers, *(name for pair in pairs for name in pair))
+    systems = {**first.plan["systems"], **second.plan["systems"]}
+    named = [list(pair) for pair in pairs]
+    return ComparisonResults({**first.plan, "systems": systems, "pairs": named, "aims": []}, answers)
 
 
 def contest(findings: ComparisonResults, systems: Mapping[str, str]) -> Contest:

@@ -42,7 +42,6 @@ from kgot_lab.memory.user_memory import Memory
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.lexical import bm25
-from kgot_lab.stores import edges_between
 from kgot_lab.stores.opening import empty_store
 from kgot_lab.types import Message
 from kgot_lab.viz.explorer.explorer import Lanes
@@ -951,9 +950,6 @@ QUIET = [  # what was taken without a word
     ),
     *cases(
         "what is nothing",
-        ("a path of no edges", lambda: open_store().path("a", "b", 0), "max_edges must be 1"),
-        ("a walk back", lambda: open_store().within("a", -1), "hops must be 0"),
-        ("one id for several", lambda: edges_between(open_store(), "ab"), "'ids' is a list"),
         ("a step that was not", lambda: lab.graph_after(RUN, 99_999), "at most"),
         ("an unknown fact", lambda: Claims(SQLiteClaims()).retract_fact(FACT), "nothing was learnt of"),
         ("unknown names", lambda: Claims(SQLiteClaims()).merge("a", "b"), "no fact names"),

@@ -21,6 +21,7 @@ from kgot_lab.benchmark.comparison.plan import Design
 from kgot_lab.benchmark.comparison.results import ComparisonResults, SystemScores
 from kgot_lab.evaluation.reports import format_p, span
 from kgot_lab.evaluation.tables import format_signed
+from notebooks.answers_compared import pair_comparisons
 
 RESULTS = Path(__file__).parents[1] / "results"
 FOLDER, MEASURED = RESULTS / "best_sentences", RESULTS / "graph_pays"
@@ -52,7 +53,7 @@ def main() -> None:
 
 def beside(measured: ComparisonResults) -> ComparisonResults:
     """What was measured before, with the one read in pairs with its rivals."""
-    return measured.compare_with(ComparisonResults.load(FOLDER), [(rival, SYSTEM) for rival in RIVALS])
+    return pair_comparisons(measured, ComparisonResults.load(FOLDER), [(rival, SYSTEM) for rival in RIVALS])
 
 
 def report(sentences: ComparisonResults, measured: ComparisonResults) -> dict:

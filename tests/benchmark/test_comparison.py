@@ -57,7 +57,7 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Answered, Asked, ToolReturned
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Reply, Usage, full_text
-from notebooks.answers_compared import repetition
+from notebooks.answers_compared import pair_comparisons, repetition
 
 # -----------------------------------------------------------------------------------
 
@@ -492,17 +492,17 @@ def test_answers_of_two_folders_to_the_same_questions_are_paired_as_those_of_one
     whole = written(tmp_path / "whole", {"rag": rag, "closed-book": alone})
     first = written(tmp_path / "first", {"rag": rag})
     second = written(tmp_path / "second", {"closed-book": alone})
-    joined = first.compare_with(second, [("rag", "closed-book")])
+    joined = pair_comparisons(first, second, [("rag", "closed-book")])
     one, other = (next(pair for pair in some.pairs if pair.on == "all sets") for some in (joined, whole))
     assert (one.difference, one.p) == (other.difference, other.p) and not one.aimed
     assert not joined.plan["aims"]
     with pytest.raises(BadInput, match="rag has answers in both"):
-        whole.compare_with(first, [("rag", "closed-book")])
+        pair_comparisons(whole, first, [("rag", "closed-book")])
     with pytest.raises(UnknownName, match="loop"):
-        first.compare_with(second, [("loop", "rag")])
+        pair_comparisons(first, second, [("loop", "rag")])
     elsewhere = replace(second, plan={**second.plan, "sets": {}})
     with pytest.raises(BadInput, match="not of the same questions"):
-        first.compare_with(elsewhere, [("rag", "closed-book")])
+        pair_comparisons(first, elsewhere, [("rag", "closed-book")])
 
 
 def test_evidence_is_part_of_an_aim_where_it_has_a_share(tmp_path):
