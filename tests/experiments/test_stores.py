@@ -76,8 +76,8 @@ def test_every_figure_of_the_tables_is_in_the_results():
 
 def test_a_store_over_its_time_keeps_what_was_measured_and_the_table_says_so(tmp_path):
     row = {"store": "sqlite", "graph": "1k", "limit_s": 240.0, "date": "2026-01-01", "commit": "", "machine": dict.fromkeys(
-        ("cores", "ram_gb", "system", "python"), 1), "ours": {"nodes": 435, "edges": 1000, "load": {"s": 1.5}, "over": "within 3",
+        ("cores", "ram_gb", "system", "python"), 1), "ours": {"nodes": 435, "edges": 1000, "load": {"s": 1.5}, "over": "search",
         "path": {"error": "QueryFailed: took long"}}, "raw": {"load": {"s": 0.5}}}  # fmt: skip
     table = store_tables([row])
     assert "| sqlite | 1.5 (3×) | over 240 s |" in table and "| failed |" in table
-    assert "sqlite: the store was over 240 s while at within 3" in table and "QueryFailed: took long" in table
+    assert "sqlite: the store was over 240 s while at search" in table and "QueryFailed: took long" in table
