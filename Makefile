@@ -46,20 +46,28 @@ more: $(VENV)/.run  ## the same with two more questions
 # The types are checked beside the tests, which mostly wait; and the modules compiled once, for those that are started by the hundred
 # in a sandbox or where PYTHONDONTWRITEBYTECODE is set.
 PYTEST = $(BIN)/python -m pytest --dist loadfile
-
-test: $(VENV)/.test  ## what a change should pass: style, types and the quick tests, without a model, a key or a network
+define check_and_test  # style, types and the tests that pytest's -m chooses
 	$(BIN)/ruff check .
 	$(BIN)/python -m compileall -q kgot_lab
 	@$(BIN)/mypy > $(VENV)/mypy.txt 2>&1 & types=$$!; \
-		$(PYTEST) -n 4 -m "not live and not extended"; tested=$$?; \
+		$(PYTEST) -n 4 -m "$(1)"; tested=$$?; \
 		wait $$types; typed=$$?; cat $(VENV)/mypy.txt; exit $$((tested ? tested : typed))
+endef
+define run_notebooks  # where no browser has run them
+	@$(BIN)/python -c "from kgot_lab.diagnostics.components import find_chromium; find_chromium()" 2>/dev/null \
+		&& echo "All notebooks were run in the browser." || $(BIN)/python -m pytest -p nbval --nbval-lax notebooks -p no:cacheprovider
+endef
+
+test: $(VENV)/.test  ## what a change should pass: style, types and the quick tests, without a model, a key or a network
+	$(call check_and_test,not live and not extended)
 
 test-extended: $(VENV)/.test  ## the other tests: real servers, browsers, every store, attack and notebook
-	$(PYTEST) -n 3 -m "extended and not live"
-	@$(BIN)/python -c "from kgot_lab.diagnostics.components import find_chromium; find_chromium()" 2>/dev/null \
-		&& echo "All notebooks were run in the browser." || $(BIN)/python -m pytest --nbval-lax notebooks -p no:cacheprovider
+	$(PYTEST) -n 4 -m "extended and not live"
+	$(run_notebooks)
 
-test-all: test test-extended  ## all tests and notebooks
+test-all: $(VENV)/.test  ## both at once, which collects the tests once: all tests and notebooks
+	$(call check_and_test,not live)
+	$(run_notebooks)
 
 test-live: $(VENV)/.test  ## the tests that ask the local model, where it was fetched
 	$(BIN)/python -m pytest -m live

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from datetime import datetime
 from itertools import pairwise
 from math import isfinite
 from numbers import Real
+from operator import add
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
 from kgot_lab.arguments import CheckedRecord, check_arguments, check_fields, is_plain_text, require_words
@@ -401,13 +402,7 @@ class Usage:
     reasoning_tokens: int = 0  # completion tokens used for reasoning, not in the reply
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.seconds + other.seconds,
-            self.cost + other.cost,
-            self.reasoning_tokens + other.reasoning_tokens,
-        )
+        return Usage(*map(add, astuple(self), astuple(other)))
 
     @staticmethod
     def total(usages: Iterable[Usage]) -> Usage:

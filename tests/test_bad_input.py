@@ -49,7 +49,6 @@ from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.sandbox.sparql.rdf import RDF
-from kgot_lab.stores import edges_between
 from kgot_lab.stores.files import read_named_graph
 from kgot_lab.stores.files.triples import elements_of_quads
 from kgot_lab.stores.opening import empty_store
@@ -988,9 +987,6 @@ QUIET = [  # what was taken without a word
     ),
     *cases(
         "what is nothing",
-        ("a path of no edges", lambda: open_store().path("a", "b", 0), "max_edges must be 1"),
-        ("a walk back", lambda: open_store().within("a", -1), "hops must be 0"),
-        ("one id for several", lambda: edges_between(open_store(), "ab"), "'ids' is a list"),
         ("a step that was not", lambda: lab.graph_after(RUN, 99_999), "at most"),
         (
             "a query with the id of another",

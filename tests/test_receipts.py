@@ -33,8 +33,9 @@ def reports(scripts):
 
 
 @pytest.fixture(scope="module")
-def results(scripts):
-    return scripts[0].results()
+def parts(scripts):
+    """The parts of the pages by name, each derived once."""
+    return {name: part() for name, part in scripts[0].PARTS.items()}
 
 
 def test_the_plan_of_the_run_is_the_one_in_the_package():
@@ -85,18 +86,17 @@ def test_the_median_query_of_every_system_took_less_than_20_ms_over_6119_passage
     assert not slow  # a record of the run, not a race on this machine
 
 
-def test_the_pages_say_what_the_per_query_results_say(scripts, results):
+def test_the_pages_say_what_the_per_query_results_say(scripts, parts):
     held = {page: page.read_text(encoding="utf-8") for page in scripts[0].PAGES}
-    for name, part in scripts[0].PARTS.items():
+    for name, derived in parts.items():
         pages = [text for text in held.values() if f"<!-- {name} -->" in text]
-        derived = results if name == "results" else part()
         assert pages and all(f"<!-- {name} -->\n{derived}\n<!-- end {name} -->" in text for text in pages), (
             "run python -m benchmarks.reports.readme_table"
         )
 
 
-def test_the_first_table_of_the_readme_has_the_five_families_on_every_set_and_says_where_edges_cost(scripts):
-    rows = scripts[0].families().splitlines()[2:]
+def test_the_first_table_of_the_readme_has_the_five_families_on_every_set_and_says_where_edges_cost(parts):
+    rows = parts["families"].splitlines()[2:]
     added = {row.split("|")[1].strip(): row.split("|")[-2].strip(" *") for row in rows}
     assert list(added) == list(FAMILY_SETS.values())
     assert added["MuSiQue"].startswith("−") and added["HotpotQA"].startswith("−")
@@ -105,8 +105,8 @@ def test_the_first_table_of_the_readme_has_the_five_families_on_every_set_and_sa
     assert readme.index("<!-- families -->") < readme.index("<!-- answering -->")
 
 
-def test_the_readme_says_what_speaks_against_it(scripts):
-    doubts = scripts[0].doubts()
+def test_the_readme_says_what_speaks_against_it(parts):
+    doubts = parts["doubts"]
     for said in (
         "same passages +.022 [−.051, +.105], 60 questions",
         "no help is shown: −.022 [−.133, +.089], exact match .103 against .155",
@@ -117,8 +117,8 @@ def test_the_readme_says_what_speaks_against_it(scripts):
     assert ".978 and .651 on the others" in doubts and "did not transfer" in doubts
 
 
-def test_the_table_of_results_has_sixteen_rows_and_says_what_failed(results):
-    rows = results.splitlines()[2:]
+def test_the_table_of_results_has_sixteen_rows_and_says_what_failed(parts):
+    rows = parts["results"].splitlines()[2:]
     said = [row.split("|")[-2].strip() for row in rows]
     assert len(rows) == 16 and said[4:12] == ["**yes**", "**not shown**", *["**yes**"] * 5, "**not shown**"]
     assert said[12:14] == ["**not shown**", "**yes**"]

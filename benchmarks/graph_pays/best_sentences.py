@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from benchmarks.graph_pays.ablations import ABLATIONS
 from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice
 from kgot_lab.benchmark.comparison.plan import Design
 from kgot_lab.benchmark.comparison.results import ComparisonResults, SystemScores
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.reports import format_p, span
 from kgot_lab.evaluation.tables import format_signed
 
@@ -52,7 +54,27 @@ def main() -> None:
 
 def beside(measured: ComparisonResults) -> ComparisonResults:
     """What was measured before, with the one read in pairs with its rivals."""
-    return measured.compare_with(ComparisonResults.load(FOLDER), [(rival, SYSTEM) for rival in RIVALS])
+    return pair_comparisons(measured, ComparisonResults.load(FOLDER), [(rival, SYSTEM) for rival in RIVALS])
+
+
+def pair_comparisons(
+    first: ComparisonResults, second: ComparisonResults, pairs: Sequence[tuple[str, str]]
+) -> ComparisonResults:
+    """Pair the answers of two folders to the same questions, in pairs that no plan named.
+
+    p-values are corrected over all of these pairs. Raises BadInput if the questions differ or both folders have a
+    system of one name, and UnknownName for a system that neither has.
+    """
+    if first.plan["sets"] != second.plan["sets"]:
+        difference = "the two comparisons are not of the same questions"
+        raise BadInput(f"{difference}, so their answers cannot be paired")
+    if both := [name for name in first.answers if name in second.answers]:
+        raise BadInput(f"{both[0]} has answers in both comparisons: which are meant is not clear")
+    answers = {**first.answers, **second.answers}
+    require_known("system with answers", answers, *(name for pair in pairs for name in pair))
+    systems = {**first.plan["systems"], **second.plan["systems"]}
+    named = [list(pair) for pair in pairs]
+    return ComparisonResults({**first.plan, "systems": systems, "pairs": named, "aims": []}, answers)
 
 
 def report(sentences: ComparisonResults, measured: ComparisonResults) -> dict:

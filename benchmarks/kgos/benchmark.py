@@ -85,7 +85,13 @@ def measure_half(
     fusion = settled_before(folder, graph, remembered)
     data = cookbook_data(half, cookbook_queries(half), graph)
     remembered.add_texts([query.text for query in data.queries])
-    run_missing(folder, data, kgos_systems(graph, remembered, fusion), KGOS_PLAN, tell)
+    run_missing(
+        folder,
+        data,
+        kgos_systems(graph, remembered, fusion),
+        KGOS_PLAN,
+        lambda name, note="": tell(name + note),
+    )
 
 
 def half_report(folder: Path, half: QueryHalf) -> Report:

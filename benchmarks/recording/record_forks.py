@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import deque
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -16,10 +17,9 @@ from kgot_lab.errors import TraceError
 from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
-from kgot_lab.loop.replay.forks import recorded_fork, save_fork
-from kgot_lab.loop.replay.replay import Resources, fork
+from kgot_lab.loop.replay.forks import fork_to_file, recorded_fork
+from kgot_lab.loop.replay.replay import Resources
 from kgot_lab.loop.trace import Trace, load_run
-from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
 
@@ -76,17 +76,16 @@ def fits(plan: Plan, path: Path) -> bool:
 def record_fork(plan: Plan, path: Path, llm: Local) -> None:
     """Record one fork."""
     original = load_run(TRACES / f"{plan.trace}.jsonl")
-    with InMemory() as store:
-        other = fork(original.events, plan.at, plan.change, store, Resources([tool_of(original)], llm))
     about = {
         "model": "Qwen2.5-Coder-1.5B-Instruct Q4_K_M", "model_sha256": QWEN_CODER.sha256,
         "engine": llm.engine,
         "recorded": str(date.today()), "licence": "Apache-2.0 (model); the texts keep their own",
         "written": "the change was written by hand for a lesson: it is no source on anything",
     }  # fmt: skip
-    print(other, flush=True)
     path.unlink(missing_ok=True)
-    save_fork(other, path, original, about=about)
+    live = Resources([tool_of(original)], llm)
+    deque(fork_to_file(original, plan.at, plan.change, path, live=live, about=about), maxlen=0)
+    print(recorded_fork(original, load_run(path)), flush=True)
 
 
 def tool_of(original: Trace) -> Tool:

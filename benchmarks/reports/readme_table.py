@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -22,12 +22,12 @@ from benchmarks.structure.answered import graded
 from benchmarks.structure.tables import FITTED, AnswersOfSystems, best_control, gaps, kept
 from kgot_lab.benchmark.comparison.plan import ALL_SETS
 from kgot_lab.benchmark.comparison.results import ComparisonResults
-from kgot_lab.benchmark.recall.bench import bench_families, family_table
+from kgot_lab.benchmark.recall.bench import family_table
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import results_path
 from kgot_lab.benchmark.recall.systems import BASELINE
-from kgot_lab.evaluation.measures import score
-from kgot_lab.evaluation.reports import derive_reports
+from kgot_lab.evaluation.measures import Scores, score
+from kgot_lab.evaluation.reports import Report, derive_reports
 from kgot_lab.evaluation.results import load_results
 from kgot_lab.evaluation.significance import Estimate, compare, interval
 from kgot_lab.evaluation.tables import format_decimal, format_signed
@@ -139,16 +139,23 @@ def found(asked: str, name: str, told: str, other: str = BASELINE) -> Result:
     """The trail against another system, on the locked questions of a standard set; p is corrected over the
     systems that ran there.
     """
+    scores, groups = standard_scores(name)
+    row = compare(scores, other, groups=groups)[TRAIL]
+    data = f"{told}, {row.own.n} test questions: recall@5"
+    return Result(
+        asked, data, scores[other].mean("recall@5"), row.own.mean, row.difference, corrected=row.p_holm
+    )
+
+
+@cache
+def standard_scores(name: str) -> tuple[dict[str, Scores], Mapping[str, str]]:
+    """Score every system on the test split of a standard set, and return the groups of its questions."""
     folder, dataset = ROOT / "benchmarks" / "results" / "standard_sets", load_dataset(name)
     runs = {system: load_results(results_path(folder, dataset, system)) for system in STANDARD_SYSTEMS}
     scores = {
         system: score(run, dataset.qrels, ["recall@5"]).only(dataset.locked) for system, run in runs.items()
     }
-    row = compare(scores, other, groups=dataset.groups)[TRAIL]
-    data = f"{told}, {row.own.n} test questions: recall@5"
-    return Result(
-        asked, data, scores[other].mean("recall@5"), row.own.mean, row.difference, corrected=row.p_holm
-    )
+    return scores, dataset.groups
 
 
 @cache
@@ -229,9 +236,15 @@ def mean(values: Sequence[float]) -> float:
 _PLAIN = str.maketrans("", "", "\\")  # brackets of an interval need no escape
 
 
+@cache
+def family_reports() -> list[Report]:
+    """The reports of the five retrieval families, derived from their run files."""
+    return derive_reports(FAMILIES, load_dataset)
+
+
 def families() -> str:
     """The five retrieval families on the test splits, as README shows them: without the columns of controls."""
-    grid = bench_families(FAMILIES, table=True)
+    grid = family_table(family_reports())
     chosen = [row for row, name in enumerate(grid.columns) if name not in ("documents", "shuffled edges add")]
     rows = tuple(tuple(row[column] for column in chosen) for row in grid.rows)
     return replace(
@@ -241,8 +254,9 @@ def families() -> str:
 
 def all_families() -> str:
     """The same with every column, and once more at recall@10."""
-    reports = derive_reports(FAMILIES, load_dataset)
-    return "\n\n".join([family_table(reports).markdown, family_table(reports, "recall@10").markdown])
+    return "\n\n".join(
+        family_table(family_reports(), measure).markdown for measure in ("recall@5", "recall@10")
+    )
 
 
 def verdict() -> str:

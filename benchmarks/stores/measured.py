@@ -48,7 +48,6 @@ class Task:
     """The same random questions for a store and for the raw driver."""
 
     ids: tuple[str, ...]
-    pairs: tuple[tuple[str, str], ...]
     words: tuple[tuple[str, ...], ...]  # three from the text of a node
     names: tuple[str, ...]
 
@@ -60,7 +59,6 @@ class Task:
         words = [re.findall(r"[^\W\d_]{4,}", node.text) or re.findall(r"\w+", node.text) for node in nodes]
         return cls(
             tuple(node.id for node in nodes),
-            tuple((node.id, chance.choice(nodes).id) for node in nodes),
             tuple(tuple(chance.choices(some, k=3)) for some in words),
             tuple(str(node.properties["name"]) for node in nodes),
         )
@@ -71,8 +69,6 @@ class Subject(Protocol):
 
     def load(self, diff: Diff) -> object: ...
     def neighbours(self, id: str) -> object: ...
-    def within(self, id: str, hops: int) -> object: ...
-    def path(self, source: str, target: str) -> object: ...
     def search(self, words: Sequence[str]) -> object: ...
     def read(self, id: str) -> object: ...
     def write(self, source: str, relation: str, target: str) -> object: ...
@@ -95,12 +91,6 @@ class Ours:
 
     def neighbours(self, id: str) -> object:
         return self.store.neighbours(id)
-
-    def within(self, id: str, hops: int) -> object:
-        return self.store.within(id, hops)
-
-    def path(self, source: str, target: str) -> object:
-        return self.store.path(source, target)
 
     def search(self, words: Sequence[str]) -> object:
         return self.store.search(" ".join(words))
@@ -146,13 +136,10 @@ def measures(
     if isinstance(subject, Ours):
         yield "first", lambda: once(subject.first)
     yield "neighbours", many(subject.neighbours, one)
-    for hops in (1, 2, 3):
-        yield f"within {hops}", many(subject.within, [(id, hops) for id in task.ids])
     yield "search", many(subject.search, [(words,) for words in task.words])
     if isinstance(subject, Ours):
         yield "render", many(subject.render, list(zip(task.names, task.words, strict=True)))
     yield "read", many(subject.read, one)
-    yield "path", many(subject.path, task.pairs)
     if isinstance(subject, Ours):
         yield (
             "apply",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks.stores.measured import Subject
@@ -16,10 +16,8 @@ from benchmarks.stores.raw_languages import (
     Httpx,
     Neo4jDriver,
     Pyoxigraph,
-    Walks,
     texts_of,
 )
-from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.types import Diff
 
 
@@ -46,18 +44,6 @@ class NetworkX:
             *self.graph.in_edges(id, keys=True, data=True),
         ]
 
-    def within(self, id: str, hops: int) -> object:
-        def adjacent_ids(ids: list[str]) -> Iterator[str]:
-            return (end for each in ids for end in self.nx.all_neighbors(self.graph, each))
-
-        return nodes_within(id, hops, adjacent_ids)
-
-    def path(self, source: str, target: str) -> object:
-        try:
-            return self.nx.shortest_path(self.graph.to_undirected(as_view=True), source, target)
-        except self.nx.NetworkXNoPath:
-            return []
-
     def search(self, words: Sequence[str]) -> object:
         return [
             id for id, data in self.graph.nodes(data=True) if any(word in texts_of(data) for word in words)
@@ -76,7 +62,7 @@ class NetworkX:
         return None
 
 
-class Sqlite3(Walks):
+class Sqlite3:
     """Two tables, two indexes and a full-text index in a file."""
 
     def __init__(self, where: DriverPlace):
@@ -102,23 +88,8 @@ class Sqlite3(Walks):
         self.db.executemany("INSERT INTO edges VALUES (?, ?, ?, ?)", edges)
         return self.db.execute("COMMIT")
 
-    def edges(self, id: str) -> Iterable[tuple[str, str, str]]:
-        return list(
-            self.db.execute(
-                "SELECT source, type, target FROM edges WHERE source = ?1 OR target = ?1", (id,)
-            ).fetchall()
-        )
-
     def neighbours(self, id: str) -> object:
         return self.db.execute("SELECT * FROM edges WHERE source = ?1 OR target = ?1", (id,)).fetchall()
-
-    def within(self, id: str, hops: int) -> object:
-        asked = (
-            "WITH RECURSIVE near (id, far) AS (VALUES (?1, 0) UNION"
-            " SELECT CASE source WHEN near.id THEN target ELSE source END, far + 1 FROM near JOIN edges"
-            " ON source = near.id OR target = near.id WHERE far < ?2) SELECT id, min(far) FROM near GROUP BY id"
-        )
-        return self.db.execute(asked, (id, hops)).fetchall()
 
     def search(self, words: Sequence[str]) -> object:
         asked = " OR ".join(f'"{word}"' for word in words)
@@ -145,7 +116,7 @@ class Sqlite3(Walks):
         return self.db.close()
 
 
-class Psycopg(Walks):
+class Psycopg:
     """Two tables in a schema, filled by COPY."""
 
     def __init__(self, where: DriverPlace):
@@ -181,23 +152,8 @@ class Psycopg(Walks):
                 cursor.execute(f"CREATE INDEX ON {index}")
         return self.db.execute("ANALYZE nodes, edges")
 
-    def edges(self, id: str) -> Iterable[tuple[str, str, str]]:
-        return list(
-            self.db.execute(
-                "SELECT source, type, target FROM edges WHERE source = %s OR target = %s", (id, id)
-            ).fetchall()
-        )
-
     def neighbours(self, id: str) -> object:
         return self.db.execute("SELECT * FROM edges WHERE source = %s OR target = %s", (id, id)).fetchall()
-
-    def within(self, id: str, hops: int) -> object:
-        asked = (
-            "WITH RECURSIVE near (id, far) AS (SELECT %s, 0 UNION"
-            " SELECT CASE source WHEN near.id THEN target ELSE source END, far + 1 FROM near JOIN edges"
-            " ON source = near.id OR target = near.id WHERE far < %s) SELECT id, min(far) FROM near GROUP BY id"
-        )
-        return self.db.execute(asked, (id, hops)).fetchall()
 
     def search(self, words: Sequence[str]) -> object:
         asked = (

@@ -5,59 +5,19 @@ and Neo4j's driver.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.stores.lookup import nodes_within, shortest_path
 from kgot_lab.types import Diff, Edge
 
-HOPS = 6
 TOGETHER = 5_000  # rows in one request
 DriverPlace = Mapping[str, Any]
 
 
 def texts_of(properties: Mapping[str, Any]) -> str:
     return " ".join(map(str, properties.values()))
-
-
-class Walks:
-    """Breadth-first walks, for drivers that have none; `ends` gives the nodes next to a node."""
-
-    def edges(self, id: str) -> Iterable[tuple[str, str, str]]:
-        raise NotImplementedError
-
-    def within(self, id: str, hops: int) -> object:
-        def adjacent_ids(ids: Sequence[str]) -> Iterable[str]:
-            return (end for each in ids for source, _, target in self.edges(each) for end in (source, target))
-
-        return nodes_within(id, hops, adjacent_ids)
-
-    def path(self, source: str, target: str) -> object:
-        return shortest_path(
-            source, target, HOPS, lambda ids: [Edge(*edge) for each in ids for edge in self.edges(each)]
-        )
-
-
-def reached_by_level(
-    id: str, hops: int, after: Callable[[Sequence[str]], Iterable[str]], until: str | None = None
-) -> dict[str, int]:
-    """Each node within some hops, with one question for each level, up to the level of a node that is looked
-    for.
-    """
-    depth, frontier = {id: 0}, [id]
-    for level in range(1, hops + 1):
-        if until in depth or not frontier:
-            break
-        frontier = [
-            end
-            for start in range(0, len(frontier), TOGETHER)
-            for end in after(frontier[start : start + TOGETHER])
-            if end not in depth
-        ]
-        depth.update(dict.fromkeys(frontier, level))
-    return depth
 
 
 # --- SPARQL ---
@@ -75,7 +35,7 @@ def _literal(text: Any) -> str:
     return json.dumps(str(text), ensure_ascii=False)  # which N-Triples spells alike
 
 
-class Pyoxigraph(Walks):
+class Pyoxigraph:
     """A store in this process's memory."""
 
     def __init__(self, where: DriverPlace):
@@ -99,9 +59,9 @@ class Pyoxigraph(Walks):
         return self.store.bulk_extend(self._quads(diff))
 
     def neighbours(self, id: str) -> object:
-        return list(self.edges(id))
+        return list(self._edges(id))
 
-    def edges(self, id: str) -> Iterable[tuple[str, str, str]]:
+    def _edges(self, id: str) -> Iterable[tuple[str, str, str]]:
         node, name = self.ox.NamedNode(_iri(id)), self.ox.NamedNode
         for quad in chain(
             self.store.quads_for_pattern(node, None, None), self.store.quads_for_pattern(None, None, node)
@@ -167,18 +127,6 @@ class Httpx:
             f"SELECT ?relation ?end WHERE {{ {{ {node} ?relation ?end }} UNION {{ ?end ?relation {node} }} {LINK} }}"
         )
 
-    def within(self, id: str, hops: int) -> object:
-        return reached_by_level(id, hops, self._next)
-
-    def path(self, source: str, target: str) -> object:
-        return reached_by_level(source, HOPS, self._next, until=target)
-
-    def _next(self, ids: Sequence[str]) -> Iterable[str]:
-        known = " ".join(f"<{_iri(id)}>" for id in ids)
-        either = "{ ?known ?relation ?end } UNION { ?end ?relation ?known }"
-        rows = self._asked(f"SELECT DISTINCT ?end WHERE {{ VALUES ?known {{ {known} }} {either} {LINK} }}")
-        return (row["end"]["value"][len(BASE) :] for row in rows)
-
     def search(self, words: Sequence[str]) -> object:
         return self._asked(_find(words))
 
@@ -204,8 +152,6 @@ class Httpx:
 
 OUT = "MATCH (a:Thing {id: $id})-[r]->(b) RETURN type(r) AS relation, b.id AS object"
 BOTH = "MATCH (a:Thing {id: $id})-[r]-(b) RETURN startNode(r).id AS source, type(r) AS type, endNode(r).id AS target"
-NEXT = "UNWIND $ids AS id MATCH (a:Thing {id: id})-[]-(b) RETURN DISTINCT b.id AS id"
-SHORTEST = f"MATCH p = shortestPath((a:Thing {{id: $a}})-[*..{HOPS}]-(b:Thing {{id: $b}})) RETURN length(p) AS length"
 FIND = "MATCH (n:Thing) WHERE any(word IN $words WHERE n.text CONTAINS word) RETURN n.id AS id LIMIT 10"
 ADD = "MATCH (a:Thing {{id: $a}}) MERGE (b:Thing {{id: $b}}) MERGE (a)-[:`{}`]->(b)"
 ALL_NODES, ALL_EDGES = "MATCH (n) RETURN n.id, properties(n)", "MATCH (a)-[r]->(b) RETURN a.id, type(r), b.id"
@@ -228,14 +174,6 @@ class Cypher:
 
     def neighbours(self, id: str) -> object:
         return self.ask(BOTH, {"id": id})
-
-    def within(self, id: str, hops: int) -> object:
-        return reached_by_level(
-            id, hops, lambda ids: (row["id"] for row in self.ask(NEXT, {"ids": list(ids)}))
-        )
-
-    def path(self, source: str, target: str) -> object:
-        return self.ask(SHORTEST, {"a": source, "b": target}) if source != target else []
 
     def search(self, words: Sequence[str]) -> object:
         return self.ask(FIND, {"words": list(words)})

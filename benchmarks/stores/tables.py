@@ -51,13 +51,13 @@ def _block(rows: Sequence[_Row], graph: str) -> str:
     told = next((row["ours"] for row in here if "nodes" in row.get("ours", {})), {"nodes": 0, "edges": 0})
     name = "WordNet (WN18RR)" if graph == "wn18rr" else graph
     lines = [f"**{name}: {told['nodes']:,} nodes, {told['edges']:,} edges**", ""]
-    lines += [
-        f"| store | {' | '.join(_MEASURES.values())} | memory, MB |",
-        "|---|" + "---:|" * (len(_MEASURES) + 1),
-    ]
+    # hops and paths are in earlier rows only: stores no longer walk
+    measures = [each for each in _MEASURES if any(each in row.get("ours", {}) for row in here)]
+    names = " | ".join(_MEASURES[measure] for measure in measures)
+    lines += [f"| store | {names} | memory, MB |", "|---|" + "---:|" * (len(measures) + 1)]
     for row in here:
         lines.append(
-            f"| {row['store']} | {' | '.join(_cell(row, measure) for measure in _MEASURES)} | {_memory(row)} |"
+            f"| {row['store']} | {' | '.join(_cell(row, measure) for measure in measures)} | {_memory(row)} |"
         )
     notes = [f"{row['store']}: {trouble}" for row in here for trouble in _troubles(row)]
     missing = dict.fromkeys(

@@ -120,9 +120,13 @@ def _show_visible_world(seen: VisibleWorld, *, height: int = 460) -> object:
 
 
 def _show_edges(
-    edges: ComputedEdges, *, texts: PropertyGraph | Texts | None = None, aligner: Verifier | None = None
+    edges: ComputedEdges,
+    *,
+    texts: PropertyGraph | Texts | None = None,
+    skeletons: Texts | None = None,
+    aligner: Verifier | None = None,
 ) -> object:
-    return structure(edges, texts, aligner=aligner)
+    return structure(edges, texts, skeletons=skeletons, aligner=aligner)
 
 
 class _View(NamedTuple):

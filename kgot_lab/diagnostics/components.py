@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import LabError, NotInstalled, needs_extra, require_known
+from kgot_lab.evaluation.tables import Cell, Grid
 
 WIDGETS = ("anywidget", "ipywidgets", "jupyterlab_widgets")
 # JupyterLab extension: the package that provides it
@@ -31,6 +31,11 @@ class Finding:
     works: bool
     said: str
     needed: bool  # whether the main features require it
+
+    @property
+    def state(self) -> str:
+        """Whether it works, in words with a sign."""
+        return "✓ works" if self.works else "✗ missing, needed" if self.needed else "○ missing, optional"
 
     def __str__(self) -> str:
         return f"{'ok     ' if self.works else 'missing' if not self.needed else 'MISSING'}  {self.piece:18} {self.said}"
@@ -66,30 +71,22 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         works = sum(finding.works for finding in self.findings)
-        columns = ("piece", "state", "what it said, or what to do")
-        head = "".join(f'<th scope="col" style="{_LEFT}">{name}</th>' for name in columns)
-        rows = "".join(map(_row, self.findings))
-        caption = f'<caption style="text-align:left">{works} of {len(self.findings)} pieces work</caption>'
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        title, columns = (
+            f"{works} of {len(self.findings)} pieces work",
+            ("piece", "state", "what it said, or what to do"),
+        )
+        rows = ((finding.piece, finding.state, finding.said) for finding in self.findings)
+        return Grid(title, columns, tuple(tuple(map(Cell, row)) for row in rows), words=True, css="").html
 
 
-_LEFT = "text-align:left;vertical-align:top"
-
-
-def _row(finding: Finding) -> str:
-    state = "✓ works" if finding.works else "✗ missing, needed" if finding.needed else "○ missing, optional"
-    cells = (f'<td style="{_LEFT}">{escape(text)}</td>' for text in (state, finding.said))
-    return f'<tr><th scope="row" style="{_LEFT}">{escape(finding.piece)}</th>{"".join(cells)}</tr>'
-
-
-def diagnose(*names: str, more: Sequence[_Component] = ()) -> Diagnosis:
-    """Test the named components, by default all, and then `more`.
+def diagnose(*names: str) -> Diagnosis:
+    """Test the named components, by default all.
 
     In a notebook cell the result is shown as a table. Raises UnknownName for an unknown component.
     """
     known = {piece[0]: piece for piece in COMPONENTS}
     require_known("piece", known, *names)
-    return Diagnosis(tuple(check_components([*(known[name] for name in names or known), *more])))
+    return Diagnosis(tuple(check_components([known[name] for name in names or known])))
 
 
 def _sandbox() -> str:

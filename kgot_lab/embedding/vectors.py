@@ -343,11 +343,6 @@ def _look_up_or_embed(embedder: Embedder, texts: Sequence[str], stock: Mapping[b
     return vectors
 
 
-def _to_int8(matrix: Matrix) -> Any:
-    largest = np.abs(matrix).max(axis=1, initial=0.0, keepdims=True)
-    return np.round(matrix * (127 / np.where(largest > 0, largest, 1))).astype(np.int8)
-
-
 def _read_arrays(path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
     """Read arrays of an npz file. Raises BadInput unless it is one that holds all but the optional ones."""
     try:
@@ -415,19 +410,14 @@ class StoredVectors:
         made = cls.of(ids, embedder.embed(texts), model=embedder.name, digest=embedder.digest)
         return replace(made, keys=keys)
 
-    def save(self, path: Path, bits: int = 16) -> None:
-        """Write a compressed npz file, with numbers in 16 or 8 bits.
-
-        A cosine changes by less than .001 with 16 bits, and by about .002 with 8. With 8 bits the largest
-        number of a row becomes 127. The scale is not stored, since rows are normalised to length 1.
-        """
-        if bits not in {8, 16}:
-            raise BadInput(f"vectors are kept in 8 or in 16 bits, not in {bits}")
+    def save(self, path: Path) -> None:
+        """Write a compressed npz file, with numbers in 16 bits, by which a cosine changes by less than .001."""
         keys = np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 32)
-        numbers = self.matrix.astype(np.float16) if bits == 16 else _to_int8(self.matrix)
         ids, model, digest = map(np.array, (self.ids, self.model, self.digest))
         packed = io.BytesIO()
-        np.savez_compressed(packed, ids=ids, keys=keys, matrix=numbers, model=model, digest=digest)
+        np.savez_compressed(
+            packed, ids=ids, keys=keys, matrix=self.matrix.astype(np.float16), model=model, digest=digest
+        )
         path = path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz")
         write_atomically(path, packed.getvalue(), "the vectors")
 

@@ -1,21 +1,18 @@
-"""Export and import experts, compute their scores, and export conversations as OpenTelemetry spans."""
+"""Export and import experts, and compute their scores."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import statistics
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kgot_lab import __version__
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.experts.expert import SCHEMA_VERSION, Expert, ExpertConfig, expert_config
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.repository import ChatConversation, ChatMessage
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
@@ -195,96 +192,3 @@ def _flatten(scores: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, floa
             yield from _flatten(value, f"{prefix}{name}.")
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield f"{prefix}{name}", float(value)
-
-
-# A conversation as OpenTelemetry spans by the conventions for generative AI, in the JSON of OTLP, without
-# anybody's text.
-
-
-def genai_spans(
-    expert: Expert, conversation: ChatConversation, messages: Sequence[ChatMessage]
-) -> dict[str, Any]:
-    """Format answers as OpenTelemetry spans, as the body of a request to /v1/traces.
-
-    Each answer is a span "invoke_agent" with two children, "retrieval" and "chat".
-    """
-    trace = hashlib.sha256(conversation.id.encode()).hexdigest()[:32]
-    asked_at: datetime | None = None
-    spans: list[dict[str, Any]] = []
-    for message in messages:
-        if message.role == "user":
-            asked_at = message.at
-        elif asked_at is not None:
-            spans += _answer_spans(expert, conversation, message, asked_at, trace)
-            asked_at = None
-    resource = {"attributes": _otlp_attributes({"service.name": "kgot-lab", "service.version": __version__})}
-    scope = {"scope": {"name": "kgot_lab.experts"}, "spans": spans}
-    return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
-
-
-def _answer_spans(
-    expert: Expert, conversation: ChatConversation, message: ChatMessage, asked_at: datetime, trace: str
-) -> list[dict[str, Any]]:
-    metadata = message.metadata
-    prompt_tokens, completion_tokens = metadata.get("tokens", (0, 0))
-    searched_at = asked_at + timedelta(milliseconds=metadata.get("searched_ms", 0))
-    agent: dict[str, Any] = {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.id": expert.id,
-        "gen_ai.agent.name": expert.name,
-        "gen_ai.conversation.id": conversation.id,
-        "kgot.intent": metadata.get("intent") or "",
-        "kgot.citations": len(metadata.get("citations", ())),
-        "kgot.false_citations": len(metadata.get("false_citations", ())),
-    }
-    count, graphs = len(metadata.get("kg_nodes_used", ())), ",".join(expert.graphs)
-    retrieval = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": graphs, "kgot.nodes": count}
-    chat: dict[str, Any] = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.request.model": metadata.get("model") or "",
-        "gen_ai.usage.input_tokens": prompt_tokens,
-        "gen_ai.usage.output_tokens": completion_tokens,
-    }
-    if "first_token_ms" in metadata:
-        chat["gen_ai.server.time_to_first_token"] = metadata["first_token_ms"] / 1000
-    ended_at = max(message.at, searched_at)
-    status = {"code": 2} if metadata.get("failed") else {"code": 1}
-    parent_id, search_id, chat_id = (_span_id(message.id, name) for name in ("agent", "search", "chat"))
-    chat_name = f"chat {chat['gen_ai.request.model']}".strip()
-    return [
-        _span(trace, parent_id, "", f"invoke_agent {expert.name}", asked_at, ended_at, agent, status),
-        _span(trace, search_id, parent_id, "retrieval", asked_at, searched_at, retrieval, {"code": 1}),
-        _span(trace, chat_id, parent_id, chat_name, searched_at, ended_at, chat, status),
-    ]
-
-
-def _span(
-    trace: str,
-    id: str,
-    parent: str,
-    name: str,
-    start: datetime,
-    end: datetime,
-    attributes: dict[str, Any],
-    status: dict[str, int],
-) -> dict[str, Any]:
-    fields = _otlp_attributes(attributes)
-    span = {"traceId": trace, "spanId": id, "name": name, "kind": 1, "attributes": fields, "status": status}
-    times = {"startTimeUnixNano": _unix_nanos(start), "endTimeUnixNano": _unix_nanos(end)}
-    return span | times | ({"parentSpanId": parent} if parent else {})
-
-
-def _otlp_attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
-    kinds = {int: "intValue", float: "doubleValue", str: "stringValue"}
-    return [
-        {"key": key, "value": {kinds[type(value)]: str(value) if type(value) is int else value}}
-        for key, value in values.items()
-    ]
-
-
-def _unix_nanos(time: datetime) -> str:
-    return str(int(time.timestamp() * 1_000_000) * 1_000)
-
-
-def _span_id(message: str, part: str) -> str:
-    return hashlib.sha256(f"{message} {part}".encode()).hexdigest()[:16]

@@ -12,14 +12,13 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import Expert, ExpertConfig, slugify
 from kgot_lab.io.files import read_statements
-from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
-from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked
+from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros
+from kgot_lab.memory.sqlite_tables import TableBacked
+from kgot_lab.memory.tables import ClaimRow, Layout
 from kgot_lab.types import Json
 
 # All SQL of experts and their conversations, common to SQLite and PostgreSQL.
@@ -29,7 +28,6 @@ EXPERTS_LAYOUT = Layout("experts", 0x6B676C78, **read_statements(__file__, "repo
 # --- experts ---
 
 SELECT_EXPERT = "SELECT id, body, created, updated FROM experts WHERE id = :id AND gone IS NULL"
-SELECT_EXPERTS = "SELECT id, body, created, updated FROM experts WHERE gone IS NULL ORDER BY created, id"
 SELECT_EXPERTS_AFTER = """SELECT id, body, created, updated FROM experts
   WHERE gone IS NULL AND (created, id) > (:created, :after) ORDER BY created, id LIMIT :limit"""
 # also of a deleted one, so that paging can continue
@@ -39,7 +37,6 @@ INSERT_EXPERT = "INSERT INTO experts (id, body, created, updated) VALUES (:id, :
 UPDATE_EXPERT = "UPDATE experts SET body = :body, updated = :at WHERE id = :id"
 MARK_EXPERT_DELETED = "UPDATE experts SET body = '', gone = :at WHERE id = :id"
 SELECT_ACTIVITY = "SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner GROUP BY expert"
-SELECT_ACTIVITY_WITH = "SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner AND expert = ANY(:experts) GROUP BY expert"
 
 # --- conversations ---
 
@@ -83,20 +80,19 @@ SELECT_JUDGED_ANSWERS = """SELECT m.id, m.conversation, m.at, m.metadata, o.thum
 
 INSERT_TRIAL = "INSERT INTO trials (id, expert, body, begun) VALUES (:id, :expert, :body, :at)"
 SELECT_TRIALS = "SELECT id, body, begun, ended FROM trials WHERE expert = :expert ORDER BY begun, id"
-SELECT_RUNNING_TRIAL = "SELECT id, body, begun, ended FROM trials WHERE expert = :expert AND ended IS NULL ORDER BY begun, id LIMIT 1"
 UPDATE_TRIAL_END = "UPDATE trials SET ended = :at WHERE id = :id AND ended IS NULL"
 
 # --- tokens ---
 
 INSERT_TOKEN = "INSERT INTO tokens (hash, tenant, role, made) VALUES (:hash, :tenant, :role, :at)"
-SELECT_TOKENS = "SELECT hash, tenant, role FROM tokens WHERE revoked IS NULL"
-SELECT_VALID_TOKENS = "SELECT tenant, role, made FROM tokens WHERE revoked IS NULL ORDER BY tenant, made"
+SELECT_TOKENS = "SELECT hash, tenant, role, made FROM tokens WHERE revoked IS NULL ORDER BY tenant, made"
 REVOKE_TENANT_TOKENS = "UPDATE tokens SET revoked = :at WHERE tenant = :tenant AND revoked IS NULL"
 
 
 # characters of the original's id in that of a copy, so that a copy of a copy has a valid id
 _MAX_ID_LENGTH = 150
 _PREVIEW_LENGTH = 80  # characters of the first question
+ALL_EXPERTS = 2**31 - 2  # a limit for no page
 
 
 class NotFound(BadInput):
@@ -165,6 +161,8 @@ class StoredTrial:
 class ExpertTables(TableBacked):
     """Experts, their conversations and the ratings of answers."""
 
+    layout = EXPERTS_LAYOUT
+
     def _now(self) -> int:
         return to_micros(self.now(), "now")
 
@@ -172,7 +170,7 @@ class ExpertTables(TableBacked):
 
     def experts(self) -> tuple[Expert, ...]:
         """Return all experts, the oldest first."""
-        return tuple(map(_expert_from_row, self.storage.rows(SELECT_EXPERTS)))
+        return self.experts_page(None, ALL_EXPERTS)[0]
 
     def experts_page(self, after: str | None, limit: int) -> tuple[tuple[Expert, ...], bool]:
         """Return a page of at most `limit` experts, the oldest first, and whether there are more.
@@ -242,13 +240,9 @@ class ExpertTables(TableBacked):
             self.storage.rows(MARK_EXPERT_DELETED, {"id": id, "at": self._now()})
         return tuple(map(str, ids))
 
-    def activity(self, owner: str, experts: Sequence[str] | None = None) -> dict[str, tuple[int, datetime]]:
-        """Return the number of an owner's conversations with each expert, and the time of the last.
-
-        Only the given `experts` are counted, or all that the owner talked to.
-        """
-        params = {"owner": owner} if experts is None else {"owner": owner, "experts": list(experts)}
-        rows = self.storage.rows(SELECT_ACTIVITY if experts is None else SELECT_ACTIVITY_WITH, params)
+    def activity(self, owner: str) -> dict[str, tuple[int, datetime]]:
+        """Return the number of an owner's conversations with each expert, and the time of the last."""
+        rows = self.storage.rows(SELECT_ACTIVITY, {"owner": owner})
         return {expert: (int(count), from_micros(last)) for expert, count, last in rows}
 
     # --- conversations ---
@@ -433,8 +427,7 @@ class ExpertTables(TableBacked):
 
     def running_trial(self, expert: str) -> StoredTrial | None:
         """Return the running trial of an expert, or None."""
-        rows = self.storage.rows(SELECT_RUNNING_TRIAL, {"expert": expert})
-        return _trial_from_row(rows[0]) if rows else None
+        return next((trial for trial in self.trials(expert) if trial.ended is None), None)
 
     def end_trial(self, id: str) -> None:
         """Stop a trial. Its results are kept."""
@@ -442,14 +435,7 @@ class ExpertTables(TableBacked):
             self.storage.rows(UPDATE_TRIAL_END, {"id": id, "at": self._now()})
 
 
-def open_experts(
-    location: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
-) -> ExpertTables:
-    """Open the tables of experts in an SQLite file, in memory, or in PostgreSQL.
-
-    Raises what `open_tables` raises.
-    """
-    return ExpertTables(open_tables(EXPERTS_LAYOUT, location, namespace=namespace), now=now)
+open_experts = ExpertTables.open
 
 
 def hash_messages(messages: Sequence[tuple[str, str]], chain: str = "") -> str:

@@ -22,6 +22,7 @@ from kgot_lab.experts.chat.turn import ExpertTurn, TurnServices, chat_history
 from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merge_patch
 from kgot_lab.experts.graph_folder import GraphFolder, read_graph_in_worker
 from kgot_lab.experts.repository import (
+    ALL_EXPERTS,
     AlreadyExists,
     ChatConversation,
     ChatMessage,
@@ -83,20 +84,16 @@ class ExpertService:
 
     # --- experts ---
 
-    def experts(self, owner: str) -> list[dict[str, Json]]:
-        """List all experts with the owner's number of conversations with each, and the time of the last."""
-        activity = self.tables.activity(owner)
-        return [expert_summary(expert, activity.get(expert.id)) for expert in self.tables.experts()]
-
-    def experts_page(
-        self, owner: str, limit: int, after: str | None = None
+    def experts(
+        self, owner: str, limit: int = ALL_EXPERTS, after: str | None = None
     ) -> tuple[list[dict[str, Json]], bool]:
-        """Return a page of experts in the form of `experts`, and whether there are more.
+        """List experts, or a page of them, and whether there are more.
 
-        The page begins behind the expert with the id `after`. Raises BadInput if there never was one.
+        Each has the owner's number of conversations with it, and the time of the last. A page begins behind the
+        expert with the id `after`. Raises BadInput if there never was one.
         """
         page, more = self.tables.experts_page(after, limit)
-        activity = self.tables.activity(owner, [expert.id for expert in page])
+        activity = self.tables.activity(owner)
         return [expert_summary(expert, activity.get(expert.id)) for expert in page], more
 
     def expert(self, id: str) -> Expert:

@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import Vocabulary, validate_diff
-from kgot_lab.kgos.schemas.check import Fault
+from kgot_lab.kgos.schemas.check import Fault, edge_text
 from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 from kgot_lab.memory.claims.claim import utc_now
@@ -49,7 +49,7 @@ def find_faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iter
         return set()
     affected = {f"node {short_repr(id)}" for id in existing}
     edges = (edge for id in existing for edge in graph.neighbours(id, "both"))
-    affected |= {_format_edge(edge.source, edge.type, edge.target) for edge in edges}
+    affected |= {edge_text(edge.source, edge.type, edge.target) for edge in edges}
     near = graph.neighbourhood(existing, hops=1)
     found = {f for f in check_rules(near, vocabulary, only=_LOCAL_RULES).faults if f.where in affected}
     for rules, types in _PATH_RULES.items():
@@ -67,10 +67,6 @@ def _reachable_nodes(graph: PropertyGraph, start: Iterable[str], types: Collecti
         frontier = {end for edge in edges for end in (edge.source, edge.target)} - reached
         reached = reached | frontier
     return reached
-
-
-def _format_edge(source: str, type: str, target: str) -> str:
-    return f"edge {short_repr(source)} -{type}-> {short_repr(target)}"
 
 
 CURATED_PROPERTY = "curated"  # the property of what was edited by hand: who edited it, and when

@@ -1,7 +1,7 @@
 """Graph stores: one query language and one location each, behind the same small protocols."""
 
 from kgot_lab.stores.embedded_store import InMemory
-from kgot_lab.stores.lookup import edges_between, holds_value
+from kgot_lab.stores.lookup import holds_value
 from kgot_lab.stores.opening import (
     STORES,
     delete_namespace,
@@ -21,7 +21,6 @@ __all__ = [
     "Schema",
     "Store",
     "delete_namespace",
-    "edges_between",
     "empty_store",
     "holds_value",
     "namespaces",

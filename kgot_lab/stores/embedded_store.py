@@ -5,7 +5,7 @@ sandbox.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from keyword import iskeyword
 from pathlib import Path
@@ -20,7 +20,7 @@ from kgot_lab.graph.validation import copy_edge, copy_node, validate_diff
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.sandbox import Calculator, open_sandbox
 from kgot_lab.stores.log import DiffLog, record_elements
-from kgot_lab.stores.lookup import ValueCounts, WordIndex, edges_among, nodes_within, shortest_path
+from kgot_lab.stores.lookup import ValueCounts, WordIndex
 from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Scalar, Schema, StatementExecutor, UndoableStore
 from kgot_lab.stores.statements import python_constants, python_path_query, require_statement
 from kgot_lab.text.words import casefold_words
@@ -166,16 +166,6 @@ class EmbeddedStore(UndoableStore):
         self._update_sandbox(stored)
 
     @_synchronized
-    def compact(self) -> None:
-        """Replace the history in the log by the current graph, so that it opens fast again.
-
-        Raises StoreUnavailable if the log cannot be written.
-        """
-        truth = self._current_state  # opens the log, if a write left it closed
-        if self._log is not None:
-            self._log.compact(truth)
-
-    @_synchronized
     def close(self) -> None:
         """Close the sandbox and the log, which keeps the graph.
 
@@ -219,7 +209,8 @@ class EmbeddedStore(UndoableStore):
         Empty if there is no such node.
         """
         self._refresh()
-        return tuple(map(copy_edge, self._edges_at([id])))
+        state = self._current_state
+        return tuple(copy_edge(state.edges[identity]) for identity in state.incident.get(id, ()))
 
     @check_arguments
     @_synchronized
@@ -237,24 +228,6 @@ class EmbeddedStore(UndoableStore):
 
     @check_arguments
     @_synchronized
-    def within(self, id: str, hops: int) -> dict[str, int]:
-        """Return the nodes within some hops, ignoring direction, each with its distance.
-
-        Empty if there is no such node.
-        """
-        require_count(hops, 0, "hops")
-        self._refresh()
-        return nodes_within(id, hops, self._adjacent_ids) if id in self._current_state.nodes else {}
-
-    @check_arguments
-    @_synchronized
-    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
-        self._refresh()
-        return tuple(map(copy_edge, shortest_path(source, target, max_edges, self._edges_at)))
-
-    @check_arguments
-    @_synchronized
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
 
@@ -265,20 +238,6 @@ class EmbeddedStore(UndoableStore):
         if self._value_counts is None:
             self._value_counts = ValueCounts((*truth.nodes.values(), *truth.edges.values()))
         return value in self._value_counts
-
-    @check_arguments
-    @_synchronized
-    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """Return the edges whose two ends are both among the given nodes."""
-        self._refresh()
-        return tuple(map(copy_edge, edges_among(ids, self._edges_at(ids))))
-
-    def _edges_at(self, ids: Iterable[str]) -> Iterator[Edge]:
-        state = self._current_state
-        return (state.edges[identity] for id in ids for identity in state.incident.get(id, ()))
-
-    def _adjacent_ids(self, ids: Iterable[str]) -> Iterator[str]:
-        return (end for edge in self._edges_at(ids) for end in (edge.source, edge.target))
 
     # --- internal ---
 

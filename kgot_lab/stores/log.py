@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import stat
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kgot_lab.errors import StoreDamaged, StoreUnavailable, short_repr
 from kgot_lab.graph.changes import Identity, MutableGraph
-from kgot_lab.io.files import back_up_damaged_file, os_errors_as, read_regular_file, require_valid_path
+from kgot_lab.io.files import (
+    back_up_damaged_file,
+    os_errors_as,
+    read_regular_file,
+    require_valid_path,
+    write_atomically,
+)
 from kgot_lab.io.processes import exclusive_lock, lock_file, register_for_forks
 from kgot_lab.sandbox.replies import encode_element, encode_removal
 from kgot_lab.stores import hash_chain
@@ -104,24 +108,6 @@ class DiffLog:
     def after_fork(self) -> None:
         """Close a forked child's copy of the file, whose lock would otherwise outlast the parent's."""
         self._file.close()
-
-    def compact(self, truth: MutableGraph) -> None:
-        """Replace the history by one record of the whole graph.
-
-        Raises StoreUnavailable, with the log unchanged, if that fails.
-        """
-        self._require_unmoved()
-        if os.fstat(self._file.fileno()).st_nlink > 1:
-            problem = f"{self.path} has other names (hard links), which would still lead to the history"
-            raise StoreUnavailable(f"{problem}: delete those first")
-        everything = Diff(added_nodes=tuple(truth.nodes.values()), added_edges=tuple(truth.edges.values()))
-        records = [_make_record(everything)] if everything else []
-        fresh, check, size = _replace_log(self.path, records)
-        self._file.close()  # the file whose name was just taken by the new one
-        self._file = fresh
-        self._size = size
-        self._check = check
-        self._count = len(records)
 
     def _write(self, line: bytes) -> None:
         remaining = memoryview(line)
@@ -214,7 +200,7 @@ def salvage_log(path: Path) -> SalvageResult:
             raise StoreDamaged(f"{problem}; it stays as it is: restore a copy")
         damaged_copy = back_up_damaged_file(path)
         try:
-            _replace_log(path, records)[0].close()
+            _write_log(path, records)
         except BaseException:
             damaged_copy.unlink(missing_ok=True)  # the damaged file is still in place
             raise
@@ -249,40 +235,17 @@ def _require_sound(chain: hash_chain.Chain, path: Path) -> hash_chain.Chain:
     return chain
 
 
-def _replace_log(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
-    """Replace a file by a locked log of some records.
-
-    Returns the open file, the check of the last record, and the size.
-    """
+def _write_log(path: Path, records: Sequence[Mapping[str, Json]]) -> None:
+    """Replace a file by a log of some records."""
     check, lines = hash_chain.read_check(hash_chain.HEAD), [hash_chain.EMPTY_LOG]
     for record in records:
         lines.append(hash_chain.format_record(record, check))
         check = hash_chain.read_check(lines[-1])
-    content = b"".join(lines)
-    target = Path(os.path.realpath(path))  # a symbolic link keeps pointing to its file
-    temporary = target.with_name(target.name + ".new")
-    file: io.FileIO | None = None
-    try:
-        file = io.FileIO(temporary, "w+b")
-        lock_file(file)
-        remaining = memoryview(content)
-        while remaining:
-            remaining = remaining[file.write(remaining) :]
-        file.seek(hash_chain.mark_offset(len(records)))
-        file.write(hash_chain.format_mark(len(records), check))
-        os.fsync(file.fileno())
-        shutil.copymode(target, temporary)
-        temporary.replace(target)
-    except BaseException as error:
-        if file is not None:
-            file.close()
-        with suppress(OSError):
-            temporary.unlink()
-        if isinstance(error, OSError):
-            raise StoreUnavailable(f"{path}: could not be written anew, and is as it was: {error}") from None
-        raise
-    _sync_folder(target)
-    return file, check, len(content)
+    content, mark = bytearray(b"".join(lines)), hash_chain.format_mark(len(records), check)
+    offset = hash_chain.mark_offset(len(records))
+    content[offset : offset + len(mark)] = mark
+    write_atomically(path, bytes(content), "the log")
+    _sync_folder(path)
 
 
 def _open_locked(path: Path) -> io.FileIO:

@@ -1,15 +1,14 @@
-"""Look up nodes by words, values in a graph, edges between nodes, and walks over edges."""
+"""Look up nodes by words, values in a graph, and nodes within some hops."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.stores.protocol import Browsable, Dialect, Scalar, Schema, Store, ValueLookup
 from kgot_lab.text.words import casefold_words
@@ -61,8 +60,7 @@ def _word_weights(node: Node) -> dict[str, float]:
     return weights | dict.fromkeys(casefold_words(node.id), _NAME_WEIGHT)
 
 
-# Whether a graph contains a value, and the edges between some nodes: the evidence for an answer is checked
-# with these.
+# Whether a graph contains a value: the evidence for an answer is checked with this.
 #
 # A store answers without sending its whole graph to this process if it can. For a store that cannot, its
 # search and neighbours are used.
@@ -84,22 +82,6 @@ def holds_value(store: Browsable, value: Scalar) -> bool:
     nodes = store.search(str(value), _MAX_INSPECTED)
     groups: Iterator[tuple[Node | Edge, ...]] = ((node, *store.neighbours(node.id)) for node in nodes)
     return any(value in element_scalars(element) for group in groups for element in group)
-
-
-@check_arguments
-def edges_between(store: Browsable, ids: Iterable[str]) -> tuple[Edge, ...]:
-    """Return the edges whose two ends are both among the given nodes."""
-    wanted = list(dict.fromkeys(ids))
-    if isinstance(store, ValueLookup):
-        return store.edges_between(wanted)
-    return edges_among(wanted, (edge for id in wanted for edge in store.neighbours(id)))
-
-
-def edges_among(ids: Collection[str], edges: Iterable[Edge]) -> tuple[Edge, ...]:
-    """Return the distinct edges whose two ends are both among the given nodes."""
-    wanted = frozenset(ids)
-    found = {edge.identity: edge for edge in edges if edge.source in wanted and edge.target in wanted}
-    return tuple(found.values())
 
 
 def element_scalars(element: Node | Edge) -> list[Scalar]:
@@ -135,9 +117,6 @@ class ValueCounts:
         self._times.update(value for element in added for value in element_scalars(element))
 
 
-# Breadth-first walks over edges: they enumerate nodes, not walks, however dense the graph is.
-
-
 def nodes_within(start: str, hops: int, adjacent_ids: Callable[[list[str]], Iterable[str]]) -> dict[str, int]:
     """Return the nodes within some hops of a start, each with its distance.
 
@@ -151,51 +130,6 @@ def nodes_within(start: str, hops: int, adjacent_ids: Callable[[list[str]], Iter
         if not frontier:
             break
     return depth
-
-
-def shortest_path(
-    source: str, target: str, max_edges: int, edges_at: Callable[[list[str]], Iterable[Edge]]
-) -> tuple[Edge, ...]:
-    """Return a shortest undirected path of at most `max_edges` edges, or () if there is none.
-
-    `edges_at` returns the edges at some nodes. Bidirectional search: expands the smaller of the two frontiers.
-    """
-    require_count(max_edges, 1, "max_edges")
-    # the edge by which each node was reached
-    sides: tuple[dict[str, Edge | None], ...] = ({source: None}, {target: None})
-    frontiers = [[source], [target]]
-    meeting = source if source == target else None
-    for _ in range(max_edges):
-        if meeting is not None or not all(frontiers):
-            break
-        side = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1
-        edges = edges_at(frontiers[side])
-        frontiers[side], meeting = _expand_frontier(sides[side], sides[1 - side], edges)
-    if meeting is None:
-        return ()
-    return (*reversed(_trace_back(meeting, sides[0])), *_trace_back(meeting, sides[1]))
-
-
-def _expand_frontier(
-    reached_by: dict[str, Edge | None], other_side: dict[str, Edge | None], edges: Iterable[Edge]
-) -> tuple[list[str], str | None]:
-    found: list[str] = []
-    for edge in edges:
-        for end in (edge.source, edge.target):
-            if end not in reached_by:
-                reached_by[end] = edge
-                found.append(end)
-                if end in other_side:
-                    return found, end
-    return found, None
-
-
-def _trace_back(id: str, reached_by: dict[str, Edge | None]) -> list[Edge]:
-    edges: list[Edge] = []
-    while (edge := reached_by[id]) is not None:
-        edges.append(edge)
-        id = edge.source if edge.target == id else edge.target
-    return edges
 
 
 class StoreWrapper:
@@ -227,10 +161,6 @@ class StoreWrapper:
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly, as `holds_value` compares them."""
         return holds_value(self.store, value)
-
-    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """Return the edges whose two ends are both among the given nodes."""
-        return edges_between(self.store, ids)
 
     def close(self) -> None:
         """Close the other store."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -97,8 +97,6 @@ class ValueLookup(Protocol):
 
     # exactly, as an id, a label, a type, or a value of a property
     def holds(self, value: Scalar) -> bool: ...
-    # those with both ends among these nodes
-    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]: ...
 
 
 @runtime_checkable

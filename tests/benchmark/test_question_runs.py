@@ -15,7 +15,13 @@ from support.loop_script import WRITE, call, scripted, votes
 from kgot_lab.benchmark.questions.attempt import plain_rag
 from kgot_lab.benchmark.questions.batch import Halted, lock_folder, run_in_parallel, trace_name
 from kgot_lab.benchmark.questions.kit import ToolModels, all_working_tools, no_tools
-from kgot_lab.benchmark.questions.plan import AnswerSettings, QuestionPlan, check_run, prepare_run, read_plan
+from kgot_lab.benchmark.questions.plan import (
+    AnswerSettings,
+    check_run,
+    prepare_run,
+    read_plan,
+    write_question_plan,
+)
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import (
     QuestionResult,
@@ -126,7 +132,7 @@ def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_wha
     assert list(read_results(path)) == ["a", "c", "d"]
     for value in ("8.0", "-1", '"much"', "NaN", "true"):
         path.write_text(f'{{"id": "a", "correct": true}}\n{{"id": "b", "f1": {value}}}\n')
-        with pytest.raises(TraceError, match="line 2, holds what no receipt can \\(f1 is"):
+        with pytest.raises(TraceError, match=r"line 2, holds what no receipt can: .?f1"):
             read_results(path)
     path.write_text('{"id": "a"}\n{"id": "b", "f1" 1}\n{"id": "c"}\n')
     with pytest.raises(TraceError, match="line 2, is not JSON"):
@@ -144,7 +150,7 @@ def test_a_result_has_the_outcome_of_its_answer_and_one_of_before_that_of_a_gues
     path = tmp_path / "receipts.jsonl"
     path.write_text(f'{{"id": "a", {fields}}}\n')
     if outcome is None:
-        with pytest.raises(TraceError, match="holds what no receipt can \\(outcome is 'right'"):
+        with pytest.raises(TraceError, match="holds what no receipt can: unknown outcome 'right'"):
             read_results(path)
     else:
         assert read_results(path)["a"].outcome == outcome
@@ -244,7 +250,7 @@ def test_results_of_an_older_version_called_it_likelihood(tmp_path, older, read)
     (tmp_path / "receipts.jsonl").write_text(json.dumps(row) + "\n")
     assert read_results(tmp_path / "receipts.jsonl")["q"].token_probability == read
     (tmp_path / "receipts.jsonl").write_text(json.dumps(row | {"likelihood": -0.4}) + "\n")
-    with pytest.raises(TraceError, match=r"token_probability is -0\.4"):
+    with pytest.raises(TraceError, match=r"token_probability must be between 0 and 1, not -0\.4"):
         read_results(tmp_path / "receipts.jsonl")
 
 
@@ -273,17 +279,20 @@ def test_results_have_intervals_and_close_calls_of_their_own():
 
 # ----------------------------------------------------------------------------------------------------
 
-PLAN = QuestionPlan(
-    "own", "ab", 3, "cd", {"seed": 0}, "loop", "m", "m", {"steps": 7}, ["search"], made={"date": "2026-01-01"}
-)
+PLAN = {
+    "plan": 1, "set": "own", "selection": {"seed": 0}, "system": "loop", "limits": {"steps": 7}, "tools": ["search"],
+    "web": False, "mirror": "", "engine": "", "vision": "", "made": {"date": "2026-01-01"},
+}  # fmt: skip
 
 
 def test_the_same_plan_goes_on_and_another_one_is_told_apart(tmp_path):
-    assert [PLAN.write(tmp_path / "run"), PLAN.write(tmp_path / "run")] == [False, True]
-    assert replace(PLAN, made={"date": "2027-01-01"}).write(tmp_path / "run")  # the day is no part of it
+    folder = tmp_path / "run"
+    assert [write_question_plan(PLAN, folder), write_question_plan(PLAN, folder)] == [False, True]
+    # the day is no part of it
+    assert write_question_plan({**PLAN, "made": {"date": "2027-01-01"}}, folder)
     with pytest.raises(BadInput, match=r"limits\.steps is 7 there and 5 now; tools is") as refused:
-        replace(PLAN, limits={"steps": 5}, tools=[]).write(tmp_path / "run")
-    assert "selection" not in str(refused.value) and read_plan(tmp_path / "run")["limits"] == {"steps": 7}
+        write_question_plan({**PLAN, "limits": {"steps": 5}, "tools": []}, folder)
+    assert "selection" not in str(refused.value) and read_plan(folder)["limits"] == {"steps": 7}
 
 
 def test_only_one_run_at_a_time_works_in_a_folder(tmp_path):
@@ -419,7 +428,7 @@ def test_each_id_has_a_file_of_its_own():
 def test_a_folder_that_holds_something_else_is_not_taken(tmp_path):
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(BadInput, match=r"holds thesis\.tex"):
-        PLAN.write(tmp_path)
+        write_question_plan(PLAN, tmp_path)
 
 
 def test_a_grader_of_gaia_is_refused_without_a_model(tmp_path):

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.main
 from support.command_line import ADA, FIRST, REST, MadeOnce, Ran, asking, replies, run_here
 from support.openai_server import openai_server
 
 from kgot_lab.cli.app import main
 from kgot_lab.llm.model_file import MODEL_VARIABLE
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once() -> Iterator[None]:
+    """Make the tree of commands once in a process, as a program does: it is a fifth of a short run."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("get_command", "get_group"):
+            patch.setattr(f"typer.main.{name}", cache(getattr(typer.main, name)))
+        yield
 
 
 @pytest.fixture

@@ -218,7 +218,8 @@ def test_every_extra_that_is_recommended_is_one_of_ours():
 
 def test_a_cell_shows_the_findings_as_a_table_that_holds_text_only():
     evil = "<script>alert(1)</script>"
-    told = pieces.diagnose("bundled data", more=[(evil, no_sandbox, True), ("documents", no_extra, False)])
+    tried = [pieces.COMPONENTS[0], (evil, no_sandbox, True), ("documents", no_extra, False)]
+    told = pieces.Diagnosis(tuple(pieces.check_components(tried)))
     html = told._repr_html_()
     assert "1 of 3 pieces work" in html
     assert "✓ works" in html and "✗ missing, needed" in html and "○ missing, optional" in html

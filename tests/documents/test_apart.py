@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 from support.every import every
+from support.installed import needs
 from support.office import docx
 from support.waiting import AMPLE, processes_below, until
 from support.zips import lying_zip, zip_of
@@ -33,7 +34,7 @@ from kgot_lab.io.files import read_regular_file, read_regular_text
 
 pytestmark = pytest.mark.extended
 
-pytest.importorskip("markitdown")
+needs("markitdown")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no such files there")
 PAGE = b"<h1>Tea</h1><p>At four."
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.every import every
+from support.installed import needs
 from support.office import docx, pdf, word_table
 from support.zips import zip_of
 
@@ -21,7 +22,7 @@ from kgot_lab.documents.structure import read_sections
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.text.words import text_sentences
 
-pytest.importorskip("markitdown")
+needs("markitdown")
 
 
 HTML = (

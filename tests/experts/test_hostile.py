@@ -40,14 +40,14 @@ def test_each_text_in_one_channel_tells_nothing_of_another_and_changes_nothing()
 @pytest.mark.extended
 @every("channel", CHANNELS)
 def test_a_model_that_tells_all_tells_nothing_of_another_and_changes_nothing(channel):
-    texts = hostile_texts()
+    texts = hostile_texts()[::3]  # all of them are in some channel above
     outcomes = list(planted_outcomes(Scripted(tells_all), texts, [channel]))
     assert len(outcomes) == len(texts)
     assert [outcome.text for outcome in outcomes if outcome.leaked] == []
     assert [outcome.text for outcome in outcomes if outcome.changed] == []
     # it did read what was planted, so the test could fail
     if channel in ("description", "name", "history", "wishes"):
-        assert sum(outcome.obeyed for outcome in outcomes) > 20
+        assert sum(outcome.obeyed for outcome in outcomes) > 6
 
 
 def test_a_leak_would_be_seen():

@@ -131,11 +131,6 @@ class Machine(RuleBasedStateMachine):
         self.store.close()
         self.store = open_store(self.kind, **self.home)
 
-    @rule()
-    def compact(self):
-        if hasattr(self.store, "compact"):
-            self.store.compact()
-
     @invariant()
     def holds_the_same(self):
         graph = self.store.graph()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from support.installed import needs
 
 from faults import readers
 
-pytest.importorskip("markitdown")
-pytest.importorskip("pyoxigraph")
+needs("markitdown", "pyoxigraph")
 
 
 def test_every_whole_file_is_read():

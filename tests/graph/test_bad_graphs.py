@@ -148,10 +148,8 @@ def test_what_is_written_and_where_is_checked(tmp_path):
     [
         lambda store: store.holds([1]),
         lambda store: store.holds(float("nan")),
-        lambda store: store.edges_between(5),
-        lambda store: store.edges_between("ab"),
-        lambda store: store.within("a", "x"),
-        lambda store: store.path(None, "a"),
+        lambda store: store.neighbours(5),
+        lambda store: store.search("a", "x"),
         lambda store: read_named_graph([None]),
         lambda store: encode(None),
         lambda store: encode(GRAPH, color=5),

@@ -9,13 +9,13 @@ import json
 import pytest
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, kinds, of, role_of, scripted, votes
+from support.saved_fork import save_fork
 
 from kgot_lab.errors import BadInput, BadReply, LLMError, ToolFailed, TraceError, UnknownName
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Chose, Read, Refused, ToolReturned, Wrote
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
-from kgot_lab.loop.replay.forks import save_fork
 from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
 from kgot_lab.loop.retrieve import is_statement
 from kgot_lab.loop.trace import Trace, load_run, record

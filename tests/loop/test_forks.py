@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from support.no_sandbox import no_sandbox
+from support.saved_fork import save_fork
 from support.saved_run import save_run
 
 from kgot_lab.errors import BadInput, TraceError
@@ -20,8 +21,8 @@ from kgot_lab.loop.replay.forks import (
     changeable_part,
     changeable_text,
     comparable_texts,
+    fork_to_file,
     recorded_fork,
-    save_fork,
 )
 from kgot_lab.loop.replay.replay import Resources, fork, same_event
 from kgot_lab.loop.retrieve import WHOLE_GRAPH
@@ -96,7 +97,7 @@ def first(trace, kind):
 
 
 def test_a_fork_comes_back_from_its_file_as_it_was(original, other, tmp_path):
-    save_fork(other, tmp_path / "fork.jsonl", original, about={"model": "scripted"})
+    save_fork(other, tmp_path / "fork.jsonl", original, model="scripted")
     again = recorded_fork(original, load_run(tmp_path / "fork.jsonl"))
     assert all(same_event(was, now) for was, now in zip(other.events, again.events, strict=True))
     assert (again.first_difference, again.avoided, again.asked, again.stopped) == (
@@ -109,7 +110,7 @@ def test_a_fork_comes_back_from_its_file_as_it_was(original, other, tmp_path):
 
 
 def test_the_head_of_the_file_says_what_was_changed_where(original, other, tmp_path):
-    save_fork(other, tmp_path / "fork.jsonl", original, about={"model": "scripted"})
+    save_fork(other, tmp_path / "fork.jsonl", original, model="scripted")
     about = load_run(tmp_path / "fork.jsonl").about
     assert about["fork_of"] == "born"
     assert about["at"] == first(original, ToolReturned)
@@ -136,9 +137,9 @@ def test_a_change_to_nothing_is_a_change(original, tmp_path):
 
 def test_what_changes_nothing_is_no_fork(original, tmp_path):
     at = first(original, Asked)
-    nothing = fork(original.events, at, original.events[at].reply, InMemory(open=no_sandbox))
-    with pytest.raises(BadInput, match="nothing was changed"):
-        save_fork(nothing, tmp_path / "fork.jsonl", original)
+    with pytest.raises(BadInput, match="cannot be changed"):
+        fork_to_file(original, at, original.events[at].reply, tmp_path / "fork.jsonl", live=Resources([]))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_fork_of_another_run_is_refused(original, other, tmp_path):

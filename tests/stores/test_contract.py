@@ -17,9 +17,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.render import render_graph
-from kgot_lab.stores import edges_between, holds_value
+from kgot_lab.stores import holds_value
 from kgot_lab.stores.files import read_graph
-from kgot_lab.stores.lookup import shortest_path
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.provenance import edges_read, flatten_facts, partial_reads
 from kgot_lab.types import Diff, Edge, Node, Triple
@@ -81,8 +80,7 @@ def test_a_new_store_is_empty(store):
     assert len(store.graph()) == 0
     assert store.schema() == Schema({}, {}, 0, 0)
     assert store.search("anything at all?") == ()
-    assert store.neighbours("nobody") == store.path("nobody", "no one") == ()
-    assert store.within("nobody", 3) == {}
+    assert store.neighbours("nobody") == ()
 
 
 def test_a_fact_that_was_written_can_be_read_back(store, said):
@@ -303,42 +301,6 @@ def test_looking_around_agrees_with_the_whole_graph(store):
         found, there = store.neighbours(id), graph.neighbours(id, "both")
         by_identity = [{edge.identity: edge for edge in edges} for edges in (found, there)]
         assert len(found) == len(there) and by_identity[0] == by_identity[1]
-        for hops in range(4):
-            assert set(store.within(id, hops)) == set(graph.neighbourhood([id], hops).ids)
-
-
-def test_paths_are_as_short_as_those_in_memory_and_each_edge_leads_on(store):
-    chance = random.Random(5)
-    ids = [f"n{number}" for number in range(40)]
-    ends = [(chance.choice(ids), chance.choice("rs"), chance.choice(ids)) for _ in range(50)]
-    edges = {Edge(*end, {}, str(chance.randrange(2))) for end in ends}
-    graph = PropertyGraph.of(map(Node, ids), edges)
-    store.apply(PropertyGraph.of().diff(graph))
-    for one in ids[:4]:
-        for other in ids[:12]:
-            path, at = store.path(one, other), one
-            assert len(path) == len(
-                shortest_path(
-                    one, other, 6, lambda ids: (e for id in ids for e in graph.neighbours(id, "both"))
-                )
-            )
-            for edge in path:
-                assert edge in edges
-                at = {edge.source: edge.target, edge.target: edge.source}[at]
-            assert at == other or not path
-    assert store.path("n0", "nobody") == store.path("nobody", "n0") == store.path("n0", "n0") == ()
-
-
-def test_a_walk_counts_each_node_once_with_its_least_number_of_hops(store):
-    clique = [Node(f"c{number}") for number in range(30)]
-    edges = [Edge(one.id, "r", other.id) for one in clique for other in clique if one.id < other.id]
-    tail = [Edge("c0", "r", "t1"), Edge("t1", "r", "t2"), Edge("t3", "r", "t2")]
-    store.apply(Diff(added_nodes=(*clique, Node("t1"), Node("t2"), Node("t3")), added_edges=(*edges, *tail)))
-    assert store.within("c0", 10**9) == store.within("c0", 50), "a walk ends where nothing more is reached"
-    assert store.within("c0", 3) == {"c0": 0, **{n.id: 1 for n in clique[1:]}, "t1": 1, "t2": 2, "t3": 3}
-    way = [edge.identity[:3] for edge in store.path("c5", "t3")]
-    assert way == [("c0", "r", "c5"), *[edge.identity[:3] for edge in tail]]
-    assert store.path("c5", "t3", 3) == ()
 
 
 def test_search_takes_a_question_as_it_is_and_puts_the_best_first(store):
@@ -414,15 +376,6 @@ def test_any_text_is_found_where_it_is_held(store, text):
     store.apply(Diff(removed_nodes=(node,)))
 
 
-def test_the_edges_between_some_nodes_are_found_and_no_others(filled):
-    loop, twin = Edge("Ada", "is", "Ada"), Edge("Ada", "knows", "Charles", {"n": 2}, "2")
-    filled.apply(Diff(added_edges=(loop, twin)))
-    assert set(edges_between(filled, ["Ada", "Charles", "nobody"])) == {KNOWS, twin, loop}
-    assert set(edges_between(filled, ["London", "Ada"])) == {BORN, loop}
-    for ids in (["London", "Charles"], [], ["nobody"]):
-        assert edges_between(filled, ids) == ()
-
-
 def test_a_store_that_a_model_writes_to_computes_for_it(store, said):
     if said is SQL:
         assert not hasattr(store, "compute")  # no model writes SQL
@@ -492,8 +445,7 @@ def test_a_store_that_was_closed_says_so_whatever_it_is_asked(home, said):
     store.close()
     store.close()
     acts = [store.graph, store.schema, partial(store.search, "Ada"), partial(store.neighbours, "Ada")]
-    acts.append(partial(store.within, "Ada", 1))
-    acts += [lambda: store.path("Ada", "London"), lambda: store.apply(Diff(removed_nodes=(ADA,)))]
+    acts.append(lambda: store.apply(Diff(removed_nodes=(ADA,))))
     acts += [partial(store.write, said.add), partial(store.read, said.where)]
     acts += [] if said is SQL else [partial(store.compute, "1")]
     for act in acts:
@@ -549,8 +501,8 @@ def test_a_caller_who_keeps_what_was_given_or_got_changes_no_graph(home):
         inside["more"] = {1}
         labels.append("M")
         assert same(store, *sound)
-        graph, edges = store.graph(), [*store.neighbours("n"), *store.path("n", "n")]
-        got = [*graph.nodes, *graph.edges, *edges, *store.search("n")]
+        graph = store.graph()
+        got = [*graph.nodes, *graph.edges, *store.neighbours("n"), *store.search("n")]
         for element in got:
             element.properties["a"].append("changed")
             element.properties["more"] = 1

@@ -209,33 +209,6 @@ def test_a_log_is_locked_by_whatever_name_it_is_opened(tmp_path, link):
             InMemory(path=path)
 
 
-def test_compacting_through_a_symbolic_link_leaves_one_log_and_one_lock(tmp_path):
-    path, link = tmp_path / "graph.log", tmp_path / "elsewhere" / "link.log"
-    link.parent.mkdir()
-    link.symlink_to(path)
-    with InMemory(path=link) as store:
-        store.apply(Diff(added_nodes=(Node("a"),)))
-        store.compact()
-        store.apply(Diff(added_nodes=(Node("b"),)))
-        assert link.is_symlink()
-        with pytest.raises(StoreUnavailable, match="open already"):
-            InMemory(path=path)
-    with InMemory(path=path) as store:
-        assert store.graph().ids == ("a", "b")
-
-
-def test_a_log_with_two_names_is_not_compacted_which_would_make_two_of_it(tmp_path):
-    path = tmp_path / "graph.log"
-    with InMemory(path=path) as store:
-        (tmp_path / "other.log").hardlink_to(path)
-        store.apply(Diff(added_nodes=(Node("a"),)))
-        with pytest.raises(StoreUnavailable, match="other names"):
-            store.compact()
-        store.apply(Diff(added_nodes=(Node("b"),)))
-    with InMemory(path=tmp_path / "other.log") as store:
-        assert store.graph().ids == ("a", "b")
-
-
 @pytest.mark.parametrize("act", ["delete", "replace", "write"])
 def test_a_log_that_was_taken_away_while_open_takes_no_write_that_would_be_lost(tmp_path, act):
     path = tmp_path / "graph.log"
@@ -316,28 +289,12 @@ def test_a_store_that_was_closed_leaves_its_file_to_others(tmp_path):
     for act in (
         first.graph,
         first.schema,
-        first.compact,
         lambda: first.apply(Diff(added_nodes=(Node("c"),))),
     ):
         with pytest.raises(StoreUnavailable, match="was closed; open another one"):
             act()
         with InMemory(path=path) as second:
             assert second.graph().ids == ("a",)
-
-
-def test_a_compacted_log_holds_the_same_graph_and_is_shorter(tmp_path):
-    path = tmp_path / "graph.log"
-    with InMemory(path=path) as store:
-        for number in range(30):
-            store.apply(Diff(added_nodes=(Node("a", (), {"n": number}),)))
-            store.apply(Diff(removed_nodes=(Node("a", (), {"n": number}),)))
-        store.apply(Diff(added_nodes=(Node("last"),)))
-        before = path.stat().st_size
-        store.compact()
-        store.apply(Diff(added_nodes=(Node("after"),)))
-        assert path.stat().st_size < before / 5
-    with InMemory(path=path) as store:
-        assert store.graph().ids == ("last", "after")
 
 
 FULL = """
@@ -351,11 +308,10 @@ store = InMemory(path=sys.argv[1])
 store.apply(Diff(added_nodes=(Node("a"),)))
 size = store._path.stat().st_size
 resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, -1))
-for act in (lambda: store.apply(Diff(added_nodes=(Node("refused", (), {"text": "x" * 100}),))), store.compact):
-    try:
-        act()
-    except StoreUnavailable:
-        print("refused")
+try:
+    store.apply(Diff(added_nodes=(Node("refused", (), {"text": "x" * 100}),)))
+except StoreUnavailable:
+    print("refused")
 resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
 store.apply(Diff(added_nodes=(Node("next"),)))
 print(*store.graph().ids)

@@ -104,7 +104,6 @@ def test_two_stores_that_were_opened_while_both_were_empty_never_meet(place):
         assert str(one.write(place.said.change)) == "~1 nodes"
         assert other.graph() == PropertyGraph.of().apply(NEIGHBOUR)
         assert Edge("Ada", "knows", "Nobody") in other.write(place.said.remove).removed_edges
-        assert one.within("Ada", 3) == {"Ada": 0, "London": 1}
         assert len(one.read(place.said.where)) == 1 and len(one.graph().edges) == 1
 
 

@@ -425,15 +425,6 @@ def test_search_keeps_up_with_every_kind_of_change(store):
     store._connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
 
 
-def test_a_hub_is_walked_as_quickly_as_its_nodes_are_many():
-    with Sqlite() as store:
-        store.apply(Diff(added_nodes=(Node("hub"), *(Node(f"n{number}") for number in range(2_500)))))
-        query = "SELECT 'hub', 'r', id FROM nodes WHERE id <> 'hub'"
-        store.write(f"INSERT INTO edges (source, type, target) {query}")
-        assert len(store.within("n7", 50)) == 2_501
-        assert [edge.target for edge in store.path("n7", "n8")] == ["n7", "n8"]
-
-
 # ----------------------------------------------------------------------------------------
 
 

@@ -64,8 +64,6 @@ def test_what_the_stores_own_ways_read_is_compared_with_its_checksum(tmp_path, m
             store.graph,
             lambda: store.search("Marie"),
             lambda: store.neighbours(won["source"]),
-            lambda: store.path(won["source"], won["target"]),
-            lambda: store.edges_between(list(won.values())),
             lambda: store.apply(Diff(removed_nodes=(CURIE,))),
         ):
             with pytest.raises(StoreDamaged, match="is not as it was written"):

@@ -7,12 +7,13 @@ from support.saying import fact, inferred, said, year
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.claims import Claims, ReviewLedger, Span, SQLiteClaims
+from kgot_lab.memory.claims import ClaimReview, Claims, Span, SQLiteClaims
 from kgot_lab.memory.claims.claim import ChangeEffect
 from kgot_lab.types import Document
 from kgot_lab.viz import claims as views
-from kgot_lab.viz.claims import before_and_after, over_time, review
+from kgot_lab.viz.claims import over_time, review
 from kgot_lab.viz.external_requests import find_external_requests
+from notebooks.claim_changes import before_and_after
 
 EVIL = '<img src=x onerror="alert(1)">'
 TEXT = "A letter of 1840 says that Ada lives in London, near the park."
@@ -98,14 +99,14 @@ def test_what_another_process_decided_is_said_and_not_decided_again(tmp_path):
     ):
         mine.learn([LONDON, KNOWS])
         view = views.review(mine, by="Grace")
-        ReviewLedger(theirs).reject(LONDON.id, by="Mary")
+        ClaimReview(theirs, "Mary").reject(LONDON.id)
         shown = asked(view, decide="accept")
         assert "no longer waits. It was rejected by Mary" in shown["wrong"]
         assert shown["claim"]["fact"] == "Ada – knows – Mary"
         assert shown["log"][0][1:3] == ["Mary", "reject: rejected"] and not mine.holds(LONDON.fact)
         accepted = asked(view, decide="accept")
         assert accepted["wrong"] == "" and accepted["left"] == 0 and accepted["claim"] is None
-        ReviewLedger(theirs).reject(KNOWS.id, by="Mary")
+        ClaimReview(theirs, "Mary").reject(KNOWS.id)
         assert "changed again since" in asked(view, undo=True)["wrong"] and not mine.holds(KNOWS.fact)
         mine.learn(said("x is z", confidence=0.1))
         theirs.retract_fact(fact("x is z"))
@@ -146,9 +147,9 @@ def test_a_browser_that_says_nonsense_changes_nothing(claims):
 
 
 def test_what_fell_is_marked_before_and_gone_after_with_the_answers_that_rested_on_it(claims):
-    ReviewLedger(claims).accept(LONDON.id)
+    ClaimReview(claims).accept(LONDON.id)
     claims.note_answer("a1", "She lives in England.", [fact("Ada lives_in England")])
-    shown = views.before_and_after(claims, claims.retract_source("letter", by="Grace"))
+    shown = before_and_after(claims, claims.retract_source("letter", by="Grace"))
     assert shown.held == (3, 1)
     before, after = shown.pictured
     assert [row[:2] for row in before.table().sheets[0].rows[:2]] == [
@@ -167,14 +168,14 @@ def test_what_fell_is_marked_before_and_gone_after_with_the_answers_that_rested_
 def test_only_what_stands_around_the_change_is_drawn(claims):
     claims.learn([said(f"n{number} is far") for number in range(30)])
     fallen = claims.retract_source("novel")
-    before, after = views.before_and_after(claims, fallen).pictured
+    before, after = before_and_after(claims, fallen).pictured
     assert before.nodes == 2 and after.nodes == 0
     claims.undo(fallen.change)
     claims.learn(
         [said(f"Ada knows n{number}", "list") for number in range(9)]
         + [said(f"Bob{number} knows n{number}", "list") for number in range(3)]
     )
-    shown = views.before_and_after(claims, claims.retract_source("list"), limit=4)
+    shown = before_and_after(claims, claims.retract_source("list"), limit=4)
     assert "Drawn: 4 of 12 that changed, 4 of 4 beside them" in repr(shown)
     page = shown._repr_html_()
     assert shown.pictured[0].edges == 8 and page.index("<li>Bob2 ") < page.index("<li>Ada – knows – n1")
@@ -182,9 +183,9 @@ def test_only_what_stands_around_the_change_is_drawn(claims):
 
 def test_a_report_of_nothing_or_of_another_memory_is_refused(claims):
     with pytest.raises(BadInput, match="changed nothing"):
-        views.before_and_after(claims, ChangeEffect(None))
+        before_and_after(claims, ChangeEffect(None))
     with pytest.raises(BadInput, match="no change 99"):
-        views.before_and_after(claims, ChangeEffect(99))
+        before_and_after(claims, ChangeEffect(99))
 
 
 # --- over time ---

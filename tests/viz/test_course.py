@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from support.installed import needs
 
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.course import SHARED_SCRIPT, SHARED_STYLE, read_chapter, write_course
@@ -13,7 +14,7 @@ from kgot_lab.viz.exercises import sealed
 from kgot_lab.viz.external_requests import find_external_requests, start_tags
 from kgot_lab.viz.notebook_page import read_notebook
 
-pytest.importorskip("nbconvert")
+needs("nbconvert")
 pytestmark = pytest.mark.extended
 
 OPENING = """# Does *it* `help`?

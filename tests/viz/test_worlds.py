@@ -16,8 +16,9 @@ from kgot_lab.graph.encoding import label_encoding
 from kgot_lab.graph.property_graph import PropertyGraph
 from kgot_lab.types import Node
 from kgot_lab.viz.graph.svg import svg
-from kgot_lab.viz.worlds import compare_visibility, visible_graph
+from kgot_lab.viz.worlds import visible_graph
 from notebooks.town import settled, written_town
+from notebooks.who_knows import compare_visibility
 
 TOWN = written_town()
 ILSE, ODO, CRYPT = (TOWN.ids[key] for key in ("ilse", "odo", "crypt"))

@@ -38,18 +38,13 @@ _ASKED = b'{"event":"Asked"'  # how the line of a reply begins: to count them, n
 
 
 def load_replies(folders: Iterable[Path], set: str, question: str) -> dict[str, Reply]:
-    """Collect the replies in all systems' traces of a question from several folders, as `collect_replies` does."""
-    pattern = f"{set}/*/{TRACES}/{trace_name(question)}"
-    return collect_replies(path for folder in folders for path in sorted(folder.glob(pattern)))
-
-
-def collect_replies(traces: Iterable[Path]) -> dict[str, Reply]:
-    """Collect the replies in traces by the digest of their prompt.
+    """Collect the replies in all systems' traces of a question from several folders by the digest of their prompt.
 
     The seed is part of the digest. If several replies have the same digest, the first is used.
     """
     found: dict[str, Reply] = {}
-    for path in traces:
+    pattern = f"{set}/*/{TRACES}/{trace_name(question)}"
+    for path in (path for folder in folders for path in sorted(folder.glob(pattern))):
         for event in read_events(path):
             if isinstance(event, Asked) and not event.role.is_failed and not event.role.is_inside:
                 found.setdefault(prompt_digest(event.prompt, event.model), event.as_reply)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,16 +10,17 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from kgot_lab import __version__
 from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, AnswerSystem, prompt_digests
 from kgot_lab.benchmark.questions.batch import RESULTS_FILE
 from kgot_lab.benchmark.questions.plan import (
     PLAN_FILE,
+    creation_note,
     format_differences,
     hash_ids,
     plan_differences,
     read_plan,
     refuse_other_files,
+    write_plan_file,
 )
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, LOCKED
@@ -69,10 +69,6 @@ class Goal:
     measure: str = "f1"
     other: str = ""
     share: float | None = None
-
-    def as_json(self) -> dict[str, Json]:
-        """Convert the goal to plain values."""
-        return asdict(self)
 
 
 GOALS: tuple[Goal, ...] = (
@@ -175,14 +171,14 @@ class Design:
             "plan": 1, "kind": _KIND, "sets": sets, "sample seed": DRAW_SEED,
             "systems": {name: system.as_json() | {"prompts": digests[system.prompt_source]} for name, system in self.systems.items()},
             **({} if llm is None else {"model": {"name": llm.name, **model_metadata(llm)}}), "measures": dict(ANSWER_MEASURES),
-            "pairs": [list(pair) for pair in self.pairs], "aims": [aim.as_json() for aim in self.aims],
+            "pairs": [list(pair) for pair in self.pairs], "aims": list(map(asdict, self.aims)),
             "chance": {
                 "p": "paired randomisation, the signs of a group flipped together",
                 "interval": "95 %, BCa bootstrap, a group drawn together",
                 "family": "Holm over what aims of a gain name, and apart from it over all other pairs and sets",
                 "rounds": self.rounds, "seed": self.seed, "bins": BINS,
             },
-            "made": {"date": str(date.today()), "version": __version__, "machine": platform.machine()},
+            "made": creation_note(),
         }  # fmt: skip
         return dict(json.loads(json.dumps(content)))
 
@@ -199,8 +195,7 @@ def write_comparison_plan(plan: Mapping[str, Json], folder: Path) -> bool:
     Returns True if it was there. A system that has not answered any question in the folder may still change:
     the plan is then rewritten with a note. Raises BadInput naming the differences.
     """
-    path = folder / PLAN_FILE
-    if path.exists():
+    if (folder / PLAN_FILE).exists():
         there = load_comparison_plan(folder)
         open_yet = _unanswered_systems(there, plan, folder)
         changed = sorted(name for name in open_yet if there["systems"].get(name) != plan["systems"].get(name))
@@ -208,12 +203,12 @@ def write_comparison_plan(plan: Mapping[str, Json], folder: Path) -> bool:
         if changed and not plan_differences(before, after):
             amendment = {"date": str(date.today()), "before their first answer": changed}
             amended = [*there.get("amended", []), amendment]
-            _write_plan({**plan, "made": there["made"], "amended": amended}, path)
+            write_plan_file({**plan, "made": there["made"], "amended": amended}, folder)
             return True
         _require_same_plan(there, plan, folder)
         return True
     refuse_other_files(folder)
-    _write_plan(plan, path)
+    write_plan_file(plan, folder)
     # results are small enough for a repository, traces are not
     write_atomically(folder / ".gitignore", "traces/\n.lock*\n", "what git ignores")
     return False
@@ -255,10 +250,6 @@ def _require_same_plan(there: Mapping[str, Json], plan: Mapping[str, Json], fold
 def _is_tuning(plan: Mapping[str, Json]) -> bool:
     """Return whether the questions of a plan are those of the dev split."""
     return bool(plan["sets"]) and all(told.get("tuned on") == "itself" for told in plan["sets"].values())
-
-
-def _write_plan(plan: Mapping[str, Json], path: Path) -> None:
-    write_atomically(path, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
 
 
 def _without_systems(plan: Mapping[str, Json], systems: Collection[str]) -> dict[str, Json]:

@@ -13,7 +13,6 @@ from typing import Any
 from kgot_lab.benchmark.comparison.comparison_run import load_system_results
 from kgot_lab.benchmark.comparison.plan import ALL_SETS, Goal, load_comparison_plan
 from kgot_lab.benchmark.questions.question_result import QuestionResult
-from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.reports import format_p, span
 from kgot_lab.evaluation.significance import (
     Estimate,
@@ -132,23 +131,6 @@ class ComparisonResults:
         families = {kind: [row.p for row in rows if row.aimed is kind] for kind in (True, False)}
         corrected = {kind: iter(holm(family)) for kind, family in families.items()}
         return [replace(row, p_holm=next(corrected[row.aimed])) for row in rows]
-
-    def compare_with(self, other: ComparisonResults, pairs: Sequence[tuple[str, str]]) -> ComparisonResults:
-        """Pair the answers of two folders to the same questions, in pairs that no plan named.
-
-        p-values are corrected over all of these pairs. Raises BadInput if the questions differ or both
-        folders have a system of one name, and UnknownName for a system that neither has.
-        """
-        if self.plan["sets"] != other.plan["sets"]:
-            difference = "the two comparisons are not of the same questions"
-            raise BadInput(f"{difference}, so their answers cannot be paired")
-        if both := [name for name in self.answers if name in other.answers]:
-            raise BadInput(f"{both[0]} has answers in both comparisons: which are meant is not clear")
-        answers = {**self.answers, **other.answers}
-        require_known("system with answers", answers, *(name for pair in pairs for name in pair))
-        systems = {**self.plan["systems"], **other.plan["systems"]}
-        named = [list(pair) for pair in pairs]
-        return ComparisonResults({**self.plan, "systems": systems, "pairs": named, "aims": []}, answers)
 
     def as_json(self) -> dict[str, Json]:
         """Convert the results to plain values, with reliability tables and risk-coverage curves."""

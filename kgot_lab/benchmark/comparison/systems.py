@@ -138,13 +138,8 @@ class PassageSearches:
             self._made[key] = search(self._documents, retriever, k=min(system.passages, len(self._documents)))
         return [self._made[key]]
 
-    @cached_property
-    def _convex(self) -> Stage:
-        return convex_hybrid(self._documents, minilm())
-
-    @cached_property
-    def _follow(self) -> Stage:
-        return self._convex >> follow(self._documents, minilm())
+    _convex = cached_property(lambda self: convex_hybrid(self._documents, minilm()))
+    _follow = cached_property(lambda self: self._convex >> follow(self._documents, minilm()))
 
     @cached_property
     def _shuffled(self) -> Stage:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
@@ -37,66 +37,44 @@ _SHOWN_DIFFERENCES = 3  # differences of two plans in one message
 _LATER_FIELDS: Mapping[str, Json] = {"web": False, "mirror": "", "engine": "", "vision": ""}
 
 
-# wide: one field a key of the plan file
-@dataclass(frozen=True)
-class QuestionPlan:
-    """The set and its hash, the selected questions, and all that an answer depends on.
+def write_question_plan(plan: Mapping[str, Json], folder: Path) -> bool:
+    """Write the plan of a run into a folder, or check that the folder holds the same one.
 
-    A budget is not part of it, since it may be raised.
+    Returns True if it was there. Raises BadInput naming the differences.
     """
+    if (folder / PLAN_FILE).exists():
+        check_question_plan(plan, folder)
+        return True
+    refuse_other_files(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_plan_file(plan, folder)
+    return False
 
-    set: str
-    set_sha256: str
-    questions: int
-    questions_sha256: str  # hash of their ids, in order
-    selection: Mapping[str, Json]
-    system: str
-    model: str
-    execution: str
-    limits: Mapping[str, Json]
-    tools: Sequence[str] = ()
-    documents_sha256: str = ""  # hash of the documents in addition to the set's own
-    store: str = "in_memory"
-    scored_by: str = "match"
-    private: bool = False
-    web: bool = False
-    mirror: str = ""  # folder of pages in place of the web
-    engine: str = ""  # web search engine
-    vision: str = ""  # vision model
-    # date, version, machine, for information
-    made: Mapping[str, Json] = field(default_factory=dict, compare=False)
 
-    def write(self, folder: Path) -> bool:
-        """Write the plan into a folder, or check that the folder holds the same one.
+def check_question_plan(
+    plan: Mapping[str, Json], folder: Path, *, except_fields: Collection[str] = ()
+) -> None:
+    """Check that the plan in a folder, if there is one, is the same except for the fields in `except_fields`.
 
-        Returns True if it was there. Raises BadInput naming the differences.
-        """
-        path = folder / PLAN_FILE
-        if path.exists():
-            self.check(folder)
-            return True
-        refuse_other_files(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        content = {"plan": 1, **self._compared_fields(), "made": dict(self.made)}
-        write_atomically(path, json.dumps(content, indent=1) + "\n", "the plan")
-        return False
+    Raises BadInput naming the differences.
+    """
+    if not (folder / PLAN_FILE).exists():
+        return
+    plans = {**_LATER_FIELDS, **read_plan(folder)}, plan
+    stored, now = ({k: value for k, value in each.items() if k not in except_fields} for each in plans)
+    if differences := plan_differences(stored, now):
+        held = f"{folder} holds answers to another plan: {format_differences(differences)}"
+        raise BadInput(f"{held}. Name another folder with --folder DIR")
 
-    def check(self, folder: Path, *, except_fields: Collection[str] = ()) -> None:
-        """Check that the plan in a folder, if there is one, is the same except for the fields in `except_fields`.
 
-        Raises BadInput naming the differences.
-        """
-        if not (folder / PLAN_FILE).exists():
-            return
-        plans = {**_LATER_FIELDS, **read_plan(folder)}, self._compared_fields()
-        stored, now = ({k: value for k, value in plan.items() if k not in except_fields} for plan in plans)
-        if differences := plan_differences(stored, now):
-            held = f"{folder} holds answers to another plan: {format_differences(differences)}"
-            raise BadInput(f"{held}. Name another folder with --folder DIR")
+def write_plan_file(plan: Mapping[str, Json], folder: Path) -> None:
+    """Write a plan into the file of a folder."""
+    write_atomically(folder / PLAN_FILE, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
 
-    def _compared_fields(self) -> dict[str, Json]:
-        fixed = {name: value for name, value in asdict(self).items() if name != "made"}
-        return dict(json.loads(json.dumps(fixed)))
+
+def creation_note() -> dict[str, Json]:
+    """Return when and where a plan is made, which is not compared."""
+    return {"date": str(date.today()), "version": __version__, "machine": platform.machine()}
 
 
 def refuse_other_files(folder: Path) -> None:
@@ -212,7 +190,7 @@ def check_run(
     if by.system == "loop" and by.limits.reading == "paths" and by.tools is no_tools:
         _check_paths(chosen, [*whole.documents, *by.documents])
     unknown_yet = ("model", "execution", "vision", "tools")
-    _build_plan(whole, chosen, selection, by).check(folder, except_fields=unknown_yet)
+    check_question_plan(_build_plan(whole, chosen, selection, by), folder, except_fields=unknown_yet)
     if by.system == "loop":
         empty_store(by.store, unsafe=by.unsafe).close()
 
@@ -257,8 +235,8 @@ def prepare_run(
     kit = QuestionTools(documents, behind, times, passages=passages, further_tools=more)
     tools = kit.tool_names(chosen.questions) if by.system != "zero-shot" else []
     plan = _build_plan(whole, chosen, selection, by)
-    plan = replace(plan, model=planning.name, execution=(execution or planning).name, tools=tools)
-    if not replace(plan, vision=vision.name if vision else "").write(folder):
+    plan |= {"model": planning.name, "execution": (execution or planning).name, "tools": tools}
+    if not write_question_plan(plan | {"vision": vision.name if vision else ""}, folder):
         write_atomically(folder / ".gitignore", _IGNORED, "what git ignores")
     equipment = Equipment(planning, by.limits, kit, execution, by.store, by.unsafe)
     return ReadyRun(QuestionRun(folder, chosen, by.system, equipment, grader), spending)
@@ -266,13 +244,19 @@ def prepare_run(
 
 def _build_plan(
     whole: QuestionSet, chosen: QuestionSet, selection: Selection, by: AnswerSettings
-) -> QuestionPlan:
-    """Return the plan of a run as far as it is known before its models are."""
+) -> dict[str, Json]:
+    """Return the set, the selected questions, and all that an answer depends on, as far as it is known before
+    the models are.
+
+    A budget is not part of it, since it may be raised.
+    """
     looped = by.system == "loop"
-    return QuestionPlan(
-        set=whole.name, set_sha256=whole.sha256, questions=len(chosen.questions), questions_sha256=hash_ids(chosen),
-        selection=asdict(selection), system=by.system, model="", execution="", limits=by.limits.as_json() if looped else {},
-        documents_sha256=QuestionSet(list(by.documents), []).sha256, private=whole.private,
-        store=mask_secrets(by.store) if looped else "", scored_by=whole.scored_by, **asdict(by.web),
-        made={"date": str(date.today()), "version": __version__, "machine": platform.machine()},
-    )  # fmt: skip
+    plan = {
+        "plan": 1, "set": whole.name, "set_sha256": whole.sha256, "questions": len(chosen.questions),
+        "questions_sha256": hash_ids(chosen), "selection": asdict(selection), "system": by.system, "model": "", "execution": "",
+        "limits": by.limits.as_json() if looped else {}, "tools": [],
+        "documents_sha256": QuestionSet(list(by.documents), []).sha256,  # of those in addition to the set's own
+        "store": mask_secrets(by.store) if looped else "", "scored_by": whole.scored_by, "private": whole.private,
+        **asdict(by.web), "vision": "", "made": creation_note(),
+    }  # fmt: skip
+    return dict(json.loads(json.dumps(plan)))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.arguments import CheckedRecord, bounded
 from kgot_lab.benchmark.questions.question import Question
-from kgot_lab.errors import TraceError, short_repr
+from kgot_lab.errors import BadInput, TraceError, require, require_known
 from kgot_lab.evaluation.grading import (
     CORRECT,
     NOT_ATTEMPTED,
@@ -38,7 +39,7 @@ WITHHELD = "(withheld: this set may not be passed on)"
 
 # wide: one field a key of the line of JSON that a question has in the results file
 @dataclass(frozen=True)
-class QuestionResult:
+class QuestionResult(CheckedRecord):
     """The result of one question, with times in seconds and costs in US dollars.
 
     `correct` follows the set's own rule (`scored_by`), and is None if the question has no answer. `seconds`
@@ -56,8 +57,8 @@ class QuestionResult:
     gold: str = ""
     correct: bool | None = None
     scored_by: str = "match"
-    em: float = 0.0
-    f1: float = 0.0
+    em: float = bounded(0.0, 0, 1)
+    f1: float = bounded(0.0, 0, 1)
     close: bool = False
     rule: str = ""  # of GAIA's three
     grade: str = ""
@@ -81,8 +82,13 @@ class QuestionResult:
     group: str = ""
     evidence_tokens: int | None = None
     rests: bool | None = None
-    token_probability: float | None = None
+    token_probability: float | None = bounded(None, 0, 1)
     error: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_known("outcome", ("", *OUTCOMES), self.outcome)
+        require(self.tools, dict, "tools are a dictionary")
 
     @property
     def end(self) -> str:
@@ -230,22 +236,18 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
         if not isinstance(row, dict) or not isinstance(row.get("id"), str):
             raise _results_error(path, number, "is no receipt of a question")
         row.setdefault("token_probability", row.get("likelihood"))  # as older versions called it
-        if wrong := _impossible_value(row):
-            raise _results_error(path, number, f"holds what no receipt can ({wrong})")
         values = {name: _as_tuple(value) for name, value in row.items() if name in _FIELDS}
         if "outcome" not in row and row.get("forced") is not None:  # of older versions
             values["outcome"] = "unsure" if row["forced"] else "not checked"
-        found[row["id"]] = QuestionResult(**values)
+        try:
+            found[row["id"]] = QuestionResult(**values)
+        except BadInput as error:
+            wrong = str(error).removeprefix("the argument ")
+            raise _results_error(path, number, f"holds what no receipt can: {wrong}") from None
     return found
 
 
 _FIELDS = {each.name for each in fields(QuestionResult)}
-_SHARES = ("em", "f1", "token_probability")
-_AMOUNTS = (
-    "steps", "calls", "prompt_tokens", "completion_tokens", "dollars", "model_seconds", "seconds", "tools_failed", "human_steps",
-    "evidence_tokens",
-)  # fmt: skip
-_MAY_BE_UNKNOWN = {"steps", "seconds", "human_steps", "evidence_tokens", "token_probability"}
 
 
 def _results_error(path: Path, number: int, why: str) -> TraceError:
@@ -255,24 +257,6 @@ def _results_error(path: Path, number: int, why: str) -> TraceError:
         lost = "the seconds that each answer took are lost then"
         remedy = f"restore a copy, or delete {path.name}, and {again}; {lost}"
     return TraceError(f"{path}, line {number}, {why}: {remedy}")
-
-
-def _impossible_value(row: Mapping[str, Any]) -> str:
-    """Return a description of the first impossible value of a line, or "" if there is none."""
-    for name in (*_SHARES, *_AMOUNTS):
-        value = row.get(name, 0)
-        if value is None and name in _MAY_BE_UNKNOWN:
-            continue
-        maximum = 1 if name in _SHARES else math.inf
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not (is_number and 0 <= value <= maximum and math.isfinite(value)):
-            return f"{name} is {short_repr(value)}"
-    for name in ("correct", "close", "forced", "out_of_steps", "rests"):
-        if not isinstance(value := row.get(name, False), bool) and (value is not None or name == "close"):
-            return f"{name} is {short_repr(value)}"
-    if (outcome := row.get("outcome", "")) not in ("", *OUTCOMES):
-        return f"outcome is {short_repr(outcome)}"
-    return "" if isinstance(row.get("tools", {}), dict) else f"tools is {short_repr(row['tools'])}"
 
 
 def _as_tuple(value: Any) -> Any:

@@ -96,17 +96,37 @@ def _bench_folder(
     baseline = BASELINE if BASELINE in known else next(iter(systems))
     plan = plan or load_plan(folder, Plan(baseline, assumed=True))
     write_plan(folder, plan, {dataset.name: known})
-    names = list(systems)
+    outcomes = _run_systems(
+        folder, {dataset.name: [*systems]}, lambda _: (dataset, systems), plan, progress, client
+    )
+    return build_report(folder, dataset, plan, outcomes[dataset.name])
 
-    def tell(name: str, also: str = "") -> None:
-        progress(names.index(name), len(names), f"{name} on {dataset.name}{also}")
 
-    if client is None:
-        outcome = run_missing(folder, dataset, systems, plan, tell, on_note=tell)
+def _run_systems(
+    folder: Path,
+    wanted: Mapping[str, Sequence[str]],
+    open_systems: Callable[[str], tuple[Dataset, Mapping[str, SystemOrBuilder]]],
+    plan: Plan,
+    progress: BenchmarkProgress,
+    client: DaskClient | None,
+) -> dict[str, FillOutcome]:
+    """Run what is missing of the systems that are wanted on each data set, here or on the workers of a client.
+
+    `open_systems` returns a data set and these systems of it, just before they are run.
+    """
+    steps = [(data, system) for data, some in wanted.items() for system in some]
+
+    def tell(data: str, system: str, note: str = "") -> None:
+        progress(steps.index((data, system)), len(steps), f"{system} on {data}{note}")
+
+    if client is not None:
+        outcomes = run_missing_on_workers(client, folder, list(map(open_systems, wanted)), plan, progress)
     else:
-        outcome = run_missing_on_workers(client, folder, [(dataset, systems)], plan, progress)[dataset.name]
-    progress(len(names), len(names), "the report")
-    return build_report(folder, dataset, plan, outcome)
+        outcomes = {
+            data: run_missing(folder, *open_systems(data), plan, partial(tell, data)) for data in wanted
+        }
+    progress(len(steps), len(steps), "the report")
+    return outcomes
 
 
 def build_report(folder: Path, dataset: Dataset, plan: Plan, outcome: FillOutcome) -> Report:
@@ -246,24 +266,12 @@ def run_benchmark(
         load_stored_runs(folder, dataset)  # what cannot be used is said now, not after minutes
     beside = _other_datasets(folder, opened, plan)
     write_plan(folder, plan, {name: dict.fromkeys(own) for name, own in known.items()})
-    steps = [f"{system} on {name}" for name, some in wanted.items() for system in some]
 
-    def tell(data: str, system: str, also: str = "") -> None:
-        what = f"{system} on {data}"
-        progress(steps.index(what), len(steps), what + also)
+    def open_systems(name: str) -> tuple[Dataset, Mapping[str, SystemOrBuilder]]:
+        made = systems(opened[name], embedder)  # lets go of what was built for the data set before
+        return opened[name], {system: made[system] for system in wanted[name]}
 
-    outcomes = dict[str, FillOutcome]()
-    if client is not None:
-        ours = {name: systems(dataset, embedder) for name, dataset in opened.items()}
-        named = ((name, {system: ours[name][system] for system in some}) for name, some in wanted.items())
-        shared = [(opened[name], some) for name, some in named]
-        outcomes = run_missing_on_workers(client, folder, shared, plan, progress)
-    for name, dataset in opened.items() if client is None else ():
-        made = systems(dataset, embedder)  # lets go of what was built for the data set before
-        some = {system: made[system] for system in wanted[name]}
-        note = partial(tell, name)
-        outcomes[name] = run_missing(folder, dataset, some, plan, note, on_note=note)
-    progress(len(steps), len(steps), "the report")
+    outcomes = _run_systems(folder, wanted, open_systems, plan, progress, client)
     found = {dataset.name: dataset for dataset in (*opened.values(), *beside)}
     filled = {name: outcomes.get(name, FillOutcome()) for name in found}
     return [build_report(folder, dataset, plan, filled[name]) for name, dataset in found.items()]

@@ -51,27 +51,26 @@ def run_missing(
     dataset: Dataset,
     systems: Mapping[str, SystemOrBuilder],
     plan: Plan,
-    on_start: Callable[[str], object] = lambda name: None,
+    tell: Callable[..., object] = lambda name, note="": None,
     *,
-    on_note: Callable[[str, str], object] = lambda name, more: None,
     keep: int = KEEP,
 ) -> FillOutcome:
     """Run each system without stored results on a data set, by run_and_store.
 
-    `on_start` is called with the name of a system before it is run. `on_note` is called with its name and a note:
+    `tell` is called with the name of a system before it is run, and again with a note:
     that another process is running it, or why it is run again. Systems that need more data are left out,
     except that for the plan's baseline the error is raised. Hits are stored to the depth of the deepest
     measure of the plan, and at least `keep`.
     """
     keep, outcome = result_depth(plan, keep), FillOutcome()
     for name, system in systems.items():
-        on_start(name)
+        tell(name)
         path, planned = results_path(folder, dataset, name), tuned_by_plan(system, plan)
         if why := rerun_reason(path, planned, dataset):
             outcome.again[name] = why
-            on_note(name, rerun_note(why))
+            tell(name, rerun_note(why))
         try:
-            wait = partial(on_note, name, WAITING_NOTE)
+            wait = partial(tell, name, WAITING_NOTE)
             run_and_store(path, planned, dataset, name=name, keep=keep, ties=plan.ties, on_wait=wait)
         except InsufficientData as error:
             if name == plan.baseline:

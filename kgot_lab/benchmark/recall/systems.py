@@ -318,59 +318,26 @@ class _Parts:
 
     # retrievers
 
-    @cached_property
-    def like(self) -> Stage:
-        return like(self._documents)
-
-    @cached_property
-    def fts5(self) -> Stage:
-        return fts5(self._documents)
-
-    @cached_property
-    def lexical(self) -> Stage:
-        return bm25(self._documents)
-
-    @cached_property
-    def dense(self) -> Stage:
-        return dense(self._documents, self._embedder)
-
-    @cached_property
-    def sentences(self) -> Stage:
-        return best_sentence(self._documents, self._embedder)
-
-    @cached_property
-    def text(self) -> Stage:
-        return strongest(self.lexical, self.fts5)
-
-    @cached_property
-    def graph_boost(self) -> Stage:
-        return boosted_neighbours(self.titles, self.like)
-
-    @cached_property
-    def jaccard(self) -> Stage:
-        return jaccard(self.titles, self.like)
-
-    @cached_property
-    def neighbours(self) -> Stage:
-        return traverse(self.titles, self.convex, walk=Walk(rest=True), through_hubs=False)
+    like = cached_property(lambda self: like(self._documents))
+    fts5 = cached_property(lambda self: fts5(self._documents))
+    lexical = cached_property(lambda self: bm25(self._documents))
+    dense = cached_property(lambda self: dense(self._documents, self._embedder))
+    sentences = cached_property(lambda self: best_sentence(self._documents, self._embedder))
+    text = cached_property(lambda self: strongest(self.lexical, self.fts5))
+    graph_boost = cached_property(lambda self: boosted_neighbours(self.titles, self.like))
+    jaccard = cached_property(lambda self: jaccard(self.titles, self.like))
+    neighbours = cached_property(
+        lambda self: traverse(self.titles, self.convex, walk=Walk(rest=True), through_hubs=False)
+    )
 
     # graphs
 
-    @cached_property
-    def titles(self) -> PropertyGraph:
-        return title_graph(self._documents)
-
-    @cached_property
-    def names(self) -> PropertyGraph:
-        return name_graph(self._documents)
-
-    @cached_property
-    def phrases(self) -> PropertyGraph:
-        return phrase_graph(self._documents, self._dataset.triples, similarity=(self._embedder, 0.8))
-
-    @cached_property
-    def delta(self) -> PropertyGraph:
-        return replace_computed_edges(self.titles, self._dataset.isomorphic)
+    titles = cached_property(lambda self: title_graph(self._documents))
+    names = cached_property(lambda self: name_graph(self._documents))
+    phrases = cached_property(
+        lambda self: phrase_graph(self._documents, self._dataset.triples, similarity=(self._embedder, 0.8))
+    )
+    delta = cached_property(lambda self: replace_computed_edges(self.titles, self._dataset.isomorphic))
 
     @cached_property
     def delta_shuffled(self) -> PropertyGraph:
@@ -386,13 +353,8 @@ class _Parts:
         held = {id: {*map(normalise_name, names)} - {""} for id, names in ends.items()}
         return name_graph(self._documents, lambda document: held.get(document.id, ()))
 
-    @cached_property
-    def name_index(self) -> NameIndex:
-        return NameIndex(self._documents)
-
-    @cached_property
-    def seeds(self) -> Seeds:
-        return titles_in_question(self.name_index)
+    name_index = cached_property(lambda self: NameIndex(self._documents))
+    seeds = cached_property(lambda self: titles_in_question(self.name_index))
 
     @cached_property
     def triple_seeds(self) -> Seeds:
@@ -401,25 +363,17 @@ class _Parts:
 
     # fusions and walks
 
-    @cached_property
-    def convex(self) -> Stage:
-        return weighted((0.7, self.dense), (0.3, self.lexical))
-
-    @cached_property
-    def with_sentences(self) -> Stage:
-        return weighted((0.36, self.dense), (0.36, self.sentences), (0.28, self.lexical))
-
-    @cached_property
-    def hybrid(self) -> Stage:
-        return hybrid("backward-compatible", embedding=self.dense, text=self.text, graph=self.graph_boost)
-
-    @cached_property
-    def pagerank(self) -> Stage:
-        return self.convex >> pagerank(self.titles, first_hits(5), self.seeds)
-
-    @cached_property
-    def follow(self) -> Stage:
-        return follow(*self.inputs, graph=self.names)
+    convex = cached_property(lambda self: weighted((0.7, self.dense), (0.3, self.lexical)))
+    with_sentences = cached_property(
+        lambda self: weighted((0.36, self.dense), (0.36, self.sentences), (0.28, self.lexical))
+    )
+    hybrid = cached_property(
+        lambda self: hybrid(
+            "backward-compatible", embedding=self.dense, text=self.text, graph=self.graph_boost
+        )
+    )
+    pagerank = cached_property(lambda self: self.convex >> pagerank(self.titles, first_hits(5), self.seeds))
+    follow = cached_property(lambda self: follow(*self.inputs, graph=self.names))
 
     def tuned_convex(self, plan: Plan) -> Stage:
         """Return the convex fusion of dense and lexical retrieval with the weights tuned by the plan."""

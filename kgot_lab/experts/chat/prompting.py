@@ -25,7 +25,7 @@ from kgot_lab.kgos.methods.goals import Limitation, limitations_by_row
 from kgot_lab.kgos.methods.index import GraphIndex, graph_index
 from kgot_lab.kgos.methods.intents import INTENTS
 from kgot_lab.kgos.methods.search.results import SearchResult
-from kgot_lab.kgos.schemas.dimensions import DIMENSIONS_BY_NAME
+from kgot_lab.kgos.schemas.dimensions import rated_dimensions
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.cleaning import FENCES, fence_text, printable_line, truncate_to_tokens
 from kgot_lab.text.words import SEARCH_STOP_WORDS, casefold_words, content_words, stem
@@ -369,9 +369,7 @@ def _hint_lines(index: GraphIndex, citable: Mapping[str, CitableNode], hits: Seq
     These are the dimensions of the catalogue whose values are furthest from 0.5.
     """
     for id in hits[:_HINTED_NODES]:
-        properties = index.graph.node_properties[index.graph.row(id)]
-        dimensions = ((name, value) for name, value in properties.items() if name in DIMENSIONS_BY_NAME)
-        values = {name: float(value) for name, value in dimensions if _is_fraction(value)}
+        values = rated_dimensions(index.graph.node_properties[index.graph.row(id)])
         extreme = sorted(values, key=lambda name: (-abs(values[name] - 0.5), name))[:_DIMENSIONS_PER_NODE]
         if extreme:
             yield f"- {_one_line(citable[id].name)}: {', '.join(f'{name} {values[name]:.2g}' for name in extreme)}"
@@ -381,10 +379,6 @@ def _plan_lines(plan: Composition, citable: Mapping[str, CitableNode]) -> Iterat
     for number, step in enumerate(plan.steps, start=1):
         yield f"  Step {number}: {_one_line(step.name)} [Source: {_one_line(citable[step.tool].handle)}] -> {_one_line(step.action)}"
     yield from (f"  Warning: {_one_line(warning)}" for warning in plan.warnings)
-
-
-def _is_fraction(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _display_name(index: GraphIndex, id: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -150,17 +151,12 @@ def _read_key_file(path: Path) -> InstanceKey:
     return InstanceKey(private)
 
 
-def _ed25519() -> Any:
-    return _cryptography("asymmetric.ed25519")
-
-
-def _serialization() -> Any:
-    return _cryptography("serialization")
-
-
 def _cryptography(name: str) -> Any:
     with needs_extra("serve", "cryptography"):
         return import_module(f"cryptography.hazmat.primitives.{name}")
+
+
+_ed25519, _serialization = (partial(_cryptography, name) for name in ("asymmetric.ed25519", "serialization"))
 
 
 MAX_ENVELOPE_BYTES = 2_000_000  # bytes

@@ -25,7 +25,7 @@ from kgot_lab.experts.http.responses import (
     event_frame,
 )
 from kgot_lab.experts.neighbourhood import lay_out_neighbourhood
-from kgot_lab.experts.repository import NotFound
+from kgot_lab.experts.repository import ALL_EXPERTS, NotFound
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.kgos.methods.compose_for import Composition, compose_for
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
@@ -78,12 +78,11 @@ def _expert_routes(service: ExpertService) -> APIRouter:
 
         Returns all, or a page with the address of the next one in `Link`.
         """
-        if limit is None and after is None:
-            return service.experts(who.name)
-        page, has_more = service.experts_page(who.name, limit or _PAGE_SIZE, after)
+        size = limit or (ALL_EXPERTS if after is None else _PAGE_SIZE)
+        page, has_more = service.experts(who.name, size, after)
         if has_more:
-            after = quote(str(page[-1]["id"]), safe="")
-            response.headers["link"] = f'</api/experts?limit={limit or _PAGE_SIZE}&after={after}>; rel="next"'
+            last = quote(str(page[-1]["id"]), safe="")
+            response.headers["link"] = f'</api/experts?limit={size}&after={last}>; rel="next"'
         return page
 
     @router.post("", response_model=schemas.CreatedExpert, status_code=201)

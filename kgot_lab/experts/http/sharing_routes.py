@@ -1,4 +1,4 @@
-"""Routes of sharing: export, import, scores, trials, spans, the marketplace, and questions of peers."""
+"""Routes of sharing: export, import, scores, trials, the marketplace, and questions of peers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kgot_lab.experts.federation.marketplace import (
     sign_capabilities,
 )
 from kgot_lab.experts.http.responses import NOT_FOUND, Admin, Caller, MarketUnavailable, StreamLimiter
-from kgot_lab.experts.portable import EXPORT_KIND, adapt_expert, expert_scores, expert_to_json, genai_spans
+from kgot_lab.experts.portable import EXPORT_KIND, adapt_expert, expert_scores, expert_to_json
 from kgot_lab.experts.repository import NotFound, StoredTrial
 from kgot_lab.experts.service import PEER_OWNER_PREFIX, ExpertService
 from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict, trial_with_verdict
@@ -121,11 +121,6 @@ def sharing_router(service: ExpertService) -> APIRouter:
     def get_scores(who: Caller, id: _Id) -> Any:
         """Return the benchmark scores of an expert, and the outcomes of its answers so far."""
         return expert_scores(service, id)
-
-    @router.get("/experts/{id}/conversations/{cid}/spans", response_model=_Json, responses=NOT_FOUND)
-    def get_spans(who: Caller, id: _Id, cid: _Id) -> Any:
-        """Return a conversation as OpenTelemetry spans (OTLP JSON), without its text."""
-        return genai_spans(service.expert(id), *service.conversation(cid, id, who.name))
 
     return router
 

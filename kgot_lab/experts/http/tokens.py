@@ -67,8 +67,8 @@ def revoke_tokens(tables: ExpertTables, tenant: str) -> int:
 
 def valid_tokens(tables: ExpertTables) -> tuple[ValidToken, ...]:
     """Return the valid tokens, by tenant and age."""
-    rows = tables.storage.rows(sql.SELECT_VALID_TOKENS)
-    return tuple(ValidToken(tenant, role, from_micros(made)) for tenant, role, made in rows)
+    rows = tables.storage.rows(sql.SELECT_TOKENS)
+    return tuple(ValidToken(tenant, role, from_micros(made)) for _, tenant, role, made in rows)
 
 
 def find_tenant(tables: ExpertTables, token: str) -> Tenant | None:
@@ -77,7 +77,7 @@ def find_tenant(tables: ExpertTables, token: str) -> Tenant | None:
     Hashes are compared in constant time, so that timing reveals nothing of them.
     """
     digest, owner = _hash_token(token), None
-    for stored, tenant, role in tables.storage.rows(sql.SELECT_TOKENS):
+    for stored, tenant, role, _ in tables.storage.rows(sql.SELECT_TOKENS):
         if hmac.compare_digest(digest, str(stored)):
             owner = Tenant(tenant, role)
     return owner

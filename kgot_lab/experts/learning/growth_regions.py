@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -108,9 +108,7 @@ def propose_region(
     votes: Counter[str] = Counter()
     for rank, id in enumerate(nearest):
         votes.update(dict.fromkeys(graph.node(id).labels, 1 / (1 + rank)))
-    total = sum(votes.values()) or 1.0
-    ranked = sorted(votes.items(), key=lambda each: (-each[1], each[0]))
-    types = tuple((name, share / total) for name, share in ranked)
+    types = _ranked_shares(votes)
     edges = tuple(most_frequent_edge(graph, types[0][0], id) for id in nearest[:MAX_EDGES])
     return ProposedRegion(matches.unknown_words(question), types, edges, (question,), (message,))
 
@@ -166,13 +164,17 @@ def _merge(first: ProposedRegion, second: ProposedRegion) -> ProposedRegion:
     shares: Counter[str] = Counter()
     for region, weight in ((first, len(first.questions)), (second, len(second.questions))):
         shares.update({name: share * weight for name, share in region.types})
-    total = sum(shares.values()) or 1.0
-    ranked = sorted(shares.items(), key=lambda each: (-each[1], each[0]))
-    types = tuple((name, share / total) for name, share in ranked)
     # if both have an end, the edge of the first
     edges = {region.end: region for region in (*second.edges, *first.edges)}
     order = dict.fromkeys((*(end for end in first.ends if end in second.ends), *first.ends, *second.ends))
     words = tuple(dict.fromkeys((*first.words, *second.words)))
     questions = (*first.questions, *second.questions)
     ends = tuple(edges[end] for end in order)
-    return ProposedRegion(words, types, ends, questions, (*first.messages, *second.messages))
+    return ProposedRegion(words, _ranked_shares(shares), ends, questions, (*first.messages, *second.messages))
+
+
+def _ranked_shares(counts: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    """Return each count over their sum, the largest first."""
+    total = sum(counts.values()) or 1.0
+    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    return tuple((name, count / total) for name, count in ranked)

@@ -252,9 +252,9 @@ def _refusal_reason(phrase: str, relation: str, subject: str, passage: Passage) 
 _CACHE_NAME = "read_concepts-2.sqlite"
 _USUAL_REPLY_TOKENS = 180  # tokens
 _PromptAndParser = tuple[Callable[[Passage], Prompt], Callable[[Passage, str], ReadPassage]]
-_RELATIONS: _PromptAndParser = (relations_prompt, parse_relations)
 _TYPES = {relation: types for relation, _, *types in FIELDS.values()}
-_ABOUT: _PromptAndParser = (about_prompt, parse_about)
+# what a model is asked of each passage; the second only if it is to tell `about` its subject too
+_QUESTIONS: tuple[_PromptAndParser, ...] = ((relations_prompt, parse_relations), (about_prompt, parse_about))
 
 
 @dataclass(frozen=True)
@@ -283,7 +283,7 @@ def estimate_reading(
     passages: Sequence[Passage], *, about: bool = True, rate: Rate | None = None
 ) -> CostEstimate:
     """Estimate the calls, tokens, seconds and dollars to read some passages, if none was read before."""
-    prompts = [ask(passage) for ask, _ in _prompts_and_parsers(about) for passage in passages]
+    prompts = [ask(passage) for ask, _ in _QUESTIONS[: 1 + about] for passage in passages]
     counts = [sum(estimate_tokens(message.text) for message in prompt.messages) for prompt in prompts]
     sizes = {str(number): (count, _USUAL_REPLY_TOKENS) for number, count in enumerate(counts)}
     return estimate(dict.fromkeys(sizes, 1), sizes, rate or Rate())
@@ -308,21 +308,16 @@ def read_concepts(
     replies = None if cache is False else CacheFile(cache, _CACHE_NAME, label="concept", fallback=without)
     state = _CachedModel(llm, replies)
     read = []
-    total = len(passages) * len(_prompts_and_parsers(about))
-    pairs = [(ask, passage) for passage in passages for ask in _prompts_and_parsers(about)]
-    for number, (ask, passage) in enumerate(pairs):
+    pairs = [(*question, passage) for passage in passages for question in _QUESTIONS[: 1 + about]]
+    for number, (ask, parse_reply, passage) in enumerate(pairs):
         if progress is not None:
-            progress(number, total, f"{passage.file}:{passage.line}")
+            progress(number, len(pairs), f"{passage.file}:{passage.line}")
         try:
-            read.append(ask[1](passage, state.reply(ask[0](passage)).text))
+            read.append(parse_reply(passage, state.reply(ask(passage)).text))
         except BadReply:
             state.unusable += 1
     counts = (state.calls, state.reused, state.unusable, state.usage)
     return ConceptGraph(add_concepts(graph, read, llm.name), tuple(read), *counts)
-
-
-def _prompts_and_parsers(about: bool) -> tuple[_PromptAndParser, ...]:
-    return (_RELATIONS, _ABOUT) if about else (_RELATIONS,)
 
 
 class _CachedModel:

@@ -7,10 +7,10 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 from kgot_lab import documents
 from kgot_lab.documents.files import EXTRACTED_FILES, extract_text, pack_json, unpack_json
@@ -114,23 +114,16 @@ MAX_BATCH_FILES, MAX_BATCH_BYTES = 16, 2_000_000  # files, and bytes of them, th
 
 @dataclass(frozen=True)
 class SourceFile:
-    """The path of a file in its folder and its bytes; for Python also its module name, and whether it is a
-    package.
+    """The path of a file in its folder and its bytes.
+
+    For Python also its module name, and whether it is a package; for scripts the `own_modules` of the folder.
     """
 
     path: str
     data: bytes
     module: str = ""
     is_package: bool = False
-
-
-class ExtractedBatch(NamedTuple):
-    """The output of a worker: the version of its code, and for each file its facts, an error, or None if the
-    caller has to read it.
-    """
-
-    version: bytes
-    files: tuple[FileFacts | str | None, ...]
+    modules: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def extract_file(file: SourceFile) -> FileFacts:
@@ -151,48 +144,42 @@ def extract_file(file: SourceFile) -> FileFacts:
     elif ending in SCRIPT_ENDINGS:
         from kgot_lab.kgos.extraction.scripts import script_facts
 
-        facts = script_facts(text, path)
+        facts = script_facts(text, path, file.modules)
     else:
         sections, remark = read_file_sections(found, path)
         facts = section_facts(sections, path)
     return facts if not remark else replace(facts, remark="; ".join(filter(None, (remark, facts.remark))))
 
 
-def extract_batch(files: Sequence[SourceFile]) -> ExtractedBatch:
-    """Extract the facts of some files, as the task of a worker."""
-    return ExtractedBatch(extraction_version(), tuple(map(_facts_or_error, files)))
+def facts_or_error(file: SourceFile) -> FileFacts | str:
+    """Extract the facts of a file, or return why it cannot be read."""
+    try:
+        return extract_file(file)
+    except (BadInput, NotInstalled) as error:
+        return str(error)
 
 
-def split_batches(files: Mapping[str, SourceFile]) -> list[list[SourceFile]]:
+def extract_batch(version: bytes, files: Sequence[SourceFile]) -> list[FileFacts | str]:
+    """Extract the facts of some files, or why one cannot be read, as the task of a worker.
+
+    Raises LabError if the caller has another version of the code, which would produce another graph.
+    """
+    if version != extraction_version():
+        raise LabError("a worker reads files by another version of kgot_lab: install the same on each")
+    return list(map(facts_or_error, files))
+
+
+def split_batches(files: Iterable[SourceFile]) -> list[list[SourceFile]]:
     """Split files into the batches that are sent to workers."""
     batches: list[list[SourceFile]] = []
     size = 0
-    for file in files.values():
+    for file in files:
         if not batches or len(batches[-1]) == MAX_BATCH_FILES or size + len(file.data) > MAX_BATCH_BYTES:
             batches.append([])
             size = 0
         batches[-1].append(file)
         size += len(file.data)
     return batches
-
-
-def check_same_version(batch: ExtractedBatch) -> ExtractedBatch:
-    """Return what a worker read, after checking that it runs the same code.
-
-    Raises LabError if the versions differ, since another version would produce another graph.
-    """
-    if batch.version != extraction_version():
-        raise LabError("a worker reads files by another version of kgot_lab: install the same on each")
-    return batch
-
-
-def _facts_or_error(file: SourceFile) -> FileFacts | str | None:
-    try:
-        return extract_file(file)
-    except NotInstalled:
-        return None  # the parser may be installed where the request comes from
-    except BadInput as error:
-        return str(error)
 
 
 def _decode_python(data: bytes) -> str:

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.documents.files import LARGEST_FILE
 from kgot_lab.documents.folder import READ_AS_TEXT, Remark, group_remarks
-from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.dask_workers import DaskClient, run_jobs
 from kgot_lab.io.files import read_regular_file
@@ -32,12 +33,13 @@ from kgot_lab.kgos.extraction.file_facts import (
     ExtractionCache,
     SourceFile,
     cache_key,
-    check_same_version,
     extract_batch,
-    extract_file,
+    extraction_version,
+    facts_or_error,
     split_batches,
 )
 from kgot_lab.kgos.extraction.linking import describe_calls, link_facts
+from kgot_lab.kgos.extraction.script_names import own_modules
 from kgot_lab.kgos.extraction.source_files import list_source_files
 from kgot_lab.text.cleaning import format_count
 
@@ -169,6 +171,11 @@ class _FactsReader:
         self, files: Mapping[str, Path], names: ModuleNames, cache: ExtractionCache | None, client: Any = None
     ):
         self.files, self.names, self.kept, self.client = files, names, cache, client
+        manifests = {}
+        for path in (each for each in files if PurePosixPath(each).name == "package.json"):
+            with suppress(OSError):  # which reading it tells
+                manifests[path] = read_regular_file(files[path], _MAX_FILE_BYTES[".json"])
+        self.modules = own_modules(manifests, files)
         threads = 1 if client is None else max(1, sum(client.nthreads().values()))
         self.lot = _BATCH_SIZE * min(threads, _MAX_THREADS)
         self.read = self.reused = 0
@@ -179,35 +186,44 @@ class _FactsReader:
         """Yield the facts of each readable file, in the order of the paths."""
         for start in range(0, len(paths), self.lot):
             lot = paths[start : start + self.lot]
-            data = {path: content for path in lot if (content := self._read_bytes(path)) is not None}
-            keys = {path: self._file_key(path, data[path]) for path in data}
-            known = self.kept.read_facts(keys.values()) if self.kept else {}
-            new: dict[bytes, FileFacts] = {}
-            files = {path: self._source_file(path, data[path]) for path in data if keys[path] not in known}
-            remote: dict[str, FileFacts | str] = {}
+            files = {path: file for path in lot if (file := self._read_file(path)) is not None}
+            keys = {path: self._file_key(file) for path, file in files.items()}
+            facts = dict(self.kept.read_facts(keys.values())) if self.kept else {}
+            unknown = [file for path, file in files.items() if keys[path] not in facts]
+            done, new = start + len(files) - len(unknown), dict[bytes, FileFacts]()
             try:
-                if self.client is not None and files:
-                    reused_before = start + len(data) - len(files)
-                    for path, result in self._read_on_workers(files, progress, reused_before, len(paths)):
-                        remote[path] = result
-                        if isinstance(result, FileFacts):
-                            new[keys[path]] = result
-                for number, path in enumerate(data, start + 1):
-                    if self.client is None:
-                        progress(number, len(paths), path)
-                    if (facts := known.get(keys[path])) is not None:
-                        self.reused += 1
-                    elif (facts := self._read_locally(files[path], remote)) is not None:
-                        self.read += 1
-                        new[keys[path]] = facts
+                for path, found in self._extract(unknown, progress, done, len(paths)):
+                    if isinstance(found, FileFacts):
+                        new[keys[path]] = found
                     else:
-                        continue
-                    self.keys.append(keys[path])
-                    yield facts
-                yield from self._placeholder_modules(paths[start : start + self.lot])
+                        self.skipped.append(Remark(path, found))
             finally:  # an interrupted run too caches what it read
                 if self.kept:
                     self.kept.store_facts(new)
+            self.read, self.reused = self.read + len(new), self.reused + len(files) - len(unknown)
+            facts |= new
+            readable = [keys[path] for path in files if keys[path] in facts]
+            self.keys += readable
+            yield from map(facts.__getitem__, readable)
+            yield from self._placeholder_modules(lot)
+
+    def _extract(
+        self, files: list[SourceFile], progress: FileProgress, done: int, total: int
+    ) -> Iterator[tuple[str, FileFacts | str]]:
+        """Yield the facts of each file, or why it cannot be read: here, or as workers finish."""
+        if self.client is None:
+            for number, file in enumerate(files, done + 1):
+                progress(number, total, file.path)
+                yield file.path, facts_or_error(file)
+            return
+        batches = split_batches(files)
+        read = run_jobs(self.client, partial(extract_batch, extraction_version()), batches)
+        for number, found in read if batches else ():
+            done += len(batches[number])
+            progress(done, total, batches[number][-1].path)
+            for file, facts in zip(batches[number], found, strict=True):
+                # a parser that a worker lacks may be here
+                yield file.path, facts if isinstance(facts, FileFacts) else facts_or_error(file)
 
     def _placeholder_modules(self, paths: list[str]) -> Iterator[FileFacts]:
         """Yield a bare module for each Python file that could not be read, since others may import it."""
@@ -219,44 +235,16 @@ class _FactsReader:
                 file = Definition(module, "module", module.rpartition(".")[2], 1, 1, "", "could not be read")
                 yield FileFacts(path, "python", (file,))
 
-    def _read_bytes(self, path: str) -> bytes | None:
+    def _read_file(self, path: str) -> SourceFile | None:
         limit = _MAX_FILE_BYTES.get(PurePosixPath(path).suffix.lower(), LARGEST_FILE)
         try:
-            return read_regular_file(self.files[path], limit)
+            data = read_regular_file(self.files[path], limit)
         except OSError as error:
             self.skipped.append(Remark(path, error.strerror or str(error)))
             return None
-
-    def _file_key(self, path: str, data: bytes) -> bytes:
         module = self.names.name_of(path) if path.endswith(PYTHON_ENDINGS) else ""
-        return cache_key(path, module, str(self.names.package_of.get(module, "")), data)
+        modules = self.modules if path.endswith(SCRIPT_ENDINGS) else {}
+        return SourceFile(path, data, module, self.names.package_of.get(module, False), modules)
 
-    def _source_file(self, path: str, data: bytes) -> SourceFile:
-        if not path.endswith(PYTHON_ENDINGS):
-            return SourceFile(path, data)
-        module = self.names.name_of(path)
-        return SourceFile(path, data, module, self.names.package_of[module])
-
-    def _read_on_workers(
-        self, files: dict[str, SourceFile], progress: FileProgress, done: int, total: int
-    ) -> Iterator[tuple[str, FileFacts | str]]:
-        """Yield what workers read of some files, as they finish.
-
-        Files for which a worker has no parser are left out.
-        """
-        batches = split_batches(files)
-        for number, read in run_jobs(self.client, extract_batch, batches):
-            done += len(batches[number])
-            progress(done, total, batches[number][-1].path)
-            found = zip(batches[number], check_same_version(read).files, strict=True)
-            yield from ((file.path, facts) for file, facts in found if facts is not None)
-
-    def _read_locally(self, file: SourceFile, remote: dict[str, FileFacts | str]) -> FileFacts | None:
-        try:
-            facts_or_error = remote[file.path] if file.path in remote else extract_file(file)
-        except (BadInput, NotInstalled) as error:
-            facts_or_error = str(error)
-        if isinstance(facts_or_error, FileFacts):
-            return facts_or_error
-        self.skipped.append(Remark(file.path, facts_or_error))
-        return None
+    def _file_key(self, file: SourceFile) -> bytes:
+        return cache_key(file.path, file.module, str(file.is_package), repr(file.modules), file.data)

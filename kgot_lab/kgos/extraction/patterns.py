@@ -23,12 +23,13 @@ class CodeView:
         for id, labels in zip(graph.ids, graph.node_labels, strict=True):
             for label in labels:
                 self._of_type[label].append(id)
-        self._out: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(dict))
-        self._in: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        self._out: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(dict)
+        self._subclasses: dict[str, list[str]] = defaultdict(list)
         for edge in graph.edges:
             names = edge.properties.get("names", [])
-            self._out[edge.type][edge.source][edge.target] = names if isinstance(names, list) else []
-            self._in[edge.type][edge.target].append(edge.source)
+            self._out[edge.source, edge.type][edge.target] = names if isinstance(names, list) else []
+            if edge.type == "inherits_from":
+                self._subclasses[edge.target].append(edge.source)
 
     def classes(self) -> Iterator[tuple[str, set[str]]]:
         """Yield each class with the names of its own methods."""
@@ -42,35 +43,23 @@ class CodeView:
         """List the functions and methods."""
         return [*self._of_type["function"], *self._of_type["method"]]
 
+    def ends(self, id: str, type: str) -> dict[str, list[str]]:
+        """Map what an element contains, calls, imports or inherits from to the names by which it does."""
+        return self._out[id, type]
+
     def methods(self, id: str) -> set[str]:
         """Return the names of the methods defined in a class."""
-        parts = [part for part in self._out["contains"][id] if self.graph.node(part).labels == ("method",)]
+        parts = [part for part in self.ends(id, "contains") if self.graph.node(part).labels == ("method",)]
         return {str(self._property(part, "name")) for part in parts}
-
-    def functions_in(self, id: str) -> set[str]:
-        """Return the names of the functions defined in a module."""
-        return {str(self._property(each, "name")) for each in self._out["contains"][id]}
-
-    def inner_functions(self, id: str) -> list[str]:
-        """List the functions defined in a function."""
-        return list(self._out["contains"][id])
 
     def subclasses(self, id: str) -> list[str]:
         """List the direct subclasses of a class."""
-        return self._in["inherits_from"][id]
+        return self._subclasses[id]
 
     def external_bases(self, id: str) -> set[str]:
         """Return the base classes from outside the folder, by the names used in the code."""
-        bases = self._out["inherits_from"][id].items()
+        bases = self.ends(id, "inherits_from").items()
         return {name for target, names in bases if target.startswith(PACKAGE) for name in names}
-
-    def calls(self, id: str) -> set[str]:
-        """Return the ids of what a function calls."""
-        return set(self._out["calls"][id])
-
-    def packages_imported(self, id: str) -> set[str]:
-        """Return the names of the external packages that a module imports."""
-        return {each.removeprefix(PACKAGE) for each in self._out["imports"][id] if each.startswith(PACKAGE)}
 
     def texts(self, id: str, name: str) -> list[str]:
         """List the decorators, the marks or the attributes of an element, by the name of the property."""
@@ -212,7 +201,7 @@ def _template_method(view: CodeView) -> _Instances:
     """A method whose steps are filled in by those who inherit it."""
     for id, methods in view.classes():
         for name in sorted(methods):
-            called = [other for other in methods if f"{id}.{other}" in view.calls(f"{id}.{name}")]
+            called = [other for other in methods if f"{id}.{other}" in view.ends(f"{id}.{name}", "calls")]
             steps = sorted(other for other in called if "abstract" in view.texts(f"{id}.{other}", "marks"))
             if steps and "abstract" not in view.texts(f"{id}.{name}", "marks"):
                 yield id, f"{name} runs steps that heirs fill in: {', '.join(steps[:3])}"
@@ -262,7 +251,7 @@ def _decorator(view: CodeView) -> _Instances:
     """A function around a function, which it changes without touching it."""
     used = view.used_as_decorators()
     for id in view.functions():
-        if id in used and view.inner_functions(id):
+        if id in used and view.ends(id, "contains"):
             yield id, f"wraps what it is given, as {used[id]}"
 
 
@@ -291,9 +280,11 @@ def _registry(view: CodeView) -> _Instances:
 def _command_line(view: CodeView) -> _Instances:
     """A program that is told by words and options what to do."""
     for id in view.modules():
-        made = view.packages_imported(id) & {"argparse", "click", "typer", "fire"}
-        if made and any(name in view.functions_in(id) for name in ("main", "cli", "app")):
-            yield id, f"main, with {min(made)}"
+        imported = view.ends(id, "imports")
+        made = [name for name in ("argparse", "click", "fire", "typer") if PACKAGE + name in imported]
+        names = {each.removesuffix("()").rpartition(".")[2] for each in view.ends(id, "contains")}
+        if made and names & {"main", "cli", "app"}:
+            yield id, f"main, with {made[0]}"
 
 
 @_template("anti_pattern")

@@ -1,11 +1,14 @@
-"""Resolve the symbols of scripts by their aliases, across files."""
+"""Resolve the modules that scripts import, and their symbols by aliases, across files."""
 
 from __future__ import annotations
 
+import json
+import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from kgot_lab.kgos.extraction.facts import PACKAGE, SCRIPT_ENDINGS, FileFacts
 
@@ -26,6 +29,51 @@ def join_symbol(symbol: str, rest: str) -> str:
     return symbol + rest
 
 
+def script_path(target: str, paths: Container[str]) -> str:
+    """Return the path that an import of a path means among some files, or "" if it is missing."""
+    stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")
+    bases = (target, stem, f"{target}/index")
+    endings = (*SCRIPT_ENDINGS, ".d.ts")
+    candidates = (target, *(f"{base}{ending}" for base in bases for ending in endings))
+    return next((candidate for candidate in candidates if candidate in paths), "")
+
+
+def own_modules(manifests: Mapping[str, bytes], paths: Container[str]) -> dict[str, str]:
+    """Map the packages of some package.json files to their scripts, by name, by what they export and by folder.
+
+    `package:NAME/` is the folder of a package, in which its other modules are. A package whose main file is not among
+    the paths, as if it has to be built, has its `index` or `src/index`.
+    """
+    found: dict[str, str] = {}
+    for path, data in manifests.items():
+        try:
+            package = json.loads(data)
+        except ValueError:  # which the reader of settings tells
+            continue
+        package = package if isinstance(package, dict) else {}
+        name, main, exports = package.get("name") or path, package.get("main"), package.get("exports")
+        folder, mains = posixpath.dirname(path) or ".", [*_exported_files(main), "index", "src/index"]
+        parts = (
+            {key: of for key, of in exports.items() if key[:1] == "."} if isinstance(exports, dict) else {}
+        )
+        for part, exported in ({".": None if parts else exports} | parts).items():
+            files = [*_exported_files(exported), *(mains if part == "." else ())]
+            ways = (script_path(posixpath.normpath(posixpath.join(folder, each)), paths) for each in files)
+            if script := next(filter(None, ways), ""):
+                found |= {folder: script} if part == "." else {}
+                found[PACKAGE + posixpath.normpath(f"{name}/{part}")] = script
+        found[f"{PACKAGE}{name}/"] = folder
+    return found
+
+
+def _exported_files(exported: Any) -> Iterator[str]:
+    """Yield the files in a value of `exports`, which may depend on conditions such as `import` and `require`."""
+    if isinstance(exported, str):
+        yield exported
+    for each in exported.values() if isinstance(exported, dict) else ():
+        yield from _exported_files(each)
+
+
 class ScriptNames:
     """The aliases of all scripts, and the nodes that a symbol stands for."""
 
@@ -41,11 +89,7 @@ class ScriptNames:
 
     def _file_of(self, target: str) -> str:
         """Return the path of the file that a script imports, or "" if it is missing."""
-        stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")
-        bases = (target, stem, f"{target}/index")
-        endings = (*SCRIPT_ENDINGS, ".d.ts")
-        candidates = (target, *(f"{base}{ending}" for base in bases for ending in endings))
-        return next((self._by_path[candidate] for candidate in candidates if candidate in self._by_path), "")
+        return self._by_path.get(script_path(target, self._by_path), "")
 
     def _resolve(self, symbol: str) -> tuple[str, ...]:
         """Return the definitions that a symbol stands for, or symbols of packages if there are none."""

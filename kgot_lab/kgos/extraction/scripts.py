@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import PurePosixPath
@@ -48,14 +48,14 @@ _MAX_SIGNATURE = 300  # characters of a signature
 _MAX_SYMBOL = 300  # characters of a symbol, which a long chain of calls would make longer
 
 
-def script_facts(text: str, path: str) -> FileFacts:
-    """Extract the facts of a JavaScript or TypeScript file.
+def script_facts(text: str, path: str, modules: Mapping[str, str]) -> FileFacts:
+    """Extract the facts of a JavaScript or TypeScript file, given the `own_modules` of its folder.
 
     Parts that do not parse are left out, with a remark. Raises NotInstalled if the grammars are missing and
     BadInput if the code is nested too deeply.
     """
     tree = _parser(PurePosixPath(path).suffix.lower()).parse(text.encode("utf-8", "replace"))
-    reader = _ScriptReader(path)
+    reader = _ScriptReader(path, modules)
     last, comment = text.count("\n") + 1, _file_comment(tree.root_node)
     itself = Definition(path, "module", PurePosixPath(path).name, 1, last, "", comment)
     try:
@@ -96,8 +96,8 @@ class _ScriptScope:
 class _ScriptReader:
     """A reader of one file."""
 
-    def __init__(self, path: str):
-        self.path = path
+    def __init__(self, path: str, modules: Mapping[str, str]):
+        self.path, self.modules = path, modules
         self.exports = f"{path}#exports"
         self.definitions: list[Definition] = []
         self.references: list[Reference] = []
@@ -152,11 +152,16 @@ class _ScriptReader:
             self._read_children(node, scope)
 
     def _import_target(self, module: str) -> str:
-        """Return the path that an import means from this file, or the package of a bare name."""
+        """Return the path that an import means from this file, or the package of a bare name that is not its own."""
         if module.startswith("."):
-            return posixpath.normpath(posixpath.join(posixpath.dirname(self.path), module))
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(self.path), module))
+            return self.modules.get(path, "index" if path == "." else path)
         parts = module.removeprefix("node:").split("/")
-        return PACKAGE + "/".join(parts[:2] if module.startswith("@") else parts[:1])
+        first = 2 if module.startswith("@") else 1
+        package = PACKAGE + "/".join(parts[:first])
+        below = posixpath.join(self.modules.get(f"{package}/", ""), *parts[first:])
+        own = below if f"{package}/" in self.modules and parts[first:] else package
+        return self.modules.get(PACKAGE + "/".join(parts), posixpath.normpath(own))
 
     def _declare(self, body: Any, scope: _ScriptScope) -> None:
         """Bind the names that a body declares, since functions can be called before their line."""

@@ -11,6 +11,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -144,10 +145,7 @@ def _slug(heading: str) -> str:
 
 def _unique_id(id: str, taken: set[str]) -> str:
     """Return an unused id based on `id`, and mark it as taken."""
-    chosen, number = id, 1
-    while chosen in taken:
-        number += 1
-        chosen = f"{id}-{number}"
+    chosen = next(each for each in chain([id], (f"{id}-{n}" for n in count(2))) if each not in taken)
     taken.add(chosen)
     return chosen
 

@@ -15,6 +15,7 @@ from kgot_lab.graph.property_graph import Csr, Ints, build_csr
 from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.impact_analysis import SOURCE_DEPENDS, TARGET_DEPENDS
 from kgot_lab.kgos.methods.index import Reals, graph_index
+from kgot_lab.kgos.schemas.rules import edge_rows_of_types
 from kgot_lab.text.cleaning import format_count
 
 PACKAGE_LABEL = "package"  # the type of packages that are not among the files of a folder
@@ -152,12 +153,9 @@ def critical_components(
     index = graph_index(graph)
     size = len(graph)
     require_known("node type", index.rows_by_label, *types)
-    sources, targets = distinct_edge_pairs(graph)
-    ends = [(sources.astype(np.int64), targets), (targets.astype(np.int64), sources)]
-    near = np.unique(np.concatenate([one * max(1, size) + other for one, other in ends]))
     cuts = articulation_points(graph)
     measures: dict[str, Reals] = {
-        "degree": np.bincount(near // max(1, size), minlength=size) / max(1, size - 1),
+        "degree": index.centrality,
         "betweenness": betweenness(graph, _BETWEENNESS_SAMPLES),
         "pagerank": _divide_by_max(pagerank(graph)),
         "dependants": _count_dependants(graph),
@@ -191,15 +189,11 @@ def critical_components(
 
 def _count_dependants(graph: PropertyGraph) -> Reals:
     """Count the distinct nodes that depend on each node by the type of an edge."""
-    found: set[tuple[int, int]] = set()
-    for row, code in enumerate(graph.type_codes.tolist()):
-        ends = int(graph.sources[row]), int(graph.targets[row])
-        if graph.type_names[code] in SOURCE_DEPENDS:
-            found.add((ends[1], ends[0]))
-        elif graph.type_names[code] in TARGET_DEPENDS:
-            found.add(ends)
-    on = np.array([on for on, of in found if on != of], int)
-    return np.bincount(on, minlength=len(graph)).astype(float)
+    by_source, by_target = (edge_rows_of_types(graph, *types) for types in (SOURCE_DEPENDS, TARGET_DEPENDS))
+    on = np.concatenate([graph.targets[by_source], graph.sources[by_target]]).astype(np.int64)
+    of = np.concatenate([graph.sources[by_source], graph.targets[by_target]])
+    pairs = np.unique((on * len(graph) + of)[on != of])
+    return np.bincount(pairs // max(1, len(graph)), minlength=len(graph)).astype(float)
 
 
 def _divide_by_max(values: Reals) -> Reals:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -143,9 +143,12 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
         why.append(f"more than max_tools={max_tools} parts, left out: {' | '.join(parts[max_tools:])}")
     steps = _insert_between(index, chosen, max_tools)
     rows = [graph.row(step.tool) for step in steps]
-    conflicts = tuple(_pairs_joined_by(index, rows, _CONFLICT_TYPES))
-    required, cycles = _collect_prerequisites(index, rows)
-    cycles = (*cycles, *_find_feed_cycles(index, rows))
+    tools = [step.tool for step in steps]
+    pairs = ((one, _conflicting(graph, one, tools[number:])) for number, one in enumerate(tools, start=1))
+    conflicts = tuple((one, other) for one, others in pairs for other in others)
+    required = _collect_prerequisites(index, rows)
+    required_cycles = islice(_find_cycles(index, required[::-1], _REQUIRES_TYPES[0]), _MAX_CYCLES)
+    cycles = (*required_cycles, *_find_cycles(index, rows, _FEEDS_TYPES[0]))
     edges = tuple(_edges_between(index, rows))
     warnings = (
         *(f"nothing in the graph says {part!r}" for part in lacking),
@@ -154,7 +157,7 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
             for a, b in pairwise(steps)
             if not _has_feed_edge(edges, a, b)
         ),
-        *(_format_conflict(index, pair, steps) for pair in conflicts),
+        *(_format_conflict(graph, pair, steps) for pair in conflicts),
         *(f"cycle: {' → '.join(cycle)}" for cycle in cycles),
         *_order_warnings(steps, edges),
     )
@@ -201,14 +204,11 @@ def _insert_between(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int
     return tuple(filled)
 
 
-def _pairs_joined_by(
-    index: GraphIndex, rows: Sequence[int], types: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of nodes that an edge of some types joins, in either direction."""
-    ids = index.graph.ids
-    for one, other in combinations(rows, 2):
-        if other in index.outgoing(one, types) or other in index.incoming(one, types):
-            yield ids[one], ids[other]
+def _conflicting(graph: PropertyGraph, id: str, others: Sequence[str]) -> list[str]:
+    """Return which of some other nodes conflict with a node."""
+    edges = graph.neighbours(id, "both", _CONFLICT_TYPES)
+    ends = {end for edge in edges for end in (edge.source, edge.target)} - {id}
+    return [other for other in others if other in ends]
 
 
 def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
@@ -220,63 +220,43 @@ def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
                 yield edge
 
 
-def _collect_prerequisites(
-    index: GraphIndex, rows: Sequence[int]
-) -> tuple[list[int], tuple[tuple[str, ...], ...]]:
-    """Return all that some rows require, themselves included, and the first cycles found.
-
-    What is needed first is at the front.
-    """
-    ids, leads_to = index.graph.ids, index.targets_by_row(_REQUIRES_TYPES[0])
-    done: dict[int, None] = {}
-    cycles: dict[tuple[str, ...], None] = {}
-    for start in (row for row in rows if row not in done):
-        chain, waiting = {start: 0}, [iter(leads_to.get(start, ()))]
-        while waiting:
-            for row in waiting[-1]:
-                if row in chain:
-                    if len(cycles) < _MAX_CYCLES:
-                        cycles[(*(ids[each] for each in list(chain)[chain[row] :]), ids[row])] = None
-                elif row not in done:
-                    chain[row] = len(chain)
-                    waiting.append(iter(leads_to.get(row, ())))
-                    break
-            else:
-                done[chain.popitem()[0]] = None
-                waiting.pop()
-    return list(done), tuple(cycles)
+def _collect_prerequisites(index: GraphIndex, rows: Sequence[int]) -> list[int]:
+    """Return all that some rows require, themselves included, with what is needed first at the front."""
+    requires = _edges_of_type(index, _REQUIRES_TYPES[0])
+    requires.add_nodes_from(rows)
+    return list(dict.fromkeys(row for start in rows for row in nx.dfs_postorder_nodes(requires, start)))
 
 
-def _find_feed_cycles(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str, ...]]:
-    """Yield the shortest feeds_into cycle through each step, within the steps, each cycle once."""
-    feeds: nx.DiGraph[int] = nx.DiGraph()
-    feeds.add_nodes_from(rows)
-    feeds.add_edges_from(
-        (row, end) for row in rows for end in index.outgoing(row, _FEEDS_TYPES) if end in rows
-    )
+def _find_cycles(index: GraphIndex, rows: Sequence[int], type: str) -> Iterator[tuple[str, ...]]:
+    """Yield the shortest cycle of edges of a type through each of some rows, within these, each cycle once."""
+    joined = _edges_of_type(index, type).subgraph(rows)
+    cyclic = {row for part in nx.strongly_connected_components(joined) if len(part) > 1 for row in part}
     seen: set[frozenset[int]] = set()
-    for start in rows:
-        paths = nx.single_target_shortest_path(feeds, start)
-        cycles = [[start, *paths[after]] for after in feeds[start] if after in paths]
-        shortest = min(cycles, key=len, default=[])
-        if shortest and frozenset(shortest) not in seen:
-            seen.add(frozenset(shortest))
-            yield tuple(index.graph.ids[row] for row in shortest)
+    for start in (row for row in rows if row in cyclic):
+        paths = nx.single_target_shortest_path(joined, start)
+        cycle = [start, *min((paths[after] for after in joined[start] if after in paths), key=len)]
+        if frozenset(cycle) not in seen:
+            seen.add(frozenset(cycle))
+            yield tuple(index.graph.ids[row] for row in cycle)
+
+
+def _edges_of_type(index: GraphIndex, type: str) -> nx.DiGraph[int]:
+    targets = index.targets_by_row(type).items()
+    return nx.DiGraph([(row, end) for row, ends in targets for end in ends])
 
 
 def _has_feed_edge(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> bool:
     return any(e.type in _FEEDS_TYPES and (e.source, e.target) == (before.tool, after.tool) for e in edges)
 
 
-def _format_conflict(index: GraphIndex, pair: tuple[str, str], steps: Sequence[PlanStep]) -> str:
+def _format_conflict(graph: PropertyGraph, pair: tuple[str, str], steps: Sequence[PlanStep]) -> str:
     """Format a conflict, with alternatives to either step that do not conflict with the rest of the plan."""
     tools = [step.tool for step in steps]
     instead = []
     for step in (step for step in steps if step.tool in pair):
-        rest = [index.graph.row(tool) for tool in tools if tool != step.tool]
+        rest = [tool for tool in tools if tool != step.tool]
         for other in (alternative for alternative in step.alternatives if alternative not in tools):
-            pairs = _pairs_joined_by(index, [index.graph.row(other), *rest], _CONFLICT_TYPES)
-            if not any(other in pair for pair in pairs):
+            if not _conflicting(graph, other, rest):
                 instead.append(f"{other} instead of {step.tool}")
     return f"{pair[0]} conflicts with {pair[1]}" + (
         f"; possible: {', '.join(instead)}" if instead else "; no other candidate is free of it"

@@ -16,7 +16,7 @@ from kgot_lab.kgos.schemas.dimensions import (
     DIMENSIONS,
     Bounds,
     format_bounds,
-    to_number,
+    rated_dimensions,
     validate_bounds,
     within_bounds,
 )
@@ -127,7 +127,7 @@ def dimension_profile(graph: PropertyGraph, node: str, other: str) -> DimensionP
     ids.
     """
     index = graph_index(graph)
-    first, second = _dimension_values(index, node), _dimension_values(index, other)
+    first, second = (rated_dimensions(graph.node_properties[row]) for row in map(index.row, (node, other)))
     named = [dimension for dimension in DIMENSIONS if dimension.name in first or dimension.name in second]
     rows = tuple(
         ProfileRow(d.name, d.category, d.low, d.high, first.get(d.name), second.get(d.name)) for d in named
@@ -139,13 +139,3 @@ def dimension_profile(graph: PropertyGraph, node: str, other: str) -> DimensionP
         widest = max(both, key=lambda row: abs(row.gap or 0.0))
         why.append(f"farthest apart on {widest.dimension}: {widest.first:g} and {widest.second:g}")
     return DimensionProfile(node, other, names, rows, tuple(why))
-
-
-def _dimension_values(index: GraphIndex, node: str) -> Mapping[str, float]:
-    known = index.graph.node_properties[index.row(node)]
-    values = {
-        dimension.name: to_number(known[dimension.name])
-        for dimension in DIMENSIONS
-        if dimension.name in known
-    }
-    return {name: value for name, value in values.items() if 0 <= value <= 1}

@@ -230,6 +230,14 @@ class GraphIndex:
         ids = list(dict.fromkeys(self.graph.ids[folded[each]] for each in near))
         raise UnknownName("node", id, ids or self.graph.ids[:20], meant=ids[0] if ids else "") from None
 
+    @check_arguments
+    def rows(self, ids: Iterable[str]) -> Ints:
+        """Return the rows of some ids, each once, in their order.
+
+        Raises BadInput for one text in place of a list, and UnknownName.
+        """
+        return np.array(list(dict.fromkeys(map(self.row, ids))), np.int32)
+
     def identity(self, row: int) -> tuple[str, str, str]:
         """Return the id, the name and the type of a node."""
         return self.graph.ids[row], self.names[row], self.label_texts[row]
@@ -389,19 +397,13 @@ class GraphIndex:
         """
         return self.edge_ends([row], types).get(row, [])
 
-    def incoming(self, row: int, types: Collection[str]) -> list[int]:
-        """Return the sources of edges of these types to a row, each once, in edge order."""
-        return self.edge_ends([row], types, along=0.0, against=1.0).get(row, [])
-
-    def edge_ends(
-        self, rows: Sequence[int], types: Collection[str], *, along: float = 1.0, against: float = 0.0
-    ) -> dict[int, list[int]]:
-        """Map each of some rows to the ends of its edges of these types, each once, in edge order.
+    def edge_ends(self, rows: Sequence[int], types: Collection[str]) -> dict[int, list[int]]:
+        """Map each of some rows to the targets of its edges of these types, each once, in edge order.
 
         A row without such edges is left out.
         """
         some = np.array(rows, np.int32)
-        steps, owners = self.steps_from(some, self.edge_type_weights(types, along=along, against=against))
+        steps, owners = self.steps_from(some, self.edge_type_weights(types, against=0.0))
         found: dict[int, dict[int, None]] = {}
         for row, end in zip(some[owners].tolist(), self.links.ends.indices[steps].tolist(), strict=True):
             found.setdefault(row, {})[end] = None
@@ -451,15 +453,6 @@ def graph_index(graph: PropertyGraph) -> GraphIndex:
     # stored on the graph, as cached_property does, so that both are freed together
     index: GraphIndex = vars(graph).setdefault(_INDEX_ATTRIBUTE, GraphIndex(graph))
     return index
-
-
-@check_arguments
-def rows_of_ids(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
-    """Return the rows of some ids, each once, in their order.
-
-    Raises BadInput for one text in place of a list, and UnknownName.
-    """
-    return np.array(list(dict.fromkeys(index.row(id) for id in ids)), np.int32)
 
 
 # Resolve the node that a user names by its id, its name, or the end of its id.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +15,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.centrality import PACKAGE_LABEL, pagerank, undirected_graph
 from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.index import GraphIndex, graph_index
+from kgot_lab.kgos.schemas.rules import edge_rows_of_types
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import content_words
 
@@ -100,12 +101,11 @@ def find_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     """
     require_count(most, 1, "most")
     index = graph_index(graph)
-    by_type: dict[str, set[int]] = defaultdict(set)
-    for row, code in enumerate(graph.type_codes.tolist()):
-        by_type[f"to {graph.type_names[code]}"].add(int(graph.targets[row]))
-        by_type[f"from {graph.type_names[code]}"].add(int(graph.sources[row]))
-    limiting = by_type["to has_limitation"]
-    helped = by_type["from has_workaround"]
+    limiting, followed, called = (
+        set(graph.targets[edge_rows_of_types(graph, type)].tolist())
+        for type in ("has_limitation", "pattern_instance_of", "calls")
+    )
+    helped = set(graph.sources[edge_rows_of_types(graph, "has_workaround")].tolist())
     limits = index.targets_by_row("has_limitation")
     relieved = helped.union(*(limits.get(row, ()) for row in helped))
     patterns = rows_with_labels(index, PATTERN_LABELS[:3])
@@ -114,8 +114,8 @@ def find_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
         "no edge": {row for row in range(len(graph)) if index.degrees[row] == 0},
         "no description": {row for row in range(len(graph)) if not _node_description(graph, row)},
         "a limitation without a workaround": limiting - relieved,
-        "a pattern that nothing follows": patterns - by_type["to pattern_instance_of"],
-        "nothing is known to call it": code - by_type["to calls"] if by_type["to calls"] else set(),
+        "a pattern that nothing follows": patterns - followed,
+        "nothing is known to call it": code - called if called else set(),
     }
     rows, why = [], []
     for kind, numbers in found.items():

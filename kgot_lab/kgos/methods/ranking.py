@@ -11,7 +11,7 @@ import numpy as np
 from kgot_lab.errors import require, require_amount, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
-from kgot_lab.kgos.methods.index import GraphIndex, Reals, graph_index, rows_of_ids
+from kgot_lab.kgos.methods.index import GraphIndex, Reals, graph_index
 from kgot_lab.retrieval.fusion import rows_and_scores
 from kgot_lab.retrieval.neighbours import INCOMING_BOOST, OUTGOING_BOOST, neighbour_steps
 from kgot_lab.retrieval.stage import best
@@ -63,7 +63,7 @@ def edge_type_boost(
     if no edge has such a type.
     """
     index = graph_index(graph)
-    rows = rows_of_ids(index, seeds, "seeds")
+    rows = index.rows(seeds)
     for name, value in boost_types.items() if isinstance(boost_types, Mapping) else ():
         require_amount(value, f"the weight of {name}", positive=True)
     absent = index.absent_types(boost_types)

@@ -14,6 +14,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimensions import Filters, select_rows, validate_filters
 from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.index import graph_index
+from kgot_lab.kgos.schemas.rules import edge_rows_of_types
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Node
 
@@ -55,8 +56,7 @@ def select_nodes(
     if types:
         selected &= np.isin(np.arange(len(graph)), np.concatenate([index.rows_by_label[t] for t in types]))
     if edge_types:
-        codes = [code for code, name in enumerate(graph.type_names) if name in edge_types]
-        chosen = np.isin(graph.type_codes, codes)
+        chosen = edge_rows_of_types(graph, *edge_types)
         ends = np.concatenate([graph.sources[chosen], graph.targets[chosen]])
         selected &= np.isin(np.arange(len(graph)), ends)
     selected &= degrees >= min_edges

@@ -52,10 +52,10 @@ def is_store_file(path: Path | str) -> bool:
     Raises OSError if it cannot be read.
     """
     path = Path(path)
+    if path.suffix.lower() == ".log" or _is_sqlite(path):
+        return True
     with path.open("rb") as file:
         begins = file.read(len(EMPTY_LOG))
-    if path.suffix.lower() in (*_SQLITE_ENDINGS, ".log") or begins.startswith(_SQLITE_MAGIC):
-        return True
     try:
         return bool(begins) and bool(read_chain(begins, path))
     except StoreDamaged:
@@ -75,9 +75,12 @@ def read_store_file(path: Path | str, columns: Mapping[str, str] | None = None) 
     path = Path(path)
     if not path.stat().st_size:
         raise BadInput(f"{path} is empty, so it holds no graph: if it held one once, restore a copy")
+    return _read_sqlite(path, columns or {}) if _is_sqlite(path) else _read_log(path)
+
+
+def _is_sqlite(path: Path) -> bool:
     with path.open("rb") as file:
-        is_sqlite = path.suffix.lower() in _SQLITE_ENDINGS or file.read(15) == _SQLITE_MAGIC
-    return _read_sqlite(path, columns or {}) if is_sqlite else _read_log(path)
+        return path.suffix.lower() in _SQLITE_ENDINGS or file.read(15) == _SQLITE_MAGIC
 
 
 def _read_log(path: Path) -> NamedGraph:

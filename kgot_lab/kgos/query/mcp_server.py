@@ -111,11 +111,7 @@ def _question_tool(question: GraphQuestion, served: _Served) -> Callable[..., An
         with tool_errors():
             return _answer_rows(question.ask(served(), **given))
 
-    parameters = [
-        (parameter.name, parameter.type, parameter.help, parameter.default)
-        for parameter in question.parameters
-    ]
-    return _with_signature(ask, parameters, AnswerRows)
+    return _with_signature(ask, question.parameters, AnswerRows)
 
 
 def _with_signature(

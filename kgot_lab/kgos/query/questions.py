@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
-from math import log2
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
 from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS
 from kgot_lab.kgos.schemas.extracted_dimensions import NOT_EXTRACTABLE, extract_dimensions
+from kgot_lab.retrieval.neighbours import neighbour_steps
 
 AskGraph = Callable[..., MethodResult]
 _Node = Annotated[str, "a node, by its id, its name or the end of its id"]
@@ -41,14 +41,13 @@ _Types = Annotated[list[str] | None, "only nodes of this type; repeat for more"]
 _EdgeTypes = Annotated[list[str] | None, "only edges of this type; repeat for more"]
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """An argument of a question. `default` is inspect.Parameter.empty if it is required."""
 
     name: str
     type: Any
-    default: Any
     help: str
+    default: Any
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class GraphQuestion:
         for name, parameter in list(inspect.signature(self.ask).parameters.items())[1:]:
             annotated = get_origin(hints[name]) is Annotated
             type, help_text = get_args(hints[name])[:2] if annotated else (hints[name], "")
-            found.append(Parameter(name, type, parameter.default, help_text))
+            found.append(Parameter(name, type, help_text, parameter.default))
         return tuple(found)
 
 
@@ -392,24 +391,16 @@ def _recommend(graph: PropertyGraph, node: _Node, limit: _Limit = 10) -> MethodR
     """
     index = graph_index(graph)
     id = resolve_node(graph, node)
-    row = graph.row(id)
-    near = index.neighbours
-
-    def adjacent(row: int) -> list[int]:
-        found: list[int] = near.indices[near.indptr[row] : near.indptr[row + 1]].tolist()
-        return found
-
-    own = set(adjacent(row))
-    scores: dict[int, float] = {}
-    through: dict[int, list[str]] = {}
-    for common in sorted(own):
-        theirs = adjacent(common)
-        for other in (role for role in theirs if role != row and role not in own):
-            scores[other] = scores.get(other, 0.0) + 1 / log2(1 + len(theirs))
-            through.setdefault(other, []).append(index.names[common])
-    best = sorted(scores, key=lambda score: (-scores[score], graph.ids[score]))[:limit]
-    reasons = [f"through {', '.join(through[row][:3])}" for row in best]
-    hits = index.hits(best, [scores[row] for row in best], reasons)
+    row, near = graph.row(id), index.neighbours
+    own = np.sort(near.indices[near.indptr[row] : near.indptr[row + 1]])
+    steps, owners = neighbour_steps(near, own)
+    others = near.indices[steps]
+    rarity = 1 / np.log2(1 + index.degrees[own[owners]])
+    scores = np.bincount(others, rarity, minlength=len(graph)).astype(np.float64)
+    scores[own] = scores[row] = 0.0
+    best = index.rows_by_score(scores)[:limit].tolist()
+    through = ([index.names[own[at]] for at in owners[others == each][:3]] for each in best)
+    hits = index.hits(best, scores[best].tolist(), (f"through {', '.join(names)}" for names in through))
     why = "what common neighbours are joined with, rare ones weighing more"
     return NodesFound(f"recommended beside {id}", hits, (why,))
 

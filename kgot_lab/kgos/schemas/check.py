@@ -29,6 +29,11 @@ def _error(what: str, where: str, do: str) -> Fault:
     return Fault("error", what, where, do)
 
 
+def edge_text(source: object, type: str, target: object) -> str:
+    """Return how messages name an edge."""
+    return f"edge {short_repr(source)} -{type}-> {short_repr(target)}"
+
+
 def find_faults(
     vocabulary: Vocabulary,
     nodes: Iterable[Node] = (),
@@ -80,7 +85,7 @@ def check_edge(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) -> 
 
     `types` maps node ids to types.
     """
-    where = f"edge {short_repr(edge.source)} -{edge.type}-> {short_repr(edge.target)}"
+    where = edge_text(edge.source, edge.type, edge.target)
     if edge.type in vocabulary.instead:
         problem = f"{edge.type!r} is no edge type of {vocabulary.name}"
         return [_error(problem, where, vocabulary.instead[edge.type])]

@@ -126,6 +126,15 @@ def to_number(value: Json) -> float:
     return number if math.isfinite(number) else math.nan
 
 
+def rated_dimensions(properties: Mapping[str, Json]) -> dict[str, float]:
+    """Return the values of the 56 dimensions in some properties, in the order of the catalogue.
+
+    A value that is not a number from 0 to 1 is left out.
+    """
+    values = {name: to_number(properties[name]) for name in DIMENSIONS_BY_NAME if name in properties}
+    return {name: value for name, value in values.items() if 0 <= value <= 1}
+
+
 def format_bounds(name: str, bounds: Bounds) -> str:
     """Format bounds for reading: "0.1 <= cost <= 0.3"."""
     low, high = bounds

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +26,8 @@ from kgot_lab.errors import require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_tables
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS, to_number
+from kgot_lab.kgos.schemas.rules import edge_rows_of_types
+from kgot_lab.retrieval.neighbours import Links
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import SEARCH_STOP_WORDS, casefold_words, name_tokens, stem
 from kgot_lab.types import Json
@@ -97,8 +99,13 @@ def extract_dimensions(graph: PropertyGraph) -> ExtractedDimensions:
     """
     require(graph, PropertyGraph, "dimensions are extracted from a PropertyGraph")
     stems = [text_stems(text) for text in _node_texts(graph)]
-    values = {"relationship_richness": _divide_by_max(_count_neighbours(graph))}
-    values["implementation_complexity"] = _divide_by_max(count_edges_at(graph, (("requires", "source"),)))
+    indptr = Links.of(graph).distinct_neighbours.indptr if len(graph) else np.zeros(1)
+    requires = edge_rows_of_types(graph, "requires")
+    required = np.bincount(graph.sources[requires], minlength=len(graph)).astype(np.float64)
+    values = {"relationship_richness": _divide_by_max(np.diff(indptr).astype(np.float64))}
+    values["implementation_complexity"] = _divide_by_max(
+        required if len(requires) else np.full(len(graph), math.nan)
+    )
     densities = [_knowledge_density(text) for text in _node_texts(graph)]
     values["knowledge_density"] = np.array(densities, dtype=np.float64)
     values |= _score_cues(stems)
@@ -110,31 +117,6 @@ def extract_dimensions(graph: PropertyGraph) -> ExtractedDimensions:
 def _node_texts(graph: PropertyGraph) -> Iterator[str]:
     for properties in graph.node_properties:
         yield ". ".join(text for key in _TEXT_PROPERTIES if isinstance(text := properties.get(key), str))
-
-
-def _count_neighbours(graph: PropertyGraph) -> _Values:
-    """Count the distinct other nodes that each node has edges with, in either direction."""
-    size = max(len(graph), 1)
-    low = np.minimum(graph.sources, graph.targets).astype(np.int64)
-    high = np.maximum(graph.sources, graph.targets)
-    pairs = np.unique((low * size + high)[low != high])
-    ends = np.concatenate(divmod(pairs, size))
-    return np.bincount(ends, minlength=len(graph)).astype(np.float64)
-
-
-def count_edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Values:
-    """Count the edges of some types at the given end of each node.
-
-    All counts are NaN if the graph has no edge of these types.
-    """
-    total, some = np.zeros(len(graph)), False
-    for type, end in ends:
-        codes = [code for code, name in enumerate(graph.type_names) if name == type]
-        rows = np.flatnonzero(np.isin(graph.type_codes, codes))
-        end_rows = graph.sources if end == "source" else graph.targets
-        total += np.bincount(end_rows[rows], minlength=len(graph))
-        some = some or bool(len(rows))
-    return total if some else np.full(len(graph), math.nan)
 
 
 def _divide_by_max(counts: _Values) -> _Values:

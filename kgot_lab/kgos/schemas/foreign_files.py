@@ -25,6 +25,7 @@ from kgot_lab.graph.exchange import UNTYPED
 from kgot_lab.graph.validation import Vocabulary, validate_value
 from kgot_lab.io.processes import without_garbage_collection
 from kgot_lab.io.sqlite.copies import open_copy
+from kgot_lab.kgos.schemas.check import edge_text
 from kgot_lab.kgos.schemas.profiles import (
     EDGE_TYPE_COLUMNS,
     Profile,
@@ -191,8 +192,7 @@ def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGra
 
 def _describe(id: str | None, relation: str | None = None, target: str | None = None) -> str:
     """Describe a node, or an edge by its ends."""
-    shown = short_repr(id)
-    return f"node {shown}" if relation is None else f"edge {shown} -{relation}-> {short_repr(target)}"
+    return f"node {short_repr(id)}" if relation is None else edge_text(id, relation, target)
 
 
 _MAX_ROWS = 5
@@ -209,14 +209,9 @@ class ForeignGraph:
     unread: tuple[UnreadRow, ...] = ()
     others: tuple[str, ...] = ()
 
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The vocabulary that a file of this profile should follow."""
-        return VOCABULARIES[self.profile.name]
-
     def check(self, vocabulary: Vocabulary | None = None) -> RuleReport:
-        """Check the twelve rules, including the unread rows of the file."""
-        return check_rules(self.graph, vocabulary or self.vocabulary, unread=self.unread)
+        """Check the twelve rules, including the unread rows of the file, by the vocabulary of its profile."""
+        return check_rules(self.graph, vocabulary or VOCABULARIES[self.profile.name], unread=self.unread)
 
     def __repr__(self) -> str:
         lines = [f"<{self.profile}: {self.graph}>"]

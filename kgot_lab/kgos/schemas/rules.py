@@ -23,7 +23,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, LazySequence
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.io.files import read_tables
-from kgot_lab.kgos.schemas.check import Fault
+from kgot_lab.kgos.schemas.check import Fault, edge_text
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 from kgot_lab.text.cleaning import format_count
 
@@ -99,8 +99,7 @@ class RuleViolations:
         if rule.on == "nodes":
             return Fault(rule.severity, what, f"node {short_repr(self.graph.ids[at])}", rule.do)
         edge = self.graph.edges[at]
-        where = f"edge {short_repr(edge.source)} -{edge.type}-> {short_repr(edge.target)}"
-        return Fault(rule.severity, what, where, rule.do)
+        return Fault(rule.severity, what, edge_text(edge.source, edge.type, edge.target), rule.do)
 
     def __repr__(self) -> str:
         head = f"{self.rule}: {format_count(len(self), self.rule.on[:-1])}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import SequenceMatcher
 from itertools import chain
@@ -49,24 +49,6 @@ def changeable_text(events: Sequence[Event], at: int) -> str:
     return str(getattr(events[at], part)) if part else ""
 
 
-def save_fork(
-    fork: Fork, path: str | Path, original: Trace, *, about: Mapping[str, Json] | None = None
-) -> None:
-    """Write a fork to a new file, with the run, the event and the change in its head.
-
-    Raises BadInput if nothing was changed or the fork is of another run, and TraceError if the file cannot be
-    written.
-    """
-    at = fork.first_difference
-    changed = changeable_part(fork.events[at]) if at < len(fork.events) else ""
-    if not changed or _shared_length(original.events, fork.events) != at:
-        problem = f"this is no fork of the run {original.run}"
-        raise BadInput(f"{problem}: at its first difference, event {at}, nothing was changed by hand")
-    head = {"change": changeable_text(fork.events, at), "stopped": fork.stopped, **(about or {})}
-    for _ in _write_fork(fork.events, path, original, at, head):
-        pass
-
-
 def fork_to_file(
     original: Trace,
     at: int,
@@ -91,18 +73,12 @@ def fork_to_file(
     else:
         if len(replayed_events) == len(recorded):
             last = len(replayed_events) - 1
-            head = {"change": changeable_text(replayed_events, last), **(about or {})}
-            return _write_fork(chain(replayed_events, replayed), path, original, last, head)
+            changed = changeable_text(replayed_events, last)
+            head = {"fork_of": original.run, "at": last, "change": changed, **(about or {})}
+            name = f"{original.run}, event {last} changed"
+            return record(chain(replayed_events, replayed), path, run=name, metadata=head)
     problem = f"event {at} cannot be changed: the run is not walked again as it was recorded up to there"
     raise BadInput(f"{problem}; `verify` says where")
-
-
-def _write_fork(
-    events: Iterable[Event], path: str | Path, original: Trace, at: int, about: Mapping[str, Json]
-) -> Iterator[Event]:
-    """Yield the events of a fork, each after it is written to a new file with the origin in its head."""
-    metadata = {"fork_of": original.run, "at": at, **about}
-    return record(events, path, run=f"{original.run}, event {at} changed", metadata=metadata)
 
 
 @check_arguments

@@ -15,7 +15,7 @@ from kgot_lab.stores.protocol import GraphSize
 
 _COUNT_NODES = "MATCH (n) WHERE n._run IS NOT NULL AND n.id IS NOT NULL RETURN n._run, count(n)"
 _COUNT_EDGES = "MATCH (n)-[r]->(m) WHERE n._run IS NOT NULL AND n._run = m._run RETURN n._run, count(r)"
-_COUNT_FOREIGN_NODES = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
+COUNT_FOREIGN_NODES = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
 _DELETE = "MATCH (n {_run: $run}) WITH n LIMIT 10000 DETACH DELETE n RETURN count(n)"
 
 
@@ -37,7 +37,7 @@ def delete_bolt_namespace(link: BoltLink, namespace: str) -> None:
     """
     parameters = {"run": namespace}
     with link.internal_errors():
-        if link.run_query(_COUNT_FOREIGN_NODES, parameters)[0][0]:
+        if link.run_query(COUNT_FOREIGN_NODES, parameters)[0][0]:
             foreign = f"the namespace {namespace!r} of {link.name} has nodes that no store made"
             raise BadInput(f"{foreign}; nothing was deleted")
         lock = WriteLock(link, namespace)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -19,7 +19,7 @@ from kgot_lab.sandbox.cypher.mapping import edge_properties, node_properties, or
 from kgot_lab.stores.cypher.connection import RunQuery
 from kgot_lab.stores.cypher.dump import temporal_as_text
 from kgot_lab.stores.cypher.statements import CypherToken, RefusedClause, cypher_tokens
-from kgot_lab.stores.lookup import WordIndex, nested_scalars, shortest_path
+from kgot_lab.stores.lookup import WordIndex, nested_scalars
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Edge, Node
@@ -278,8 +278,7 @@ def _bracket_pairs(tokens: list[CypherToken]) -> dict[int, int]:
     return pairs
 
 
-# Search a namespace of a Bolt server without reading all of it: one step of a walk is one query, from however
-# many nodes.
+# Search a namespace of a Bolt server without reading all of it.
 #
 # A node is found by its element id (its place), remembered since it was last seen. If another node or none
 # has that id now, or the node was never seen, all nodes are scanned once.
@@ -293,7 +292,6 @@ _EDGES = (
     _MATCH_KNOWN
     + "OPTIONAL MATCH (n)-[r]-(m {_run: $run}) RETURN n.id, startNode(r) = n, type(r), m.id, properties(r), elementId(m)"
 )
-_ADJACENT_IDS = _MATCH_KNOWN + "OPTIONAL MATCH (n)--(m {_run: $run}) RETURN DISTINCT m.id, elementId(m)"
 _LABELS = "MATCH (n {_run: $run}) RETURN labels(n), count(n)"
 _TYPES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN type(r), count(r) ORDER BY type(r)"
 _SEARCH = """
@@ -319,10 +317,6 @@ _HOLDS = (
 _MAY_CONTAIN = tuple(
     f"MATCH {pattern} WHERE {_ANY_PROPERTY.format(test=_ENCODED)} RETURN properties(x) LIMIT 1000"
     for pattern in ("(x {_run: $run})", "({_run: $run})-[x]->({_run: $run})")
-)
-_BETWEEN = (
-    _MATCH_KNOWN
-    + "MATCH (n)-[r]->(m {_run: $run}) WHERE $ids[m.id] IS NOT NULL RETURN n.id, type(r), m.id, properties(r)"
 )
 
 
@@ -351,34 +345,24 @@ class NodeLookup:
         self._element_ids.update(found)
         return found
 
-    def _incident_edges(self, ids: list[str]) -> dict[str, list[Edge]]:
-        """Return the edges of some nodes, by node id.
-
-        A node that does not exist has no entry.
-        """
-        known = [[id, self._element_ids[id]] for id in ids if id in self._element_ids]
-        rows = self._query(_EDGES, {"rows": known}) if known else []
-        if len({row[0] for row in rows}) < len(ids):  # some have moved, or are unknown
-            located = self._locate(self._query, ids).items()
-            rows = self._query(_EDGES, {"rows": list(map(list, located))})
-        edges: dict[str, list[Edge]] = {row[0]: [] for row in rows}
-        for id, is_outgoing, type, other_id, stored, element_id in rows:
-            if type is not None:
-                ends = (id, type, other_id) if is_outgoing else (other_id, type, id)
-                edges[id].append(Edge(*ends, edge_properties(temporal_as_text(stored)), own_key(stored)))
-                self._element_ids[other_id] = element_id
-        return edges
-
-    def _edges_at(self, ids: list[str]) -> Iterator[Edge]:
-        return (edge for edges in self._incident_edges(ids).values() for edge in edges)
-
     @check_arguments
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """Return a node's incoming and outgoing edges, in the server's order.
 
         Empty if there is no such node.
         """
-        return tuple(self._edges_at([id]))
+        rows = self._query(_EDGES, {"rows": [[id, self._element_ids[id]]]}) if id in self._element_ids else []
+        if not rows:  # it has moved, or was never seen
+            located = self._locate(self._query, [id]).items()
+            rows = self._query(_EDGES, {"rows": list(map(list, located))})
+        edges: list[Edge] = []
+        for _, is_outgoing, type, other_id, stored, element_id in rows:
+            if type is not None:
+                source, target = (id, other_id) if is_outgoing else (other_id, id)
+                properties = edge_properties(temporal_as_text(stored))
+                edges.append(Edge(source, type, target, properties, own_key(stored)))
+                self._element_ids[other_id] = element_id
+        return tuple(edges)
 
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
@@ -423,39 +407,6 @@ class NodeLookup:
         piece = {"piece": _json_prefix(value)}
         found = (stored for query in _MAY_CONTAIN for (stored,) in self._query(query, piece))
         return any(value in nested_scalars(node_properties(temporal_as_text(stored))) for stored in found)
-
-    @check_arguments
-    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """Return the edges whose two ends are both among the given nodes, queried on the server."""
-        places = [list(located) for located in self._locate(self._query, ids).items()]
-        rows = self._query(_BETWEEN, {"rows": places, "ids": dict.fromkeys(ids, True)}) if places else []
-        return tuple(
-            Edge(source, type, target, edge_properties(temporal_as_text(stored)), own_key(stored))
-            for source, type, target, stored in rows
-        )
-
-    @check_arguments
-    def within(self, id: str, hops: int) -> dict[str, int]:
-        """Return the nodes within some hops, ignoring direction, each with its distance.
-
-        Empty if there is no such node.
-        """
-        require_count(hops, 0, "hops")
-        depth: dict[str, int] = {}
-        frontier = self._locate(self._query, [id])
-        for level in range(hops + 1):
-            depth.update(dict.fromkeys(frontier, level))
-            if level == hops or not frontier:
-                break
-            rows = self._query(_ADJACENT_IDS, {"rows": [list(located) for located in frontier.items()]})
-            frontier = {end: element_id for end, element_id in rows if end is not None and end not in depth}
-            self._element_ids.update(frontier)
-        return depth
-
-    @check_arguments
-    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
-        return shortest_path(source, target, max_edges, self._edges_at)
 
 
 def _sendable(value: Scalar) -> Scalar | None:

@@ -22,6 +22,7 @@ from kgot_lab.stores.cypher.dialect import (
     refuse_unless_cypher_write,
 )
 from kgot_lab.stores.cypher.namespaces import (
+    COUNT_FOREIGN_NODES,
     ConfinedStatement,
     bolt_namespaces,
     confine_statement,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from kgot_lab.graph import PropertyGraph
 
-_COUNT_FOREIGN_NODES = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
 _COUNT_LEAVING_EDGES = "MATCH (n {_run: $run})-[r]-(m) WHERE m._run IS NULL OR m._run <> $run RETURN count(r)"
 _MATCH_UNKNOWN = "MATCH (n {_run: $run}) WHERE n._kept IS NULL "  # written by stores of earlier versions
 _COUNT_NODES = "MATCH (n {_run: $run}) RETURN count(n)"
@@ -266,7 +266,7 @@ class CypherServer(NodeLookup, UndoableStore):
         with self._link.internal_errors():
             self._link.require_database()
         for query, content in (
-            (_COUNT_FOREIGN_NODES, "nodes that no store made"),
+            (COUNT_FOREIGN_NODES, "nodes that no store made"),
             (_COUNT_LEAVING_EDGES, "edges that connect it to what others have"),
         ):
             if count := self._count(query):

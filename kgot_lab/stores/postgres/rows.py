@@ -193,7 +193,7 @@ def _copy_rows(connection: Connection, target: str, rows: Sequence[tuple[str, ..
                 copy.write_row(row)
 
 
-# Searches in PostgreSQL: nodes by words, nodes within hops, and paths.
+# Searches in PostgreSQL: nodes by words, and values.
 
 _MAX_QUERY_WORDS = 500  # words of a query that are looked up
 
@@ -214,16 +214,6 @@ HOLDS_QUERY = (
     f"SELECT 1 FROM nodes WHERE id = %(text)s OR labels ? %(text)s OR {_HAS_VALUE} "
     f"UNION ALL SELECT 1 FROM edges WHERE type = %(text)s OR {_HAS_VALUE} LIMIT 1"
 )
-ADJACENT_IDS = "SELECT target FROM edges WHERE source = ANY(%(ids)s) UNION SELECT source FROM edges WHERE target = ANY(%(ids)s) ORDER BY 1"
-STEPS = """
-SELECT DISTINCT ON (far) far, source, type, target, key FROM (
-  SELECT target AS far, source, type, target, key, number FROM edges WHERE source = ANY(%(ids)s)
-  UNION ALL SELECT source AS far, source, type, target, key, number FROM edges WHERE target = ANY(%(ids)s)) AS step
-ORDER BY far, number
-"""
-
-# --- words and walks ---
-
 
 # --- vectors ---
 

@@ -6,7 +6,7 @@ For the layers above that search and remember.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from kgot_lab.stores.postgres.server import Server
 from kgot_lab.stores.protocol import Scalar
 from kgot_lab.stores.sql import SqlGraph, journal_diff, parse_change, sql_dialect
 from kgot_lab.text.cleaning import plain_text
-from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Json, Node, Rows
 
 if TYPE_CHECKING:
     import psycopg
@@ -197,14 +197,6 @@ class Postgres(SqlGraph):
         parameters = {"value": text, "text": value if isinstance(value, str) else None}
         return bool(self._link.fetch_rows(rows.HOLDS_QUERY, parameters))
 
-    @check_arguments
-    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """Return the edges whose two ends are both among the given nodes, oldest first."""
-        among = [id for id in ids if is_plain_text(id)]
-        where = "WHERE source = ANY(%s) AND target = ANY(%s)"
-        query = f"{self.select_edges} {where} ORDER BY number"
-        return tuple(map(rows.edge_from_row, self._link.fetch_rows(query, (among, among))))
-
     # --- internal ---
 
     def _rows(self, query: str, **values: str) -> list[Any]:
@@ -213,13 +205,6 @@ class Postgres(SqlGraph):
 
     def _snapshot(self) -> AbstractContextManager[object]:
         return self._link.snapshot()
-
-    def _adjacent_ids(self, ids: list[str]) -> Iterator[str]:
-        return (end for (end,) in self._link.fetch_rows(rows.ADJACENT_IDS, {"ids": ids}))
-
-    def _bare_edges(self, ids: list[str]) -> Iterator[Edge]:
-        steps = self._link.fetch_rows(rows.STEPS, {"ids": list(filter(is_plain_text, ids))})
-        return (Edge(source, type, target, key=key) for _, source, type, target, key in steps)
 
     @property
     def _timeout_setting(self) -> str:

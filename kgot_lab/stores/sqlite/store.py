@@ -5,10 +5,9 @@ For the layers above that search and remember.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,6 @@ NAME_WEIGHT = 5.0  # weight of a word in a node's name, relative to one in its p
 # virtual machine instructions between two checks of the time, well under a millisecond
 _STEPS_PER_CHECK = 5_000
 _MIN_COMMON_NODES = 1_000  # nodes that must contain a word before it can count as common
-_BATCH_SIZE = 500  # ids per query
 BULK_ROWS = 2_000  # rows from which on inserting is faster without a trigger for each
 
 _NODES, _EDGES = damage.SELECT_WITH_CHECKSUM["nodes"], damage.SELECT_WITH_CHECKSUM["edges"]
@@ -182,13 +180,6 @@ class Sqlite(GraphFile, sql.SqlGraph):
         number = value if isinstance(value, float) or abs(value) < _INTEGER_LIMIT else float(str(value))
         return bool(self._query(f"{_HAS_VALUE} LIMIT 1", (number, "integer", "real")))
 
-    @check_arguments
-    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """Return the edges whose two ends are both among the given nodes, oldest first."""
-        among = "IN (SELECT value FROM json_each(?1))"
-        query = f"{_EDGES} WHERE source {among} AND target {among} ORDER BY number"
-        return tuple(self._edges(self._query(query, (json.dumps(list(ids), ensure_ascii=False),))))
-
     # --- internal ---
 
     def _rows(self, query: str, **values: str) -> list[Any]:
@@ -206,22 +197,6 @@ class Sqlite(GraphFile, sql.SqlGraph):
         query = "SELECT count(*) FROM words WHERE words MATCH ?"
         times = {term: self._query(query, (term,))[0][0] for term in terms}
         return [term for term in terms if 0 < times[term] <= common] or terms
-
-    def _adjacent_ids(self, ids: Sequence[str]) -> Iterator[str]:
-        for start in range(0, len(ids), _BATCH_SIZE):
-            batch = ids[start : start + _BATCH_SIZE]
-            placeholders = ", ".join(f"?{number}" for number in range(1, len(batch) + 1))
-            query = f"SELECT target FROM edges WHERE source IN ({placeholders}) UNION SELECT source FROM edges WHERE target IN ({placeholders})"
-            yield from (end for (end,) in self._query(query, batch))
-
-    def _bare_edges(self, ids: Iterable[str]) -> Iterator[Edge]:
-        """Yield the edges at some nodes without their properties, which an index can answer alone."""
-        query = (
-            "SELECT source, type, target, key FROM edges WHERE source = ?1"
-            " UNION ALL SELECT source, type, target, key FROM edges WHERE target = ?1"
-        )
-        rows = (row for id in ids for row in self._query(query, (id,)))
-        return (Edge(source, type, target, key=key) for source, type, target, key in rows)
 
     def _nodes(self, rows: Iterable[sql.SqlRow]) -> Iterator[Node]:
         yield from map(sql.node_from_row, self._checked_rows(rows))

@@ -12,6 +12,7 @@ from kgot_lab.errors import BadInput, require, require_known, require_parts, req
 from kgot_lab.evaluation.dataset import Dataset, Qrels, checked_grade
 from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights
 from kgot_lab.retrieval.stage import Stage, best
+from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Json, Query, Ranking, checked_documents
 from kgot_lab.viz.explorer.fusion_weights import (
     LETTERS,
@@ -26,16 +27,18 @@ from kgot_lab.viz.explorer.fusion_weights import (
     mix_pipeline,
 )
 from kgot_lab.viz.explorer.hits import (
+    MAX_PATH_LENGTH,
     RETRIEVER_COLOURS,
     DocumentCollection,
     Gold,
     ShownHit,
     format_gold,
     hits_table,
+    rank_change,
     rank_changes,
+    ranks,
     score_sheet,
     show_hits,
-    shown_hits,
 )
 from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error
 from kgot_lab.viz.static.markup import Markup, shorten
@@ -138,9 +141,17 @@ class Searches:
         return notes
 
     def hits(self, side: Side, k: int, previous: Ranking | None = None) -> list[ShownHit]:
-        """Return the first `k` hits of a side."""
-        gold = self.gold(side.ranking.query)
-        return shown_hits(side.ranking, k, self.shelf, gold, explain=side.why, previous=previous)
+        """Return the first `k` hits of a side, with the change of rank from a previous ranking."""
+        query = side.ranking.query
+        query_words, gold = frozenset(searched_words(query.text)), self.gold(query)
+        previous_ranks, hits = ranks(previous), []
+        for rank, (id, score) in enumerate(side.ranking.hits[:k], start=1):
+            title, snippet = self.shelf.pieces(id, query_words)
+            parts, path = side.why(id)
+            moved = None if previous is None else rank_change(rank, previous_ranks.get(id, 0))
+            is_gold, path = gold.get(id, 0) > 0, shorten(path, MAX_PATH_LENGTH)
+            hits.append(ShownHit(rank, id, title, snippet, score, is_gold, parts, path, moved))
+        return hits
 
     def gold_summary(self, side: Side, k: int) -> str:
         """Describe which relevant documents a side found among its first `k`."""
@@ -305,22 +316,13 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     # not needed by `explore` with one's own retrievers
     from kgot_lab.benchmark.recall.datasets import load_dataset
     from kgot_lab.benchmark.recall.systems import systems
-    from kgot_lab.embedding.vectors import minilm
-    from kgot_lab.retrieval.dense import dense
-    from kgot_lab.retrieval.entity_linking import title_graph
-    from kgot_lab.retrieval.fusion import strongest
-    from kgot_lab.retrieval.lexical import bm25, fts5, like
-    from kgot_lab.retrieval.neighbours import boosted_neighbours
 
     dev_split = (load_dataset(dataset) if isinstance(dataset, str) else dataset).develop
-    vectors, documents = embedder or minilm(), dev_split.documents
-    lanes = Lanes(
-        embedding=dense(documents, vectors),
-        text=strongest(bm25(documents), fts5(documents)),
-        graph=boosted_neighbours(title_graph(documents), like(documents)),
+    built = systems(dev_split, embedder)
+    lanes = Lanes(*(stage for _, stage in built["kg-os hybrid"]().inputs))
+    return explore(
+        lanes, dev_split.documents, queries=dev_split.queries, qrels=dev_split.qrels, systems=built
     )
-    queries, qrels = dev_split.queries, dev_split.qrels
-    return explore(lanes, documents, queries=queries, qrels=qrels, systems=systems(dev_split, vectors))
 
 
 class Explorer(LiveOutput):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -131,31 +131,6 @@ def mark_words(text: str, query_words: Collection[str]) -> Pieces:
         elif piece:
             pieces.append((piece, is_wanted))
     return tuple(pieces)
-
-
-def shown_hits(
-    ranking: Ranking,
-    k: int,
-    shelf: DocumentCollection,
-    gold: Gold,
-    *,
-    explain: Callable[[str], tuple[tuple[ScorePart, ...], str]],
-    previous: Ranking | None = None,
-) -> list[ShownHit]:
-    """Return the first `k` hits of a ranking as they are shown.
-
-    `explain` returns the score parts and the path of a hit. `previous` is the ranking to compare with.
-    """
-    query_words = frozenset(searched_words(ranking.query.text))
-    previous_ranks = ranks(previous)
-    hits = []
-    for rank, (id, score) in enumerate(ranking.hits[:k], start=1):
-        title, snippet = shelf.pieces(id, query_words)
-        parts, path = explain(id)
-        moved = None if previous is None else rank_change(rank, previous_ranks.get(id, 0))
-        is_gold, path = gold.get(id, 0) > 0, shorten(path, MAX_PATH_LENGTH)
-        hits.append(ShownHit(rank, id, title, snippet, score, is_gold, parts, path, moved))
-    return hits
 
 
 def ranks(ranking: Ranking | None) -> dict[str, int]:

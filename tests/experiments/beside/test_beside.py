@@ -25,46 +25,57 @@ from benchmarks.methods.report import write_size, written_report
 from benchmarks.methods.social import DEPENDS, KNOWS, social
 from kgot_lab.io.files import bundled_path
 
-WHOLE = kgos_graph()
-PART = WHOLE.subgraph(WHOLE.ids[:420])
-ASKED = AskedNodes(PART.ids[0], PART.ids[-1], list(PART.ids[::42]))
+
+@pytest.fixture(scope="module")
+def whole():
+    return kgos_graph()
 
 
-def test_the_graph_has_the_parts_that_the_document_counts():
-    assert (len(WHOLE), len(WHOLE.edges)) == (2_057, 284_178)
+@pytest.fixture(scope="module")
+def part(whole):
+    return whole.subgraph(whole.ids[:420])
+
+
+def test_the_graph_has_the_parts_that_the_document_counts(whole):
+    assert (len(whole), len(whole.edges)) == (2_057, 284_178)
     assert CURATED_PART[1] + EXTRACTED_PART[1] + ACROSS == 284_178
     assert CURATED_PART[0] + EXTRACTED_PART[0] == 2_057
-    assert (WHOLE.sources == WHOLE.targets).any(), "some edges are loops"
-    triples = set(zip(WHOLE.sources.tolist(), WHOLE.targets.tolist(), WHOLE.type_codes.tolist(), strict=True))
-    assert len(triples) < len(WHOLE.edges), "some edges run in parallel"
-    assert (WHOLE.sources == kgos_graph().sources).all()
-    assert (WHOLE.sources != kgos_graph(seed=1).sources).any()
-    assert asked_of(WHOLE).start in WHOLE.ids[: CURATED_PART[0]]
+    assert (whole.sources == whole.targets).any(), "some edges are loops"
+    triples = set(zip(whole.sources.tolist(), whole.targets.tolist(), whole.type_codes.tolist(), strict=True))
+    assert len(triples) < len(whole.edges), "some edges run in parallel"
+    assert (whole.sources == kgos_graph().sources).all()
+    assert (whole.sources != kgos_graph(seed=1).sources).any()
+    assert asked_of(whole).start in whole.ids[: CURATED_PART[0]]
 
 
 @pytest.mark.parametrize("number", range(14))
-def test_every_library_that_is_there_answers_as_the_methods_do(number):
-    libraries = {name: each(PART) for name, each in libraries_there().items()}
+def test_every_library_that_is_there_answers_as_the_methods_do(part, number):
+    libraries = {name: each(part) for name, each in libraries_there().items()}
     assert "NetworkX" in libraries
-    contest = kgos_questions(PART, ASKED, libraries)[number]
+    asked = AskedNodes(part.ids[0], part.ids[-1], list(part.ids[::42]))
+    contest = kgos_questions(part, asked, libraries)[number]
     row = in_turn(contest, rounds=1)
     assert set(row["ms"]) == {"ours", *contest.others} and set(row["times_ours"]) == set(contest.others)
 
 
 # ----------------------------------------------------------------------------------------------------------
 
-GIVEN = replace(social(), seeds=social().seeds[:9], pairs=social().pairs[:5], projects=social().projects[:20])
+
+@pytest.fixture(scope="module")
+def given():
+    whole = social()
+    return replace(whole, seeds=whole.seeds[:9], pairs=whole.pairs[:5], projects=whole.projects[:20])
 
 
-def test_the_suites_graph_has_its_numbers_of_nodes_no_loops_and_nothing_twice():
-    assert GIVEN.size == 25_333 and 250_000 < sum(map(len, GIVEN.edges.values())) < 290_000
-    for type, rows in GIVEN.edges.items():
+def test_the_suites_graph_has_its_numbers_of_nodes_no_loops_and_nothing_twice(given):
+    assert given.size == 25_333 and 250_000 < sum(map(len, given.edges.values())) < 290_000
+    for type, rows in given.edges.items():
         ends = [(row["source"], row["target"]) for row in rows]
         assert len(set(ends)) == len(ends) and all(a != b for a, b in ends), type
-    known = {frozenset((row["source"], row["target"])) for row in GIVEN.edges[KNOWS]}
-    assert len(known) == len(GIVEN.edges[KNOWS]), "who knows somebody is known, and told once"
+    known = {frozenset((row["source"], row["target"])) for row in given.edges[KNOWS]}
+    assert len(known) == len(given.edges[KNOWS]), "who knows somebody is known, and told once"
     assert nx.is_directed_acyclic_graph(
-        nx.DiGraph([(row["source"], row["target"]) for row in GIVEN.edges[DEPENDS]])
+        nx.DiGraph([(row["source"], row["target"]) for row in given.edges[DEPENDS]])
     )
 
 

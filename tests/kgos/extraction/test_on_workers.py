@@ -14,11 +14,10 @@ from kgot_lab.errors import BadInput, LabError
 from kgot_lab.io.dask_workers import dask_client
 from kgot_lab.kgos.extraction import file_facts as one_file
 from kgot_lab.kgos.extraction.file_facts import (
-    ExtractedBatch,
     SourceFile,
-    check_same_version,
     extract_batch,
     extract_file,
+    extraction_version,
     split_batches,
 )
 from kgot_lab.kgos.extraction.folder import extract_folder
@@ -87,25 +86,30 @@ def test_an_interruption_keeps_what_workers_read(client, odd, tmp_path_factory, 
     assert extract_folder(odd, cache=cache).reused >= 2
 
 
-def test_a_worker_with_other_code_is_refused(monkeypatch):
-    read = extract_batch([SourceFile("a.py", b"x = 1\n", "a")])
-    assert check_same_version(read) is read
+def test_a_worker_with_other_code_is_refused():
+    files = [SourceFile("a.py", b"x = 1\n", "a")]
+    assert extract_batch(extraction_version(), files) == [extract_file(files[0])]
     with pytest.raises(LabError, match="another version"):
-        check_same_version(ExtractedBatch(b"other", read.files))
+        extract_batch(b"other", files)
 
 
-def test_a_file_whose_parser_is_missing_at_a_worker_is_left_to_who_asks(monkeypatch):
-    def missing(file):
-        raise one_file.NotInstalled("code")
+def test_a_file_whose_parser_is_missing_at_a_worker_is_read_by_who_asks(client, odd, monkeypatch):
+    read, missing = one_file.extract_file, []
 
-    monkeypatch.setattr(one_file, "extract_file", missing)
-    assert extract_batch([SourceFile("app.js", b"1")]).files == (None,)
+    def lacking(file):  # which workers that are threads run too
+        if file.path == "app.js" and not missing:
+            missing.append(file)
+            raise one_file.NotInstalled("code")
+        return read(file)
+
+    monkeypatch.setattr(one_file, "extract_file", lacking)
+    assert "app.js#h" in extract_folder(odd, cache=False, client=client).graph
 
 
 def test_files_go_in_lots_of_so_many_files_and_bytes_at_most():
-    files = {str(n): SourceFile(f"{n}.md", b"x" * (1_500_000 if n == 20 else 1)) for n in range(40)}
+    files = [SourceFile(f"{n}.md", b"x" * (1_500_000 if n == 20 else 1)) for n in range(40)]
     lots = split_batches(files)
-    assert [file for lot in lots for file in lot] == list(files.values())
+    assert [file for lot in lots for file in lot] == files
     assert max(map(len, lots)) == one_file.MAX_BATCH_FILES
     assert all(sum(len(file.data) for file in lot) <= one_file.MAX_BATCH_BYTES for lot in lots)
     with pytest.raises(BadInput):

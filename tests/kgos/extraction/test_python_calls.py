@@ -45,6 +45,25 @@ def test_a_decorator_that_wraps_everything_does_not_hide_what_it_decorates():
     assert ("main", "main.f7") in MEASURE["found"]({"main.py": f"{watched}{uses}f7()\n"})
 
 
+def test_a_decorator_that_may_return_an_object_calls_it_only_where_nothing_else_can_be_called():
+    cli = """class Command:
+    def __call__(self):
+        pass
+
+def command(name=None):
+    def decorator(of):
+        return Command()
+    return decorator(name) if callable(name) else decorator
+
+register = Command()
+"""
+    files = {"cli.py": cli, "main.py": "import cli\n\n@cli.command()\ndef hello():\n    pass\n"}
+    files |= {"run.py": "import main\nmain.hello()\n"}
+    files |= {"noted.py": "import cli\n\n@cli.register\ndef hello():\n    pass\n"}
+    called = {caller for caller, callee in MEASURE["found"](files) if callee == "cli.Command.__call__"}
+    assert called == {"run", "noted"}
+
+
 def test_what_may_call_nearly_anything_says_nothing():
     many = "".join(f"def f{number}():\n    pass\n\n" for number in range(60))
     runs = "".join(f"run(f{number})\n" for number in range(60))

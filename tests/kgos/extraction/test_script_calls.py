@@ -104,6 +104,49 @@ def test_exactly_the_calls_of_a_program_are_found(tmp_path, program):
     assert found == {call for call in calls.split(", ") if call}
 
 
+@pytest.mark.parametrize(
+    "manifest", ['"main": "./lib/cart"', '"exports": "./lib/cart.js"', '"main": "dist/built.js"']
+)
+def test_a_package_that_tests_import_by_its_own_name_or_folder_is_its_main_file(tmp_path, manifest):
+    files = {
+        "package.json": f'{{"name": "shop", {manifest}}}',
+        "lib/cart.js": "exports.pay = function () {};\n",
+        "lib/more.js": "exports.send = function () {};\n",
+        "test/a.js": "const shop = require('shop');\nshop.pay();\nrequire('shop/lib/more').send();\nrequire('fs').stat();\n",
+        "test/b.mjs": "import { pay } from '..';\npay();\n",
+    }
+    files |= {"index.js": "module.exports = require('./lib/cart');\n"} if "dist" in manifest else {}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = {(e.source, e.type, e.target) for e in extract_folder(tmp_path, cache=False).graph.edges}
+    for file, names in (("test/a.js", ("cart.js#pay", "more.js#send")), ("test/b.mjs", ("cart.js#pay",))):
+        assert {(file, "calls", f"lib/{name}") for name in names} <= found
+    main = "index.js" if "dist" in manifest else "lib/cart.js"
+    assert {("test/a.js", "imports", main), ("test/b.mjs", "imports", main)} <= found
+    packages = {target for _, type, target in found if type == "imports" and target.startswith("package:")}
+    assert packages == {"package:fs"}
+
+
+def test_what_a_package_exports_by_conditions_and_parts_is_found_under_its_name(tmp_path):
+    exports = (
+        '{".": {"types": "./a.d.ts", "import": "./src/a.mjs"}, "./extra": {"default": "./src/extra.js"}}'
+    )
+    files = {
+        "package.json": f'{{"name": "@shop/all", "exports": {exports}}}',
+        "src/a.mjs": "export const one = () => 1;\n",
+        "src/extra.js": "exports.two = () => 2;\n",
+        "b.mjs": "import { one } from '@shop/all';\nimport { two } from '@shop/all/extra';\none(); two();\n",
+        "other/package.json": "[]",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    edges = extract_folder(tmp_path, cache=False).graph.edges
+    called = {e.target for e in edges if (e.source, e.type) == ("b.mjs", "calls")}
+    assert called == {"src/a.mjs#one", "src/extra.js#two"}
+
+
 def test_the_share_of_calls_with_a_known_callee_is_counted_by_language(tmp_path):
     (tmp_path / "a.js").write_text(
         "function f(given) { given(); }\nf(); console.log(f); new Map().get(1); require('fs').stat();\n"

@@ -137,27 +137,26 @@ def _build_tuples(analysis: PointsTo, to: int, columns: list[int | None]) -> Non
 
 
 def _model_getattr(analysis: PointsTo, to: int, calls: CallSite) -> None:
-    base, name = calls.positional(0), calls.positional(1)
-    if base is not None and name is not None:
-
-        def named(key: Value) -> None:
-            if key[:2] == ("key", "str"):
-                analysis.solver.on_value(
-                    base, lambda v: analysis.attribute(v, key[2], to, calls.caller, calls.line)
-                )
-
-        analysis.solver.on_value(name, named)
+    _on_named_attribute(
+        analysis, calls, lambda value, name: analysis.attribute(value, name, to, calls.caller, calls.line)
+    )
     if (default := calls.positional(2)) is not None:
         analysis.solver.flow(default, to)
 
 
 def _model_setattr(analysis: PointsTo, to: int, calls: CallSite) -> None:
-    base, name, value_variable = (calls.positional(position) for position in range(3))
-    if base is not None and name is not None and value_variable is not None:
+    if (given := calls.positional(2)) is not None:
+        _on_named_attribute(analysis, calls, lambda value, name: analysis.set_attribute(value, name, given))
+
+
+def _on_named_attribute(analysis: PointsTo, calls: CallSite, act: Callable[[Value, str], None]) -> None:
+    """Do something with each value of the first argument and each text that the second may be."""
+    base, name = calls.positional(0), calls.positional(1)
+    if base is not None and name is not None:
 
         def named(key: Value) -> None:
             if key[:2] == ("key", "str"):
-                analysis.solver.on_value(base, lambda v: analysis.set_attribute(v, key[2], value_variable))
+                analysis.solver.on_value(base, lambda value: act(value, key[2]))
 
         analysis.solver.on_value(name, named)
 

@@ -164,16 +164,21 @@ class PointsTo:
         """Let what a decorator returns flow into a variable.
 
         The decorated function flows into it too, unless the decorator is a function that is fully known and
-        decorates few.
+        decorates few. What may be a function or an object is a function here: what is called with options, as in
+        `@command()`, returns the object only where it is called with what it decorates.
         """
-        self.solver.on_value(callee, lambda value: self.call(value, to, calls))
-        self.solver.on_value(callee, lambda v: self.solver.flow(of, to) if v[0] != "function" else None)
-        self._later.append(
-            (
-                lambda: self._is_known_code(to) and not self._takes_many(callee),
-                lambda: self.solver.flow(of, to),
-            )
-        )
+
+        def apply(value: Value, objects: bool) -> None:
+            if (value[0] == "object") == objects:
+                self.call(value, to, calls)
+
+        solver = self.solver
+        solver.on_value(callee, partial(apply, objects=False))
+        solver.on_value(callee, lambda value: solver.flow(of, to) if value[0] != "function" else None)
+        known = lambda: self._is_known_code(to) and not self._takes_many(callee)  # noqa: E731
+        self._later.append((known, lambda: solver.flow(of, to)))
+        objects = lambda: solver.on_value(callee, partial(apply, objects=True))  # noqa: E731
+        self._later.append((lambda: self._is_known_code(callee), objects))
 
     def _takes_many(self, callee: int) -> bool:
         owners = [value[1] for value in self.solver.possible_values(callee) if value[0] == "function"]
@@ -308,39 +313,30 @@ class PointsTo:
 
         The key is a known one, ANY_KEY, or a variable that holds keys.
         """
-        solver = self.solver
-        solver.flow(source, self.slot(box, "all"))
+        self.solver.flow(source, self.slot(box, "all"))
+        self._at_keys(box, key, lambda slot: self.solver.flow(source, slot), self.slot(box, ANY_KEY))
+
+    def _at_keys(self, box: str, key: Any, act: Callable[[int], None], unknown: int) -> None:
+        """Do something with the slot of each key that a key may be, or with another if none is known."""
         if isinstance(key, list):
-            solver.flow(source, self.slot(box, key))
+            act(self.slot(box, key))
             return
         at = key if isinstance(key, int) else self._variable(key)
-        solver.on_value(at, lambda v: solver.flow(source, self.slot(box, list(v))) if v[0] == "key" else None)
-        self._later.append((lambda: self._has_key(at), lambda: solver.flow(source, self.slot(box, ANY_KEY))))
-
-    def _has_key(self, variable: int) -> bool:
-        return any(value[0] == "key" for value in self.solver.possible_values(variable))
+        self.solver.on_value(at, lambda v: act(self.slot(box, list(v))) if v[0] == "key" else None)
+        is_known = lambda: any(value[0] == "key" for value in self.solver.possible_values(at))  # noqa: E731
+        self._later.append((is_known, lambda: act(unknown)))
 
     def item(self, value: Value, key: Any, to: int, caller: str, line: int) -> None:
         """Let what a value holds at a key flow into a variable."""
         solver = self.solver
         match value:
             case ("box", box):
+                everywhere = self.slot(box, "all")
                 if key == ANY_KEY:
-                    solver.flow(self.slot(box, "all"), to)
-                elif isinstance(key, list):
-                    solver.flow(self.slot(box, key), to)
-                    solver.flow(self.slot(box, ANY_KEY), to)
+                    solver.flow(everywhere, to)
                 else:
-                    at = key if isinstance(key, int) else self._variable(key)
                     solver.flow(self.slot(box, ANY_KEY), to)
-
-                    def at_key(key_value: Value) -> None:
-                        if key_value[0] == "key":
-                            solver.flow(self.slot(box, list(key_value)), to)
-
-                    solver.on_value(at, at_key)
-                    anywhere = self.slot(box, "all")
-                    self._later.append((lambda: self._has_key(at), lambda: solver.flow(anywhere, to)))
+                    self._at_keys(box, key, lambda slot: solver.flow(slot, to), everywhere)
             case ("object", _):
                 self.call_method(value, "__getitem__", [], to, caller, line)
             case ("class", _) | ("external", _) | ("text",):

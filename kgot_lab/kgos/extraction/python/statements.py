@@ -99,7 +99,7 @@ class StatementReader:
                 self.expressions.bind(target, self._with_annotation(annotation, scope, assigned), scope)
             case ast.AugAssign(target=target, value=given):
                 added = value(given, scope)
-                previous = value(ast.copy_location(_as_load(target), target), scope)
+                previous = value(target, scope)
                 self.expressions.bind(target, self.flow.merge_variables((previous, added)), scope)
             case ast.For() | ast.AsyncFor():
                 self._read_for(node, scope)
@@ -392,18 +392,6 @@ def signature_of(node: flow.Function) -> str:
 def first_paragraph(docstring: str) -> str:
     """Return the first paragraph of a docstring on one line."""
     return " ".join(textwrap.dedent(plain_text(docstring)).strip().split("\n\n")[0].split())
-
-
-def _as_load(target: ast.expr) -> ast.expr:
-    """Convert an assignment target to the expression that reads it."""
-    match target:
-        case ast.Name(id=name):
-            return ast.Name(name, ast.Load())
-        case ast.Attribute(value=base, attr=attribute):
-            return ast.Attribute(base, attribute, ast.Load())
-        case ast.Subscript(value=base, slice=key):
-            return ast.Subscript(base, key, ast.Load())
-    return ast.Constant(None)
 
 
 # The facts of a Python file, from its syntax tree.

@@ -147,15 +147,17 @@ def rank_nodes(
     rankings: dict[str, Ranking] = {}
     trace: list[MethodCall] = []
     walked = GraphWalk((), np.full(len(index.graph), -1, np.int32))
+
+    def rank(name: str, reason: str, ranking: Ranking) -> None:
+        rankings[name] = ranking
+        trace.append(MethodCall(name, reason, format_count(len(ranking.hits), "node")))
+
     if "text" in config.retrievers:
-        rankings["text"] = _rank_by_text(index, request)
-        found = format_count(len(rankings["text"].hits), "node")
-        trace.append(MethodCall("text", "BM25 and FTS5, of the two the larger", found))
+        rank("text", "BM25 and FTS5, of the two the larger", _rank_by_text(index, request))
     if "embedding" in config.retrievers and dense is not None:
-        ranking = dense.stage.search(request.query)
-        rankings["embedding"] = _filter_ranking(index, ranking, request.passing, "embedding")
-        count = format_count(len(rankings["embedding"].hits), "node")
-        trace.append(MethodCall("embedding", dense.description, count))
+        found = dense.stage.search(request.query)
+        ranking = _filter_ranking(index, found, request.passing, "embedding")
+        rank("embedding", dense.description, ranking)
     elif "embedding" in config.retrievers:
         trace.append(MethodCall("embedding", "no embedder was given", "its weight goes to the other lanes"))
     if "graph" in config.retrievers:
@@ -174,9 +176,8 @@ def rank_nodes(
     else:
         # no retriever with a weight has a ranking, as in a search by intent alone for a query without one:
         # rank by text, which is better than no result
-        rankings = {"text": _rank_by_text(index, request)}
-        found = format_count(len(rankings["text"].hits), "node")
-        trace.append(MethodCall("text", "no lane that weighs anything can be asked", found))
+        rankings.clear()
+        rank("text", "no lane that weighs anything can be asked", _rank_by_text(index, request))
         weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
     parts = [

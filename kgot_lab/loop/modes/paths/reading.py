@@ -177,17 +177,13 @@ def _best_sentences(
     facts = fact_route(walk, question, walk.starts, share) if walk.facts else None
     if facts is not None:
         budget -= estimate_tokens(facts.text)
+    checked = run.limits.check_answers
+    similarity, rank, words = OVERLAP_WEIGHTS if checked else (SENTENCE_WEIGHT, PASSAGE_WEIGHT, 0.0)
+    overlap = word_overlap(question, walk.sentences)
     weighted = {
-        node: SENTENCE_WEIGHT * value + PASSAGE_WEIGHT * walk.passage_score(walk.sentences[node])
+        node: similarity * value + rank * walk.passage_score(walk.sentences[node]) + words * overlap[node]
         for node, value in scores.items()
     }
-    if run.limits.check_answers:
-        overlap = word_overlap(question, walk.sentences)
-        similarity, rank, words = OVERLAP_WEIGHTS
-        weighted = {
-            node: similarity * value + rank * walk.passage_score(walk.sentences[node]) + words * overlap[node]
-            for node, value in scores.items()
-        }
     all_sentences = Route("", "", "", 0.0, tuple(walk.sentences.values())).within_budget(budget, weighted)
     order = sorted(all_sentences.sentences, key=lambda s: (-walk.passage_score(s), s.source, s.number))
     return replace(all_sentences, sentences=tuple(order), facts=facts.facts if facts is not None else ())

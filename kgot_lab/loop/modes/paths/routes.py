@@ -22,7 +22,7 @@ from kgot_lab.loop.run_context import RunContext
 from kgot_lab.retrieval.entity_linking import NameIndex, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.cleaning import estimate_tokens
-from kgot_lab.text.words import name_units
+from kgot_lab.text.words import contains_words
 from kgot_lab.types import Document, Edge, Json
 
 FactParts = tuple[str, str, str]  # subject, relation, object
@@ -66,8 +66,7 @@ class Route:
 
     def with_sentences_for(self, answer: str) -> Route:
         """Return the route with the sentences that contain an answer word for word, or all if none does."""
-        answer_text = f" {' '.join(name_units(answer))} "
-        stating = tuple(s for s in self.sentences if answer_text in f" {' '.join(name_units(s.text))} ")
+        stating = tuple(s for s in self.sentences if contains_words(answer, s.text))
         return replace(self, sentences=stating or self.sentences)
 
     def supporting_part(self, answer: str) -> Route:
@@ -76,9 +75,8 @@ class Route:
 
         These are links and facts. The route is unchanged if nothing states the answer.
         """
-        answer_text = f" {' '.join(name_units(answer))} "
-        stating = {s.place for s in self.sentences if answer_text in f" {' '.join(name_units(s.text))} "}
-        stating_facts = [f for f in self.facts if answer_text in f" {' '.join(name_units(fact_line(f)))} "]
+        stating = {s.place for s in self.sentences if contains_words(answer, s.text)}
+        stating_facts = [fact for fact in self.facts if contains_words(answer, fact_line(fact))]
         if not stating and not stating_facts:
             return self
         titles = {sentence.title for sentence in self.sentences if sentence.place in stating}
