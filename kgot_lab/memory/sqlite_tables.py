@@ -153,13 +153,8 @@ def open_tables(
     else. Raises StoreUnavailable, StoreDamaged or NotInstalled if opening fails.
     """
     schema = "kgot_" + layout.name.replace(" ", "_")
-    return open_at(
-        place,
-        layout.name,
-        partial(SQLiteTables, layout),
-        partial(PostgresTables, layout, namespace=schema),
-        namespace=namespace,
-    )
+    in_file, on_server = partial(SQLiteTables, layout), partial(PostgresTables, layout, namespace=schema)
+    return open_at(place, layout.name, in_file, on_server, namespace=namespace)
 
 
 class TableBacked(Closing):

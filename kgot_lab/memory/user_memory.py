@@ -148,11 +148,8 @@ class Memory(Closing, LearningMemory):
         clock = self.claims.now()
         if late := [time for _, _, time in checked if time - clock > timedelta(days=1)]:  # clocks differ
             raise BadInput(f"a message of {late[0].isoformat()} is not said yet: give the time when it was")
-        told = {
-            f"{self.user}/{time.isoformat()}/{digest(text)[:8]}": (text, time)
-            for role, text, time in checked
-            if role == "user" and text.strip()
-        }
+        said = ((text, time) for role, text, time in checked if role == "user" and text.strip())
+        told = {f"{self.user}/{time.isoformat()}/{digest(text)[:8]}": (text, time) for text, time in said}
         new = {source: message for source, message in told.items() if not self.claims.from_source(source)}
         read = self._reader.read(list(new.values()))
         if (model := self._model) is not None:

@@ -14,7 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 BROWSER = ("tests/browser notebooks", "tests/browser a-g", "tests/browser h-z")
 LONG = (
     *BROWSER, "tests/experts/http/test_fuzzed.py", "tests/stores/test_size_of_elements.py", "tests/cli/test_commands.py",
-    "tests/faults/test_files.py", "tests/stores/test_one_write_ahead.py", "tests/stores/test_contract.py", "tests/test_receipts.py",
+    "tests/faults/test_files.py", "tests/stores/test_one_write_ahead.py", "tests/stores/test_contract.py", "tests/test_results.py",
     "tests/stores/test_postgres.py", "tests/cli/test_questions.py", "tests/test_benchmarks.py", "tests/test_readme.py",
     "tests/viz/test_graph_view.py", "tests/experts/http/test_pages.py", "tests/cli/test_whole_loop.py",
 )  # fmt: skip

@@ -109,10 +109,8 @@ class Accounts(TableBacked):
         user = _check_user(user)
         require_known("risk tolerance", get_args(RiskTolerance), risk_tolerance)
         try:
-            serialized = {
-                "goals": json.dumps(list(goals), allow_nan=False),
-                "preferences": json.dumps(dict(preferences or {}), allow_nan=False),
-            }
+            given = {"goals": list(goals), "preferences": dict(preferences or {})}
+            serialized = {name: json.dumps(value, allow_nan=False) for name, value in given.items()}
         except (TypeError, ValueError):
             raise BadInput("goals and preferences are JSON: texts, numbers, lists and dictionaries") from None
         horizon = checked_text(horizon, "a horizon", blank=True)

@@ -110,9 +110,7 @@ class WorldReview(ReviewQueue[Relationship]):
         """
         rows = self.world.storage.rows(statements.SUPPORT_QUEUED)
         found = (Relationship(*row_key(row), {}, *support_from_row(row)) for row in rows)
-        once = (
-            each for each in found if each.type not in SYMMETRIC_TYPES or each.source_id <= each.target_id
-        )
+        once = (e for e in found if e.type not in SYMMETRIC_TYPES or e.source_id <= e.target_id)
         return tuple(sorted(once, key=lambda e: (-e.provenance.confidence, e.key, e.provenance.session_id)))
 
     def _id(self, item: Relationship | str) -> str:
@@ -124,10 +122,9 @@ class WorldReview(ReviewQueue[Relationship]):
 
     def _standing(self, id: str) -> str:
         *key, session = json.loads(id)
-        rows = map(
-            support_from_row, self.world.storage.rows(statements.SUPPORT_OF, key_parameters(tuple(key)))
-        )
-        return next((standing for said, standing in rows if said.session_id == session), "")
+        rows = self.world.storage.rows(statements.SUPPORT_OF, key_parameters(tuple(key)))
+        stated = map(support_from_row, rows)
+        return next((standing for said, standing in stated if said.session_id == session), "")
 
     def _subject(self, id: str) -> str | None:
         source, target, type, _ = json.loads(id)

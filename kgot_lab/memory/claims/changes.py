@@ -67,10 +67,10 @@ class Change:
     def close(self, kind: str, key: str, value: str | None = None) -> int:
         """Close the current value, or, without a value, whatever is current."""
         change = self.begin()
-        self.storage.rows(
-            sql.CLOSE_VERSIONS if value is None else sql.CLOSE_VERSION,
-            {"kind": kind, "key": key, "change": change} | ({} if value is None else {"value": value}),
+        statement, given = (
+            (sql.CLOSE_VERSIONS, {}) if value is None else (sql.CLOSE_VERSION, {"value": value})
         )
+        self.storage.rows(statement, {"kind": kind, "key": key, "change": change} | given)
         return change
 
     def replace(self, kind: str, key: str, value: str, number: float | None = None) -> None:
