@@ -274,9 +274,10 @@ class Ranking:
         if not isinstance(self.hits, HitColumns):
             _check_hits(self.hits)
             if any(one.score < other.score for one, other in pairwise(self.hits)):
-                raise BadInput(
-                    "the hits of a ranking are in the order of their scores: ranked(query, scores) sorts them"
+                problem = (
+                    f"the hits for query {short_repr(self.query.id or self.query.text)} are in another order"
                 )
+                raise BadInput(f"{problem} than their scores: ranked(query, scores) sorts them")
 
     def __repr__(self) -> str:
         system = f" by {_single_line(self.system, 60)}" if self.system else ""

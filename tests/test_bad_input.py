@@ -996,7 +996,7 @@ QUIET = [  # what was taken without a word
         (
             "hits from the worst",
             lambda: lab.Ranking(QUERY, (lab.Hit("a", 1.0), lab.Hit("b", 2.0))),
-            "in the order of their scores",
+            "in another order than their scores",
         ),
         ("a context of a text", lambda: search_context("x"), "is a SearchResult"),
         *(
