@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -22,7 +23,66 @@ def lesson(number: int):
     return run
 
 
-lesson_40 = lesson(40)
+lesson_20, lesson_30, lesson_40, lesson_50 = map(lesson, (20, 30, 40, 50))
+
+
+def test_the_scores_worked_out_in_lesson_20_are_those_of_the_package(lesson_20):
+    by_hand = {id: lesson_20.bm25(own) for id, own in lesson_20.counts.items()}
+    found = {id: score for id, score in by_hand.items() if score}
+    assert found == pytest.approx(lesson_20.package, rel=1e-5)
+    assert sum(own.total() for own in lesson_20.counts.values()) == 40  # eight words a text
+    cosines = {
+        id: float(vector @ lesson_20.asked_vector)
+        for id, vector in zip(lesson_20.counts, lesson_20.vectors, strict=True)
+    }
+    dense = lesson_20.retrievers["embeddings"].search("Which inventor disliked the noise of musicians?")
+    assert {hit.id: hit.score for hit in dense.hits} == pytest.approx(cosines, abs=1e-5)
+    assert dense.ids[0] == "babbage"
+
+
+def test_in_lesson_20_each_fusion_goes_wrong_once_and_joining_wins_the_exam(lesson_20):
+    by_range, by_maximum = (
+        (table @ lesson_20.weights).idxmax() for table in (lesson_20.by_range, lesson_20.by_maximum)
+    )
+    assert (by_range, by_maximum) == ("babbage", "loom")
+    right = [*lesson_20.exam.values()]
+    reached = {name: sum(lesson_20.first[name] == right) for name in lesson_20.first}
+    assert reached == {"bm25": 2, "embeddings": 2, "rrf": 3}
+    assert lesson_20.first["rrf"].iloc[-1] == "loom" and right[-1] == "babbage"
+    assert lesson_20.linked == ["babbage"] and lesson_20.others.index("babbage") > 0
+
+
+def test_lesson_20_reads_its_plot_and_its_table_as_they_are(lesson_20):
+    near = lesson_20.ranks <= 5
+    assert (near["bm25"] & ~near["embeddings"]).any() and (~near["bm25"] & near["embeddings"]).any()
+    assert len(near) == 120
+    rows = lesson_20.report.comparisons["develop"]
+    assert all(rows[name].difference.mean > 0 and rows[name].p_holm > 0.05 for name in ("convex", "rrf"))
+    assert rows["convex + boost"].p_holm < 0.05 and rows["convex + boost"].losses == 0
+
+
+def test_the_sliders_of_lesson_20_are_a_pipeline_that_finds_the_same(lesson_20):
+    explorer = lesson_20.explorer
+    assert explorer.ranking.hits == explorer.stage.search(explorer.question).hits[: explorer.mix.k]
+
+
+def test_in_lesson_30_skeletons_by_hand_find_the_loop_and_those_of_the_parser_miss_it(lesson_30):
+    assert list(lesson_30.hand["edge"]) == [True, False, False]
+    assert not lesson_30.parsed["edge"].any()
+    loop, same_words, unrelated = lesson_30.parsed["delta"]
+    assert same_words < 0 < loop < unrelated
+    assert lesson_30.parsed["delta"].iloc[0] == pytest.approx(lesson_30.pair.delta, abs=1e-3)
+    assert not lesson_30.pair.alignment.veto
+
+
+def test_in_lesson_30_the_alignment_puts_known_pairs_on_top_and_delta_does_not(lesson_30):
+    first = lesson_30.tops["among the first 25"]
+    assert first["delta"] < first["texts"] < min(first["skeletons"], first["alignment"])
+    assert len(lesson_30.passing) > lesson_30.found.counts.pairs / 2
+    assert "calibrate" in lesson_30.found.rule
+    shares = lesson_30.vetoed.groupby("known")["vetoed"].mean()
+    assert shares[True] < shares[False] < 0.5
+    assert "one to one" in lesson_30.refused.properties["veto"]
 
 
 def test_each_family_adds_a_relevant_text_to_the_smallest_case_of_lesson_40(lesson_40):
@@ -59,3 +119,36 @@ def test_lesson_40_reads_the_table_of_families_as_it_is(lesson_40):
     assert stories["BM25"].bold and not stories["delta edges add"].bold
     for name in ("MuSiQue", "HotpotQA"):
         assert rows[name]["delta edges add"].text.startswith("−") and rows[name]["delta edges add"].bold
+
+
+def test_in_the_question_of_lesson_50_the_path_holds_the_answer_and_the_prompt_of_rag_does_not(lesson_50):
+    assert {*lesson_50.data.qrels[lesson_50.question.id]} <= {*lesson_50.found["follow"][:2]}
+    path = " ".join(lesson_50.read)
+    assert "Canberra" in path and "Canberra" not in lesson_50.rag_prompt
+    assert len(path.split()) < len(lesson_50.rag_prompt.split()) / 5
+    assert len(lesson_50.path) == 3
+
+
+def test_the_gains_that_lesson_50_works_out_are_those_of_the_results_page(lesson_50):
+    lines = (Path(__file__).parents[1] / "docs" / "results.md").read_text(encoding="utf-8").splitlines()
+    for control in ("rag-split", "paths-no-links", "paths-shuffled"):
+        (line,) = (line for line in lines if line.startswith(f"| `{control}` |"))
+        difference = lesson_50.f1["paths"] - lesson_50.f1[control]
+        unseen = difference[["2wiki-unseen", "musique-498-unseen"]]
+        low, high = lesson_50.interval(difference.to_numpy())
+        assert len(difference) == 290 and len(unseen) == 116 and 0 < low < high
+        assert f"| +{difference.mean():.3f}".replace("+0", "+") in line
+        assert f"| +{unseen.mean():.3f}".replace("+0", "+") in line
+    (own,) = (line for line in lines if line.startswith("| `rag-split` |"))
+    printed = [float(number) for number in own.split("[")[1].split("]")[0].split(",")]
+    assert lesson_50.interval(lesson_50.gain.to_numpy()) == pytest.approx(printed, abs=0.01)
+
+
+def test_lesson_50_shows_no_help_on_musique_and_fewer_exact_answers(lesson_50):
+    for name in ("musique-498", "musique-498-unseen"):
+        low, high = lesson_50.interval(lesson_50.gain[name].to_numpy())
+        assert low < 0 < high
+        assert lesson_50.exact["paths"][name] < lesson_50.exact["rag-split"][name]
+    for name in ("hotpotqa", "2wiki", "2wiki-unseen"):
+        assert lesson_50.interval(lesson_50.gain[name].to_numpy())[0] > 0
+    assert {each.on for each in lesson_50.rounds.rounds} == {*lesson_50.f1.index.unique("set")}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +20,9 @@ from benchmarks.graph_pays.ablations import ABLATIONS
 from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice
 from kgot_lab.benchmark.comparison.plan import Design
 from kgot_lab.benchmark.comparison.results import ComparisonResults, SystemScores
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.reports import format_p, span
 from kgot_lab.evaluation.tables import format_signed
-from notebooks.answers_compared import pair_comparisons
 
 RESULTS = Path(__file__).parents[1] / "results"
 FOLDER, MEASURED = RESULTS / "best_sentences", RESULTS / "graph_pays"
@@ -41,10 +42,10 @@ def main() -> None:
 
         sentences = replace(ABLATIONS["twice-as-many-sentences"], questions=None)
         design = Design(systems={SYSTEM: sentences}, pairs=(), aims=())
-        for due, receipt in ComparisonRun(design, FOLDER, connect("local")).answer_missing(
+        for due, result in ComparisonRun(design, FOLDER, connect("local")).answer_missing(
             ComparisonSlice(limit=options.limit)
         ):
-            print(f"{due.set:12} {receipt.id:30} {receipt.f1:.2f} {receipt.predicted[:40]!r}", flush=True)
+            print(f"{due.set:12} {result.id:30} {result.f1:.2f} {result.predicted[:40]!r}", flush=True)
     (FOLDER / "report.json").write_text(
         json.dumps(report(ComparisonResults.load(FOLDER), ComparisonResults.load(MEASURED)), indent=1) + "\n"
     )
@@ -54,6 +55,26 @@ def main() -> None:
 def beside(measured: ComparisonResults) -> ComparisonResults:
     """What was measured before, with the one read in pairs with its rivals."""
     return pair_comparisons(measured, ComparisonResults.load(FOLDER), [(rival, SYSTEM) for rival in RIVALS])
+
+
+def pair_comparisons(
+    first: ComparisonResults, second: ComparisonResults, pairs: Sequence[tuple[str, str]]
+) -> ComparisonResults:
+    """Pair the answers of two folders to the same questions, in pairs that no plan named.
+
+    p-values are corrected over all of these pairs. Raises BadInput if the questions differ or both folders have a
+    system of one name, and UnknownName for a system that neither has.
+    """
+    if first.plan["sets"] != second.plan["sets"]:
+        difference = "the two comparisons are not of the same questions"
+        raise BadInput(f"{difference}, so their answers cannot be paired")
+    if both := [name for name in first.answers if name in second.answers]:
+        raise BadInput(f"{both[0]} has answers in both comparisons: which are meant is not clear")
+    answers = {**first.answers, **second.answers}
+    require_known("system with answers", answers, *(name for pair in pairs for name in pair))
+    systems = {**first.plan["systems"], **second.plan["systems"]}
+    named = [list(pair) for pair in pairs]
+    return ComparisonResults({**first.plan, "systems": systems, "pairs": named, "aims": []}, answers)
 
 
 def report(sentences: ComparisonResults, measured: ComparisonResults) -> dict:

@@ -29,7 +29,7 @@ from typing import Any, Protocol
 
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
 from kgot_lab.memory.sqlite import TRIPLE_TABLES, SQLiteTripleStore
-from kgot_lab.memory.triple_store import InMemoryTripleStore
+from kgot_lab.memory.triples import InMemoryTripleStore
 from kgot_lab.types import Triple
 
 BATCH = 1_000

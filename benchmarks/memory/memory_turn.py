@@ -31,7 +31,7 @@ from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
-from kgot_lab.memory.triple_store import InMemoryTripleStore
+from kgot_lab.memory.triples import InMemoryTripleStore
 from kgot_lab.types import Triple
 
 SEED = 16

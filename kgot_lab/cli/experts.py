@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
-    from kgot_lab.experts.learning.reviewing import ReviewQueue
+    from kgot_lab.experts.learning.reviewing import LearnedGraphs
     from kgot_lab.experts.repository import ExpertTables
     from kgot_lab.experts.service import ExpertService
 
@@ -87,13 +87,13 @@ def open_service(
     return service
 
 
-def open_review_queue(graphs: Path | None, store: str | None, models: Path | None = None) -> ReviewQueue:
+def open_learned_graphs(graphs: Path | None, store: str | None, models: Path | None = None) -> LearnedGraphs:
     """Open the service of a server with its accepted proposals, for a command that answers no question."""
     from kgot_lab.experts.learning.ledger import open_proposals
-    from kgot_lab.experts.learning.reviewing import ReviewQueue
+    from kgot_lab.experts.learning.reviewing import LearnedGraphs
 
     service = open_service(graphs, store, models=models, searching=False)
-    return ReviewQueue(service, open_proposals(proposals_location(store)))
+    return LearnedGraphs(service, open_proposals(proposals_location(store)))
 
 
 experts = typer.Typer(help="List, publish and fetch experts, show drift, end tokens.", no_args_is_help=True)
@@ -145,7 +145,7 @@ def publish_expert(
 
     if ":/" in str(market):  # as a path has it, of an address
         raise BadInput(f"experts are published in a folder, not at {market}: name one that a server serves")
-    service = open_review_queue(graphs, store).service
+    service = open_learned_graphs(graphs, store).service
     config = expert_to_json(service.expert(expert), service.graphs)
     measured = flatten_scores(expert_scores(service, expert)["measured"] or {}) | _parse_scores(score or [])
     entry = publish_to_marketplace(market, json.dumps(config, ensure_ascii=False, indent=1), measured or None)
@@ -168,7 +168,7 @@ def fetch_expert(
 
     replacements = dict(_split_assignment(pair, "--graph is THEIRS=OURS") for pair in standing_for or [])
     envelope = fetch_from_marketplace(market, name)
-    service = open_review_queue(graphs, store, models).service
+    service = open_learned_graphs(graphs, store, models).service
     fetched = adapt_expert(envelope, service, graphs=replacements)
     for warning in fetched.warnings:
         terminal.say(f"note: {warning}")
@@ -259,7 +259,7 @@ def show_drift(
     """
     from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, report_drift
 
-    reports = report_drift(open_review_queue(graphs, store).service, expert, days=days or DRIFT_DAYS)
+    reports = report_drift(open_learned_graphs(graphs, store).service, expert, days=days or DRIFT_DAYS)
     shown = ("node", "dimension", "value", "way", "against", "agreeing", "p")
     rows = [
         {"graph": name, **{field: getattr(drift, field) for field in shown}, "says": str(drift)}

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.memory import print_result
+from kgot_lab.cli.memory import BY_COMMAND, print_effects, print_log, print_result
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, StoreUnavailable
+
+if TYPE_CHECKING:
+    from kgot_lab.domains.investment.graph import InvestmentGraph
 
 NEWS, BRIEFINGS = "news.jsonl", "briefings"
 
@@ -155,6 +158,34 @@ def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> N
     states = {row["key"]: sent[row["key"]] + ", no longer holds" * (not row["holds"]) for row in rows}
     texts = (f"{row['user']}, {states[row['key']]}: {row['text']}\n" for row in rows)
     print_result(rows, as_json, chain.from_iterable(text.split("\n") for text in texts))
+
+
+@investments.command("log")
+def list_changes(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
+    """List every change of the graph with its number, time, author (the item of news) and kind."""
+    with _opened_graph(context.obj) as graph:
+        print_log(graph.log(), as_json)
+
+
+@investments.command("undo")
+def undo_change(
+    context: typer.Context,
+    number: int = argument("of a change, as `log` lists them"),
+    as_json: bool = options.AS_JSON,
+) -> None:
+    """Undo a change of the graph, also an undo, before later ones of the same things."""
+    with _opened_graph(context.obj) as graph:
+        print_effects(graph.undo(number, by=BY_COMMAND), as_json)
+
+
+@contextmanager
+def _opened_graph(folder: Path) -> Iterator[InvestmentGraph]:
+    from kgot_lab.domains.investment.monitor.monitor import open_places
+
+    if not (folder / "graph.db").exists():
+        raise BadInput(f"{folder} holds no graph: `invest FOLDER run` makes one from news")
+    with open_places(folder) as places:
+        yield places.graph
 
 
 @contextmanager

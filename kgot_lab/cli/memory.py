@@ -23,7 +23,7 @@ from kgot_lab.types import Triple
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.loop.persistence import MemorySession
-    from kgot_lab.memory.claims.claim import ChangeEffect, Claim, RecordedAnswer
+    from kgot_lab.memory.claims.claim import ChangeEffect, ChangeLogEntry, Claim, RecordedAnswer
     from kgot_lab.memory.claims.claims import Claims
     from kgot_lab.memory.user_memory import Added, Memory
 
@@ -227,7 +227,7 @@ def retract_claims(
         effects = claims.retract_source(id, by=by) if isinstance(id, str) else claims.retract_fact(id, by=by)
     if effects.change is None:
         terminal.say("nothing was changed: it is retracted already")
-    print_result(effects_to_json(effects), as_json, effect_lines(effects))
+    print_effects(effects, as_json)
 
 
 @memories.command("forget")
@@ -241,7 +241,7 @@ def forget_messages(
     """Forget the messages of a user that state a fact, or one message. `undo` takes it back."""
     with _open_user_memory(context, user) as memory:
         effects = memory.forget(_find_what(memory.claims, source, fact))
-    print_result(effects_to_json(effects), as_json, effect_lines(effects))
+    print_effects(effects, as_json)
 
 
 @memories.command("undo")
@@ -254,7 +254,7 @@ def undo_change(
     """Undo a change, also an undo."""
     with opened_memory(context, user) as claims:
         effects = claims.undo(number, by=user or BY_COMMAND)
-    print_result(effects_to_json(effects), as_json, effect_lines(effects))
+    print_effects(effects, as_json)
 
 
 @memories.command("log")
@@ -264,13 +264,23 @@ def list_changes(
 ) -> None:
     """List every change with its number, time, author and kind."""
     with opened_memory(context, user) as claims:
-        changes = claims.log()
+        print_log(claims.log(), as_json)
+
+
+def print_log(changes: Iterable[ChangeLogEntry], as_json: bool) -> None:
+    """Print changes, as JSON or a line each."""
+    changes = list(changes)
     rows = [
         {"change": change.id, "at": change.at.isoformat(), "by": change.by, "action": change.action}
         | {"of": list(change.of), "undoes": change.undoes, "erased": change.erased}
         for change in changes
     ]
     print_result(rows, as_json, map(str, changes))
+
+
+def print_effects(effects: ChangeEffect, as_json: bool) -> None:
+    """Print the effects of a change, as JSON or a line each."""
+    print_result(effects_to_json(effects), as_json, effect_lines(effects))
 
 
 @memories.command("erase")

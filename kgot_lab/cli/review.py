@@ -13,12 +13,12 @@ import typer
 from kgot_lab.cli import memory, options, terminal
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.text.cleaning import decode_argument, format_count, printable_line
+from kgot_lab.text.cleaning import checked_text, decode_argument, format_count, printable_line
 
 if TYPE_CHECKING:
     from kgot_lab.memory.claims.claim import Cardinality, QueuedClaim
     from kgot_lab.memory.claims.claims import Claims
-    from kgot_lab.memory.claims.ledger import DecisionEvidence, Reviewer
+    from kgot_lab.memory.claims.review import ClaimReview, DecisionEvidence
     from kgot_lab.types import Triple
 
 _MAX_FACTS = 10  # facts under a heading
@@ -45,13 +45,13 @@ def list_waiting(
     with memory.opened_memory(context) as claims, claims.storage.reading():
         reviewer = _loaded_reviewer(claims, memory.BY_COMMAND)
         if claim is None:
-            rows = [*map(_row, reviewer.queue)]
+            rows = [*map(_row, reviewer.waiting)]
             memory.print_result(rows, as_json, map(_format_row, rows))
             waiting = f"{format_count(len(rows), 'claim')} to decide on"
             terminal.say(waiting if rows else reviewer.nothing_waits)
             return
         id = reviewer.find_waiting(decode_argument(claim, "the id"))
-        queued = next(each for each in reviewer.queue if each.claim.id == id)
+        queued = next(each for each in reviewer.waiting if each.claim.id == id)
         weighed = reviewer.weighed(queued)
     row = _row(queued) | {"calibrated": weighed.calibrated, "single": weighed.single}
     row["others"] = [*map(memory.fact_to_json, weighed.others)]
@@ -92,18 +92,18 @@ def review_claims(context: typer.Context, by: str = memory.BY_OPTION) -> None:
             _review_loop(reviewer)
         finally:  # also after Ctrl-C
             decided = format_count(len(reviewer.decided), "decision")
-            terminal.say(f"{decided} on file, {format_count(len(reviewer.queue), 'claim')} to decide on")
+            terminal.say(f"{decided} on file, {format_count(len(reviewer.waiting), 'claim')} to decide on")
 
 
 # --- interactive review ---
 
 
-def _review_loop(reviewer: Reviewer) -> None:
+def _review_loop(reviewer: ClaimReview) -> None:
     """Show the current claim and apply each key, until no claim waits or the reviewer quits."""
     shown = None
     while queued := reviewer.in_view:
         if queued != shown:
-            position = f"{reviewer.place + 1} of {len(reviewer.queue)}"
+            position = f"{reviewer.place + 1} of {len(reviewer.waiting)}"
             typer.echo(f"\n{position}  {queued.claim.id[: memory.ID_PREFIX_LENGTH]}")
             typer.echo("\n".join(_claim_card(queued, reviewer.weighed(queued))))
         shown = queued
@@ -120,12 +120,12 @@ def _review_loop(reviewer: Reviewer) -> None:
     typer.echo(reviewer.nothing_waits if not reviewer.decided else "Nothing waits any more.")
 
 
-def _apply_key(reviewer: Reviewer, key: str, queued: QueuedClaim) -> None:
+def _apply_key(reviewer: ClaimReview, key: str, queued: QueuedClaim) -> None:
     """Apply a key to the current claim."""
     if key in _MOVE_KEYS:
         reviewer.move(_MOVE_KEYS[key])
     elif key == "u":
-        restored = reviewer.undo()
+        restored = reviewer.undo_last()
         taken_back = restored and printable_line(f"taken back: {restored.fact} waits again")
         typer.echo(taken_back or "no decision of yours to take back")
     elif key in _VERDICT_KEYS:
@@ -134,14 +134,14 @@ def _apply_key(reviewer: Reviewer, key: str, queued: QueuedClaim) -> None:
         _override(reviewer, queued)
 
 
-def _decide(reviewer: Reviewer, queued: QueuedClaim, verdict: str, **instead: Any) -> None:
+def _decide(reviewer: ClaimReview, queued: QueuedClaim, verdict: str, **instead: Any) -> None:
     effects = reviewer.decide(queued.claim.id, verdict, **instead)
     typer.echo(printable_line(f"{_VERDICT_DONE[verdict]}: {queued.claim.fact}"))
     typer.echo("\n".join(memory.effect_lines(effects)))
     reviewer.reload()
 
 
-def _override(reviewer: Reviewer, queued: QueuedClaim) -> None:
+def _override(reviewer: ClaimReview, queued: QueuedClaim) -> None:
     """Ask for a replacement of a claim. An empty line leaves it unchanged."""
     try:
         ask = partial(typer.prompt, default="", show_default=False)
@@ -174,13 +174,13 @@ def _read_key() -> str:
 # --- formatting ---
 
 
-def _reviewer(claims: Claims, by: str) -> Reviewer:
-    from kgot_lab.memory.claims.ledger import Reviewer
+def _reviewer(claims: Claims, by: str) -> ClaimReview:
+    from kgot_lab.memory.claims.review import ClaimReview
 
-    return Reviewer(claims, decode_argument(by, "--by"))
+    return ClaimReview(claims, checked_text(decode_argument(by, "--by"), "who decides (--by)"))
 
 
-def _loaded_reviewer(claims: Claims, by: str) -> Reviewer:
+def _loaded_reviewer(claims: Claims, by: str) -> ClaimReview:
     reviewer = _reviewer(claims, by)
     reviewer.reload()
     return reviewer

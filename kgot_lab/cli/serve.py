@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kgot_lab.domains.npc.models import Entity
     from kgot_lab.domains.npc.world import NpcWorld
     from kgot_lab.experts.chat.consulting import Consultants
-    from kgot_lab.experts.learning.reviewing import ReviewQueue
+    from kgot_lab.experts.learning.reviewing import LearnedGraphs
     from kgot_lab.experts.service import ExpertService
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.types import Diff
@@ -90,9 +90,9 @@ def serve_experts(
     if listen.share_port and "://" not in experts_location(store):
         terminal.say("note: servers that share a port wait for each other on a file: --store postgresql://…")
 
-    def load_service() -> tuple[ExpertService, ReviewQueue]:
+    def load_service() -> tuple[ExpertService, LearnedGraphs]:
         from kgot_lab.experts.learning.ledger import open_proposals
-        from kgot_lab.experts.learning.reviewing import ReviewQueue
+        from kgot_lab.experts.learning.reviewing import LearnedGraphs
         from kgot_lab.memory.claims.claims import open_claims
         from kgot_lab.memory.user_memory import Memory
 
@@ -106,7 +106,7 @@ def serve_experts(
         service.loading.update(service.graphs.names())
         threading.Thread(target=warm_up, args=(service,), daemon=True).start()
         # here too, since graphs are asked with what was accepted
-        return service, ReviewQueue(service, open_proposals(proposals_location(store)))
+        return service, LearnedGraphs(service, open_proposals(proposals_location(store)))
 
     terminal.log_warnings()
     if listen.stdio:
@@ -124,14 +124,14 @@ def serve_experts(
         from kgot_lab.experts.http.server import expert_app
         from kgot_lab.experts.http.tokens import has_tokens
 
-        service, review_queue = load_service()
+        service, learned = load_service()
         rules = GuardRules(host, listen.tokens or not is_local_host(host), names=names)
         if rules.tokens and not has_tokens(service.tables):
             raise BadInput("tokens are required, and none was made: kgot-lab serve --new-token NAME")
         at = f"[{host}]" if ":" in host else host
         experts = ", ".join(expert.id for expert in service.tables.experts())
         terminal.say(f"experts at http://{at}:{listening.getsockname()[1]}/ ({experts}); Ctrl-C ends it")
-        return expert_app(service, rules, review_queue)
+        return expert_app(service, rules, learned)
 
     run_while_loading(load_app, listening)
 

@@ -142,10 +142,11 @@ class GraphFolder:
 
         Raises UnknownName if there is none, and BadInput if its file is no graph.
         """
-        base = self._base_graph(name)
+        base = self.base_graph(name)
         return base if self.apply_accepted is None else self.apply_accepted(name, base)
 
-    def _base_graph(self, name: str) -> PropertyGraph:
+    def base_graph(self, name: str) -> PropertyGraph:
+        """Return a graph by its id as it is read, without the learned changes. Raises what `graph` raises."""
         path = None if name in self._factories else self._files().get(name)
         if path is None and name not in self._factories:
             raise UnknownName("graph", name, self.names())

@@ -12,14 +12,13 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import Expert, ExpertConfig, slugify
 from kgot_lab.io.files import read_statements
-from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
-from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked
+from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros
+from kgot_lab.memory.sqlite_tables import TableBacked
+from kgot_lab.memory.tables import ClaimRow, Layout
 from kgot_lab.types import Json
 
 # All SQL of experts and their conversations, common to SQLite and PostgreSQL.
@@ -161,6 +160,8 @@ class StoredTrial:
 
 class ExpertTables(TableBacked):
     """Experts, their conversations and the ratings of answers."""
+
+    layout = EXPERTS_LAYOUT
 
     def _now(self) -> int:
         return to_micros(self.now(), "now")
@@ -434,14 +435,7 @@ class ExpertTables(TableBacked):
             self.storage.rows(UPDATE_TRIAL_END, {"id": id, "at": self._now()})
 
 
-def open_experts(
-    location: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
-) -> ExpertTables:
-    """Open the tables of experts in an SQLite file, in memory, or in PostgreSQL.
-
-    Raises what `open_tables` raises.
-    """
-    return ExpertTables(open_tables(EXPERTS_LAYOUT, location, namespace=namespace), now=now)
+open_experts = ExpertTables.open
 
 
 def hash_messages(messages: Sequence[tuple[str, str]], chain: str = "") -> str:

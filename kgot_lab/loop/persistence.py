@@ -168,7 +168,7 @@ def _is_quoted(claim: Claim, relation: str, sentence: str) -> bool:
 
 # Learning: the writes of a finished run as claims, in one transaction.
 
-MODEL_CONFIDENCE = 0.8  # the confidence of a fact that a model read in a sentence; nothing measures it, review may (`ReviewLedger.calibrated`)
+MODEL_CONFIDENCE = 0.8  # the confidence of a fact that a model read in a sentence; nothing measures it, review may (`ClaimReview.calibrated`)
 UNSTATED_CONFIDENCE = 0.5  # of a fact that no sentence was found for: less than what counts without review
 
 

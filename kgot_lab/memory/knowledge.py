@@ -196,7 +196,7 @@ def _format_triple(triple: Triple, remark: str) -> str:
     Whatever its texts contain, they cannot imitate the beginning of a line of the context.
     """
     parts = " ".join(printable_line(" ".join(part.split())) for part in triple.identity)
-    return f"- {parts} ({triple.confidence:.2f}{remark})"
+    return f"- {parts} ({triple.confidence:.2f}{remark and f'; {remark}'})"
 
 
 def _triple_to_json(triple: Triple) -> dict[str, Json]:

@@ -11,12 +11,14 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, LabError, StoreUnavailable, require
+from kgot_lab.io.processes import Closing
 from kgot_lab.io.sqlite import checksums
 from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, refuse_foreign_head
 from kgot_lab.io.sqlite.file import SQLiteFile
@@ -86,8 +88,7 @@ class SQLiteTables(SQLiteFile):
     def _upgrade_tables(self, connection: sqlite3.Connection) -> None:
         for statement in (*self.layout.upgrade, *tables.HISTORY_TABLES["sqlite"]):
             connection.execute(_to_sqlite(statement))
-        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'checksums'").fetchone():
-            connection.execute("DELETE FROM checksums WHERE name = 'changes'")  # it has other columns now
+        checksums.forget_changed_definitions(connection)
 
     def _create_tables(self, connection: sqlite3.Connection) -> None:
         layout = self.layout
@@ -152,13 +153,38 @@ def open_tables(
     else. Raises StoreUnavailable, StoreDamaged or NotInstalled if opening fails.
     """
     schema = "kgot_" + layout.name.replace(" ", "_")
-    return open_at(
-        place,
-        layout.name,
-        partial(SQLiteTables, layout),
-        partial(PostgresTables, layout, namespace=schema),
-        namespace=namespace,
-    )
+    in_file, on_server = partial(SQLiteTables, layout), partial(PostgresTables, layout, namespace=schema)
+    return open_at(place, layout.name, in_file, on_server, namespace=namespace)
+
+
+class TableBacked(Closing):
+    """An object stored in its own tables, which are closed with it and at the end of a `with` block.
+
+    `now` is its clock.
+    """
+
+    layout: ClassVar[Layout]
+
+    def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] | None = None) -> None:
+        self.storage, self.now = storage, now or partial(datetime.now, UTC)
+
+    @classmethod
+    def open(
+        cls,
+        place: Path | str = ":memory:",
+        *,
+        namespace: str | None = None,
+        **options: Callable[[], datetime],
+    ) -> Self:
+        """Open the tables in an SQLite file, in memory (":memory:"), or in PostgreSQL by address, as `open_tables`."""
+        return cls(open_tables(cls.layout, place, namespace=namespace), **options)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} in {self.storage!r}>"
+
+    def close(self) -> None:
+        """Close the tables."""
+        self.storage.close()
 
 
 def open_at(

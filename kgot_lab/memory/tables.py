@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from kgot_lab.io.files import read_statements
-from kgot_lab.io.processes import Closing
 from kgot_lab.memory.triples import MAX_TEXT_LENGTH, pad_words
 
 # Lookup keys of facts: the words of their texts, and their ends. Keys are numbers, because a word may have
@@ -95,9 +93,9 @@ RETRACTED_SOURCES = f"""SELECT DISTINCT c.source FROM claims c JOIN versions d O
 DECISIONS = f"""SELECT f.relation, c.confidence, s.value FROM claims c JOIN facts f ON f.id = c.fact {_STANDING_JOIN}
   AND s.value IN ('accepted', 'rejected')"""
 
-DECISIONS_LAST = f"""SELECT d.id, d.at, d.who, d.action, c.id, {_FACT_COLUMNS}, v.value, v.number FROM changes d
-  JOIN versions v ON v.opened = d.id AND v.kind = 'standing' JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
-  WHERE d.action IN ('accept', 'reject', 'override', 'undo') ORDER BY d.id DESC, c.id LIMIT :most"""
+DECISIONS_LAST = """SELECT d.id, d.at, d.who, d.action, d.undoes, v.key, v.value, v.number FROM changes d
+  JOIN versions v ON v.opened = d.id AND v.kind = :kind WHERE d.action IN ('accept', 'reject', 'override', 'undo')
+  ORDER BY d.id DESC, v.key LIMIT :most"""
 
 
 def select_facts(*parts: str) -> str:
@@ -156,7 +154,7 @@ OPEN_VERSION = (
 CLOSE_VERSIONS = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND closed IS NULL"
 CLOSE_VERSION = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND value = :value AND closed IS NULL"
 HISTORY = """SELECT v.kind, v.value, v.number, o.at, e.at, o.who FROM versions v JOIN changes o ON o.id = v.opened
-  LEFT JOIN changes e ON e.id = v.closed WHERE v.kind IN ('standing', 'drop') AND v.key = :claim ORDER BY v.opened, v.kind, v.value"""
+  LEFT JOIN changes e ON e.id = v.closed WHERE v.kind IN (:kind, 'drop') AND v.key = :key ORDER BY v.opened, v.kind, v.value"""
 
 NEW_FACT = "INSERT INTO facts (id, subject, relation, object) VALUES (:id, :subject, :relation, :object) ON CONFLICT (id) DO NOTHING"
 NEW_FACT_KEY = "INSERT INTO fact_keys (key, learnt, fact) SELECT :key, coalesce(max(id), 0), CAST(:fact AS text) FROM changes"
@@ -262,16 +260,18 @@ class Layout:
     # from the version before, without what HISTORY_TABLES has for each engine; () if there is no way from there
     upgrade: tuple[str, ...] = ()
 
-    def with_history(self, *altered: str) -> Layout:
+    def with_history(self, *altered: str, after: tuple[str, ...] = ()) -> Layout:
         """Return the layout with the tables of changes and versions, which version 1 had not.
 
-        `altered` are the statements by which an older file gets its table of changes, if it has one.
+        `altered` are the statements by which an older file gets its table of changes, if it has one, and `after`
+        those that bring what it recorded elsewhere into the history.
         """
         both: dict[str, Any] = {
             name: (*getattr(self, name), *statements) for name, statements in HISTORY_TABLES.items()
         }
         added = HISTORY_TABLES["tables"][1:] if altered else HISTORY_TABLES["tables"]
-        return replace(self, **both, version=2, upgrade=(*altered, *added, *HISTORY_TABLES["indexes"]))
+        upgrade = (*altered, *added, *HISTORY_TABLES["indexes"], *after)
+        return replace(self, **both, version=2, upgrade=upgrade)
 
     @property
     def mark(self) -> str:
@@ -304,23 +304,6 @@ class TableStorage(Protocol):
     def close(self) -> None: ...
 
 
-class TableBacked(Closing):
-    """An object stored in its own tables, which are closed with it and at the end of a `with` block.
-
-    `now` is its clock.
-    """
-
-    def __init__(self, storage: TableStorage, *, now: Callable[[], datetime]) -> None:
-        self.storage, self.now = storage, now
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} in {self.storage!r}>"
-
-    def close(self) -> None:
-        """Close the tables."""
-        self.storage.close()
-
-
 class ClaimStorage(TableStorage, Protocol):
     """Tables of claims, which can be erased permanently.
 
@@ -328,3 +311,47 @@ class ClaimStorage(TableStorage, Protocol):
     """
 
     def scrub(self) -> None: ...  # removes the bytes of deleted rows from every file
+
+
+class OwnedTables:
+    """The tables of claims as one user sees them.
+
+    The sources of a user begin with the name and "/", and the name is the author of each of the user's changes.
+    Statements that select claims or changes are limited to these.
+    """
+
+    def __init__(self, storage: ClaimStorage, user: str) -> None:
+        self._storage, self._user = storage, user
+
+    def __repr__(self) -> str:
+        return repr(self._storage)
+
+    def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
+        """Run a statement, limited to what is the user's."""
+        owned = OWNED.get(statement)
+        values = values or {}
+        if owned is None:
+            return self._storage.rows(statement, values)
+        prefix = f"{self._user}/"
+        limits = {"owner": self._user, "prefix": prefix, "length": len(prefix)}
+        return self._storage.rows(owned, {**values, **limits})
+
+    def insert(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run a statement that inserts, once for each of some values."""
+        self._storage.insert(statement, rows)
+
+    def reading(self) -> AbstractContextManager[object]:
+        """Return a context in which all that is read is of one time."""
+        return self._storage.reading()
+
+    def changing(self) -> AbstractContextManager[object]:
+        """Return the context of a change."""
+        return self._storage.changing()
+
+    def scrub(self) -> None:
+        """Remove the bytes of deleted rows from every file."""
+        self._storage.scrub()
+
+    def close(self) -> None:
+        """Close the tables."""
+        self._storage.close()

@@ -35,8 +35,8 @@ from kgot_lab.memory.english.messages import MessageReader, ReadSentence
 from kgot_lab.memory.english.parts import ME, Statement
 from kgot_lab.memory.english.relations import ANY, canonical_relation, relations, relations_by, word_list
 from kgot_lab.memory.extraction import Extraction, SourcedSentence, facts_prompt, split_grounded
-from kgot_lab.memory.owned import OwnedTables
 from kgot_lab.memory.sentences import ASKED, ENDED, LIGHT_STEMS, SAID, Sentence, SentenceIndex, word_stems
+from kgot_lab.memory.tables import OwnedTables
 from kgot_lab.text.cleaning import (
     checked_text,
     estimate_tokens,
@@ -112,12 +112,7 @@ class Memory(Closing, LearningMemory):
 
     @check_arguments
     def __init__(
-        self,
-        claims: Claims,
-        user: str,
-        *,
-        embedder: Embedder | None = None,
-        model: LLM | str | None = None,
+        self, claims: Claims, user: str, *, embedder: Embedder | None = None, model: LLM | str | None = None
     ) -> None:
         self.user = user
         self._model = None if model is None else connect(model)
@@ -153,11 +148,8 @@ class Memory(Closing, LearningMemory):
         clock = self.claims.now()
         if late := [time for _, _, time in checked if time - clock > timedelta(days=1)]:  # clocks differ
             raise BadInput(f"a message of {late[0].isoformat()} is not said yet: give the time when it was")
-        told = {
-            f"{self.user}/{time.isoformat()}/{digest(text)[:8]}": (text, time)
-            for role, text, time in checked
-            if role == "user" and text.strip()
-        }
+        said = ((text, time) for role, text, time in checked if role == "user" and text.strip())
+        told = {f"{self.user}/{time.isoformat()}/{digest(text)[:8]}": (text, time) for text, time in said}
         new = {source: message for source, message in told.items() if not self.claims.from_source(source)}
         read = self._reader.read(list(new.values()))
         if (model := self._model) is not None:
@@ -187,18 +179,12 @@ class Memory(Closing, LearningMemory):
         titled = SourcedSentence(sentence.text, speaker, "", 0)  # the model is told who speaks
         reply = checked_reply(model, Prompt(facts_prompt(str(titled)), max_tokens=120))
         facts, _ = split_grounded(replace_surrogates(reply.text), [titled])
-        found = (
-            Statement(
-                ME if fact.subject == speaker else fact.subject,
-                canonical_relation(fact.relation),
-                fact.object,
-                at,
-            )
-            for fact, _ in facts
-            if all(
-                word[0].isupper() for word in fact.subject.split()
-            )  # a name: a small model also takes clauses
-        )
+        found = []
+        for fact, _ in facts:
+            # a name: a small model also takes clauses
+            if all(word[0].isupper() for word in fact.subject.split()):
+                subject = ME if fact.subject == speaker else fact.subject
+                found.append(Statement(subject, canonical_relation(fact.relation), fact.object, at))
         return replace(sentence, statements=tuple(found), is_read=True)
 
     def _claims_of(self, sentences: Sequence[ReadSentence], at: datetime, source: str) -> list[Claim]:
@@ -209,20 +195,15 @@ class Memory(Closing, LearningMemory):
             span = Span(sentence.start, sentence.end, sentence.text)
             claims.append(Claim(fact, source, span, self.user, kind, valid_from=since))
 
-        names = {
-            fact.object.casefold(): fact.subject
-            for fact in self._index.open_facts(at, "relation", "name")
-            if fact.relation == "name"
-        }
+        named = (fact for fact in self._index.open_facts(at, "relation", "name") if fact.relation == "name")
+        names = {fact.object.casefold(): fact.subject for fact in named}
         open_facts = self._facts_before(at, sentences, names)
         known_later = {fact for fact, began in open_facts.items() if began > at}
         for sentence in sentences:
             said = ASKED if sentence.is_question else SAID
             claim(Triple(self.user, said, sentence.text), sentence, at)
             for statement in sentence.statements:
-                subject, value = (
-                    self._resolve(part, names) for part in (statement.subject, statement.object)
-                )
+                subject, value = (self._resolve(p, names) for p in (statement.subject, statement.object))
                 since = statement.since
                 if statement.kind == "ended":
                     known = {f: began for f, began in open_facts.items() if f not in known_later}
@@ -246,11 +227,7 @@ class Memory(Closing, LearningMemory):
                 # what ended before ends by this too, in case that what ended it is forgotten
                 if statement.kind == "stated":
                     past = self._index.open_facts(None, "subject", subject)
-                    closed = {
-                        other: began
-                        for other, began in past.items()
-                        if other not in open_facts and began < since
-                    }
+                    closed = {f: began for f, began in past.items() if f not in open_facts and began < since}
                     for other in _replaced(statement, Triple(subject, statement.relation, value), closed):
                         claim(other, sentence, since, "ended")
                 for fact in ended:
@@ -269,11 +246,10 @@ class Memory(Closing, LearningMemory):
         read = MessageReader().read([(sentence.text, sentence.told) for sentence in later])
         for known, sentences in zip(later, read, strict=True):
             span = Span(known.start, known.start + len(known.text), known.text)
-            for statement in (each for sentence in sentences for each in sentence.statements):
+            statements = (each for sentence in sentences for each in sentence.statements)
+            for statement in (each for each in statements if each.kind == "ended"):
                 subject, value = (self._resolve(p, names) for p in (statement.subject, statement.object))
-                for fact in (
-                    _find_ended(statement, subject, value, told, names) if statement.kind == "ended" else ()
-                ):
+                for fact in _find_ended(statement, subject, value, told, names):
                     end = max(statement.since, told[fact] + _MOMENT)
                     yield Claim(fact, known.source, span, self.user, "ended", valid_from=end)
 
@@ -379,11 +355,21 @@ class Memory(Closing, LearningMemory):
             Claim(Triple(self.user, SAID, text), source, span, self.user, valid_from=now),
             Claim(Triple(self.user, ENDED, fact.object), source, span, self.user, valid_from=now),
             Claim(Triple(fact.subject, fact.relation, object), source, span, self.user, valid_from=since),
-            Claim(fact, source, span, self.user, "ended", valid_from=since + _MOMENT),
+            *(
+                Claim(each, source, span, self.user, "ended", valid_from=since + _MOMENT)
+                for each in (fact, *self._corrected_before(fact, since))
+            ),
         ]
         learnt = self.claims.learn(told, by=self.user)
         changes = () if learnt.change is None else (learnt.change,)
         return Added(changes, (told[2].fact,), (fact,), 1)
+
+    def _corrected_before(self, fact: Triple, since: datetime) -> set[Triple]:
+        """Return what earlier corrections replaced by a fact: another correction stands without them too."""
+        first, then = (
+            self.claims.as_of(valid=at).facts(fact.subject, fact.relation) for at in (since, since + _MOMENT)
+        )
+        return set(first) - set(then)
 
     @check_arguments
     def forget(self, what: Triple | str) -> ChangeEffect:
@@ -440,15 +426,9 @@ def _replaced(statement: Statement, fact: Triple, open_facts: Mapping[Triple, da
     """Return the open facts that a new one replaces: another value of a single relation, or what it denies."""
     denied = fact.relation[4:] if fact.relation.startswith("not_") else f"not_{fact.relation}"
     replaces = statement.single and fact.subject.rpartition("'s ")[2] not in word_list("several")
-    same = [
-        (f, f.object.casefold() == fact.object.casefold()) for f in open_facts if f.subject == fact.subject
-    ]
-    return [
-        other
-        for other, is_equal in same
-        if (other.relation == denied and is_equal)
-        or (other.relation == fact.relation and replaces and not is_equal)
-    ]
+    replaced, value = fact.relation if replaces else None, fact.object.casefold()
+    own = [other for other in open_facts if other.subject == fact.subject]
+    return [f for f in own if f.relation == (denied if f.object.casefold() == value else replaced)]
 
 
 def _find_ended(
@@ -472,9 +452,8 @@ def _find_ended(
     bare = value.rpartition("'s ")[2]
     if word_stems(bare):
         alias = {word for name, person in names.items() if person == value for word in word_stems(name)}
-        exact = {
-            word.casefold() for word in re.findall(r"\w+", value) if word[0].isupper() or word[0].isdigit()
-        }
+        words = re.findall(r"\w+", value)
+        exact = {word.casefold() for word in words if word[0].isupper() or word[0].isdigit()}
         head = set(name_tokens(re.split(r" (?:of|in|at|for|with|on|to)\b", bare)[0])[-1:])
         exact |= head
         exact |= set(name_tokens(bare)) & _COUNTS | set(name_tokens(bare.partition(" of ")[2]))
@@ -485,11 +464,8 @@ def _find_ended(
             return (bool(needed) and needed <= known) or bool(alias & known)
 
         named = [f for f in own if is_named(f)]
-        fitting = [
-            f
-            for f in named
-            if any_relation or f.relation in statement.relations or f.relation not in relations()
-        ]
+        ending = statement.relations
+        fitting = [f for f in named if any_relation or f.relation in ending or f.relation not in relations()]
         roles = {name for word in head for name in nouns.get(word, ())}
         possible = roles if any_relation else roles & set(statement.relations)
         return fitting or [fact for fact in own if fact.relation in possible]

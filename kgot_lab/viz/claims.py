@@ -21,8 +21,8 @@ from kgot_lab.memory.claims.claim import (
     triple_key,
 )
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.ledger import DecisionEvidence, Reviewer
-from kgot_lab.text.cleaning import format_count
+from kgot_lab.memory.claims.review import ClaimReview, DecisionEvidence
+from kgot_lab.text.cleaning import checked_text, format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Triple
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page, view_page
@@ -216,12 +216,12 @@ _QUEUE_COLUMNS = (
 class Review(LiveOutput):
     """The result of `review`: the queue, one claim at a time.
 
-    Every decision is written to the ledger at once, under the reviewer's name.
+    Every decision is stored at once, under the reviewer's name.
     """
 
     def __init__(self, claims: Claims, by: str, texts: Mapping[str, str]) -> None:
-        self.reviewer = Reviewer(claims, by)
-        self.claims, self.by, self.ledger = claims, self.reviewer.by, self.reviewer.ledger
+        self.reviewer = ClaimReview(claims, checked_text(by, "who decides (by)"))
+        self.claims, self.by = claims, self.reviewer.by
         self._texts = texts
         self.reviewer.reload()
         data = {"view": "review", "shown": self._view_state("")}
@@ -229,7 +229,7 @@ class Review(LiveOutput):
 
     def table(self, *, limit: int = _MAX_STATIC_CLAIMS) -> Table:
         """Return tables of the claims that wait, at most `limit` of them, and of the last decisions."""
-        queue = self.reviewer.queue
+        queue = self.reviewer.waiting
         rows = list(map(self._queue_row, queue[:limit]))
         waiting = sheet(_QUEUE_COLUMNS, rows, "Claims that wait for review", len(queue))
         sheets = [waiting if rows else sheet(("in words",), [(self.reviewer.nothing_waits,)])]
@@ -243,7 +243,7 @@ class Review(LiveOutput):
         self.live.data = {**self.live.data, "shown": self._view_state("")}
 
     def __repr__(self) -> str:
-        return f"<Review by {self.by}: {format_count(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
+        return f"<Review by {self.by}: {format_count(len(self.reviewer.waiting), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
 
     # --- messages from the browser ---
 
@@ -292,7 +292,7 @@ class Review(LiveOutput):
         return f"{_DECISION_TEXTS[verdict]}: {self._short_claim(claim)}{effect}."
 
     def _undo(self) -> str:
-        claim = self.reviewer.undo()
+        claim = self.reviewer.undo_last()
         if claim is None:
             return "There is no decision of yours to take back."
         return f"Taken back: {self._short_claim(claim.id)} waits again."
@@ -308,7 +308,7 @@ class Review(LiveOutput):
         return {
             "claim": self._claim_data(queued) if queued else None,
             "place": self.reviewer.place + 1,
-            "left": len(self.reviewer.queue),
+            "left": len(self.reviewer.waiting),
             "empty": self.reviewer.nothing_waits,
             "log": [list(row) for row in self._log_rows()],
             "undoable": bool(self.reviewer.decided),
@@ -386,9 +386,9 @@ class Review(LiveOutput):
                 f"{decided.at:%Y-%m-%d %H:%M:%S}",
                 decided.by or "nobody named",
                 _describe_decision(decided),
-                format_fact(decided.fact),
+                format_fact(self.claims.claim(decided.item).fact),
             )
-            for decided in self.ledger.decided(_MAX_LOG_ROWS)
+            for decided in self.reviewer.decisions(_MAX_LOG_ROWS)
         ]
 
 

@@ -18,7 +18,7 @@ CELLS = (
     """
 from datetime import datetime, timezone
 import kgot_lab as lab
-from kgot_lab.memory.claims import Claim, Claims, ReviewLedger, Span, SQLiteClaims
+from kgot_lab.memory.claims import Claim, Claims, ClaimReview, Span, SQLiteClaims
 from kgot_lab.viz import claims as look
 
 text = "A letter of 1840 says that Ada lives in London, near the park."
@@ -34,8 +34,8 @@ memory.learn([
 view = look.review(memory, by="Grace", documents=[lab.Document("letter", text)])
 view
 """,
-    "[(each.by, each.action, each.fact.object, each.standing, each.confidence) for each in view.ledger.decided()]",
-    "ReviewLedger(Claims(SQLiteClaims('review.db'))).reject(view.ledger.queue()[0].claim.id, by='Mary')",
+    "[(each.by, each.action, memory.claim(each.item).fact.object, each.standing, each.confidence) for each in view.reviewer.decisions()]",
+    "ClaimReview(Claims(SQLiteClaims('review.db')), 'Mary').reject(view.reviewer.queue()[0])",
     "view",
 )
 

@@ -49,6 +49,12 @@ def test_a_tick_from_the_command_line_reads_all_news_and_says_that_it_is_no_advi
     assert (row["user"], row["action"], row["symbols"]) == ("ada", "buy", ["LNTN"]) and row["sent_at"]
     assert [path.stem for path in Path("briefings").iterdir()] == [row["key"]]
     assert "ada, sent: buy signal" in kgot_lab("invest", ".", "brief").out
+    last = json.loads(kgot_lab("invest", ".", "log", "--json").out)[-1]
+    assert last["action"] == "write" and last["by"] in {item.id for item in ITEMS}
+    undone = kgot_lab("invest", ".", "undo", str(last["change"]))
+    assert undone.code == 0 and "fell" in undone.out, undone.err
+    assert kgot_lab("invest", ".", "log").out.splitlines()[-1].split()[3:5] == ["undo", "of"]
+    assert json.loads(kgot_lab("invest", ".", "undo", str(last["change"] + 1), "--json").out)["risen"]
 
 
 def test_a_user_who_leaves_is_in_no_file_of_the_accounts(kgot_lab, folder):
@@ -112,6 +118,8 @@ def test_what_cannot_be_done_is_one_line(kgot_lab, tmp_path):
     for words, said in (
         (["run", "--model", "local"], "cannot be read"),
         (["brief"], "holds no accounts"),
+        (["log"], "holds no graph"),
+        (["undo", "1"], "holds no graph"),
         (["hold", "ada", " ", "1"], "the value after ada is blank"),
         (["hold", "ada", "LNTN", "many"], "is a number"),
     ):

@@ -11,7 +11,7 @@ from support.saying import fact, inferred, said
 
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import open_claims
-from kgot_lab.memory.claims.ledger import ReviewLedger
+from kgot_lab.memory.claims.review import ClaimReview
 from kgot_lab.types import Triple
 
 pytest.importorskip("termios", reason="terminals of POSIX")
@@ -61,7 +61,7 @@ def test_each_key_decides_on_the_claim_that_is_shown_and_the_last_decision_is_ta
     ]
     assert claims.confidence(fact("Ada saw Rome")) == pytest.approx(0.9)
     assert claims.holds(fact("Ada lives_in England"))
-    assert [each.claim for each in ReviewLedger(claims).queue()] == [KNOWS]
+    assert [each.claim for each in ClaimReview(claims).queue()] == [KNOWS]
 
 
 def test_what_somebody_else_decided_meanwhile_and_nonsense_is_said_and_the_review_goes_on_to_its_end(claims):
@@ -72,7 +72,7 @@ def test_what_somebody_else_decided_meanwhile_and_nonsense_is_said_and_the_revie
         terminal.type("much", after="another confidence")
         terminal.sees("not done: a confidence is a number from 0 to 1, not 'much'")
         terminal.press("\x1b[A")
-        ReviewLedger(claims).reject(LONDON.id, by="Mary")
+        ClaimReview(claims, "Mary").reject(LONDON.id)
         terminal.press("a")
         terminal.sees("not done: 'Ada --.lives_in.--> London' no longer waits. It was rejected by Mary")
         terminal.press("o")

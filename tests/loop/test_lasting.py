@@ -31,7 +31,7 @@ from kgot_lab.loop.persistence import (
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims, open_claims
-from kgot_lab.memory.claims.ledger import ReviewLedger
+from kgot_lab.memory.claims.review import ClaimReview
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
@@ -382,7 +382,7 @@ def test_a_fact_that_nothing_says_waits_for_review(tmp_path):
     assert not run.about["memory"]["new"]
     assert run.about["memory"]["unheld"] == [{"subject": "Nigeria", "relation": "capital", "object": "Lagos"}]
     with open_claims(tmp_path / "memory.db") as claims:
-        (waiting,) = ReviewLedger(claims).queue()
+        (waiting,) = ClaimReview(claims).queue()
         assert not claims.facts()
         assert waiting.claim.source == "search(query='Ada Lovelace')"
         assert waiting.claim.said_by == "scripted"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgot_lab.memory.sqlite import SQLiteTripleStore
-from kgot_lab.memory.triple_store import InMemoryTripleStore
+from kgot_lab.memory.triples import InMemoryTripleStore
 
 
 @pytest.fixture(params=["in memory", "sqlite"])

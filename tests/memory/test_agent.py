@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, ConversationMemory, EntityMemory, message_keywords
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
-from kgot_lab.memory.triple_store import InMemoryTripleStore
+from kgot_lab.memory.triples import InMemoryTripleStore
 from kgot_lab.types import Message, Triple
 
 SAID = "Alice works at Acme Corp. Acme Corp is based in Seattle."

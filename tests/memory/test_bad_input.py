@@ -23,7 +23,7 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
-from kgot_lab.memory.triple_store import InMemoryTripleStore
+from kgot_lab.memory.triples import InMemoryTripleStore
 from kgot_lab.types import Triple
 
 MILLION = "w" * 1_000_000

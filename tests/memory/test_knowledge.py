@@ -13,7 +13,7 @@ from kgot_lab.llm.recorded import Scripted
 from kgot_lab.llm.structured import compact_schema
 from kgot_lab.memory.extraction import ExtractedTriples
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
-from kgot_lab.memory.triple_store import InMemoryTripleStore
+from kgot_lab.memory.triples import InMemoryTripleStore
 from kgot_lab.types import Triple
 
 TEXT = "Alice is a senior engineer at Acme Corp. She reports to Bob. Acme Corp is headquartered in Seattle."

@@ -16,8 +16,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.sqlite import SQLiteTripleStore
-from kgot_lab.memory.triple_store import InMemoryTripleStore
-from kgot_lab.memory.triples import check_keywords, check_triples, newest_triples
+from kgot_lab.memory.triples import InMemoryTripleStore, check_keywords, check_triples, newest_triples
 from kgot_lab.types import Triple
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

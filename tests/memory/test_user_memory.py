@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -566,10 +567,20 @@ def test_a_correction_and_a_forgotten_message_are_undone_by_their_numbers(memory
         memory.correct(LIVES, "Rome")
 
 
-def test_a_forgotten_end_lets_the_fact_hold_again(memory):
+def test_of_two_corrections_the_second_stands_without_the_first(memory):
+    told(memory, "I live in Rome.")
+    (first,) = memory.correct(LIVES, "Bergen").changes
+    (second,) = memory.correct(replace(LIVES, object="Bergen"), "Oslo").changes
+    memory.undo(first)
+    assert [fact.object for fact in memory.facts()] == ["Oslo"]
+    assert LIVES in memory.undo(second).risen and memory.facts() == (LIVES,)
+
+
+def test_a_forgotten_end_lets_the_fact_hold_again_and_the_report_says_so(memory):
     told(memory, "I work at Acme.", "I left Acme.")
-    memory.forget(next(each.source for each in memory.recall("Acme") if "left" in each.line))
-    assert memory.facts() == (WORKS,)
+    forgotten = memory.forget(next(each.source for each in memory.recall("Acme") if "left" in each.line))
+    assert forgotten.risen == (WORKS,) and memory.facts() == (WORKS,)
+    assert WORKS in memory.undo(forgotten.change).facts and memory.facts() == ()
 
 
 def test_a_chat_of_the_openai_form_is_learned_once(tmp_path):

@@ -21,7 +21,7 @@ from kgot_lab.experts.http.auth import GuardRules
 from kgot_lab.experts.http.connections import ConnectionLimits, LimitedServer, listening_socket
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.http.tokens import TenantRole, new_token
-from kgot_lab.experts.learning.reviewing import ReviewQueue
+from kgot_lab.experts.learning.reviewing import LearnedGraphs
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.graph import PropertyGraph
@@ -198,12 +198,12 @@ def text_of(events: list[Event]) -> str:
 def served(
     service: ExpertService,
     rules: GuardRules | None = None,
-    review_queue: ReviewQueue | None = None,
+    learned: LearnedGraphs | None = None,
     limits: ConnectionLimits | None = None,
 ) -> Iterator[ServedExperts]:
     """A real server of an service on a free port of loopback, until the block ends."""
     listening = listening_socket("127.0.0.1", 0)
-    server = LimitedServer(expert_app(service, rules or GuardRules(), review_queue), limits)
+    server = LimitedServer(expert_app(service, rules or GuardRules(), learned), limits)
     server.config.timeout_graceful_shutdown = 1
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()

@@ -19,7 +19,7 @@ from kgot_lab.experts.federation.marketplace import publish_to_marketplace
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.learning.ledger import open_proposals
-from kgot_lab.experts.learning.reviewing import ReviewQueue
+from kgot_lab.experts.learning.reviewing import LearnedGraphs
 from kgot_lab.experts.portable import expert_to_json
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertService
@@ -105,7 +105,7 @@ def made_schema() -> tuple[Any, ExpertService]:
         service.market, json.dumps(expert_to_json(service.expert(COOK_ID), service.graphs))
     )
     rules = GuardRules(limits=GuardLimits(requests_a_minute=10**6), names=("testserver",))
-    app = expert_app(service, rules, ReviewQueue(service, open_proposals()))
+    app = expert_app(service, rules, LearnedGraphs(service, open_proposals()))
     schema = schemathesis.openapi.from_dict(linked(app.openapi()))
     schema.app = _without_lifespan(app)
     return schema, service

@@ -26,7 +26,7 @@ from kgot_lab.experts.http.responses import StreamLimiter
 from kgot_lab.experts.http.server import expert_app, pages_router
 from kgot_lab.experts.http.sharing_routes import federation_router
 from kgot_lab.experts.learning.ledger import open_proposals
-from kgot_lab.experts.learning.reviewing import ReviewQueue
+from kgot_lab.experts.learning.reviewing import LearnedGraphs
 from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.query.mcp_server import graph_server, memory_server
 from kgot_lab.kgos.schemas.vocabularies import cookbook
@@ -132,7 +132,7 @@ def route_lines() -> Iterator[str]:
     service = expert_office()
     with tempfile.TemporaryDirectory() as folder:
         service.market = Path(folder)
-        app = expert_app(service, review_queue=ReviewQueue(service, open_proposals()))
+        app = expert_app(service, learned=LearnedGraphs(service, open_proposals()))
     told = app.openapi()
     for path, methods in sorted(told["paths"].items()):
         for method, operation in sorted(methods.items()):

@@ -7,7 +7,7 @@ from support.saying import fact, inferred, said, year
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.claims import Claims, ReviewLedger, Span, SQLiteClaims
+from kgot_lab.memory.claims import ClaimReview, Claims, Span, SQLiteClaims
 from kgot_lab.memory.claims.claim import ChangeEffect
 from kgot_lab.types import Document
 from kgot_lab.viz import claims as views
@@ -99,14 +99,14 @@ def test_what_another_process_decided_is_said_and_not_decided_again(tmp_path):
     ):
         mine.learn([LONDON, KNOWS])
         view = views.review(mine, by="Grace")
-        ReviewLedger(theirs).reject(LONDON.id, by="Mary")
+        ClaimReview(theirs, "Mary").reject(LONDON.id)
         shown = asked(view, decide="accept")
         assert "no longer waits. It was rejected by Mary" in shown["wrong"]
         assert shown["claim"]["fact"] == "Ada – knows – Mary"
         assert shown["log"][0][1:3] == ["Mary", "reject: rejected"] and not mine.holds(LONDON.fact)
         accepted = asked(view, decide="accept")
         assert accepted["wrong"] == "" and accepted["left"] == 0 and accepted["claim"] is None
-        ReviewLedger(theirs).reject(KNOWS.id, by="Mary")
+        ClaimReview(theirs, "Mary").reject(KNOWS.id)
         assert "changed again since" in asked(view, undo=True)["wrong"] and not mine.holds(KNOWS.fact)
         mine.learn(said("x is z", confidence=0.1))
         theirs.retract_fact(fact("x is z"))
@@ -147,7 +147,7 @@ def test_a_browser_that_says_nonsense_changes_nothing(claims):
 
 
 def test_what_fell_is_marked_before_and_gone_after_with_the_answers_that_rested_on_it(claims):
-    ReviewLedger(claims).accept(LONDON.id)
+    ClaimReview(claims).accept(LONDON.id)
     claims.note_answer("a1", "She lives in England.", [fact("Ada lives_in England")])
     shown = before_and_after(claims, claims.retract_source("letter", by="Grace"))
     assert shown.held == (3, 1)

@@ -4,13 +4,13 @@ import pytest
 from support.saying import said
 
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.claims import Claims, ReviewLedger, SQLiteClaims
+from kgot_lab.memory.claims import ClaimReview, Claims, SQLiteClaims
 from kgot_lab.viz.plots import plot_named
 
 
 def test_the_curve_shows_the_share_that_was_accepted_and_rises():
     with Claims(SQLiteClaims()) as claims:
-        ledger = ReviewLedger(claims)
+        ledger = ClaimReview(claims)
         assert "no claim is decided on yet" in plot_named("review_reliability", ledger).alt
         for number in range(8):
             for confidence, good in ((0.25, number < 1), (0.45, number < 6), (0.65, number < 4)):

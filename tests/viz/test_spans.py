@@ -1,6 +1,4 @@
-"""Reports side by side, and two lanes' ranks: the numbers behind the pictures are those of the reports and of
-the rankings.
-"""
+"""Reports side by side: the numbers behind the pictures are those of the reports."""
 
 import xml.etree.ElementTree as ET
 
@@ -11,10 +9,9 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.reports import report
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Document, Hit, Query, ranked
+from kgot_lab.types import Document, Hit, Query
 from kgot_lab.viz import plots
-from notebooks.retrieval_plots import cell_shares, lane_ranks
+from notebooks.retrieval_plots import cell_shares
 
 DATA = Dataset(
     "toy",
@@ -35,10 +32,6 @@ def made(data, **found):
     )
 
 
-def lane(name, ids):
-    return Stage(name, lambda ranking: ranked(ranking.query, {id: -float(n) for n, id in enumerate(ids)}))
-
-
 def test_each_dot_is_a_row_of_its_report_and_the_diamond_of_the_locked_questions():
     pytest.importorskip("matplotlib")
     reports = {"first": made(DATA, one="ac", both="ab"), "second": made(DATA, one="ca", both="ba")}
@@ -47,16 +40,6 @@ def test_each_dot_is_a_row_of_its_report_and_the_diamond_of_the_locked_questions
     assert rows["first", "both"]["mean"] == 1 and rows["second", "one"]["locked"] == 0.5 and len(rows) == 4
     words = [node.text or "" for node in ET.fromstring(drawn.svg).iter("text")]
     assert {"first", "second", "both"} <= set(words)
-
-
-def test_a_passage_stands_at_its_two_ranks_and_what_is_not_found_at_the_end():
-    pytest.importorskip("matplotlib")
-    drawn = lane_ranks(DATA, lane("words", "ca"), lane("meaning", "abc"))
-    assert list(drawn.numbers) == [
-        {"across": 2, "up": 1, "passages": 4},
-        {"across": 8, "up": 2, "passages": 4},
-    ]
-    assert "8 passages" in drawn.alt
 
 
 def test_a_plot_is_drawn_by_its_name_and_an_unknown_name_lists_those_there_are():

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import Literal, get_args
 
 from kgot_lab.arguments import check_arguments
@@ -19,9 +18,8 @@ from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.investment.view import MAX_ID_LENGTH, symbol_key
 from kgot_lab.errors import BadInput, require_known
-from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
-from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import TableBacked
+from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros
+from kgot_lab.memory.sqlite_tables import TableBacked
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Json
 
@@ -71,6 +69,8 @@ class OutboxEntry:
 class Accounts(TableBacked):
     """Accounts in tables."""
 
+    layout = sql.ACCOUNTS_LAYOUT
+
     # --- reads ---
 
     def users(self) -> tuple[str, ...]:
@@ -109,10 +109,8 @@ class Accounts(TableBacked):
         user = _check_user(user)
         require_known("risk tolerance", get_args(RiskTolerance), risk_tolerance)
         try:
-            serialized = {
-                "goals": json.dumps(list(goals), allow_nan=False),
-                "preferences": json.dumps(dict(preferences or {}), allow_nan=False),
-            }
+            given = {"goals": list(goals), "preferences": dict(preferences or {})}
+            serialized = {name: json.dumps(value, allow_nan=False) for name, value in given.items()}
         except (TypeError, ValueError):
             raise BadInput("goals and preferences are JSON: texts, numbers, lists and dictionaries") from None
         horizon = checked_text(horizon, "a horizon", blank=True)
@@ -203,14 +201,7 @@ class Accounts(TableBacked):
         return rows[0]
 
 
-def open_accounts(
-    place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
-) -> Accounts:
-    """Open accounts in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address.
-
-    The place must not be that of a graph.
-    """
-    return Accounts(open_tables(sql.ACCOUNTS_LAYOUT, place, namespace=namespace), now=now)
+open_accounts = Accounts.open
 
 
 def _check_user(user: str) -> str:

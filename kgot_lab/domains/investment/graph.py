@@ -6,14 +6,14 @@ Nothing is deleted, so the state at any time can be viewed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment import versions
-from kgot_lab.domains.investment.view import DatedNode, InvestmentView
+from kgot_lab.domains.investment.view import InvestmentView
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
@@ -23,7 +23,7 @@ from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys
 from kgot_lab.memory.claims.claim import to_micros, to_micros_or_none, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import LAST_CHANGE, TableStorage
-from kgot_lab.types import Edge, Node
+from kgot_lab.types import Edge, Node, Triple
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,9 @@ class InvestmentGraph(RecordedTables):
             change = versions.GraphChange(recorded, owner, self.lifetimes, explicit)
             ends = {end for edge in edges for end in (edge.source, edge.target)}
             existing = change.last_nodes({node.id for node in nodes} | ends)
-            written = {node.id: _merge_node(existing.get(node.id), node) for node in nodes}
+            earlier = {id: dated.node.properties for id, dated in existing.items()}
+            merged = (merged_properties(earlier.get(node.id, {}), node.properties) for node in nodes)
+            written = {node.id: replace(node, properties=p) for node, p in zip(nodes, merged, strict=True)}
             known = {id: dated.node for id, dated in existing.items()} | written
             types = {id: node.labels[0] for id, node in known.items() if len(node.labels) == 1}
             owner_faults = versions.ownership_faults(nodes, existing, owner)
@@ -154,6 +156,12 @@ class InvestmentGraph(RecordedTables):
     def _restore(self, change: Change, keys: VersionKeys) -> None:
         versions.restore_versions(change, keys)
 
+    def _facts_of(self, keys: VersionKeys) -> set[Triple]:
+        """Return what is live of some nodes and edges."""
+        at, states = self._current_time(), versions.current_states(self.storage, keys)
+        facts = (versions.live_fact(kind, key, state, at) for (kind, key), state in states.items())
+        return {fact for fact in facts if fact is not None}
+
     def _write_edges(
         self, change: versions.GraphChange, edges: Sequence[Edge], nodes: Mapping[str, Node]
     ) -> tuple[versions.EdgeKey, ...]:
@@ -183,9 +191,3 @@ def open_investment_graph(
     """
     storage = open_tables(sql.GRAPH_LAYOUT, place, namespace=namespace)
     return InvestmentGraph(storage, vocabulary=vocabulary, lifetimes=lifetimes, now=now)
-
-
-def _merge_node(existing: DatedNode | None, node: Node) -> Node:
-    """Merge the new properties of a node over its previous ones."""
-    earlier = existing.node.properties if existing else {}
-    return Node(node.id, node.labels, merged_properties(earlier, node.properties))

@@ -44,12 +44,6 @@ def _live_node(of: str) -> str:
 LIVE_NODES = f"SELECT {_NODE_COLUMNS.format('n')} FROM nodes n WHERE {_live_node('n')}"
 LIVE_EDGES = f"""SELECT {_EDGE_COLUMNS} FROM edges e JOIN nodes s ON s.id = e.source JOIN nodes t ON t.id = e.target
   WHERE {_LIVE_THEN.format("e")} AND {_live_node("s")} AND {_live_node("t")}"""
-NODES_BY_ID = f"{LIVE_NODES} AND n.id = ANY(:ids)"
-NODES_OF_TYPES = f"{LIVE_NODES} AND n.type = ANY(:types)"
-NODES_BY_SYMBOL = f"{LIVE_NODES} AND n.symbol = :symbol AND n.type = :type"
-NODES_BY_NAME = f"{LIVE_NODES} AND n.name = :name"
-EDGES_FROM = f"{LIVE_EDGES} AND e.source = ANY(:ids) AND e.type = ANY(:types)"
-EDGES_TO = f"{LIVE_EDGES} AND e.target = ANY(:ids) AND e.type = ANY(:types)"
 
 NODE_HISTORY = f"SELECT {_NODE_COLUMNS.format('n')} FROM nodes n WHERE {_VISIBLE_TO_OWNER.format('n')} AND n.id = :id ORDER BY n.opened"
 EDGE_HISTORY = f"""SELECT {_EDGE_COLUMNS} FROM edges e

@@ -31,7 +31,8 @@ from kgot_lab.graph.validation import Vocabulary, validate_edge, validate_node, 
 from kgot_lab.kgos.schemas.check import Fault, parse_time
 from kgot_lab.memory.claims.changes import Change, VersionKeys, open_versions
 from kgot_lab.memory.claims.claim import to_micros
-from kgot_lab.types import Edge, Node
+from kgot_lab.memory.tables import TableStorage
+from kgot_lab.types import Edge, Node, Triple
 
 # How long facts stay fresh: lifetimes by type, by source type of an edge, and by an asset's own class.
 #
@@ -75,35 +76,8 @@ LIFETIMES = (
 )
 
 
-def node_expiry(node: Node, at: int, lifetimes: Collection[Lifetime]) -> int | None:
-    """Return the expiry of a node written at a time, in microseconds.
-
-    It counts from the date of the node, so old news expires sooner. A date in the future counts as the time
-    of writing.
-    """
-    return _add_days(_expiry_start(node, at), _lifetime_days(lifetimes, node.labels[0], "", ()))
-
-
-def edge_expiry(
-    edge: Edge, source: Node, classes: Collection[str], at: int, lifetimes: Collection[Lifetime]
-) -> int | None:
-    """Return the expiry of an edge written at a time.
-
-    `classes` are the asset classes to which the joined assets themselves belong. Expiry counts from the date
-    of the source node if it has one, so writing an edge again does not extend it.
-    """
-    days = _lifetime_days(lifetimes, edge.type, source.labels[0], classes)
-    return _add_days(_expiry_start(source, at), days)
-
-
-def _expiry_start(node: Node, at: int) -> int:
-    dates = (parse_time(node.properties.get(name)) for name in DATE_PROPERTIES)
-    date = next((time for time in dates if time is not None), None)
-    return at if date is None else min(at, to_micros(date, "the date of a node"))
-
-
 def _lifetime_days(
-    lifetimes: Collection[Lifetime], type: str, source: str, classes: Collection[str]
+    lifetimes: Collection[Lifetime], type: str, source: str = "", classes: Collection[str] = ()
 ) -> float | None:
     """Return the lifetime in days, or None if it is unlimited, as for a type without a row.
 
@@ -115,15 +89,6 @@ def _lifetime_days(
         return min((days for days in of_classes if days is not None), default=None)
     days_by_source = {lifetime.source: lifetime.days for lifetime in of_type if not lifetime.asset_class}
     return days_by_source.get(source, days_by_source.get(""))
-
-
-def _add_days(since: int, days: float | None) -> int | None:
-    return None if days is None else since + timedelta(days=days) // _MICROSECOND
-
-
-def later_expiry(one: int | None, other: int | None) -> int | None:
-    """Return the later of two expiries. None means never."""
-    return None if one is None or other is None else max(one, other)
 
 
 EdgeKey = tuple[str, str, str]  # source, type, target
@@ -154,15 +119,26 @@ class GraphChange:
         rows = self._storage.rows(sql.OPEN_EDGES, {"owner": self._owner, "ids": sorted(set(sources))})
         return {edge_key(dated.edge): dated for dated in map(edge_from_row, rows)}
 
-    def _expiry(self, key: str | EdgeKey, expires: int | None, previous: Dated | None) -> int | None:
-        """Return the expiry of a version: the explicit one, or that by its lifetime, never earlier than before."""
+    def _expiry(
+        self, key: str | EdgeKey, node: Node, days: float | None, previous: Dated | None
+    ) -> int | None:
+        """Return the expiry of a version: the explicit one, or that by its lifetime, never earlier than before.
+
+        It counts from the date of the node, or of the source of an edge, so old news expires sooner, and writing an
+        edge again does not extend it. A date in the future counts as the time of writing. None means never.
+        """
         if key in self._explicit:
             return self._explicit[key]
-        return expires if previous is None else later_expiry(expires, previous.expires)
+        if days is None or (previous is not None and previous.expires is None):
+            return None
+        dates = (parse_time(node.properties.get(name)) for name in DATE_PROPERTIES)
+        date = next((time for time in dates if time is not None), None)
+        since = self.at if date is None else min(self.at, to_micros(date, "the date of a node"))
+        return max(since + timedelta(days=days) // _MICROSECOND, (previous and previous.expires) or 0)
 
     def write_node(self, node: Node, previous: DatedNode | None) -> bool:
         """Open a new version of a node if anything is new, and return whether it was."""
-        expires = self._expiry(node.id, node_expiry(node, self.at, self._lifetimes), previous)
+        expires = self._expiry(node.id, node, _lifetime_days(self._lifetimes, node.labels[0]), previous)
         if previous is not None and previous.node == node and previous.expires == expires:
             return False
         created = previous.created if previous else self.at
@@ -177,12 +153,13 @@ class GraphChange:
         `classes` are the asset classes to which assets at its ends themselves belong.
         """
         identity = edge_key(edge)
-        earlier = previous.edge.properties if previous else {}
-        edge = Edge(*identity, merged_properties(earlier, edge.properties))
-        by_lifetime = edge_expiry(edge, source, classes, self.at, self._lifetimes)
-        expires = self._expiry(identity, by_lifetime, previous)
-        written = edge.properties, expires
-        if previous is not None and (previous.edge.properties, previous.expires) == written:
+        edge = Edge(
+            *identity, merged_properties(previous.edge.properties if previous else {}, edge.properties)
+        )
+        days = _lifetime_days(self._lifetimes, edge.type, source.labels[0], classes)
+        expires = self._expiry(identity, source, days, previous)
+        before = previous and (previous.edge.properties, previous.expires)
+        if before == (edge.properties, expires):
             return None
         new = DatedEdge(self._owner, previous.created if previous else self.at, expires, self.at, None, edge)
         self._open_version(previous, new)
@@ -260,14 +237,30 @@ def restore_versions(change: Change, keys: VersionKeys) -> None:
 
     Raises BadInput if an end of an edge would not exist.
     """
-    states = {(kind, key): next(iter(open_versions(change.storage, kind, key)), None) for kind, key in keys}
-    for (kind, key), state in states.items():
-        _write_version(change, kind, key, state)
-    for key in (key for (kind, key), state in states.items() if kind == "edge" and state is not None):
+    states = current_states(change.storage, keys)
+    for kind, key in keys:
+        _write_version(change, kind, key, states.get((kind, key)))
+    for key in (key for kind, key in states if kind == "edge"):
         source, _, target, owner = json.loads(key)
         rows = change.storage.rows(sql.OPEN_NODES, {"owner": owner, "ids": [source, target]})
         if missing := {source, target} - {node_from_row(row).node.id for row in rows}:
             raise BadInput(f"there is no node {short_repr(min(missing))} for an edge: undo what took it away")
+
+
+def current_states(storage: TableStorage, keys: VersionKeys) -> dict[tuple[str, str], str]:
+    """Return the states of those nodes and edges that exist, expired or not."""
+    states = {(kind, key): next(iter(open_versions(storage, kind, key)), None) for kind, key in keys}
+    return {key: state for key, state in states.items() if state is not None}
+
+
+def live_fact(kind: str, key: str, state: str, at: int) -> Triple | None:
+    """Return what the state of a node or an edge says: its type, or the edge. None if it has expired by a time."""
+    *labels, properties, _, expires = json.loads(state)
+    if expires is not None and expires <= at:
+        return None
+    if kind == "node":
+        return Triple(display_name(Node(key, tuple(labels), properties)), "is a", labels[0])
+    return Triple(*json.loads(key)[:3])
 
 
 def edge_key(edge: Edge) -> EdgeKey:

@@ -177,26 +177,30 @@ class InvestmentView:
     def nodes(self, *types: str) -> tuple[DatedNode, ...]:
         """Return the live nodes of some types, or all, by id."""
         chosen = [self.vocabulary.node_type(type).name for type in types]
-        return self._nodes(sql.NODES_OF_TYPES if chosen else sql.LIVE_NODES, types=chosen)
+        return self._nodes("n.type = ANY(:types)" if chosen else "true", types=chosen)
 
     @check_arguments
     def nodes_by_id(self, ids: Iterable[str]) -> tuple[DatedNode, ...]:
         """Return those of some nodes that are live."""
-        return self._nodes(sql.NODES_BY_ID, ids=sorted(set(ids)))
+        return self._nodes("n.id = ANY(:ids)", ids=sorted(set(ids)))
 
     def edges(self) -> tuple[DatedEdge, ...]:
         """Return the live edges. Both ends of a live edge are live."""
-        return self._edges(sql.LIVE_EDGES)
+        return self._edges("true")
 
     @check_arguments
     def edges_from(self, ids: Iterable[str], types: Iterable[str]) -> tuple[DatedEdge, ...]:
         """Return the live edges of some types that start at some nodes."""
-        return self._edges(sql.EDGES_FROM, ids=sorted(set(ids)), types=sorted(types))
+        return self._edges(
+            "e.source = ANY(:ids) AND e.type = ANY(:types)", ids=sorted(set(ids)), types=sorted(types)
+        )
 
     @check_arguments
     def edges_to(self, ids: Iterable[str], types: Iterable[str]) -> tuple[DatedEdge, ...]:
         """Return the live edges of some types that end at some nodes."""
-        return self._edges(sql.EDGES_TO, ids=sorted(set(ids)), types=sorted(types))
+        return self._edges(
+            "e.target = ANY(:ids) AND e.type = ANY(:types)", ids=sorted(set(ids)), types=sorted(types)
+        )
 
     def graph(self) -> PropertyGraph:
         """Return everything that is live, as a graph to draw, search and compare."""
@@ -244,19 +248,20 @@ class InvestmentView:
         require(text, str, "what is looked for is a text")
         found = [
             *(each for type in SYMBOL_PROPERTIES for each in self._nodes_by_symbol(type, text)),
-            *self._nodes(sql.NODES_BY_NAME, name=name_key(text)),
+            *self._nodes("n.name = :name", name=name_key(text)),
         ]
         return tuple({each.node.id: each for each in found}.values())
 
     def _nodes_by_symbol(self, type: str, symbol: str) -> tuple[DatedNode, ...]:
         key = symbol_key(symbol)
-        return self._nodes(sql.NODES_BY_SYMBOL, symbol=key, type=type) if key else ()
+        return self._nodes("n.symbol = :symbol AND n.type = :type", symbol=key, type=type) if key else ()
 
-    def _nodes(self, statement: str, **values: Any) -> tuple[DatedNode, ...]:
-        rows = self.storage.rows(f"{statement} ORDER BY n.id", {"owner": self.owner, "at": self.at} | values)
+    def _nodes(self, condition: str, **values: Any) -> tuple[DatedNode, ...]:
+        statement = f"{sql.LIVE_NODES} AND {condition} ORDER BY n.id"
+        rows = self.storage.rows(statement, {"owner": self.owner, "at": self.at} | values)
         return tuple(map(node_from_row, rows))
 
-    def _edges(self, statement: str, **values: Any) -> tuple[DatedEdge, ...]:
-        order = "ORDER BY e.source, e.type, e.target, e.owner"
-        rows = self.storage.rows(f"{statement} {order}", {"owner": self.owner, "at": self.at} | values)
+    def _edges(self, condition: str, **values: Any) -> tuple[DatedEdge, ...]:
+        statement = f"{sql.LIVE_EDGES} AND {condition} ORDER BY e.source, e.type, e.target, e.owner"
+        rows = self.storage.rows(statement, {"owner": self.owner, "at": self.at} | values)
         return tuple(map(edge_from_row, rows))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID, uuid4
 
 from kgot_lab.errors import BadInput, require, require_count, require_known, require_probability, short_repr
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import to_micros
+from kgot_lab.memory.triples import to_utc
 from kgot_lab.stores.sql import json_text, refuse_null
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Json
@@ -122,8 +122,7 @@ class Provenance:
         object.__setattr__(self, "session_id", session)
         object.__setattr__(self, "confidence", confidence)
         if self.timestamp is not None:
-            to_micros(self.timestamp, "the timestamp of a provenance")
-            object.__setattr__(self, "timestamp", self.timestamp.astimezone(UTC))
+            object.__setattr__(self, "timestamp", to_utc(self.timestamp, "the timestamp of a provenance"))
         require_known("source of a provenance", ("stated", "inferred"), self.source)
         require(self.dm_confirmed, bool, "dm_confirmed is true or false")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import cast
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.npc import statements
@@ -15,9 +17,11 @@ from kgot_lab.domains.npc.models import (
     Relationship,
     RelationshipStanding,
 )
-from kgot_lab.domains.npc.statements import row_key, support_from_row
+from kgot_lab.domains.npc.statements import row_key, support_from_row, support_from_text
 from kgot_lab.domains.npc.world import NpcWorld, key_parameters, store_decision
 from kgot_lab.errors import require
+from kgot_lab.memory.claims.changes import Change
+from kgot_lab.memory.claims.review_queue import ReviewQueue
 from kgot_lab.text.words import folded_name
 from kgot_lab.types import Triple
 
@@ -85,18 +89,18 @@ def _is_recorded(world: NpcWorld, relationship: Relationship) -> bool:
     return any(said == session and standing != "ended" for said, standing in stated)
 
 
-# The game master's review of statements whose confidence was too low, and the decisions on them.
-#
-# A decision is stored in the support row of that session, and is kept when the session is imported again. The
-# ledger of memory is not used: an inferred claim there holds only as long as the premises that it names, and
-# a statement of a session names none.
+class WorldReview(ReviewQueue[Relationship]):
+    """The game master's review of the statements of a world whose confidence was too low.
 
+    An item is a relationship with the session in its provenance; its id is that of the statement's versions. A
+    decision is stored in the support row of that session, and is kept when the session is imported again.
+    """
 
-class WorldReview:
-    """The queued statements of a world, and the decisions on them, which `NpcWorld.undo` undoes."""
+    _kind = "support"
 
-    def __init__(self, world: NpcWorld) -> None:
+    def __init__(self, world: NpcWorld, by: str = "") -> None:
         require(world, NpcWorld, "what is reviewed is an NpcWorld")
+        super().__init__(world, by)
         self.world = world
 
     def queue(self) -> tuple[Relationship, ...]:
@@ -106,30 +110,31 @@ class WorldReview:
         """
         rows = self.world.storage.rows(statements.SUPPORT_QUEUED)
         found = (Relationship(*row_key(row), {}, *support_from_row(row)) for row in rows)
-        once = (
-            each for each in found if each.type not in SYMMETRIC_TYPES or each.source_id <= each.target_id
-        )
+        once = (e for e in found if e.type not in SYMMETRIC_TYPES or e.source_id <= e.target_id)
         return tuple(sorted(once, key=lambda e: (-e.provenance.confidence, e.key, e.provenance.session_id)))
 
-    def accept(self, relationship: Relationship, *, by: str = "") -> int | None:
-        """Confirm the statement of the session in its provenance. Returns the number of the change.
+    def _id(self, item: Relationship | str) -> str:
+        if isinstance(item, Relationship):
+            return json.dumps([*item.key, item.provenance.session_id])
+        if not isinstance(item, str) or not item.startswith("["):
+            require(item, Relationship, "what is decided on is a Relationship, as queue() gives it")
+        return item
 
-        Raises BadInput if the session states no such thing.
-        """
-        return self._decide("accept", relationship, "accepted", by)
+    def _standing(self, id: str) -> str:
+        *key, session = json.loads(id)
+        rows = self.world.storage.rows(statements.SUPPORT_OF, key_parameters(tuple(key)))
+        stated = map(support_from_row, rows)
+        return next((standing for said, standing in stated if said.session_id == session), "")
 
-    def reject(self, relationship: Relationship, *, by: str = "") -> int | None:
-        """Reject the statement, and return the number of the change.
+    def _subject(self, id: str) -> str | None:
+        source, target, type, _ = json.loads(id)
+        names = {each.id: each.name for each in self.world.find_entities()}
+        return f"{names[source]} – {type} – {names[target]}" if self._standing(id) else None
 
-        The relationship stays hidden unless another session's statement is accepted.
-        Raises BadInput if the session states no such thing.
-        """
-        return self._decide("reject", relationship, "rejected", by)
+    def _set_standing(self, change: Change, id: str, standing: str) -> None:
+        source, target, type, session = json.loads(id)
+        decided = cast("RelationshipStanding", standing)
+        store_decision(change, Relationship(source, target, type), session, decided)
 
-    def _decide(
-        self, action: str, relationship: Relationship, standing: RelationshipStanding, by: str
-    ) -> int | None:
-        require(relationship, Relationship, "what is decided on is a Relationship, as queue() gives it")
-        with self.world.change(action, by) as change:
-            store_decision(change, relationship, standing)
-            return change.number
+    def _parse_standing(self, value: str) -> str:
+        return support_from_text(value)[1]

@@ -26,18 +26,7 @@ from kgot_lab.domains.npc.models import (
     check_id,
 )
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
-from kgot_lab.domains.npc.statements import (
-    WorldStorage,
-    attributes_text,
-    parse_json_column,
-    provenance_text,
-    row_key,
-    support_from_row,
-    support_from_text,
-    to_entity,
-    to_relationship,
-    uuids,
-)
+from kgot_lab.domains.npc.statements import WorldStorage, to_entity, to_relationship, uuids
 from kgot_lab.domains.npc.visibility import (
     ANY_ENTITY,
     OUTGOING_RELATIONSHIPS,
@@ -51,17 +40,11 @@ from kgot_lab.domains.npc.visibility import (
 from kgot_lab.errors import BadInput, require, require_probability, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.changes import (
-    Change,
-    RecordedTables,
-    VersionKeys,
-    erase_versions,
-    open_versions,
-)
+from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys, erase_versions, open_versions
 from kgot_lab.memory.claims.claim import from_micros, utc_now
 from kgot_lab.memory.tables import TableStorage
 from kgot_lab.text.cleaning import checked_text
-from kgot_lab.types import Json
+from kgot_lab.types import Json, Triple
 
 # Writing entities and relationships to the tables: attributes by key, a row of support for each session, and
 # their summary.
@@ -120,12 +103,14 @@ def put_relationships(change: Change, relationships: Sequence[Relationship], acc
     _store(change, before, {relationship.key: after[relationship.key] for relationship in directed})
 
 
-def store_decision(change: Change, relationship: Relationship, standing: RelationshipStanding) -> None:
+def store_decision(
+    change: Change, relationship: Relationship, session: str, standing: RelationshipStanding
+) -> None:
     """Record the game master's decision on the statement of a session.
 
     Raises BadInput if the session states no such thing.
     """
-    session, directed = relationship.provenance.session_id, _both_directions(relationship)
+    directed = _both_directions(relationship)
     before = _read_stored(change.storage, directed)
     after = {}
     for key in (each.key for each in directed):
@@ -165,7 +150,7 @@ def _is_new_place(key: _RelationshipKey, before: _Stored, after: _Stored) -> boo
 
 def _record(change: Change, key: _RelationshipKey, before: _Stored, after: _Stored) -> None:
     """Write a relationship to the tables, and what is new of it to their history."""
-    attributes = [attributes_text(e.attributes) if e.attributes else None for e in (before, after)]
+    attributes = [statements.attributes_text(e.attributes) if e.attributes else None for e in (before, after)]
     change.record("relationship", json.dumps(key), *attributes)
     for session in {**before.supports, **after.supports}:
         states = [_support_text(each.supports.get(session)) for each in (before, after)]
@@ -178,8 +163,10 @@ def _write_relationship(change: Change, key: _RelationshipKey, before: _Stored, 
     if not after.supports:
         change.storage.rows(statements.DELETE_RELATIONSHIP, key_parameters(key))
         return
-    row = _relationship_row(key, after, from_micros(change.at))
-    change.storage.rows(statements.PUT_RELATIONSHIP, row)
+    provenance, standing = strongest_support(after.supports)
+    texts = statements.attributes_text(after.attributes), statements.provenance_text(provenance)
+    row = {"attributes": texts[0], "provenance": texts[1], "standing": standing, "at": from_micros(change.at)}
+    change.storage.rows(statements.PUT_RELATIONSHIP, key_parameters(key) | row)
     for session in before.supports.keys() - after.supports.keys():
         change.storage.rows(statements.DELETE_SUPPORT, {**key_parameters(key), "session": session})
     for session, support in after.supports.items():
@@ -189,7 +176,9 @@ def _write_relationship(change: Change, key: _RelationshipKey, before: _Stored, 
 
 def _write_entity(change: Change, id: str, type: str, name: str, attributes: Mapping[str, Json]) -> None:
     values = {"id": uuids(id)[0], "type": type, "name": name, "at": from_micros(change.at)}
-    change.storage.rows(statements.PUT_ENTITY, values | {"attributes": attributes_text(attributes)})
+    change.storage.rows(
+        statements.PUT_ENTITY, values | {"attributes": statements.attributes_text(attributes)}
+    )
 
 
 def _entity_text(entity: Entity | None) -> str | None:
@@ -199,7 +188,7 @@ def _entity_text(entity: Entity | None) -> str | None:
 
 
 def _support_text(support: tuple[Provenance, RelationshipStanding] | None) -> str | None:
-    return support and json.dumps([json.loads(provenance_text(support[0])), support[1]])
+    return support and json.dumps([json.loads(statements.provenance_text(support[0])), support[1]])
 
 
 def require_entities(storage: TableStorage, ids: set[str]) -> None:
@@ -231,9 +220,11 @@ def _read_stored(
         "types": sorted({relationship.type for relationship in relationships}),
     }
     rows = storage.rows(statements.RELATIONSHIPS_AMONG, parameters)
-    stored = {row_key(row): _Stored(to_relationship(row).attributes) for row in rows}
+    stored = {statements.row_key(row): _Stored(to_relationship(row).attributes) for row in rows}
     for row in storage.rows(statements.SUPPORT_AMONG, parameters):
-        stored[row_key(row)] = stored[row_key(row)].with_support(*support_from_row(row))
+        stored[statements.row_key(row)] = stored[statements.row_key(row)].with_support(
+            *statements.support_from_row(row)
+        )
     return stored
 
 
@@ -263,12 +254,6 @@ def strongest_support(supports: Supports) -> tuple[Provenance, RelationshipStand
         return order[standing], said.dm_confirmed, said.confidence, said.timestamp, said.session_id
 
     return max(supports.values(), key=strength)
-
-
-def _relationship_row(key: _RelationshipKey, stored: _Stored, at: datetime) -> dict[str, Any]:
-    provenance, standing = strongest_support(stored.supports)
-    texts = {"attributes": attributes_text(stored.attributes), "provenance": provenance_text(provenance)}
-    return {**key_parameters(key), **texts, "standing": standing, "at": at}
 
 
 def _support_row(key: _RelationshipKey, said: Provenance, standing: RelationshipStanding) -> dict[str, Any]:
@@ -379,6 +364,26 @@ class NpcWorld(RecordedTables, Traversals):
             sessions.setdefault(number, set()).add(json.loads(key)[3])
         return {number: names - {""} for number, names in sessions.items()}
 
+    def _facts_of(self, keys: VersionKeys) -> set[Triple]:
+        """Return which of some entities exist and which of some relationships are accepted, by name.
+
+        A symmetric relationship is there once.
+        """
+        directed = (json.loads(key)[:3] for kind, key in keys if kind != "entity")
+        ties = {(*(sorted(ids) if type in SYMMETRIC_TYPES else ids), type) for *ids, type in directed}
+        ids = {id for tie in ties for id in tie[:2]} | {key for kind, key in keys if kind == "entity"}
+        entities = _read_entities(self.storage, ids)
+        found = {
+            Triple(entities[source].name, type, entities[target].name)
+            for (source, target, type), stored in _read_stored(
+                self.storage, [Relationship(*t) for t in ties]
+            ).items()
+            if (source, target, type) in ties and strongest_support(stored.supports)[1] == "accepted"
+        }
+        return found | {
+            Triple(entities[key].name, "is a", entities[key].type) for _, key in keys if key in entities
+        }
+
     def _restore(self, change: Change, keys: VersionKeys) -> None:
         """Write the current versions of some keys to the tables.
 
@@ -395,11 +400,11 @@ class NpcWorld(RecordedTables, Traversals):
             stored = before.get(key, _Stored())
             attributes, supports = dict(stored.attributes), dict(stored.supports)
             if ("relationship", json.dumps(key)) in values:
-                attributes = parse_json_column(values["relationship", json.dumps(key)] or "{}")
+                attributes = statements.parse_json_column(values["relationship", json.dumps(key)] or "{}")
             for (kind, text), value in values.items():
                 if kind == "support" and tuple((parts := json.loads(text))[:3]) == key:
                     supports.pop(parts[3], None)
-                    supports |= {parts[3]: support_from_text(value)} if value else {}
+                    supports |= {parts[3]: statements.support_from_text(value)} if value else {}
             if supports:
                 require_entities(self.storage, set(key[:2]))
             _write_relationship(change, key, stored, _Stored(attributes, supports))
@@ -455,7 +460,7 @@ class NpcWorld(RecordedTables, Traversals):
         rows = self.storage.rows(statements.SUPPORT_OF, key_parameters(key))
         if not rows:
             raise BadInput(f"there is no relationship {short_repr(type)} from {source} to {target}")
-        return tuple(map(support_from_row, rows))
+        return tuple(map(statements.support_from_row, rows))
 
     def _reached(self, id: str, depth: int, types: tuple[str, ...], direction: Direction) -> list[Neighbour]:
         if depth > _MAX_DEPTH_IN_ONE_QUERY:

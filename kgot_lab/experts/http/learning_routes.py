@@ -16,9 +16,10 @@ from kgot_lab.experts.learning.contradictions import (
 )
 from kgot_lab.experts.learning.gaps import gap_report, owner_questions
 from kgot_lab.experts.learning.ledger import ProposalSource, StoredProposal
-from kgot_lab.experts.learning.reviewing import ReviewQueue
+from kgot_lab.experts.learning.reviewing import LearnedGraphs
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
+from kgot_lab.memory.claims.claim import ReviewDecision
 from kgot_lab.text.cleaning import replace_surrogates
 
 _Id = Annotated[str, Path(max_length=200)]
@@ -58,7 +59,7 @@ class GapSummary(BaseModel):
     unexplained: int
 
 
-def learning_router(service: ExpertService, limiter: StreamLimiter, review_queue: ReviewQueue) -> APIRouter:
+def learning_router(service: ExpertService, limiter: StreamLimiter, learned: LearnedGraphs) -> APIRouter:
     """Build the routes of learning."""
     router = APIRouter(prefix="/api/experts/{id}", tags=["learning"])
 
@@ -87,45 +88,55 @@ def learning_router(service: ExpertService, limiter: StreamLimiter, review_queue
         """
         limiter.acquire()  # it calls a model, as a chat does
         try:
-            return [proposal_json(each, who.name) for each in review_queue.learn(id, cid, who.name)]
+            return [proposal_json(each, who.name) for each in learned.learn(id, cid, who.name)]
         finally:
             limiter.release()
 
     @router.get("/proposals", response_model=list[ProposalSummary], responses=NOT_FOUND)
     def list_proposals(who: Admin, id: _Id) -> Any:
         """List the proposals waiting for the graphs of an expert, those stated by most people first."""
-        waiting = (each for name in service.expert(id).graphs for each in review_queue.ledger.queue(name))
+        waiting = (each for name in service.expert(id).graphs for each in learned.ledger.queue(name))
         return [proposal_json(each, who.name) for each in waiting]
 
     @router.get("/decisions", response_model=list[DecisionSummary], responses=NOT_FOUND)
     def list_decisions(who: Admin, id: _Id) -> Any:
         """List the last decisions on the graphs of an expert, the latest first."""
-        ledger = review_queue.ledger
-        decisions = [decision for name in service.expert(id).graphs for decision in ledger.decisions(name)]
-        return sorted(decisions, key=lambda decision: -decision.number)
+        names = service.expert(id).graphs
+        decisions = [each for name in names for each in learned.review(name, who.name).decisions()]
+        return [_decision_json(each) for each in sorted(decisions, key=lambda decision: -decision.change)]
 
     @router.put("/proposals/{pid}/accepted", response_model=DecisionSummary, responses=NOT_FOUND)
     def accept(who: Admin, id: _Id, pid: _Id) -> Any:
         """Accept a proposal and change its graph, after checking the twelve rules."""
-        return review_queue.reviewer(_graph_name(id, pid), who.name).accept(pid)
+        effect = learned.review(_graph_name(id, pid), who.name).accept(pid)
+        return {"number": effect.change, "proposal": pid, "action": "accept", "by": who.name, "undoes": None}
 
     @router.put("/proposals/{pid}/rejected", response_model=DecisionSummary, responses=NOT_FOUND)
     def reject(who: Admin, id: _Id, pid: _Id) -> Any:
         """Reject a proposal, also for when it is stated again."""
-        return review_queue.reviewer(_graph_name(id, pid), who.name).reject(pid)
+        effect = learned.review(_graph_name(id, pid), who.name).reject(pid)
+        return {"number": effect.change, "proposal": pid, "action": "reject", "by": who.name, "undoes": None}
 
     @router.delete("/decisions/{number}", response_model=DecisionSummary, responses=NOT_FOUND)
     def undo(who: Admin, id: _Id, number: Annotated[int, Path(ge=0, le=2**31)]) -> Any:
         """Undo a decision. The graph is restored, and the proposal waits again."""
-        proposal = review_queue.ledger.verdict(number).proposal
-        return review_queue.reviewer(_graph_name(id, proposal), who.name).undo(number)
+        proposal = next((each.id for each in learned.ledger.proposals_changed(number)), "")
+        name = _graph_name(id, proposal) if proposal else service.expert(id).graphs[0]
+        effect = learned.review(name, who.name).undo(number)
+        change = effect and effect.change
+        return {"number": change, "proposal": proposal, "action": "undo", "by": who.name, "undoes": number}
 
     def _graph_name(id: str, proposal: str) -> str:
-        name = review_queue.ledger.proposal(proposal).proposal.graph
+        name = learned.ledger.proposal(proposal).proposal.graph
         service.graphs.graph(name)
         return name if name in service.expert(id).graphs else service.expert(id).graphs[0]
 
     return router
+
+
+def _decision_json(decision: ReviewDecision) -> dict[str, Any]:
+    names = {"number": "change", "proposal": "item", "action": "action", "by": "by", "undoes": "undoes"}
+    return {name: getattr(decision, field) for name, field in names.items()}
 
 
 def proposal_json(stored: StoredProposal, owner: str) -> dict[str, Any]:
@@ -180,7 +191,7 @@ class DriftCorrection(BaseModel):
     value: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter:
+def drift_router(service: ExpertService, learned: LearnedGraphs) -> APIRouter:
     """Build the routes of drifting dimensions."""
     router = APIRouter(prefix="/api/experts/{id}/drift", tags=["learning"])
 
@@ -215,6 +226,6 @@ def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter
             raise NotFound("contradicted value")
         proposal = contradiction_proposal(sent.graph, contradicted[0], sent.value)
         source = ProposalSource(f"drift by {who.name}", "", who.name, str(contradicted[0]))
-        return proposal_json(review_queue.ledger.propose(proposal, source), who.name)
+        return proposal_json(learned.ledger.propose(proposal, source), who.name)
 
     return router

@@ -26,7 +26,7 @@ from kgot_lab.experts.http.sharing_routes import (
     trials_router,
 )
 from kgot_lab.experts.http.tokens import find_tenant
-from kgot_lab.experts.learning.reviewing import ReviewQueue
+from kgot_lab.experts.learning.reviewing import LearnedGraphs
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 from kgot_lab.kgos.query.mcp_server import http_app
@@ -88,7 +88,7 @@ _CURRENT_OWNER: ContextVar[str] = ContextVar("asking", default=LOCAL_OWNER)
 
 
 def expert_app(
-    service: ExpertService, rules: GuardRules = _LOOPBACK_RULES, review_queue: ReviewQueue | None = None
+    service: ExpertService, rules: GuardRules = _LOOPBACK_RULES, learned: LearnedGraphs | None = None
 ) -> FastAPI:
     """Build an ASGI application that serves the experts of a service behind the rules of the guard.
 
@@ -111,9 +111,9 @@ def expert_app(
     app.include_router(completions_router(service, limiter))
     app.include_router(sharing_router(service))
     app.include_router(trials_router(service))
-    if review_queue is not None:
-        app.include_router(learning_router(service, limiter, review_queue))
-        app.include_router(drift_router(service, review_queue))
+    if learned is not None:
+        app.include_router(learning_router(service, limiter, learned))
+        app.include_router(drift_router(service, learned))
     if service.consultants is not None:
         app.include_router(federation_router(service, limiter, service.consultants.federation))
     if service.market is not None:

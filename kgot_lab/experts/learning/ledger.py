@@ -10,31 +10,36 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, require_count, require_known, short_repr
+from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_statements
 from kgot_lab.kgos.editing import CURATED_PROPERTY, Editor
 from kgot_lab.kgos.schemas.check import Fault
-from kgot_lab.loop.events import diff_from_json, to_plain
+from kgot_lab.loop.events import diff_from_json
+from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys, open_versions
 from kgot_lab.memory.claims.claim import from_micros, to_micros, utc_now
-from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked
+from kgot_lab.memory.tables import ClaimRow, Layout
 from kgot_lab.text.cleaning import checked_text
-from kgot_lab.types import Diff, Json
+from kgot_lab.types import Diff, Json, Triple
 
-# All SQL of proposals and decisions, common to SQLite and PostgreSQL.
+# All SQL of proposals, common to SQLite and PostgreSQL. A proposal without a standing in `versions` is queued. The
+# changes that it made to its graph are there too, as a diff, as long as it is accepted.
 
-PROPOSALS_LAYOUT = Layout("proposals", 0x6B676C70, **read_statements(__file__, "ledger.sql"))  # "kglp"
+_DEFINITIONS = read_statements(__file__, "ledger.sql")
+_FROM_VERDICTS = _DEFINITIONS.pop("verdicts")
+PROPOSALS_LAYOUT = Layout("proposals", 0x6B676C70, **_DEFINITIONS).with_history(
+    after=_FROM_VERDICTS
+)  # "kglp"
 
-SELECT_PROPOSAL = "SELECT id, body, standing, at FROM proposals WHERE id = :id"
-SELECT_WAITING_PROPOSALS = "SELECT id, body, standing, at FROM proposals WHERE standing = 'queued' AND graph = :graph ORDER BY at, id"
-INSERT_PROPOSAL = (
-    "INSERT INTO proposals (id, graph, body, standing, at) VALUES (:id, :graph, :body, 'queued', :at)"
-)
-UPDATE_STANDING = "UPDATE proposals SET standing = :standing WHERE id = :id"
+_STANDING = """coalesce((SELECT s.value FROM versions s WHERE s.kind = 'standing' AND s.key = p.id AND s.closed IS NULL),
+  'queued')"""
+SELECT_PROPOSAL = f"SELECT p.id, p.body, {_STANDING}, p.at FROM proposals p WHERE p.id = :id"
+SELECT_WAITING_PROPOSALS = f"""SELECT p.id, p.body, 'queued', p.at FROM proposals p
+  WHERE p.graph = :graph AND {_STANDING} = 'queued' ORDER BY p.at, p.id"""
+SELECT_PROPOSAL_IDS = "SELECT id FROM proposals WHERE graph = :graph"
+INSERT_PROPOSAL = "INSERT INTO proposals (id, graph, body, at) VALUES (:id, :graph, :body, :at)"
 DELETE_PROPOSALS = "DELETE FROM proposals WHERE id = ANY(:ids)"
 
 SELECT_SOURCES = (
@@ -42,26 +47,16 @@ SELECT_SOURCES = (
 )
 INSERT_SOURCE = """INSERT INTO sayings (proposal, message, conversation, said_by, quote, at)
   VALUES (:id, :message, :conversation, :said_by, :quote, :at) ON CONFLICT (proposal, message) DO NOTHING"""
-COUNT_WAITING_OF_PERSON = """SELECT count(*) FROM proposals p WHERE p.standing = 'queued'
+COUNT_WAITING_OF_PERSON = f"""SELECT count(*) FROM proposals p WHERE {_STANDING} = 'queued'
   AND EXISTS (SELECT 1 FROM sayings s WHERE s.proposal = p.id AND s.said_by = :said_by)"""
 SELECT_PROPOSALS_OF_CONVERSATION = "SELECT DISTINCT proposal FROM sayings WHERE conversation = :conversation"
 DELETE_SOURCES = "DELETE FROM sayings WHERE conversation = :conversation"
-SELECT_UNSUPPORTED_PROPOSALS = """SELECT p.id FROM proposals p WHERE p.id = ANY(:ids) AND p.standing = 'queued'
-  AND NOT EXISTS (SELECT 1 FROM sayings s WHERE s.proposal = p.id) AND NOT EXISTS (SELECT 1 FROM verdicts v WHERE v.proposal = p.id)"""
-
-_VERDICT_COLUMNS = "v.number, v.proposal, v.action, v.who, v.at, v.undoes, v.diff, v.digest_before, v.digest_after, v.settled"
-_SELECT_OF_GRAPH = (
-    f"SELECT {_VERDICT_COLUMNS} FROM verdicts v JOIN proposals p ON p.id = v.proposal WHERE p.graph = :graph"
-)
-SELECT_VERDICT = f"SELECT {_VERDICT_COLUMNS} FROM verdicts v WHERE v.number = :number"
-SELECT_VERDICTS = f"{_SELECT_OF_GRAPH} ORDER BY v.number DESC LIMIT :most"
-SELECT_UNSETTLED = f"{_SELECT_OF_GRAPH} AND v.settled = 0 ORDER BY v.number"
-SELECT_UNDOING = "SELECT number FROM verdicts WHERE undoes = :number"
-SELECT_LAST_NUMBER = "SELECT coalesce(max(number), 0) FROM verdicts"
-INSERT_VERDICT = """INSERT INTO verdicts (number, proposal, action, who, at, undoes, diff, digest_before, digest_after, settled)
-  VALUES (:number, :proposal, :action, :who, :at, :undoes, :diff, :before, :after, :settled)"""
-MARK_SETTLED = "UPDATE verdicts SET settled = 1 WHERE number = :number"
-DELETE_VERDICT = "DELETE FROM verdicts WHERE number = :number"
+SELECT_UNSUPPORTED_PROPOSALS = """SELECT p.id FROM proposals p WHERE p.id = ANY(:ids)
+  AND NOT EXISTS (SELECT 1 FROM sayings s WHERE s.proposal = p.id)
+  AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.kind = 'standing' AND v.key = p.id)"""
+SELECT_ACCEPTED_DIFFS = """SELECT v.opened, v.value FROM versions v JOIN proposals p ON p.id = v.key
+  WHERE v.kind = 'diff' AND v.closed IS NULL AND p.graph = :graph ORDER BY v.opened"""
+SELECT_CHANGED_PROPOSALS = "SELECT DISTINCT key FROM versions WHERE opened = :change OR closed = :change"
 
 
 # Proposed edits of a graph as values that can be stored, and their effect on a graph, validated like manual
@@ -227,32 +222,20 @@ class StoredProposal:
     said: tuple[ProposalSource, ...]
 
     @property
+    def id(self) -> str:
+        """The id of the proposal."""
+        return self.proposal.id
+
+    @property
     def people(self) -> int:
         """The number of people who stated it."""
         return len({each.said_by for each in self.said})
 
 
-@dataclass(frozen=True)
-class ProposalVerdict:
-    """A decision, "accept", "reject" or "undo": number, person and time, and the digests of a changed graph.
+class ProposalLedger(RecordedTables):
+    """Proposals and decisions in tables. The changes that were accepted are made whenever a graph is read."""
 
-    The digests are those before and after the change.
-    """
-
-    number: int
-    proposal: str
-    action: str
-    by: str
-    at: datetime
-    undoes: int | None
-    diff: Diff
-    digest_before: str
-    digest_after: str
-    settled: bool
-
-
-class ProposalLedger(TableBacked):
-    """Proposals and decisions in tables."""
+    layout = PROPOSALS_LAYOUT
 
     # --- proposals ---
 
@@ -322,80 +305,32 @@ class ProposalLedger(TableBacked):
 
     # --- decisions ---
 
-    def decisions(self, graph: str, limit: int = 20) -> tuple[ProposalVerdict, ...]:
-        """Return at most `limit` of the last decisions on a graph, the latest first."""
-        require_count(limit, 1, "limit")
-        params = {"graph": graph, "most": limit}
-        return tuple(map(_verdict_from_row, self.storage.rows(SELECT_VERDICTS, params)))
+    def accepted_changes(self, graph: str) -> dict[int, Diff]:
+        """Return the changes of a graph that are accepted, in order, each with the number of its decision."""
+        rows = self.storage.rows(SELECT_ACCEPTED_DIFFS, {"graph": graph})
+        return {int(number): diff_from_json(json.loads(diff)) for number, diff in rows}
 
-    def verdict(self, number: int) -> ProposalVerdict:
-        """Return a decision by its number.
+    def proposal_ids(self, graph: str) -> set[str]:
+        """Return the ids of all proposals for a graph, decided on or not."""
+        return {id for (id,) in self.storage.rows(SELECT_PROPOSAL_IDS, {"graph": graph})}
 
-        Raises BadInput if there is none.
-        """
-        rows = self.storage.rows(SELECT_VERDICT, {"number": number})
-        if not rows:
-            raise BadInput(f"there is no decision {number}: decided() lists them")
-        return _verdict_from_row(rows[0])
+    def proposals_changed(self, number: int) -> tuple[StoredProposal, ...]:
+        """Return the proposals on which a decision was, or its undo, by its number."""
+        with self.storage.reading():
+            ids = {id for (id,) in self.storage.rows(SELECT_CHANGED_PROPOSALS, {"change": number})}
+            return tuple(map(self.proposal, sorted(ids)))
 
-    def is_undone(self, number: int) -> bool:
-        """Return whether a decision was undone."""
-        return bool(self.storage.rows(SELECT_UNDOING, {"number": number}))
+    def _facts_of(self, keys: VersionKeys) -> set[Triple]:
+        """Return the edges that some accepted proposals add."""
+        found: set[Triple] = set()
+        for id in dict.fromkeys(key for _, key in keys):
+            for text in open_versions(self.storage, "diff", id):
+                diff = diff_from_json(json.loads(text))
+                found |= {Triple(edge.source, edge.type, edge.target) for edge in diff.added_edges}
+        return found
 
-    def unsettled_decisions(self, graph: str) -> tuple[ProposalVerdict, ...]:
-        """Return the decisions for which it is not recorded whether they reached the graph."""
-        return tuple(map(_verdict_from_row, self.storage.rows(SELECT_UNSETTLED, {"graph": graph})))
-
-    def record_decision(
-        self,
-        action: str,
-        id: str,
-        by: str,
-        change: PlannedChange | None = None,
-        *,
-        before: str = "",
-        undoes: int | None = None,
-    ) -> ProposalVerdict:
-        """Record a decision: one with a change as not yet applied to the graph, any other as settled.
-
-        Call it within `storage.changing()`.
-        """
-        standings = {"accept": "accepted", "reject": "rejected", "undo": "queued"}
-        require_known("decision", standings, action)
-        ((last,),) = self.storage.rows(SELECT_LAST_NUMBER)
-        diff, after = (Diff(), "") if change is None else (change.diff, change.after.digest)
-        decision = {"number": int(last) + 1, "proposal": id, "action": action, "undoes": undoes}
-        decider = {"who": checked_text(by, "who decides (by)"), "at": to_micros(self.now(), "now")}
-        text, settled = json.dumps(to_plain(diff)), int(change is None)
-        effect = {"diff": text, "before": before, "after": after, "settled": settled}
-        self.storage.rows(INSERT_VERDICT, decision | decider | effect)
-        self.storage.rows(UPDATE_STANDING, {"id": id, "standing": standings[action]})
-        return self.verdict(int(last) + 1)
-
-    def settle(self, number: int) -> None:
-        """Record that a decision was applied to the graph."""
-        self.storage.rows(MARK_SETTLED, {"number": number})
-
-    def withdraw(self, verdict: ProposalVerdict) -> None:
-        """Delete the record of a decision that was never applied to the graph."""
-        standing = "accepted" if verdict.action == "undo" else "queued"
-        self.storage.rows(DELETE_VERDICT, {"number": verdict.number})
-        self.storage.rows(UPDATE_STANDING, {"id": verdict.proposal, "standing": standing})
+    def _restore(self, change: Change, keys: VersionKeys) -> None:
+        """Do nothing: a graph is made from the versions when it is read."""
 
 
-def open_proposals(
-    location: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
-) -> ProposalLedger:
-    """Open the ledger in an SQLite file, in memory, or in PostgreSQL.
-
-    Raises what `open_tables` raises.
-    """
-    return ProposalLedger(open_tables(PROPOSALS_LAYOUT, location, namespace=namespace), now=now)
-
-
-def _verdict_from_row(row: ClaimRow) -> ProposalVerdict:
-    number, proposal, action, by, at, undoes, diff, before, after, settled = row
-    parsed_diff = diff_from_json(json.loads(diff))
-    undone_number = None if undoes is None else int(undoes)
-    effects = parsed_diff, before, after, bool(settled)
-    return ProposalVerdict(int(number), proposal, action, by, from_micros(at), undone_number, *effects)
+open_proposals = ProposalLedger.open

@@ -84,6 +84,16 @@ def migrate(connection: Connection, steps: Steps) -> str:
     return ""
 
 
+def forget_changed_definitions(connection: sqlite3.Connection) -> None:
+    """Delete the checksums of the tables that a step defined anew or dropped, to be computed again."""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'checksums'").fetchone():
+        connection.execute(f"""DELETE FROM checksums WHERE name NOT LIKE '{_DEFINITION}%' AND NOT EXISTS
+          (SELECT 1 FROM sqlite_master m JOIN checksums d ON d.name = '{_DEFINITION}' || m.name
+           WHERE m.name = checksums.name AND checksum(m.sql) = d.sum)""")
+        connection.execute(f"""DELETE FROM checksums WHERE name LIKE '{_DEFINITION}%'
+          AND name NOT IN (SELECT name FROM ({_DEFINITIONS}))""")
+
+
 def enable_checksums(connection: Connection) -> None:
     """Enable a connection to compute checksums."""
     connection.create_function("checksum", -1, _checksum, deterministic=True)

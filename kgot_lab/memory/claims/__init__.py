@@ -3,7 +3,7 @@
 from kgot_lab.memory.claims.certificate import OpenFact, certify
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.ledger import ReviewLedger
+from kgot_lab.memory.claims.review import ClaimReview
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 
-__all__ = ["Claim", "Claims", "OpenFact", "ReviewLedger", "SQLiteClaims", "Span", "certify"]
+__all__ = ["Claim", "ClaimReview", "Claims", "OpenFact", "SQLiteClaims", "Span", "certify"]

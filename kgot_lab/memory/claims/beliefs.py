@@ -303,11 +303,8 @@ def turn_source(turn: int | None) -> str:
 def source_turn(source: str) -> int | None:
     """Return the turn that a source of `turn_source` is, or None for any other source."""
     number = source.removeprefix("turn ")
-    return (
-        int(number)
-        if number != source and number.isdecimal() and turn_source(int(number)) == source
-        else None
-    )
+    is_turn = number != source and number.isdecimal() and turn_source(int(number)) == source
+    return int(number) if is_turn else None
 
 
 def period_at(time: datetime, changes: Iterable[Period]) -> Period:

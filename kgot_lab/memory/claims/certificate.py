@@ -252,11 +252,10 @@ def _certify_fact(
     periods = beliefs.changes_of(subject, needed.relation)
     current = period_at(time, periods)
     valid = beliefs.as_of(valid=time)
-    fact = (
-        beliefs.canonical_fact(needed)
-        if isinstance(needed, Triple)
-        else _most_confident_fact(valid, current, periods, time)
-    )
+    if isinstance(needed, Triple):
+        fact: Triple | None = beliefs.canonical_fact(needed)
+    else:
+        fact = _most_confident_fact(valid, current, periods, time)
     if fact is None or not beliefs.at_any_time().holds(fact):
         return CertifiedFact(needed, "missing")
     others = tuple(other for other in current.facts if other != fact)

@@ -7,15 +7,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 
 from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.claims.claim import ChangeEffect, ChangeLogEntry, from_micros, to_micros
-from kgot_lab.memory.tables import ClaimRow, TableBacked, TableStorage
+from kgot_lab.memory.claims.claim import (
+    ChangeEffect,
+    ChangeLogEntry,
+    StatusPeriod,
+    from_micros,
+    from_micros_or_none,
+    to_micros,
+    triple_key,
+)
+from kgot_lab.memory.sqlite_tables import TableBacked
+from kgot_lab.memory.tables import ClaimRow, TableStorage
 from kgot_lab.text.cleaning import checked_text
+from kgot_lab.types import Triple
 
 
 class Change:
@@ -57,16 +67,17 @@ class Change:
     def close(self, kind: str, key: str, value: str | None = None) -> int:
         """Close the current value, or, without a value, whatever is current."""
         change = self.begin()
-        self.storage.rows(
-            sql.CLOSE_VERSIONS if value is None else sql.CLOSE_VERSION,
-            {"kind": kind, "key": key, "change": change} | ({} if value is None else {"value": value}),
+        statement, given = (
+            (sql.CLOSE_VERSIONS, {}) if value is None else (sql.CLOSE_VERSION, {"value": value})
         )
+        self.storage.rows(statement, {"kind": kind, "key": key, "change": change} | given)
         return change
 
-    def replace(self, kind: str, key: str, value: str, number: float | None = None) -> int:
-        """Replace the current value."""
-        self.close(kind, key)
-        return self.open(kind, key, value, number)
+    def replace(self, kind: str, key: str, value: str, number: float | None = None) -> None:
+        """Replace the current value, unless it is the same."""
+        if open_versions(self.storage, kind, key) != {value: number}:
+            self.close(kind, key)
+            self.open(kind, key, value, number)
 
     def record(self, kind: str, key: str, before: str | None, after: str | None) -> None:
         """Record that a row of another table went from one state to another. None is no row.
@@ -101,6 +112,19 @@ def open_change(
 def open_versions(storage: TableStorage, kind: str, key: str) -> dict[str, float | None]:
     """Return the current values, each with its number."""
     return dict(storage.rows(sql.OPEN_VALUES, {"kind": kind, "key": key}))
+
+
+def read_periods(storage: TableStorage, kind: str, key: str) -> tuple[StatusPeriod, ...]:
+    """Return the standing of something in each period, by when it was known.
+
+    A drop takes precedence over the standing.
+    """
+    return tuple(
+        StatusPeriod(
+            "dropped" if of == "drop" else value, number, from_micros(since), from_micros_or_none(until), who
+        )
+        for of, value, number, since, until, who in storage.rows(sql.HISTORY, {"kind": kind, "key": key})
+    )
 
 
 def erase_versions(storage: TableStorage, which: str, values: Mapping[str, str | set[str]]) -> None:
@@ -210,7 +234,7 @@ class RecordedTables(TableBacked):
             statements = (sql.VERSIONS_OPENED, sql.VERSIONS_CLOSED)
             opened, closed = (storage.rows(statement, {"change": change}) for statement in statements)
             keys = list(dict.fromkeys((row[0], row[1]) for row in (*opened, *closed)))
-            with self._effect(undoing, keys) as holder:
+            with self.effect(undoing, keys) as holder:
                 later = {row[5] for row in opened if not _close_opened(undoing, row)}
                 later |= {by for row in closed for by in _reopen_closed(undoing, row)}
                 _require_unused(undoing, change, [each for each in keys if each[0] == self._part])
@@ -235,9 +259,18 @@ class RecordedTables(TableBacked):
         """Return what each change was of, by number."""
         return {}
 
-    def _effect(self, change: Change, keys: VersionKeys) -> AbstractContextManager[EffectHolder]:
-        """Return the context in which some versions are restored, which reports the effect."""
-        return nullcontext(EffectHolder())
+    @contextmanager
+    def effect(self, change: Change, keys: VersionKeys) -> Iterator[EffectHolder]:
+        """Report what holds after the block and not before it, and the reverse, by the versions of some keys."""
+        holder, before = EffectHolder(), self._facts_of(keys)
+        yield holder
+        after = self._facts_of(keys)
+        fallen, risen = (tuple(sorted(facts, key=triple_key)) for facts in (before - after, after - before))
+        holder.report = ChangeEffect(change.number, fallen, risen=risen)
+
+    def _facts_of(self, keys: VersionKeys) -> set[Triple]:
+        """Return the facts that hold by the current versions of some keys."""
+        return set()
 
     def _restore(self, change: Change, keys: VersionKeys) -> None:
         """Make what else depends on some versions follow them, now that they are restored."""

@@ -173,8 +173,6 @@ def check_triple(fact: Triple, what: str) -> Triple:
 # Records of changes and periods.
 
 Cardinality = Literal["single", "many"]
-# taken: its confidence was enough; the next three are review
-Standing = Literal["taken", "queued", "accepted", "rejected", "dropped"]
 
 
 @dataclass(frozen=True)
@@ -265,10 +263,10 @@ class Period:
 
 
 @dataclass(frozen=True)
-class ClaimPeriod:
-    """The status of a claim between two changes: its standing, its confidence, and who changed it."""
+class StatusPeriod:
+    """The standing of a claim, or of what else waits for review, between two changes, and who changed it."""
 
-    standing: Standing
+    standing: str
     confidence: float | None
     known_from: datetime
     known_until: datetime | None
@@ -310,19 +308,16 @@ class QueuedClaim:
 
 @dataclass(frozen=True)
 class ReviewDecision:
-    """The effect of a decision, or of its undo, on a claim.
-
-    It has the time, the author, and the claim's standing afterwards.
-    """
+    """The effect of a decision, or of its undo, on an item of a review queue: its standing afterwards."""
 
     change: int
     at: datetime
     by: str
     action: str
-    claim: str  # its id
-    fact: Triple
-    standing: Standing
-    confidence: float | None
+    undoes: int | None
+    item: str  # its id
+    standing: str
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)

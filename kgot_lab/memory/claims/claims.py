@@ -6,8 +6,8 @@ Whether facts hold is computed whenever it is queried.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -17,20 +17,26 @@ from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims import transactions
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
-from kgot_lab.memory.claims.changes import Change, EffectHolder, RecordedTables, VersionKeys, open_versions
+from kgot_lab.memory.claims.changes import (
+    Change,
+    EffectHolder,
+    RecordedTables,
+    VersionKeys,
+    open_versions,
+    read_periods,
+)
 from kgot_lab.memory.claims.claim import (
     Cardinality,
     ChangeEffect,
     Claim,
-    ClaimPeriod,
     ErasureCounts,
     Learnt,
     MergeProposal,
     RecordedAnswer,
+    StatusPeriod,
     check_triple,
     fact_id,
     from_micros,
-    from_micros_or_none,
     to_micros,
     utc_now,
 )
@@ -47,7 +53,7 @@ class Claims(Beliefs, RecordedTables):
     """Facts with the claims that support them.
 
     As Beliefs, it is what is known now and valid at any time. Claims with a confidence of at least
-    `accept_from` are in force at once, the others wait for review (`ReviewLedger`). Every change has a
+    `accept_from` are in force at once, the others wait for review (`ClaimReview`). Every change has a
     number, by which it can be undone, a time that is never before that of the last one, and an author (`by`).
     """
 
@@ -196,8 +202,7 @@ class Claims(Beliefs, RecordedTables):
         relation = checked_text(relation, "a relation")
         require_known("cardinality", ("single", "many"), cardinality)
         with self.change("declare", by) as change:
-            if cardinality not in open_versions(self.storage, "declared", relation):
-                change.replace("declared", relation, cardinality)
+            change.replace("declared", relation, cardinality)
             return change.number
 
     @check_arguments
@@ -294,18 +299,13 @@ class Claims(Beliefs, RecordedTables):
             facts_by_answer[answer] = (*facts_by_answer.get(answer, ()), Triple(*fact))
         return facts_by_answer
 
-    def history(self, claim: str) -> tuple[ClaimPeriod, ...]:
+    def history(self, claim: str) -> tuple[StatusPeriod, ...]:
         """Return the status of a claim in each period, by when it was known.
 
         A drop takes precedence over the standing. Raises BadInput if there is no such claim.
         """
         self._require_claim(claim)
-        rows = self.storage.rows(sql.HISTORY, {"claim": claim})
-        periods = []
-        for kind, value, number, since, until, who in rows:
-            period = from_micros(since), from_micros_or_none(until)
-            periods.append(ClaimPeriod("dropped" if kind == "drop" else value, number, *period, who))
-        return tuple(periods)
+        return read_periods(self.storage, "standing", claim)
 
     def _targets(self) -> dict[int, list[str]]:
         targets = defaultdict(list)
@@ -314,16 +314,19 @@ class Claims(Beliefs, RecordedTables):
             targets[change].append(target[0] if len(target) == 1 else str(Triple(*target)))
         return targets
 
-    def _effect(self, change: Change, keys: VersionKeys) -> AbstractContextManager[EffectHolder]:
+    @contextmanager
+    def effect(self, change: Change, keys: VersionKeys) -> Iterator[EffectHolder]:
+        """Report what holds after the block and not before it, and the reverse, with the answers on it."""
         claims = sorted({key for kind, key in keys if kind in ("standing", "drop")})
-        return transactions.record_effect(self.storage, change, claims)
+        with transactions.record_effect(self.storage, change, claims) as holder:
+            yield holder
 
     def _restore(self, change: Change, keys: VersionKeys) -> None:
         transactions.refuse_merge_cycles(change, [key for kind, key in keys if kind == "merged"])
 
     def _require_claim(self, id: str) -> None:
         if not self.storage.rows(sql.CLAIM_IDS, {"claims": [checked_text(id, "the id of a claim")]}):
-            hint = "supports_of(fact) and the queue of a ReviewLedger name them by `id`"
+            hint = "supports_of(fact) and the queue of a ClaimReview name them by `id`"
             raise BadInput(f"there is no claim {short_repr(id)}: {hint}")
 
     def _fact_ids(self, fact: Triple) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cache, partial
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import require_count
@@ -56,16 +57,12 @@ class ClaimMemory(LearningMemory):
     def __repr__(self) -> str:
         return f"<ClaimMemory of {self.session!r} in {self.claims.storage!r}>"
 
-    def source_of(self, turn: str) -> str:
-        """Return the source of the claims of a turn."""
-        return f"{self.session}/{turn}"
-
     def store_statements(self, turn: UserTurn, extraction: Extraction) -> TurnOutcome:
         """Learn what was extracted from a message as claims of its turn.
 
         Claims of low confidence wait for review.
         """
-        source = self.source_of(turn.turn)
+        source = f"{self.session}/{turn.turn}"
         with self.claims.storage.changing():
             before = {fact for fact in extraction.triples if self.claims.holds(fact)}
             earlier = {(c.fact, c.span, c.said_by): c for c in self.claims.from_source(source)}
@@ -105,14 +102,13 @@ class ClaimMemory(LearningMemory):
         """
         at = self.claims.now() if at is None else at
         with self.claims.storage.reading():
-            remarks = _AnswerRemarks(self.claims, self.claims.query_time(at))
+            answers = _Answers(self.claims, self.claims.query_time(at))
             triples = BeliefTriples(self.claims.as_of(valid=at))
 
             def is_current(triple: Triple) -> bool:
-                return triple not in without and remarks.is_current(triple)
+                return triple not in without and triple in answers.instead_of(triple)
 
-            most = self.max_context_triples
-            return format_context(triples, keywords, most, is_current, remarks.describe)
+            return format_context(triples, keywords, self.max_context_triples, is_current, answers.remark)
 
     def current_answers(
         self, noted: Iterable[Triple], turn: UserTurn
@@ -123,12 +119,14 @@ class ClaimMemory(LearningMemory):
         nothing in its place, except in a relation declared "single", where it is what answers then.
         """
         with self.claims.storage.reading():
-            remarks = _AnswerRemarks(self.claims, turn.at)
-            names = self.claims.names()
-            facts = {fact_noted: names.canonical_fact(fact_noted) for fact_noted in noted}
+            answers, names = _Answers(self.claims, turn.at), self.claims.names()
+            facts = {each: names.canonical_fact(each) for each in noted}
             held = set(self.claims.as_of(valid=turn.at).triples(facts.values()))
-            current = {each: remarks.current_facts(read, held) for each, read in facts.items()}
-            return {each: tuple(map(remarks.current_answer, found)) for each, found in current.items()}
+            current = {each: answers.instead_of(read, holds=read in held) for each, read in facts.items()}
+            return {
+                each: tuple(CurrentAnswer(fact, answers.remark(fact)) for fact in found)
+                for each, found in current.items()
+            }
 
     def count(self) -> int:
         """Return the number of facts that hold."""
@@ -172,48 +170,33 @@ class ClaimMemory(LearningMemory):
                 keeper.let_go(turn, self.claims.holds)
 
 
-class _AnswerRemarks:
+class _Answers:
     """What answers at a time, and since when, with one lookup for each subject and relation."""
 
     def __init__(self, claims: Claims, at: datetime) -> None:
-        self._claims, self._at = claims, at
         declared = claims.declared().items()
         self._single = {relation for relation, cardinality in declared if cardinality == "single"}
-        self._known: dict[tuple[str, str], tuple[tuple[Triple, ...], str]] = {}
+        self._find = cache(partial(_find_answer, claims, at))
 
-    def is_current(self, triple: Triple) -> bool:
-        """Return whether no other fact answers in place of this one."""
-        return triple.relation not in self._single or triple in self._find_answer(triple)[0]
-
-    def current_facts(self, triple: Triple, held: AbstractSet[Triple]) -> tuple[Triple, ...]:
-        """Return what answers in place of a recorded fact.
-
-        `held` are the recorded facts that hold.
-        """
+    def instead_of(self, triple: Triple, *, holds: bool = True) -> tuple[Triple, ...]:
+        """Return what answers in place of a recorded fact, which holds or does not: itself, others, or none."""
         if triple.relation in self._single:
-            return self._find_answer(triple)[0]
-        return (triple,) if triple in held else ()
+            return self._find(triple.subject, triple.relation)[0]
+        return (triple,) if holds else ()
 
-    def current_answer(self, fact: Triple) -> CurrentAnswer:
-        """Return a fact that answers, with when it began to or what contests it."""
-        return CurrentAnswer(fact, self.describe(fact).removeprefix("; "))
-
-    def describe(self, triple: Triple) -> str:
+    def remark(self, triple: Triple) -> str:
         """Describe when the answer changed, or that another one contests it."""
-        return self._find_answer(triple)[1] if triple.relation in self._single else ""
+        return self._find(triple.subject, triple.relation)[1] if triple.relation in self._single else ""
 
-    def _find_answer(self, triple: Triple) -> tuple[tuple[Triple, ...], str]:
-        key = triple.subject, triple.relation
-        if key not in self._known:
-            changes = self._claims.changes_of(*key)
-            current = period_at(self._at, changes)
-            remark, since = "", current.since
-            if current.contested:
-                remark = "; contested"
-            elif since and any(period.until == since for period in changes):
-                remark = f"; changed on {since:%Y-%m-%d}"
-            self._known[key] = current.facts, remark
-        return self._known[key]
+
+def _find_answer(claims: Claims, at: datetime, subject: str, relation: str) -> tuple[tuple[Triple, ...], str]:
+    """Return what answers for a subject and a relation at a time, and a remark on it."""
+    changes = claims.changes_of(subject, relation)
+    current = period_at(at, changes)
+    if current.contested:
+        return current.facts, "contested"
+    has_changed = current.since and any(period.until == current.since for period in changes)
+    return current.facts, f"changed on {current.since:%Y-%m-%d}" if has_changed else ""
 
 
 def _claim_from_triple(triple: Triple, source: str, turn: UserTurn, times: StatedTimes) -> Claim:

@@ -253,9 +253,8 @@ def _apply_ends(claims: Sequence[ActiveClaim]) -> list[ActiveClaim]:
     def bounded(claim: ActiveClaim) -> ActiveClaim:
         since, until = claim.valid_from, claim.valid_until
         times = [end for end in ends[claim.fact] if since is None or end > since]
-        return (
-            claim._replace(valid_until=min(times if until is None else [*times, until])) if times else claim
-        )
+        times += [] if until is None else [until]
+        return claim._replace(valid_until=min(times, default=None))
 
     return [bounded(claim) if claim.fact in ends else claim for claim in others]
 

@@ -12,8 +12,13 @@ from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import MergeProposal
 from kgot_lab.memory.claims.justification import Aliases
 from kgot_lab.memory.tables import end_key, word_key
-from kgot_lab.memory.triple_store import InMemoryTripleStore
-from kgot_lab.memory.triples import MAX_TEXT_LENGTH, Keyword, check_keywords, require_triple_pattern
+from kgot_lab.memory.triples import (
+    MAX_TEXT_LENGTH,
+    InMemoryTripleStore,
+    Keyword,
+    check_keywords,
+    require_triple_pattern,
+)
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
 
@@ -95,13 +100,9 @@ class BeliefTriples:
         candidates, names = InMemoryTripleStore(), self._beliefs.names()
         keys = self._keys_of_keywords(keywords, names)
         if keys is None:
-            rows = self._beliefs.storage.rows(sql.select_facts())
-            facts = (
-                (names.canonical(subject), relation, names.canonical(object))
-                for subject, relation, object in rows
-            )
-            found = {Triple(*fact) for fact in facts if any(keyword.is_in(*fact) for keyword in keywords)}
-            candidates.add(self.triples(found))
+            facts = names.canonical_facts(self._beliefs.storage.rows(sql.select_facts()))
+            fitting = [fact for fact in facts if any(keyword.is_in(*fact.identity) for keyword in keywords)]
+            candidates.add(self.triples(fitting))
             return candidates, True
         ids_by_key, is_complete = self._fact_ids_by_key(keys, depth)
         # in the order in which they were found, the newest of a word first
@@ -110,7 +111,8 @@ class BeliefTriples:
             for id in ids:
                 scores[id] += 1 / len(ids)
         nearest = sorted(scores, key=lambda id: -scores[id])[:depth]
-        candidates.add(self.triples(self._read_facts(names, nearest)))
+        rows = self._beliefs.storage.rows(sql.FACTS_BY_ID, {"facts": nearest})
+        candidates.add(self.triples(names.canonical_facts(rows)))
         return candidates, is_complete and len(nearest) == len(scores)
 
     def _keys_of_keywords(self, keywords: Iterable[Keyword], names: Aliases) -> list[int] | None:
@@ -145,10 +147,6 @@ class BeliefTriples:
                 of_key[key_index].append((learnt, id))
             found += [[id for _, id in sorted(each, reverse=True)] for each in of_key if each]
         return [ids[:depth] for ids in found], all(len(ids) <= depth for ids in found)
-
-    def _read_facts(self, names: Aliases, ids: Iterable[str]) -> set[Triple]:
-        """Return facts by id, under their canonical names."""
-        return names.canonical_facts(self._beliefs.storage.rows(sql.FACTS_BY_ID, {"facts": list(ids)}))
 
 
 # Names that may mean the same thing, proposed with reasons. Nothing is merged here.

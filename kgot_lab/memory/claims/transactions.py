@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 
 from kgot_lab.errors import BadInput, short_repr
@@ -33,17 +33,23 @@ from kgot_lab.types import Triple
 
 @contextmanager
 def record_effect(storage: ClaimStorage, change: Change, claims: Sequence[str]) -> Iterator[EffectHolder]:
-    """Compare what holds before and after the block, for some claims' facts and all that is derived from
-    these.
+    """Compare what holds before and after the block, at any time and now, for some claims' facts and all that is
+    derived from these.
     """
     holder = EffectHolder()
     names = read_aliases(storage)
     rows = storage.rows(sql.FACTS_OF_CLAIMS, {"claims": list(claims)}) if claims else []
     affected = facts_resting_on(storage, names, [Triple(*row) for row in rows])
-    before = held_facts(claims_deciding(storage, names, affected)).keys() & affected
+
+    def held() -> list[Set[Triple]]:
+        deciding = claims_deciding(storage, names, affected)
+        return [held_facts(deciding, at).keys() & affected for at in (None, change.at)]
+
+    before = held()
     yield holder
-    after = held_facts(claims_deciding(storage, names, affected)).keys() & affected
-    fallen, risen = (tuple(sorted(facts, key=triple_key)) for facts in (before - after, after - before))
+    pairs = list(zip(before, held(), strict=True))
+    fallen = tuple(sorted(set().union(*(earlier - later for earlier, later in pairs)), key=triple_key))
+    risen = tuple(sorted(set().union(*(later - earlier for earlier, later in pairs)), key=triple_key))
     rows = storage.rows(sql.ANSWERS_ON, {"facts": fact_ids(fallen, names)})
     answers = tuple(RecordedAnswer(id, text, from_micros(at)) for id, text, at in rows)
     holder.report = ChangeEffect(change.number, fallen, _orphans(storage, fallen), answers, risen)

@@ -119,30 +119,17 @@ def _is_unreal(verb: Any, subjects: dict[Any, Any]) -> bool:
         is_mine = teller is None or teller.lower_ in FIRST_PERSON
         if verb.head.lemma_ in _UNREAL_VERBS and verb.i > verb.head.i:
             return True
-        if (
-            verb.head.lemma_ in _TELLING_VERBS
-            and not is_mine
-            and about is not None
-            and about.lower_ in FIRST_PERSON
-        ):
+        is_of_speaker = about is not None and about.lower_ in FIRST_PERSON
+        if verb.head.lemma_ in _TELLING_VERBS and not is_mine and is_of_speaker:
             return True
     for token in (verb, *verb.ancestors):
         openings = {child.lower_ for child in token.children if child.dep_ in {"mark", "advmod"}}
-        conditions = (child for child in token.children if child.dep_ == "advcl")
-        is_conditional = any(
-            mark.lower_ in {"if", "unless"} for child in conditions for mark in child.children
-        )
+        conditions = (mark for child in token.children if child.dep_ == "advcl" for mark in child.children)
+        is_conditional = any(mark.lower_ in {"if", "unless"} for mark in conditions)
         is_modal = any(child.tag_ == "MD" and child.lower_ not in {"can", "ca"} for child in token.children)
-        is_awaited = bool(openings & {"until", "till", "before", "when", "once"}) and token.tag_ in {
-            "VBP",
-            "VBZ",
-        }
-        if (
-            openings & {"if", "unless", "whether"}
-            or is_conditional
-            or is_modal
-            or (token.dep_ == "advcl" and is_awaited)
-        ):
+        is_present = token.dep_ == "advcl" and token.tag_ in {"VBP", "VBZ"}
+        is_awaited = is_present and not openings.isdisjoint(("until", "till", "before", "when", "once"))
+        if openings & {"if", "unless", "whether"} or is_conditional or is_modal or is_awaited:
             return True
         if token.dep_ in {"ROOT", "conj", "parataxis"}:
             break

@@ -108,9 +108,8 @@ class EndReader(ClauseParts):
                 possible = ANY if relation in {"is", "is_with"} else relation
                 for each in [None] if noun is None else listed(noun):
                     yield ended(self.verb.lemma_ if each is None else self._phrase(each), (possible,))
-        elif _UNTIL.search(self.text) and (
-            self._was() or self.verb.tag_ == "VBN"
-        ):  # "I worked at Acme until March"
+        # "I worked at Acme until March"
+        elif _UNTIL.search(self.text) and (self._was() or self.verb.tag_ == "VBN"):
             relation, noun = self._relation()
             if noun is not None and relation in relations():
                 yield ended(self._phrase(noun), (relation,))
@@ -126,10 +125,8 @@ class EndReader(ClauseParts):
             yield ended("", ending)
         elif relation := self._relation_lost():
             giver = self.clause.subject if self._object_is_me() else None
-            is_named = giver is not None and giver.pos_ == "PROPN"
-            yield ended(
-                self._phrase(giver) if is_named else "", (relation,), subject if giver is None else ME
-            )
+            name = self._phrase(giver) if giver is not None and giver.pos_ == "PROPN" else ""
+            yield ended(name, (relation,), subject if giver is None else ME)
         else:
             yield from self._read_ending_verb(inner, ended)
 
@@ -147,18 +144,15 @@ class EndReader(ClauseParts):
 
     def _object_is_me(self) -> bool:
         is_object = any(child.lower_ in {"me", "us"} and child.dep_ == "dobj" for child in self.children)
-        return is_object and {prep for prep, _ in self.preps} <= {
-            "from",
-            "for",
-        }  # not "left me at the airport"
+        # not "left me at the airport"
+        return is_object and all(prep in {"from", "for"} for prep, _ in self.preps)
 
     def _relation_lost(self) -> str:
         """Return the relation that ended by what another did to the speaker, or in which a state says that nobody is."""
         key = ""
         if self._object_is_me():  # "fired me"
-            key = " ".join(
-                [self.verb.lemma_, *(child.lower_ for child in self.children if child.dep_ == "prt")]
-            )
+            particles = (child.lower_ for child in self.children if child.dep_ == "prt")
+            key = " ".join([self.verb.lemma_, *particles])
         elif self.direct is not None and (  # "is single", "got divorced"
             self.verb.lemma_ == "get" or (self.verb.lemma_ == "be" and not self._was())
         ):
@@ -182,16 +176,12 @@ class EndReader(ClauseParts):
         """Return whether a verb of the table ends nothing as a whole here."""
         if noun is not None and any(child.lower_ in {"a", "an", "some"} for child in noun.children):
             return True
-        if (
-            key in word_list("left behind") and noun is not None
-        ):  # "left Anna at the airport", "left Anna a note"
+        # "left Anna at the airport", "left Anna a note"
+        if key in word_list("left behind") and noun is not None:
             objects = [child for child in self.children if child.dep_ in {"dobj", "dative"}]
-            return len(objects) > 1 or bool(
-                {prep for prep, _ in self.preps} & {"at", "in", "on", "with", "to"}
-            )
-        if (
-            key in word_list("used up") and noun is None and self._is_passive()
-        ):  # "Rex is finished with his class"
+            return len(objects) > 1 or any(prep in {"at", "in", "on", "with", "to"} for prep, _ in self.preps)
+        # "Rex is finished with his class"
+        if key in word_list("used up") and noun is None and self._is_passive():
             return not noun_of_relation(self.clause.subject)
         if key in word_list("deaths"):
             return noun is not None and bool(self.preps)  # "put him down on the sofa"
@@ -226,19 +216,15 @@ class EndReader(ClauseParts):
             name = self._name(noun) if role_of(noun) else self._phrase(noun)
             return ended("", (ANY,), name) if key in word_list("deaths") else ended(name, possible)
         if gerund is not None:
-            objects = [
-                t for t in gerund.subtree if t.dep_ in _OBJECTS and t.ent_type_ not in {"DATE", "TIME"}
-            ]
+            words = [word for word in gerund.subtree if word.ent_type_ not in {"DATE", "TIME"}]
+            objects = [word for word in words if word.dep_ in _OBJECTS]
             stated = relations_stated_by(gerund)
             if objects or not stated:
                 return ended(self._phrase(objects[0]) if objects else gerund.lemma_, possible)
             return ended("", stated)  # "stopped working there"
         if subject is not None and self._is_passive() and possible != ("partner",):
             return ended(self._name(subject) if role_of(subject) else self._phrase(subject), possible, ME)
-        if (
-            subject is not None
-            and subject.lower_ not in FIRST_PERSON
-            and any(child.lower_ == "i" for child in (*subject.children, *self.verb.children))
-        ):
+        near = () if subject is None else (*subject.children, *self.verb.children)
+        if subject is not None and subject.lower_ not in FIRST_PERSON and any(n.lower_ == "i" for n in near):
             return ended(self._phrase(subject), possible, ME)  # "Sam and I broke up"
         return ended("", possible)

@@ -74,9 +74,8 @@ class ClauseReader(EndReader):
                     nouns = [noun]  # "Marks and Spencer"
                 for number, each in enumerate(nouns):
                     fact = self._fact_of(subject, relation, each)
-                    if (
-                        fact is not None and fact.object
-                    ):  # the first of a list replaces what was before, not the others
+                    # the first of a list replaces what was before, not the others
+                    if fact is not None and fact.object:
                         yield replace(fact, single=fact.single and not number)
 
     def _fact_of(self, subject: str, relation: str, noun: Any) -> Statement | None:
@@ -84,9 +83,8 @@ class ClauseReader(EndReader):
         role = subject.removeprefix(f"{ME}'s ")
         if role != subject and self.verb.lemma_ in {"be", "spell"}:
             return self._fact_of_person(subject, noun)
-        if relation == "name" and "partner" in relations_by("nouns").get(
-            role, ()
-        ):  # "my boyfriend is called Dan"
+        is_partner = "partner" in relations_by("nouns").get(role, ())
+        if relation == "name" and is_partner:  # "my boyfriend is called Dan"
             subject, relation = ME, "partner"
         elif relation == "name" and self._is_of_several(role):  # "my brothers are called Kofi and Kwame"
             subject, relation = ME, role
@@ -124,10 +122,8 @@ class ClauseReader(EndReader):
         if relation in _NAMED and not self._is_name(noun):  # "my flat is a mess", "date every page"
             return relation == "works_at"
         if self._is_negated():
-            others = [token for _, token in self.preps if token != noun]
-            if others or any(
-                pattern.search(self.verb.sent.text) for pattern in (ENDED_ADVERB, RESTRICTED, _QUALIFIED)
-            ):
+            others, limits = [n for _, n in self.preps if n != noun], (ENDED_ADVERB, RESTRICTED, _QUALIFIED)
+            if others or any(limit.search(self.verb.sent.text) for limit in limits):
                 return False
         return relation not in {"phone", "email"} and (relation != "name" or noun.pos_ == "PROPN")
 
@@ -153,16 +149,12 @@ class ClauseReader(EndReader):
         if role in word_list("people") and (noun.pos_ != "PROPN" or is_pronoun):
             return self._fact(subject, "name" if noun.pos_ == "PROPN" else "is", value)
         known = relations_by("nouns").get(role, ())
-        kinds = (
-            [] if self.clause.subject is None else [child.lower_ for child in self.clause.subject.children]
-        )
-        if not _FORMER.isdisjoint(kinds) or not {"phone", "email"}.isdisjoint(known):
-            return None
-        if ("name" in known and noun.pos_ != "PROPN") or (
-            known and noun.pos_ in {"ADJ", "ADV", "ADP", "VERB"}
-        ):
-            return None
-        return self._fact_of_noun(role, noun)
+        words = self.clause.subject.children if self.clause.subject is not None else ()
+        is_former = any(word.lower_ in _FORMER for word in words)
+        is_no_name = "name" in known and noun.pos_ != "PROPN"
+        is_no_noun = bool(known) and noun.pos_ in {"ADJ", "ADV", "ADP", "VERB"}
+        is_no_fact = is_former or is_no_name or is_no_noun or not {"phone", "email"}.isdisjoint(known)
+        return None if is_no_fact else self._fact_of_noun(role, noun)
 
     def _fact_of_noun(self, role: str, noun: Any) -> Statement:
         """Return what "my NOUN is VALUE" states of the speaker."""

@@ -73,10 +73,9 @@ class ClauseParts:
         for child in (*self.children, *of_object):
             words, prep = child.lower_, child
             inner = next((c for c in child.children if c.dep_ == "prep"), None)
-            is_alone = child.dep_ in {"prep", "prt", "advmod"} and all(
-                c.dep_ != "pobj" for c in child.children
-            )
-            if inner is not None and is_alone:  # "out of"
+            has_object = any(c.dep_ == "pobj" for c in child.children)
+            # "out of"
+            if inner is not None and child.dep_ in {"prep", "prt", "advmod"} and not has_object:
                 words, prep = f"{words} {inner.lower_}", inner
             if prep.dep_ in {"prep", "agent", "dative"} and not is_time(child):
                 preps = (prep, *(c for c in prep.children if c.dep_ == "conj"))  # "at Siemens and at Bosch"
@@ -103,14 +102,8 @@ class ClauseParts:
             for child in self.children
             if child.dep_ == "prt" or (child.lower_ in _PARTICLES and not list(child.children))
         ]
-        with_particles = f"{lemma} {' '.join(particles)}"
-        for verb in (
-            (lemma,)
-            if not particles
-            else (with_particles,)
-            if particles == ["up"]
-            else (with_particles, lemma)
-        ):
+        verbs = [" ".join([lemma, *particles])] if particles else []
+        for verb in verbs if particles == ["up"] else [*verbs, lemma]:
             yield from ((f"{verb} {prep}", noun) for prep, noun in self.preps)
             yield verb, self.direct
 
@@ -182,10 +175,9 @@ class ClauseParts:
         return self.finite.tag_ == "VBG" and (is_going or is_moving or bool(SOON.search(self.text)))
 
     def _is_negated(self) -> bool:
-        objects = (
-            [] if self.direct is None else [child.lower_ for child in self.direct.children]
-        )  # "have no dog"
-        return "no" in objects or any(child.dep_ == "neg" for child in self.children)
+        # "have no dog"
+        has_no = self.direct is not None and any(child.lower_ == "no" for child in self.direct.children)
+        return has_no or any(child.dep_ == "neg" for child in self.children)
 
     def _is_past(self) -> bool:
         is_past = self.finite.tag_ in {"VBD", "VBN"} or self.finite.lower_ in {"quit", "split"}
@@ -220,11 +212,8 @@ class ClauseParts:
             years = [] if self.direct is None else [t for t in self.direct.subtree if t.like_num]
             if word == "old" and any(t.lemma_ in {"day", "week", "month"} for t in self.direct.subtree):
                 return "age", None  # not in years
-            if (
-                years
-                and (word == "old" or self.direct in years)
-                and self.text.split()[-1] not in {"today", "tonight"}
-            ):
+            is_age = bool(years) and (word == "old" or self.direct in years)
+            if is_age and self.text.split()[-1] not in {"today", "tonight"}:
                 return "age", years[0]
             if word in _STATES_TO and self.preps:
                 return _STATES_TO[word], self.preps[-1][1]
@@ -250,10 +239,8 @@ def role_of(token: Any) -> Any:
         return None
     if token.pos_ == "NOUN":
         return token
-    people = word_list("people")
-    return next(
-        (c for c in token.children if c.dep_ in {"compound", "nmod"} and c.lemma_.lower() in people), None
-    )
+    kinds = (child for child in token.children if child.dep_ in {"compound", "nmod"})
+    return next((kind for kind in kinds if kind.lemma_.lower() in word_list("people")), None)
 
 
 def apposed_names(token: Any) -> list[str]:
@@ -275,17 +262,11 @@ def listed(noun: Any) -> list[Any]:
     """Return a noun with those listed after it: of "tea, milk and juice" three, of "tea but not milk" one."""
     is_subject = noun.dep_ in SUBJECTS
     others = [c for c in noun.conjuncts if c.i > noun.i and (is_subject or not _is_followed_by_verb(c))]
-    kinds = (
-        {"PROPN", "PRON"}
-        if (noun.pos_, noun.dep_) == ("PROPN", "pobj")
-        else {noun.pos_, "NOUN", "PROPN", "PRON"}
-    )
+    is_named_place = (noun.pos_, noun.dep_) == ("PROPN", "pobj")
+    kinds = {"PROPN", "PRON"} | (set() if is_named_place else {noun.pos_, "NOUN"})
     links = {c.lower_ for each in (noun, *others) for c in each.children if c.dep_ in {"cc", "neg"}}
     is_list = bool(links) and links <= {"and", "or"}  # not "Lyon, France"
-    return [
-        noun,
-        *(other for other in others if is_list and other.pos_ in kinds),
-    ]
+    return [noun, *(other for other in others if is_list and other.pos_ in kinds)]
 
 
 def _is_followed_by_verb(noun: Any) -> bool:

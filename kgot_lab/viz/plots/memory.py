@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from kgot_lab.domains.investment.view import DatedNode, display_name
 from kgot_lab.evaluation.significance import reliability
 from kgot_lab.memory.claims.claim import format_time
-from kgot_lab.memory.claims.ledger import ReviewLedger, isotonic
+from kgot_lab.memory.claims.review import ClaimReview, isotonic
 from kgot_lab.viz.plots.figure import (
     BASELINE_PEN,
     BEST_PEN,
@@ -69,12 +69,12 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
 _CURVE_POINTS = 101  # points of the curve
 
 
-def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
+def review_reliability(review: ClaimReview, *, relation: str = "") -> Plot:
     """Plot the share of claims that were accepted and the number decided, by confidence.
 
     An isotonic fit is drawn too. `relation` is one relation, by default all together.
     """
-    judged, scope = ledger.judgements(), (f" of {relation}" if relation else "")
+    judged, scope = review.judgements(), (f" of {relation}" if relation else "")
     judged = [each for each in judged if relation in ("", each.relation)]
     if not judged:
         return empty_plot(f"no claim{scope} is decided on yet")

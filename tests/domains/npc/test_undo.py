@@ -15,7 +15,7 @@ from kgot_lab.domains.npc.layers.models import Chunk
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship, RelationshipFilter
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.sessions import WorldReview, import_statements
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import AlreadyDecided, BadInput
 from kgot_lab.types import Triple
 
 ODO, NELL, GUILD = Entity("npc", "Odo", {"mood": "calm"}), Entity("npc", "Nell"), Entity("faction", "Guild")
@@ -63,13 +63,18 @@ def test_what_another_session_says_too_stays(town):
 
 def test_a_decision_of_the_game_master_is_taken_back_and_its_statement_waits_again(town):
     import_statements(town, MONDAY, Provenance("monday"))
-    review = WorldReview(town)
+    review = WorldReview(town, "Grace")
     (waiting,) = review.queue()
     before = state(town)
-    for decide in (review.accept, review.reject):
-        change = decide(waiting, by="Grace")
-        assert review.queue() == ()
-        town.undo(change)
+    one, other = ("Nell", "Guild") if waiting.source_id == NELL.id else ("Guild", "Nell")
+    for verdict, risen in (("accept", [(one, "ALLIED_WITH", other)]), ("reject", [])):
+        effect = review.decide(waiting, verdict)
+        assert [fact.identity for fact in effect.risen] == risen and review.queue() == ()
+        with pytest.raises(
+            AlreadyDecided, match=f"'{one} – ALLIED_WITH – {other}' no longer waits. It was {verdict}ed by G"
+        ):
+            review.decide(waiting, "reject")
+        assert review.undo().facts == effect.risen and review.undo() is None
         assert review.queue() == (waiting,) and state(town) == before
 
 
@@ -77,7 +82,7 @@ def test_an_undo_names_the_later_changes_that_must_be_undone_first(town):
     empty = state(town)
     heard = import_statements(town, MONDAY, Provenance("monday"))
     review = WorldReview(town)
-    decided = review.accept(review.queue()[0])
+    decided = review.accept(review.queue()[0]).change
     with pytest.raises(BadInput, match=f"was changed again since, by {decided}: undo that first"):
         town.undo(heard.change)
     town.undo(decided)
@@ -137,8 +142,11 @@ def test_who_comes_to_another_place_is_no_longer_at_the_first_and_the_history_st
     back = import_statements(town, [Triple("Odo", "located at", "Forge")], Provenance())
     assert len(back.new) == 1
     assert [each.name for each in town.visible_subgraph(ODO.id).entities] == ["Forge", "Odo"]
-    for change in (back.change, moved):
-        town.undo(change)
+    for change, there, elsewhere in ((back.change, "Crypt", "Forge"), (moved, "Forge", "Crypt")):
+        undone = town.undo(change)
+        assert undone.risen == (Triple("Odo", "LOCATED_AT", there),), "the report has what is true again"
+        assert undone.facts == (Triple("Odo", "LOCATED_AT", elsewhere),)
+        assert str(undone) == "1 fact fell; 1 fact began to hold"
     assert {tie.target_id: tie.standing for tie in town.get_relationships(ODO.id)} == standings
 
 

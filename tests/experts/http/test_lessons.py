@@ -23,7 +23,7 @@ from support.simulated_learning import SimulatedLearner
 
 from kgot_lab.experts.http.auth import GuardRules
 from kgot_lab.experts.learning.ledger import open_proposals
-from kgot_lab.experts.learning.reviewing import ReviewQueue
+from kgot_lab.experts.learning.reviewing import LearnedGraphs
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Reply
 
@@ -48,8 +48,8 @@ class AnswersAndReads:
 @pytest.fixture
 def server():
     service = expert_office(AnswersAndReads(), expert=COOK)
-    review_queue = ReviewQueue(service, open_proposals())
-    with served(service, GuardRules(tokens=True), review_queue) as found:
+    learned = LearnedGraphs(service, open_proposals())
+    with served(service, GuardRules(tokens=True), learned) as found:
         yield found
 
 
@@ -125,7 +125,7 @@ def test_the_gaps_of_ones_own_questions_are_told_and_of_nobody_elses(server, ada
 
 def test_a_model_that_cannot_read_changes_is_said_and_gives_its_place_back():
     service = expert_office(Scripted(lambda prompt: "no JSON"), expert=COOK)
-    with served(service, review_queue=ReviewQueue(service, open_proposals())) as found:
+    with served(service, learned=LearnedGraphs(service, open_proposals())) as found:
         conversation = found.ask(SAYS)[0]["conversation_id"]
         answer = found.client.post(f"/api/experts/{COOK_ID}/conversations/{conversation}/learn", json={})
         assert answer.status_code == 503 and answer.json()["error"]["code"] == "model_away"
@@ -191,8 +191,8 @@ def test_a_graph_whose_file_changed_under_a_decision_is_asked_without_that_decis
     file = tmp_path / "own.json"
     file.write_text("\n".join(lines))
     service = expert_office(AnswersAndReads(), folder=tmp_path, expert={**COOK, "kg_db_id": "own"})
-    review_queue = ReviewQueue(service, open_proposals())
-    with served(service, review_queue=review_queue) as found:
+    learned = LearnedGraphs(service, open_proposals())
+    with served(service, learned=learned) as found:
         place = f"/api/experts/{COOK_ID}"
 
         def accepted(words):

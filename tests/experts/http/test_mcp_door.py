@@ -24,7 +24,6 @@ from support.expert_server import (
     expert_office,
     served,
 )
-from support.held_graph import HeldGraph
 from support.openai_server import openai_server, says_on
 from support.waiting import AMPLE, until
 
@@ -32,7 +31,7 @@ import kgot_lab
 from kgot_lab.errors import LLMError
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.learning.ledger import GraphProposal, NodeToAdd, ProposalSource, open_proposals
-from kgot_lab.experts.learning.reviewing import GraphReviewer
+from kgot_lab.experts.learning.reviewing import GraphReview
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 
 TOOLS = {"list_experts", "ask_expert", "search_expert", "why"}
@@ -219,7 +218,7 @@ def test_an_assistant_on_standard_input_and_output_asks_the_same(tmp_path):
         "cookbook", (NodeToAdd("technique:prompt_weaving", "technique", "Prompt weaving"),)
     )
     kept = ledger.propose(weaving, ProposalSource("msg", "conv", "ada", "Prompt weaving is a technique"))
-    GraphReviewer(ledger, HeldGraph(cookbook()), "cookbook", "Grace").accept(kept.proposal.id)
+    GraphReview(ledger, "cookbook", cookbook, "Grace").accept(kept)
     ledger.close()
     store = str(tmp_path / "experts.db")
     command = ["-m", "kgot_lab", "serve", str(graphs), "--store", store, "--stdio", "--model"]

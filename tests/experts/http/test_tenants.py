@@ -23,7 +23,7 @@ from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.http.tokens import new_token, revoke_tokens
 from kgot_lab.experts.learning.ledger import open_proposals
-from kgot_lab.experts.learning.reviewing import ReviewQueue
+from kgot_lab.experts.learning.reviewing import LearnedGraphs
 from kgot_lab.experts.portable import expert_to_json
 from kgot_lab.llm.recorded import Scripted
 
@@ -166,7 +166,7 @@ def world(tmp_path_factory) -> Iterator[World]:
         service.market, json.dumps(expert_to_json(service.expert(COOK_ID), service.graphs))
     )
     rules = GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=10**6))
-    app = expert_app(service, rules, ReviewQueue(service, open_proposals()))
+    app = expert_app(service, rules, LearnedGraphs(service, open_proposals()))
     sides = [Side(name, new_token(service.tables, name)) for name in CANARIES]
     admin = new_token(service.tables, "root", "admin")
     with TestClient(app, base_url="http://localhost") as client:

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.every import every
-from support.held_graph import HeldGraph
 from support.simulated_learning import simulated_sayings
 
 from kgot_lab.errors import BadInput
@@ -22,7 +21,7 @@ from kgot_lab.experts.learning.contradictions import (
     find_contradictions,
 )
 from kgot_lab.experts.learning.ledger import PropertyToChange, ProposalSource, open_proposals, plan_change
-from kgot_lab.experts.learning.reviewing import GraphReviewer
+from kgot_lab.experts.learning.reviewing import GraphReview
 from kgot_lab.kgos.methods.dimensions import dimension_filter
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Diff
@@ -151,17 +150,18 @@ def test_altered_values_are_found_and_a_copy_without_drift_stays_silent():
 def test_a_contradicted_value_is_changed_only_by_who_reviews_and_then_passes_the_filter():
     graph = altered((NODE, PRICE, 0.9))
     (found,) = find_contradictions(graph, evidence(["low"] * 5)).found
-    ledger, held = open_proposals(), HeldGraph(graph)
+    ledger = open_proposals()
+    review = GraphReview(ledger, "cookbook", lambda: graph, "Grace")
     proposal = contradiction_proposal("cookbook", found, 0.2)
     ledger.propose(
         proposal, ProposalSource("m", "c", "drift report", "; ".join(each.words for each in found.evidence))
     )
-    within = dimension_filter(held.graph(), {PRICE: {"max": 0.3}}, limit=300).ids
+    within = dimension_filter(review.graph(), {PRICE: {"max": 0.3}}, limit=300).ids
     assert NODE not in within
-    verdict = GraphReviewer(ledger, held, "cookbook", "Grace").accept(proposal.id)
-    assert NODE in dimension_filter(held.graph(), {PRICE: {"max": 0.3}}, limit=300).ids
-    GraphReviewer(ledger, held, "cookbook", "Grace").undo(verdict.number)
-    assert held.graph().digest == graph.digest
+    review.accept(proposal.id)
+    assert NODE in dimension_filter(review.graph(), {PRICE: {"max": 0.3}}, limit=300).ids
+    review.undo()
+    assert review.graph().digest == graph.digest
     for value in (0.9, 0.95, -1):
         with pytest.raises(BadInput):
             contradiction_proposal("cookbook", found, value)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 from support.claim_places import InPostgres
 from support.every import every
-from support.held_graph import HeldGraph
 from support.simulated_learning import SimulatedLearner
 
-from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.errors import AlreadyDecided, BadInput
 from kgot_lab.experts.learning.extracting import extract_changes, learn_from_message, original_spelling
 from kgot_lab.experts.learning.ledger import (
     MAX_WAITING,
@@ -24,11 +25,11 @@ from kgot_lab.experts.learning.ledger import (
     open_proposals,
     plan_change,
 )
-from kgot_lab.experts.learning.reviewing import GraphReviewer, apply_decisions
+from kgot_lab.experts.learning.reviewing import GraphReview, apply_accepted
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.llm.recorded import Scripted
-from kgot_lab.stores.embedded_store import InMemory
+from kgot_lab.loop.events import to_plain
 
 COOKBOOK = cookbook()
 NEW = "Prompt weaving is a technique. Prompt weaving requires Embedding model."
@@ -58,6 +59,11 @@ def ledger():
     ledger.close()
 
 
+def reviewed(ledger, by="Grace", base=COOKBOOK):
+    """The review of a cookbook by somebody."""
+    return GraphReview(ledger, "cookbook", lambda: base, by)
+
+
 def learnt(ledger, *texts, graph=COOKBOOK, llm=None):
     """The proposals of some messages, each of its own person."""
     found = []
@@ -70,70 +76,62 @@ def learnt(ledger, *texts, graph=COOKBOOK, llm=None):
 
 
 def test_planted_corrections_and_lies_all_wait_and_none_changes_the_graph(ledger):
-    held = HeldGraph(COOKBOOK)
     kept = learnt(ledger, *CORRECTIONS, *LIES)
     assert len(kept) == len(CORRECTIONS) + len(LIES)
     assert {each.standing for each in kept} == {"queued"}
     assert {each.proposal.id for each in ledger.queue("cookbook")} == {each.proposal.id for each in kept}
-    assert held.graph().digest == COOKBOOK.digest and ledger.decisions("cookbook") == ()
+    assert reviewed(ledger).graph().digest == COOKBOOK.digest and reviewed(ledger).decisions() == ()
 
 
 def test_what_is_approved_is_found_and_what_is_undone_leaves_no_trace(ledger):
-    held, (kept,) = HeldGraph(COOKBOOK), learnt(ledger, NEW)
-    ids = [node.id for node in intent_search(held.graph(), "prompt weaving").nodes]
+    (kept,), review = learnt(ledger, NEW), reviewed(ledger)
+    ids = [node.id for node in intent_search(review.graph(), "prompt weaving").nodes]
     assert "technique:prompt_weaving" not in ids
-    reviewer = GraphReviewer(ledger, held, "cookbook", "Grace")
-    verdict = reviewer.accept(kept.proposal.id)
-    assert (verdict.by, verdict.settled, verdict.digest_before) == ("Grace", True, COOKBOOK.digest)
-    after = held.graph()
-    assert after.digest == verdict.digest_after
+    accepted = review.accept(kept)
+    assert [fact.relation for fact in accepted.risen] == ["requires"]
+    after = review.graph()
     assert intent_search(after, "prompt weaving").nodes[0].id == "technique:prompt_weaving"
     assert after.node("technique:prompt_weaving").properties["curated"]["by"] == "Grace"
     (edge,) = after.neighbours("technique:prompt_weaving", "out")
     assert (edge.type, edge.target) == ("requires", "tool:embedding_model")
     assert edge.properties["curated"]["by"] == "Grace"
-    reviewer.undo(verdict.number)
-    assert held.graph().digest == COOKBOOK.digest
-    assert [each.proposal.id for each in ledger.queue("cookbook")] == [kept.proposal.id]
-    assert [decision.action for decision in ledger.decisions("cookbook")] == ["undo", "accept"]
+    undone = review.undo()
+    assert undone.facts == accepted.risen and review.graph().digest == COOKBOOK.digest
+    assert [each.id for each in ledger.queue("cookbook")] == [kept.id]
+    assert [(each.action, each.by, each.undoes) for each in review.decisions()] == [
+        ("undo", "Grace", accepted.change),
+        ("accept", "Grace", None),
+    ]
+    reviewed(ledger, "Ada").undo(undone.change)
+    assert review.graph().digest == after.digest, "an undo is undone too"
 
 
 def test_every_approved_correction_is_undone_exactly_in_any_order_that_fits(ledger):
-    held, kept = HeldGraph(COOKBOOK), learnt(ledger, *CORRECTIONS, *LIES)
-    reviewer = GraphReviewer(ledger, held, "cookbook", "Grace")
-    made = [reviewer.accept(each.proposal.id).number for each in kept]
-    assert held.graph().digest != COOKBOOK.digest
-    with pytest.raises(BadInput, match="changed since"):
-        reviewer.undo(made[1])  # a later one changed the same node
+    kept, review = learnt(ledger, *CORRECTIONS, *LIES), reviewed(ledger)
+    made = [review.accept(each).change for each in kept]
+    assert review.graph().digest != COOKBOOK.digest
+    before = review.graph().digest
+    with pytest.raises(BadInput, match=f"builds on what decision {made[1]} did: undo that first"):
+        review.undo(made[1])  # a later one changed the same node
+    assert review.graph().digest == before
     for number in reversed(made):
-        reviewer.undo(number)
-    assert held.graph().digest == COOKBOOK.digest
+        review.undo(number)
+    assert review.graph().digest == COOKBOOK.digest
 
 
-def test_a_store_takes_what_is_approved_in_one_step(ledger):
-    store = InMemory()
-    store.apply(store.graph().diff(COOKBOOK))
-    (kept,) = learnt(ledger, NEW)
-    reviewer = GraphReviewer(ledger, store, "cookbook", "Grace")
-    verdict = reviewer.accept(kept.proposal.id)
-    assert store.graph().digest == verdict.digest_after
-    reviewer.undo(verdict.number)
-    assert store.graph().digest == COOKBOOK.digest
-    store.close()
-
-
-def test_a_graph_that_lies_in_no_store_is_made_again_of_what_was_decided(ledger):
+def test_a_graph_is_made_again_of_what_was_decided(ledger):
     first, second, third = learnt(ledger, *CORRECTIONS)
-    reviewer = GraphReviewer(ledger, HeldGraph(COOKBOOK), "cookbook", "Grace")
-    taken_back = reviewer.accept(first.proposal.id).number
-    reviewer.accept(second.proposal.id)
-    reviewer.reject(third.proposal.id)
-    reviewer.undo(taken_back)
-    made, misfits = apply_decisions(ledger, "cookbook", COOKBOOK)
-    assert made.digest == reviewer.target.graph().digest != COOKBOOK.digest and misfits == ()
-    assert apply_decisions(ledger, "other", COOKBOOK) == (COOKBOOK, ())
+    review = reviewed(ledger)
+    taken_back = review.accept(first).change
+    second_change = review.accept(second).change
+    review.reject(third)
+    review.undo(taken_back)
+    changes = ledger.accepted_changes("cookbook")
+    made, misfits = apply_accepted(COOKBOOK, changes)
+    assert made.digest == review.graph().digest != COOKBOOK.digest and misfits == ()
+    assert ledger.accepted_changes("other") == {}
     other = COOKBOOK.subgraph(["tool:embedding_model"])
-    assert apply_decisions(ledger, "cookbook", other) == (other, (2,))
+    assert apply_accepted(other, changes) == (other, (second_change,))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +145,7 @@ def test_a_graph_that_lies_in_no_store_is_made_again_of_what_was_decided(ledger)
     ],
 )
 def test_a_message_that_asks_for_approval_changes_nothing(ledger, text):
-    held, kept = HeldGraph(COOKBOOK), learnt(ledger, *CORRECTIONS)
+    kept = learnt(ledger, *CORRECTIONS)
     before = [(each.proposal.id, each.standing) for each in kept]
     obeying = Scripted(
         lambda _: json.dumps({"changes": [], "action": "accept all", "accepted": [id for id, _ in before]})
@@ -155,7 +153,7 @@ def test_a_message_that_asks_for_approval_changes_nothing(ledger, text):
     learnt(ledger, text)
     learnt(ledger, text, llm=obeying)
     assert [(id, ledger.proposal(id).standing) for id, _ in before] == before
-    assert ledger.decisions("cookbook") == () and held.graph().digest == COOKBOOK.digest
+    assert reviewed(ledger).decisions() == () and reviewed(ledger).graph().digest == COOKBOOK.digest
 
 
 def noted(**change):
@@ -211,93 +209,44 @@ def test_the_same_said_by_several_is_one_proposal_and_comes_first(ledger):
 
 
 def test_what_was_rejected_stays_rejected_when_it_is_said_again_until_that_is_undone(ledger):
-    (kept,) = learnt(ledger, LIES[2])
-    reviewer = GraphReviewer(ledger, HeldGraph(COOKBOOK), "cookbook", "Grace")
-    verdict = reviewer.reject(kept.proposal.id)
+    (kept,), review = learnt(ledger, LIES[2]), reviewed(ledger)
+    rejected = review.reject(kept)
     assert learnt(ledger, LIES[2])[0].standing == "rejected" and ledger.queue("cookbook") == ()
-    with pytest.raises(BadInput, match="no longer waits: it is rejected"):
-        reviewer.accept(kept.proposal.id)
-    reviewer.undo(verdict.number)
+    with pytest.raises(AlreadyDecided, match=r"no longer waits\. It was rejected by Grace on 2026-01-02"):
+        review.accept(kept)
+    review.undo(rejected.change)
     assert len(ledger.queue("cookbook")) == 1
-    with pytest.raises(BadInput, match="does not stand"):
-        reviewer.undo(verdict.number)
+    with pytest.raises(BadInput, match="was undone"):
+        review.undo(rejected.change)
 
 
 def test_what_a_rule_forbids_is_refused_and_goes_on_waiting(ledger):
     proposal = GraphProposal("cookbook", (NodeToAdd("spell:x", "spell", "X"),))
     ledger.propose(proposal, ProposalSource("m", "c", "ada", "X is a spell"))
-    held = HeldGraph(COOKBOOK)
+    review = reviewed(ledger)
     with pytest.raises(BadInput, match="not in the vocabulary"):
-        GraphReviewer(ledger, held, "cookbook", "Grace").accept(proposal.id)
-    assert ledger.proposal(proposal.id).standing == "queued"
-    assert held.graph().digest == COOKBOOK.digest and ledger.decisions("cookbook") == ()
+        review.accept(proposal.id)
+    assert review.waits(proposal.id) and review.decided == []
+    assert review.graph().digest == COOKBOOK.digest and review.decisions() == ()
 
 
 def test_a_value_that_changed_since_it_was_proposed_is_not_overwritten(ledger):
     (kept,) = learnt(ledger, LIES[1])
     edit = PropertyToChange("technique:prompt_caching", "token_efficiency", 0.5, 0.8)
-    held = HeldGraph(plan_change(COOKBOOK, [edit], by="Ada").after)
+    review = reviewed(ledger, base=plan_change(COOKBOOK, [edit], by="Ada").after)
     with pytest.raises(BadInput, match=r"is 0\.5 by now, and was 0\.8 when the change was proposed"):
-        GraphReviewer(ledger, held, "cookbook", "Grace").accept(kept.proposal.id)
-    assert held.graph().node("technique:prompt_caching").properties["token_efficiency"] == 0.5
+        review.accept(kept)
+    assert review.graph().node("technique:prompt_caching").properties["token_efficiency"] == 0.5
 
 
-class Failing(HeldGraph):
-    """A graph whose store fails before or after it wrote."""
-
-    when = "never"
-
-    def apply(self, diff):
-        if self.when == "before":
-            raise StoreUnavailable("no space")
-        super().apply(diff)
-        if self.when == "after":
-            raise StoreUnavailable("the connection went away")
-        if self.when == "killed":
-            raise KeyboardInterrupt
-
-
-def test_a_store_that_fails_before_it_wrote_leaves_the_proposal_waiting(ledger):
+def test_a_proposal_for_another_graph_is_not_decided_on(ledger):
     (kept,) = learnt(ledger, NEW)
-    held = Failing(COOKBOOK)
-    reviewer = GraphReviewer(ledger, held, "cookbook", "Grace")
-    held.when = "before"
-    with pytest.raises(StoreUnavailable):
-        reviewer.accept(kept.proposal.id)
-    assert ledger.proposal(kept.proposal.id).standing == "queued" and ledger.decisions("cookbook") == ()
-
-
-@pytest.mark.parametrize("when", ["after", "killed"])
-def test_a_decision_that_reached_the_graph_stands_whatever_failed_then(ledger, when):
-    (kept,) = learnt(ledger, NEW)
-    held = Failing(COOKBOOK)
-    reviewer = GraphReviewer(ledger, held, "cookbook", "Grace")
-    held.when = when
-    if when == "killed":
-        with pytest.raises(KeyboardInterrupt):
-            reviewer.accept(kept.proposal.id)
-        assert [decision.settled for decision in ledger.decisions("cookbook")] == [False]
-    else:
-        reviewer.accept(kept.proposal.id)
-    held.when = "never"
-    reviewer = GraphReviewer(ledger, held, "cookbook", "Grace")
-    (verdict,) = ledger.decisions("cookbook")
-    assert verdict.settled and held.graph().digest == verdict.digest_after
-    reviewer.undo(verdict.number)
-    assert held.graph().digest == COOKBOOK.digest
-
-
-def test_a_decision_that_was_cut_off_before_the_graph_is_off_the_file(ledger):
-    (kept,) = learnt(ledger, NEW)
-    held = HeldGraph(COOKBOOK)
-    reviewer = GraphReviewer(ledger, held, "cookbook", "Grace")
-    with ledger.storage.changing():
-        ledger.record_decision(
-            "accept", kept.proposal.id, "Grace", reviewer.plan(kept.proposal.id), before=COOKBOOK.digest
-        )
-    (withdrawn,) = reviewer.settle()
-    assert withdrawn.proposal == kept.proposal.id
-    assert ledger.proposal(kept.proposal.id).standing == "queued" and ledger.decisions("cookbook") == ()
+    other = GraphReview(ledger, "other", lambda: COOKBOOK, "Grace")
+    accepted = reviewed(ledger).accept(kept)
+    for decide in (lambda: other.reject(kept), lambda: other.undo(accepted.change)):
+        with pytest.raises(BadInput, match="is for the graph cookbook, and not for other"):
+            decide()
+    assert other.decisions() == () and len(reviewed(ledger).decisions()) == 1
 
 
 def test_nobody_fills_the_queue_alone(ledger):
@@ -329,45 +278,112 @@ def test_a_ledger_in_postgresql_keeps_the_same(postgres_url):
         (":memory:", {}),
         (InPostgres(postgres_url, "").url, {"namespace": "proposals of test"}),
     ):
-        ledger, held = open_proposals(place, now=clock(), **more), HeldGraph(COOKBOOK)
-        kept = learnt(ledger, *CORRECTIONS, LIES[2], LIES[2])
-        reviewer = GraphReviewer(ledger, held, "cookbook", "Grace")
-        accepted = reviewer.accept(kept[0].proposal.id)
-        reviewer.reject(kept[1].proposal.id)
-        reviewer.undo(accepted.number)
-        with ledger.storage.changing():
-            proposal = kept[2].proposal.id
-            ledger.record_decision(
-                "accept", proposal, "Grace", reviewer.plan(proposal), before=COOKBOOK.digest
-            )
-        assert [
-            each.proposal for each in GraphReviewer(ledger, held, "cookbook", "Ada").settle()
-        ] == []  # the making of it settled that
-        waiting, decisions = ledger.queue("cookbook"), ledger.decisions("cookbook")
+        ledger = open_proposals(place, now=clock(), **more)
+        kept, review = learnt(ledger, *CORRECTIONS, LIES[2], LIES[2]), reviewed(ledger)
+        accepted = review.accept(kept[0])
+        review.reject(kept[1])
+        review.undo(accepted.change)
+        waiting, decisions = ledger.queue("cookbook"), review.decisions()
         told.append((waiting, decisions, ledger.forget("conv_2"), ledger.queue("cookbook")))
-        assert held.graph().digest == COOKBOOK.digest
+        assert review.graph().digest == COOKBOOK.digest
         ledger.close()
     assert told[0] == told[1]
 
 
+VERSION_1 = """CREATE TABLE proposals (id TEXT PRIMARY KEY, graph TEXT NOT NULL, body TEXT NOT NULL, standing TEXT NOT NULL,
+  at BIGINT NOT NULL);
+CREATE TABLE verdicts (number BIGINT PRIMARY KEY, proposal TEXT NOT NULL, action TEXT NOT NULL, who TEXT NOT NULL,
+  at BIGINT NOT NULL, undoes BIGINT, diff TEXT NOT NULL, digest_before TEXT NOT NULL, digest_after TEXT NOT NULL,
+  settled BIGINT NOT NULL);
+CREATE INDEX proposals_by_standing ON proposals (graph, standing);"""
+
+
+def to_version_1(connection, diffs):
+    """Put the decisions into a table of their own, as version 1 had them: two accepted, of which one is undone, one
+    rejected, and one that was cut off before it reached its graph.
+    """
+    ids = [id for (id,) in connection.execute("SELECT id FROM proposals ORDER BY at, id").fetchall()]
+    rows = connection.execute("SELECT id, graph, body, at FROM proposals").fetchall()
+    for table in ("changes", "versions", "proposals"):
+        connection.execute(f"DROP TABLE {table}")
+    for statement in VERSION_1.split(";")[:-1]:
+        connection.execute(statement)
+    mark = "%s" if isinstance(connection, psycopg.Connection) else "?"
+    for row in rows:
+        connection.execute(f"INSERT INTO proposals VALUES ({', '.join([mark] * 3)}, 'x', {mark})", row)
+    verdicts = [
+        (1, ids[0], "accept", None, diffs[0], 1), (2, ids[1], "accept", None, diffs[1], 1),
+        (3, ids[0], "undo", 1, "{}", 1), (4, ids[2], "reject", None, "{}", 1), (5, ids[0], "accept", None, diffs[0], 0),
+    ]  # fmt: skip
+    for number, id, action, undoes, diff, settled in verdicts:
+        at = 1_800_000_000_000_000 + (-number if number == 2 else number)  # the clock once ran back
+        values = (number, id, action, "Grace", at, undoes, diff, "", "", settled)
+        connection.execute(f"INSERT INTO verdicts VALUES ({', '.join([mark] * 10)})", values)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_the_decisions_of_a_ledger_of_version_1_are_its_history(tmp_path, engine, request):
+    place, more = tmp_path / "experts.proposals.db", {}
+    if engine == "postgres":
+        url = request.getfixturevalue("postgres_url")
+        place, more = InPostgres(url, "").url, {"namespace": "older proposals"}
+    with open_proposals(place, now=clock(), **more) as ledger:
+        kept = learnt(ledger, *CORRECTIONS)
+        review = reviewed(ledger)
+        diffs = [json.dumps(to_plain(review.plan(each.id).diff)) for each in kept]
+    if engine == "postgres":
+        with psycopg.connect(url, autocommit=True) as server:
+            server.execute('SET search_path = "older proposals"')
+            to_version_1(server, diffs)
+            server.execute("""COMMENT ON SCHEMA "older proposals" IS 'proposals of kgot_lab, version 1'""")
+    else:
+        with sqlite3.connect(place) as file:
+            file.execute("DROP TABLE checksums")
+            for (trigger,) in file.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+            ).fetchall():
+                file.execute(f"DROP TRIGGER {trigger}")
+            to_version_1(file, diffs)
+            file.execute("PRAGMA user_version = 1")
+        file.close()
+    for _ in range(2):  # the second time as version 2
+        with open_proposals(place, now=clock(), **more) as ledger:
+            review = reviewed(ledger)
+            assert [
+                (each.change, each.action, each.undoes, each.standing) for each in review.decisions()
+            ] == [
+                (4, "reject", None, "rejected"),
+                (3, "undo", 1, "queued"),
+                (2, "accept", None, "accepted"),
+                (1, "accept", None, "accepted"),
+            ]
+            assert [each.id for each in review.queue()] == [kept[0].id]
+            assert list(ledger.accepted_changes("cookbook")) == [2]
+            assert ledger.proposal(kept[2].id).standing == "rejected"
+    with open_proposals(place, now=clock(), **more) as ledger:
+        review = reviewed(ledger)
+        review.undo(2)
+        assert review.graph().digest == COOKBOOK.digest
+        review.undo(3)
+        assert "technique:prompt_weaving" in review.graph()
+
+
 def test_of_two_who_accept_at_once_one_does_and_the_graph_changes_once(tmp_path):
-    held, place = HeldGraph(COOKBOOK), tmp_path / "proposals.db"
+    place = tmp_path / "proposals.db"
     first, second = open_proposals(place, now=clock()), open_proposals(place, now=clock())
     (kept,) = learnt(first, NEW)
-    reviewers = [
-        GraphReviewer(ledger, held, "cookbook", name) for ledger, name in ((first, "Grace"), (second, "Ada"))
-    ]
+    reviews = [reviewed(ledger, name) for ledger, name in ((first, "Grace"), (second, "Ada"))]
 
-    def accepted(reviewer):
+    def accepted(review):
         try:
-            return reviewer.accept(kept.proposal.id).by
+            review.accept(kept)
+            return review.by
         except BadInput as error:
             return str(error)
 
     with ThreadPoolExecutor(2) as both:
-        said = sorted(both.map(accepted, reviewers), key=len)
-    assert said[0] in ("Grace", "Ada") and "no longer waits: it is accepted" in said[1]
-    (verdict,) = first.decisions("cookbook")
-    assert held.graph().digest == verdict.digest_after
+        said = sorted(both.map(accepted, reviews), key=len)
+    assert said[0] in ("Grace", "Ada") and f"no longer waits. It was accepted by {said[0]}" in said[1]
+    assert len(reviewed(first).decisions()) == 1 and "technique:prompt_weaving" in reviewed(second).graph()
     first.close()
     second.close()

@@ -19,7 +19,7 @@ from support.saying import fact, inferred, said, year
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.ledger import ReviewLedger
+from kgot_lab.memory.claims.review import ClaimReview
 from kgot_lab.types import Triple
 
 CANARY = "canary-5f3a"
@@ -27,7 +27,7 @@ CANARY = "canary-5f3a"
 
 def learn_with_canary(claims: Claims) -> None:
     """A canary in every place that an erasure has to reach, and facts that are to stay."""
-    ledger = ReviewLedger(claims)
+    review = ClaimReview(claims)
     claims.learn([said("Ada born_in London", f"{i}") for i in range(50)])
     span = Span(0, 9, f"said {CANARY} again")
     claims.learn(said(f"{CANARY} born_in London", "secret", said_by=CANARY, span=span, valid_from=year(2000)))
@@ -44,7 +44,7 @@ def learn_with_canary(claims: Claims) -> None:
     claims.merge(CANARY, "Somebody")
     waiting = said(f"{CANARY} is here", "secret", confidence=0.5)
     claims.learn(waiting)
-    ledger.override(waiting.id, object="there")
+    review.override(waiting.id, object="there")
     claims.undo(claims.retract_source("secret").change)
 
 

@@ -19,7 +19,7 @@ from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
-from kgot_lab.memory.claims.ledger import ReviewLedger
+from kgot_lab.memory.claims.review import ClaimReview
 from kgot_lab.memory.extraction import parse_stated_time
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
@@ -152,8 +152,8 @@ def test_what_is_not_sure_enough_waits_for_review_and_is_not_told(memory):
     assert result.learnt == ()
     assert [event.kind for event in result.events] == ["to review"]
     assert result.context == ""
-    (waiting,) = ReviewLedger(memory).queue()
-    ReviewLedger(memory).accept(waiting.claim.id)
+    (waiting,) = ClaimReview(memory).queue()
+    ClaimReview(memory).accept(waiting.claim.id)
     assert "Ada lives_in London (0.40)" in made.build_context(["london"])
 
 

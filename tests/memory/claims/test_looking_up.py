@@ -19,8 +19,7 @@ from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.claims.lookup import BeliefTriples
 from kgot_lab.memory.sqlite import ClaimTripleStore
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
-from kgot_lab.memory.triple_store import InMemoryTripleStore
-from kgot_lab.memory.triples import MAX_TEXT_LENGTH
+from kgot_lab.memory.triples import MAX_TEXT_LENGTH, InMemoryTripleStore
 from kgot_lab.types import Triple
 
 LONG_AGO = datetime(1843, 5, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.ledger import ReviewLedger
+from kgot_lab.memory.claims.review import ClaimReview
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
 
@@ -219,7 +219,7 @@ actions = st.one_of(
 def act(memory, slow, action):
     """The same on both; whatever one refuses the other refuses."""
     name, *given = action
-    ledger, pool = ReviewLedger(memory), sorted(slow.known.values(), key=lambda claim: claim.id)
+    review, pool = ClaimReview(memory), sorted(slow.known.values(), key=lambda claim: claim.id)
     if name in ("learn again", "accept", "reject", "override"):
         if not pool:
             return
@@ -245,10 +245,10 @@ def act(memory, slow, action):
                 ],
             ),
         ),
-        "accept": lambda: (lambda: ledger.accept(claim.id), lambda: slow.decide(claim, "accepted")),
-        "reject": lambda: (lambda: ledger.reject(claim.id), lambda: slow.decide(claim, "rejected")),
+        "accept": lambda: (lambda: review.accept(claim.id), lambda: slow.decide(claim, "accepted")),
+        "reject": lambda: (lambda: review.reject(claim.id), lambda: slow.decide(claim, "rejected")),
         "override": lambda: (
-            lambda: ledger.override(claim.id, confidence=given[1]),
+            lambda: review.override(claim.id, confidence=given[1]),
             lambda: slow.decide(claim, "accepted", given[1]),
         ),
         "undo": lambda: (lambda: memory.undo(given[0] + 1), lambda: slow.undo(given[0] + 1)),

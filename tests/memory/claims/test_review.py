@@ -9,7 +9,7 @@ from support.saying import fact, inferred, make_claims, said
 
 from kgot_lab.errors import AlreadyDecided, BadInput
 from kgot_lab.memory.claims.claims import open_claims
-from kgot_lab.memory.claims.ledger import Reviewer, ReviewLedger, isotonic
+from kgot_lab.memory.claims.review import ClaimReview, isotonic
 
 UNSURE = said("Ada lives_in London", confidence=0.5)
 
@@ -22,66 +22,66 @@ def test_a_claim_of_seven_tenths_counts_at_once_and_one_below_waits(memory):
 
 
 def test_accepting_lets_a_claim_count_and_undo_queues_it_again(memory):
-    ledger = ReviewLedger(memory)
+    review = ClaimReview(memory, "Grace")
     memory.learn([UNSURE, inferred("Ada lives_in England", "Ada lives_in London")])
-    accepted = ledger.accept(UNSURE.id, by="Grace")
+    accepted = review.accept(UNSURE.id)
     assert accepted.risen == (fact("Ada lives_in England"), fact("Ada lives_in London"))
-    assert ledger.queue() == ()
+    assert review.queue() == ()
     assert memory.history(UNSURE.id)[-1].by == "Grace"
     assert memory.undo(accepted.change).facts == accepted.risen
-    assert [each.claim for each in ledger.queue()] == [UNSURE]
+    assert [each.claim for each in review.queue()] == [UNSURE]
 
 
 def test_what_was_rejected_stays_so_when_it_is_learnt_again(memory):
-    ledger = ReviewLedger(memory)
+    review = ClaimReview(memory)
     memory.learn(UNSURE)
-    ledger.reject(UNSURE.id)
-    assert memory.learn(UNSURE).change is None and not memory.holds(UNSURE.fact) and ledger.queue() == ()
+    review.reject(UNSURE.id)
+    assert memory.learn(UNSURE).change is None and not memory.holds(UNSURE.fact) and review.queue() == ()
     sure = said("Ada knows Charles")
     memory.learn(sure)
-    assert ledger.reject(sure.id).facts == (sure.fact,)
+    assert review.reject(sure.id).facts == (sure.fact,)
 
 
 def test_an_override_gives_another_confidence_or_another_object(memory):
-    ledger = ReviewLedger(memory)
+    review = ClaimReview(memory)
     memory.learn(UNSURE)
-    ledger.override(UNSURE.id, confidence=0.6)
+    review.override(UNSURE.id, confidence=0.6)
     assert memory.confidence(UNSURE.fact) == pytest.approx(0.6)
     before = memory.graph_hash(claims=True)
-    corrected = ledger.override(UNSURE.id, object="Paris")
+    corrected = review.override(UNSURE.id, object="Paris")
     assert memory.facts() == (fact("Ada lives_in Paris"),)
     memory.undo(corrected.change)
     assert memory.graph_hash(claims=True) == before
-    assert [each.accepted for each in ledger.judgements()] == [True]
+    assert [each.accepted for each in review.judgements()] == [True]
 
 
 def test_a_decision_that_was_overtaken_is_not_undone_before_the_later_one(memory):
-    ledger = ReviewLedger(memory)
+    review = ClaimReview(memory)
     learnt = memory.learn(UNSURE).change
-    accepted, rejected = ledger.accept(UNSURE.id).change, ledger.reject(UNSURE.id).change
+    accepted, rejected = review.accept(UNSURE.id).change, review.reject(UNSURE.id).change
     with pytest.raises(BadInput, match=f"changed again since, by {rejected}: undo that first"):
         memory.undo(accepted)
     memory.undo(rejected)
     memory.undo(accepted)
-    assert [each.claim for each in ledger.queue()] == [UNSURE]
+    assert [each.claim for each in review.queue()] == [UNSURE]
     memory.undo(learnt)
-    assert ledger.queue() == () and memory.facts() == ()
+    assert review.queue() == () and memory.facts() == ()
 
 
 def test_a_claim_that_was_retracted_waits_for_no_review(memory):
-    ledger = ReviewLedger(memory)
+    review = ClaimReview(memory)
     memory.learn(UNSURE)
     memory.retract_source("doc")
-    assert ledger.queue() == ()
+    assert review.queue() == ()
     with pytest.raises(BadInput, match="was retracted"):
-        ledger.accept(UNSURE.id)
+        review.accept(UNSURE.id)
 
 
 def test_the_queue_begins_with_what_a_decision_would_change_most(memory):
     memory.learn(make_claims("a is a @1 ~0.1", "b is b <- a is a", "c is c <- b is b, d is d", "d is d"))
     memory.learn([said("e is e", "1", confidence=0.2), said("f is f", "1", confidence=0.6)])
     memory.learn([said("d is d", "1", confidence=0.65), inferred("g is g", "no such fact", confidence=0.69)])
-    queue = ReviewLedger(memory).queue()
+    queue = ClaimReview(memory).queue()
     assert [each.claim.fact.subject for each in queue] == ["a", "f", "e", "g", "d"]
     assert [len(each.starts) for each in queue] == [3, 1, 1, 0, 0]
 
@@ -89,12 +89,12 @@ def test_the_queue_begins_with_what_a_decision_would_change_most(memory):
 def test_a_reviewer_names_a_claim_by_how_its_id_begins_and_decides_only_on_what_waits(memory):
     # of 17, two begin with one letter
     memory.learn([UNSURE, *(said(f"p{number} is x", confidence=0.1) for number in range(17))])
-    reviewer = Reviewer(memory, "Grace")
+    reviewer = ClaimReview(memory, "Grace")
     assert reviewer.find_waiting(UNSURE.id[:12]) == UNSURE.id and reviewer.in_view is None
-    letters = [claim.claim.id[0] for claim in reviewer.ledger.queue()]
+    letters = [claim.claim.id[0] for claim in reviewer.queue()]
     with pytest.raises(BadInput, match="give more characters"):
         reviewer.find_waiting(next(letter for letter in letters if letters.count(letter) > 1))
-    ReviewLedger(memory).accept(UNSURE.id, by="Mary")
+    ClaimReview(memory, "Mary").accept(UNSURE.id)
     memory.undo(memory.retract_source("doc").change)
     for late in (lambda: reviewer.find_waiting(UNSURE.id[:12]), lambda: reviewer.decide(UNSURE.id, "reject")):
         with pytest.raises(AlreadyDecided, match="It was accepted by Mary") as caught:
@@ -113,23 +113,23 @@ def test_a_reviewer_names_a_claim_by_how_its_id_begins_and_decides_only_on_what_
 def test_an_override_that_says_nothing_or_too_much_is_refused(memory, wrong):
     memory.learn(UNSURE)
     with pytest.raises(BadInput):
-        ReviewLedger(memory).override(UNSURE.id, **wrong)
+        ClaimReview(memory).override(UNSURE.id, **wrong)
     assert len(memory.log()) == 1
 
 
 def test_decisions_calibrate_a_relation_and_few_of_them_are_pooled(memory):
-    ledger = ReviewLedger(memory)
+    review = ClaimReview(memory)
     for i in range(8):
         decided = (("born_in", 0.6, True), ("lives_in", 0.4, i < 2), ("lives_in", 0.6, i < 6))
         for relation, confidence, good in decided:
             claim = said(f"p{i} {relation} t{confidence}", confidence=confidence)
             memory.learn(claim)
-            (ledger.accept if good else ledger.reject)(claim.id)
-    assert ledger.calibrated(0.4, "lives_in", least=10) == 0.25
-    assert ledger.calibrated(0.6, "lives_in", least=10) == 0.75
-    assert ledger.calibrated(0.5, "lives_in", least=10) == pytest.approx(0.5)
-    assert ledger.calibrated(0.6, "born_in", least=10) == pytest.approx(14 / 16)  # of all relations
-    assert ledger.calibrated(0.6, "born_in") == 0.6
+            (review.accept if good else review.reject)(claim.id)
+    assert review.calibrated(0.4, "lives_in", least=10) == 0.25
+    assert review.calibrated(0.6, "lives_in", least=10) == 0.75
+    assert review.calibrated(0.5, "lives_in", least=10) == pytest.approx(0.5)
+    assert review.calibrated(0.6, "born_in", least=10) == pytest.approx(14 / 16)  # of all relations
+    assert review.calibrated(0.6, "born_in") == 0.6
 
 
 @settings(max_examples=50, deadline=None)

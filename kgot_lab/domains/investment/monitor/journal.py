@@ -9,18 +9,17 @@ that this is visible.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, facts_from_json, news_item_from_json
 from kgot_lab.io.files import read_statements
 from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply, record_replayed
-from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
-from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import Layout, TableBacked
+from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros
+from kgot_lab.memory.sqlite_tables import TableBacked
+from kgot_lab.memory.tables import Layout
 from kgot_lab.types import LLM, Prompt, Reply
 
 # All SQL of the journal, common to SQLite and PostgreSQL: items, replies of models, ticks. It has no user
@@ -66,6 +65,8 @@ class Tick:
 
 class NewsJournal(TableBacked):
     """The journal in tables."""
+
+    layout = JOURNAL_LAYOUT
 
     # --- items ---
 
@@ -201,8 +202,4 @@ def next_tick_after(last: Tick | None, now: datetime, every: timedelta) -> Tick:
     return Tick(last.id + 1, last.due + (missed + 1) * every, missed)
 
 
-def open_journal(
-    place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
-) -> NewsJournal:
-    """Open a journal in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address."""
-    return NewsJournal(open_tables(JOURNAL_LAYOUT, place, namespace=namespace), now=now)
+open_journal = NewsJournal.open

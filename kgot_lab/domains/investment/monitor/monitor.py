@@ -25,7 +25,7 @@ from kgot_lab.domains.investment.monitor.journal import CachedReplies, NewsJourn
 from kgot_lab.domains.investment.monitor.news import Feed, NewsFacts
 from kgot_lab.domains.investment.monitor.news_reader import read_item
 from kgot_lab.domains.investment.reach import DECAYS
-from kgot_lab.domains.investment.versions import EdgeKey
+from kgot_lab.domains.investment.versions import EdgeKey, edge_key
 from kgot_lab.domains.investment.view import action_of
 from kgot_lab.errors import (
     BadInput,
@@ -125,10 +125,18 @@ class MonitorPlaces:
     journal: NewsJournal
 
     def holds(self, entry: OutboxEntry) -> bool:
-        """Return whether the signal of a briefing is live and still recommends the same."""
+        """Return whether the signal of a briefing is live, recommends the same, and still reaches an asset by a path."""
         owner = self.accounts.account(entry.user).owner
-        found = self.graph.view(owner).nodes_by_id([entry.body["signal"]])
-        return any(action_of(each.node) == entry.body["action"] for each in found)
+        view, body = self.graph.view(owner), entry.body
+        found = view.nodes_by_id([body["signal"]])
+        if not any(action_of(each.node) == body["action"] for each in found):
+            return False
+        hops = [
+            [(a, by, b) if forward else (b, by, a) for a, by, b, forward in path] for path in body["paths"]
+        ]
+        sources, types = ({hop[part] for path in hops for hop in path} for part in (0, 1))
+        live = {edge_key(dated.edge) for dated in view.edges_from(sources, types)}
+        return any(live >= set(path) for path in hops)
 
 
 class Monitor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from uuid import uuid4
 
 from kgot_lab.arguments import check_arguments
@@ -12,7 +12,7 @@ from kgot_lab.domains.npc.models import Entity, check_bounded_depth, check_id, c
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import require_count, require_probability
-from kgot_lab.memory.claims.claim import to_micros
+from kgot_lab.memory.triples import to_utc
 from kgot_lab.text.cleaning import checked_text
 
 Audience = tuple[str, ...] | None  # the ids of those it is for; None: everyone
@@ -39,8 +39,7 @@ class LogEntry:
         if self.speaker_id is not None:
             object.__setattr__(self, "speaker_id", check_id(self.speaker_id))
         if self.at is not None:
-            to_micros(self.at, "the time of an entry")
-            object.__setattr__(self, "at", self.at.astimezone(UTC))
+            object.__setattr__(self, "at", to_utc(self.at, "the time of an entry"))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product, starmap
 from pathlib import Path
-from types import MappingProxyType
 
 from kgot_lab.io.files import read_tables
 from kgot_lab.text.function_words import is_calendar_word
@@ -15,43 +14,15 @@ from kgot_lab.text.words import canonical_answer, content_words, light_stem, nam
 
 # Quantities: a number in a text with its scale and unit, as a comparable amount, or none if ambiguous.
 
-_FEET, _INCH = 0.3048, 0.0254
-_SCALES: Mapping[str, float] = MappingProxyType(
-    {"hundred": 1e2, "thousand": 1e3, "tausend": 1e3, "k": 1e3, "lakh": 1e5, "crore": 1e7}
-    | dict.fromkeys(("million", "millions", "millionen", "mn", "mln", "mio", "M"), 1e6)
-    | dict.fromkeys(("billion", "billions", "bn", "bln", "milliarden", "mrd", "B"), 1e9)
-    | dict.fromkeys(("trillion", "trillions", "tn", "trn"), 1e12)
-)
-_UNITS: Mapping[str, tuple[str, float]] = MappingProxyType(
-    {
-        unit: (kind, factor)
-        for kind, units in {
-            "length": {
-                "mm millimetre millimeter": 1e-3, "cm centimetre centimeter": 1e-2, "m metre meter": 1.0, "km kilometre kilometer": 1e3,
-                "ft foot feet ' ′ ’": _FEET, "inch inches \" ″ ”": _INCH, "yd yard": 0.9144, "mi mile": 1609.344,
-            },
-            "weight": {
-                "mg milligram": 1e-6, "g gram": 1e-3, "kg kilogram kilo": 1.0, "t tonne": 1e3, "lb lbs": 0.45359237,
-                "oz ounce": 0.028349523125,
-            },
-            "time": {
-                "s sec second": 1.0, "min minute": 60.0, "h hr hour": 3600.0, "day": 86400.0, "week": 604800.0, "month": 2629800.0,
-                "yr year year-old": 31557600.0, "decade": 315576000.0, "century centuries": 3155760000.0,
-            },
-            "area": {
-                "m² m2 sqm": 1.0, "km² km2": 1e6, "ha hectare": 1e4, "acre": 4046.8564224, "mi²": 2589988.110336, "ft²": _FEET**2,
-            },
-            "speed": {"km/h kmh kph": 1.0, "mph": 1.609344},
-            "$": {"dollar usd": 1.0},
-            "€": {"euro eur": 1.0},
-            "%": {"% percent": 1.0},
-            "people": {"people person inhabitant resident": 1.0},
-        }.items()
-        for names, factor in units.items()
-        for name in names.split()
-        for unit in (name, f"{name}s")
-    }
-)  # fmt: skip
+_TABLES = read_tables(Path(__file__).with_suffix(".txt"))
+_SCALES = {name: float(factor) for factor, names in _TABLES["scales"] for name in names.split()}
+_UNITS = {
+    unit: (kind, float(factor))
+    for kind, factor, names in _TABLES["units"]
+    for name in names.split()
+    for unit in (name, f"{name}s")
+}
+_FEET, _INCH = _UNITS["ft"][1], _UNITS["inch"][1]
 _NUMBER = r"\d{1,3}(?: \d{3})+(?!\d)|\d+(?:[.,]\d+)*"
 _QUANTITY = re.compile(
     rf"(?P<sign>(?<![\w.,)])-\s?)?(?P<money>(?:US|A|C)?[$£€¥₹]\s?)?(?<![\w.,:/])(?P<number>{_NUMBER})"
@@ -289,9 +260,7 @@ def _signed_year(year: int, text: str, end: int) -> int:
 
 # Equality of values: dates as dates, countries by any of their names, anything else by its words.
 
-_COUNTRIES: Mapping[str, str] = {
-    name: names[0] for names in read_tables(Path(__file__).with_suffix(".txt"))["countries"] for name in names
-}
+_COUNTRIES: Mapping[str, str] = {name: names[0] for names in _TABLES["countries"] for name in names}
 _LIST = re.compile(r"\s*(?:,|;|/|\band\b|&)\s*")
 _ADJECTIVE = re.compile(r"(?:ian|ish|ese|an|ic|ch|i)$")
 _DATE_PART = re.compile(

@@ -115,6 +115,22 @@ def test_a_briefing_that_waits_is_not_sent_once_its_signal_has_fallen(places):
     assert sent == [] and BriefingsStale(1) in events and not places.holds(accounts.outbox()[0])
 
 
+def test_a_briefing_holds_no_longer_once_the_path_to_what_is_held_was_undone(places):
+    graph, accounts = places.graph, places.accounts
+    accounts.set_profile("ada")
+    accounts.set_position("ada", "LNTN", 1, 1)
+    said, about = signal("Sell it", LANTERN, action="sell")
+    with_market(graph).write([said])
+    joined = graph.write(edges=about).change
+    (briefing,) = briefings(graph.view(), HOLDER)
+    accounts.post(briefing)
+    (entry,) = accounts.outbox()
+    assert places.holds(entry)
+    undone = graph.undo(joined)
+    assert [fact.relation for fact in undone.facts] == ["about"] and not places.holds(entry)
+    assert graph.undo(undone.change).risen == undone.facts and places.holds(entry)
+
+
 @every(
     "earlier,later,left",
     [

@@ -1,0 +1,137 @@
+"""One review queue, with undo: what waits for a person's decision in a memory, a world or an expert's graph."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from kgot_lab.errors import AlreadyDecided, require_count, require_known
+from kgot_lab.memory import tables as sql
+from kgot_lab.memory.claims.changes import Change, RecordedTables, read_periods
+from kgot_lab.memory.claims.claim import ChangeEffect, ReviewDecision, from_micros
+from kgot_lab.text.cleaning import checked_text, printable_line
+
+Item = TypeVar("Item")
+
+
+class ReviewQueue(ABC, Generic[Item]):
+    """What waits for a decision in tables with a history, and the decisions that one person makes on it.
+
+    An item is given itself or by its id. Each decision is a change of the tables by `by`, and its undo brings
+    the item back into the queue.
+    """
+
+    verdicts: ClassVar[tuple[str, ...]] = ("accept", "reject")
+    _kind: ClassVar[str] = "standing"  # of the versions that hold what was decided
+
+    def __init__(self, tables: RecordedTables, by: str = "") -> None:
+        self.tables, self.by = tables, checked_text(by, "who decides (by)", blank=True)
+        # the changes that `undo` takes back, and the item that each decided on
+        self.decided: list[tuple[int, str]] = []
+
+    @abstractmethod
+    def queue(self) -> tuple[Item, ...]:
+        """Return what waits, the most important first."""
+
+    def accept(self, item: Item | str) -> ChangeEffect:
+        """Accept an item. The report has what holds from now on.
+
+        Raises BadInput if there is nothing to decide on.
+        """
+        return self._decide("accept", self._id(item), "accepted")
+
+    def reject(self, item: Item | str) -> ChangeEffect:
+        """Reject an item, which then stays rejected if it is stated again."""
+        return self._decide("reject", self._id(item), "rejected")
+
+    def decide(self, item: Item | str, verdict: str, **instead: Any) -> ChangeEffect:
+        """Decide on an item that waits. The decision is stored when this returns.
+
+        Raises AlreadyDecided if somebody else decided first, UnknownName for another verdict, and BadInput.
+        """
+        require_known("verdict", self.verdicts, verdict)
+        id = self._id(item)
+        with self.tables.storage.changing():  # so that nobody decides between the check and the decision
+            if not self.waits(id):
+                raise self._already_decided(id)
+            report: ChangeEffect = getattr(self, verdict)(id, **instead)
+            return report
+
+    def waits(self, item: Item | str) -> bool:
+        """Return whether an item waits: whether it is neither decided on nor withdrawn."""
+        return self._standing(self._id(item)) == "queued"
+
+    def decisions(self, most: int = 20) -> tuple[ReviewDecision, ...]:
+        """Return the last decisions and undos of anybody, at most `most`, latest first.
+
+        One that concerns several items, such as an override of a claim, is there once for each.
+        """
+        require_count(most, 1, "most")
+        rows = self.tables.storage.rows(sql.DECISIONS_LAST, {"kind": self._kind, "most": most})
+        return tuple(
+            ReviewDecision(change, from_micros(at), by, action, undoes, id, self._parse_standing(value), sure)
+            for change, at, by, action, undoes, id, value, sure in rows
+        )
+
+    def undo(self, change: int | None = None) -> ChangeEffect | None:
+        """Undo a change by its number, or the last decision that was made here, or return None if there is none.
+
+        Raises BadInput if it cannot be undone (see `RecordedTables.undo`).
+        """
+        if change is None:
+            if not self.decided:
+                return None
+            # also where it cannot be: somebody else has changed what it did, and the error says who
+            change, _ = self.decided.pop()
+        return self.tables.undo(change, by=self.by)
+
+    # --- for each kind of tables ---
+
+    @abstractmethod
+    def _id(self, item: Item | str) -> str:
+        """Return the id of an item, which is the key of its versions."""
+
+    @abstractmethod
+    def _standing(self, id: str) -> str:
+        """Return the standing of an item, "queued" while it waits."""
+
+    @abstractmethod
+    def _subject(self, id: str) -> object:
+        """Return what an error calls an item, or None if it is gone."""
+
+    def _decide(self, action: str, id: str, standing: str) -> ChangeEffect:
+        """Give an item a standing in a change of its own."""
+        return self._record(action, [id], lambda change: self._set_standing(change, id, standing))
+
+    @abstractmethod
+    def _set_standing(self, change: Change, id: str, standing: str) -> None:
+        """Give an item a standing, or raise BadInput."""
+
+    def _record(self, action: str, ids: Sequence[str], decide: Callable[[Change], None]) -> ChangeEffect:
+        """Make a decision on some items, and return its effect."""
+        keys = [(self._kind, id) for id in ids]
+        with self.tables.change(action, self.by) as change, self.tables.effect(change, keys) as holder:
+            decide(change)
+        if holder.report.change is not None:
+            self.decided.append((holder.report.change, ids[0]))
+        return holder.report
+
+    def _parse_standing(self, value: str) -> str:
+        """Return the standing that a version holds."""
+        return value
+
+    def _already_decided(self, id: str) -> AlreadyDecided:
+        with self.tables.storage.reading():
+            if (subject := self._subject(id)) is None:
+                return AlreadyDecided(None, "It was erased, or never was there.")
+            if not (periods := read_periods(self.tables.storage, self._kind, id)):
+                return AlreadyDecided(subject, f"It is {self._standing(id)}.")  # since before the history
+            # a drop that was taken back lies behind
+            last = ([period for period in periods if period.known_until is None] or periods)[-1]
+            author = f" by {printable_line(last.by)}" if last.by else ""
+            standing = self._parse_standing(last.standing)
+            outcome = f"It was {standing}{author} on {last.known_from:%Y-%m-%d at %H:%M} UTC."
+            if last.known_until is not None:
+                outcome = f"It was taken back on {last.known_until:%Y-%m-%d at %H:%M} UTC."
+            return AlreadyDecided(subject, outcome)
