@@ -100,7 +100,7 @@ def _costs(own: SystemScores, other: SystemScores | None, name: str) -> str:
     return (
         f"{own.system} beside {name}: {'; '.join(parts)}."
         if parts
-        else f"{own.system} beside {name}: no receipt tells."
+        else f"{own.system} beside {name}: no result tells."
     )
 
 

@@ -1,12 +1,12 @@
 """Which turns of a long chat does a question need? The memory beside BM25, embeddings and their fusions on
 BEAM, into results/beam.
 
-python -m benchmarks.beam.beam --beam DIR             # the open chats: receipts, tables, report.md python
+python -m benchmarks.beam.beam --beam DIR             # the open chats: results, tables, report.md python
 benchmarks/beam/beam.py --beam DIR --locked    # the locked chats, once: what ranks is not changed afterwards
-python -m benchmarks.beam.beam --table                # the tables again from the receipts, without the chats
+python -m benchmarks.beam.beam --table                # the tables again from the results, without the chats
 and without a model
 
-DIR holds chats.jsonl.gz and questions.jsonl.gz. The chats stay there: receipts hold the ids of questions and
+DIR holds chats.jsonl.gz and questions.jsonl.gz. The chats stay there: results hold the ids of questions and
 turns, and scores. Embedding some five thousand messages takes minutes, once; vectors are kept in the user's
 cache, or in the folder that --vectors names.
 """
@@ -24,7 +24,7 @@ RESULTS = Path(__file__).parents[1] / "results" / "beam"
 
 
 def measure(data: Path, vectors: Path | None, results: Path, *, locked: bool) -> None:
-    """Measure the open chats or the locked ones into receipts."""
+    """Measure the open chats or the locked ones into results."""
     from benchmarks.beam.chats import data_digest, read_chats
     from benchmarks.beam.measuring import measure_chats, plan_of_chats
     from kgot_lab.embedding.pretrained import MiniLM
@@ -54,12 +54,12 @@ def main() -> None:
         "--locked", action="store_true", help="open the locked chats; a second time only by the same plan"
     )
     parser.add_argument(
-        "--table", action="store_true", help="derive the tables from the receipts, without measuring"
+        "--table", action="store_true", help="derive the tables from the results, without measuring"
     )
     parser.add_argument(
         "--vectors", type=Path, metavar="DIR", help="where vectors are kept (default: the user's cache)"
     )
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where receipts and report go")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where results and report go")
     wanted = parser.parse_args()
     require_or_exit(
         wanted.table or wanted.beam, "name the folder of the chats: python -m benchmarks.beam.beam --beam DIR"

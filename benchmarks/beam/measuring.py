@@ -1,4 +1,4 @@
-"""The comparison as it was planned, and its receipts: the locked chats are opened by one plan, once."""
+"""The comparison as it was planned, and its results: the locked chats are opened by one plan, once."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def measure_chats(
     locked: bool,
     progress: ChatProgress,
 ) -> None:
-    """Rank the turns for every question of the open chats, or of the locked ones, into receipts in a folder.
+    """Rank the turns for every question of the open chats, or of the locked ones, into results in a folder.
 
     The open chats may be measured as often as one likes until the locked ones were opened; those only by one
-    plan, whose receipts stay. Raises BadInput where the locked chats were opened by another plan, or there
+    plan, whose results stay. Raises BadInput where the locked chats were opened by another plan, or there
     are none.
     """
     opened = any((folder / LOCKED_CHATS).glob("*.jsonl.gz"))
@@ -79,7 +79,7 @@ def measure_chats(
     write_atomically(folder / PLAN_OF_CHATS, json.dumps(plan, indent=1) + "\n", "the plan")
     runs = _runs(chosen, embedder, progress)
     for name, made in runs.items():
-        save_results(made, chat_receipt(folder, LOCKED_CHATS if locked else OPEN_CHATS, name), _KEPT)
+        save_results(made, chat_results(folder, LOCKED_CHATS if locked else OPEN_CHATS, name), _KEPT)
     _write_evidence(folder, chosen)
 
 
@@ -93,8 +93,8 @@ def check_same_plan(folder: Path, plan: Mapping[str, Json]) -> None:
         )
 
 
-def chat_receipt(folder: Path, part: str, system: str) -> Path:
-    """Where the receipt of a system on a part of the chats stands."""
+def chat_results(folder: Path, part: str, system: str) -> Path:
+    """Where the result of a system on a part of the chats stands."""
     return folder / part / f"{'-'.join(system.replace(',', '').split())}.jsonl.gz"
 
 
@@ -106,7 +106,7 @@ def _runs(chats: Sequence[LongChat], embedder: Embedder, progress: ChatProgress)
         stages = chat_systems(chat, embedder)
         for name, some in parts.items():
             some.append(_asked_of(chat, stages[name]))
-    progress(len(chats), len(chats), "the receipts")
+    progress(len(chats), len(chats), "the results")
     return {name: _joined(name, some) for name, some in parts.items()}
 
 
@@ -131,7 +131,7 @@ def _joined(name: str, runs: Iterable[Run]) -> Run:
 
 
 def _write_evidence(folder: Path, chats: Sequence[LongChat]) -> None:
-    """Write the ability of each question and the ids of its evidence beside the receipts, so that they are
+    """Write the ability of each question and the ids of its evidence beside the results, so that they are
     scored without the chats.
     """
     path = folder / EVIDENCE_FILE

@@ -1,4 +1,4 @@
-"""What the receipts say: recall by ability, the memory beside the best control, and whether a first score
+"""What the results say: recall by ability, the memory beside the best control, and whether a first score
 tells what no turn says.
 """
 
@@ -18,7 +18,7 @@ from benchmarks.beam.measuring import (
     EVIDENCE_FILE,
     LOCKED_CHATS,
     OPEN_CHATS,
-    chat_receipt,
+    chat_results,
     system_names,
 )
 from benchmarks.beam.systems import CHAT_CONTROLS, OF_USER, TURN_MEMORY
@@ -119,16 +119,16 @@ class ChatFindings:
 
 
 def chat_findings(folder: Path, part: str = _ALL) -> ChatFindings:
-    """What a folder holds of a part of the chats; raises BadInput for a folder without receipts of it."""
+    """What a folder holds of a part of the chats; raises BadInput for a folder without results of it."""
     wanted = [each for each in CHAT_PARTS if part in (each, _ALL)]
     try:
         told = json.loads((folder / EVIDENCE_FILE).read_text(encoding="utf-8"))
         runs = {
-            name: _together([load_results(chat_receipt(folder, each, name)) for each in wanted])
+            name: _together([load_results(chat_results(folder, each, name)) for each in wanted])
             for name in system_names()
         }
     except OSError as error:
-        raise BadInput(f"{folder} holds no receipts of the {part} chats: {error}") from None
+        raise BadInput(f"{folder} holds no results of the {part} chats: {error}") from None
     asked = next(iter(runs.values())).hits
     evidence = {
         query: (row["ability"], frozenset(row["evidence"])) for query, row in told.items() if query in asked

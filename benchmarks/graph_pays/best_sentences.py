@@ -42,10 +42,10 @@ def main() -> None:
 
         sentences = replace(ABLATIONS["twice-as-many-sentences"], questions=None)
         design = Design(systems={SYSTEM: sentences}, pairs=(), aims=())
-        for due, receipt in ComparisonRun(design, FOLDER, connect("local")).answer_missing(
+        for due, result in ComparisonRun(design, FOLDER, connect("local")).answer_missing(
             ComparisonSlice(limit=options.limit)
         ):
-            print(f"{due.set:12} {receipt.id:30} {receipt.f1:.2f} {receipt.predicted[:40]!r}", flush=True)
+            print(f"{due.set:12} {result.id:30} {result.f1:.2f} {result.predicted[:40]!r}", flush=True)
     (FOLDER / "report.json").write_text(
         json.dumps(report(ComparisonResults.load(FOLDER), ComparisonResults.load(MEASURED)), indent=1) + "\n"
     )

@@ -129,8 +129,8 @@ def main() -> None:
         fast = [name for name in chosen.systems if name not in slow]
         for systems in filter(None, (fast, slow)):
             some = ComparisonSlice(systems, limit=given.limit)
-            for due, receipt in run.answer_missing(some, given.minutes):
-                print(f"{due.set} {due.system} {receipt.id}, {receipt.seconds} s", flush=True)
+            for due, result in run.answer_missing(some, given.minutes):
+                print(f"{due.set} {due.system} {result.id}, {result.seconds} s", flush=True)
     for grid in comparison_grids(ComparisonResults.load(folder)) if given.table else ():
         print(grid.markdown)
 

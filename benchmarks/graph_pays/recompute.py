@@ -42,7 +42,7 @@ def load_answers(folder, plan):
     scores, groups, aliases = {}, {}, 0
     for set in plan["sets"]:
         for system in plan["systems"]:
-            path = folder / set / system / "receipts.jsonl"
+            path = folder / set / system / "results.jsonl"
             for line in path.read_text("utf-8").splitlines() if path.exists() else ():
                 row = json.loads(line)
                 f1, em = (

@@ -1,4 +1,4 @@
-"""The KG-OS benchmark: what is written down before, then each half of the queries into receipts, the locked
+"""The KG-OS benchmark: what is written down before, then each half of the queries into results, the locked
 one last and once.
 """
 
@@ -75,7 +75,7 @@ def settled_before(folder: Path, graph: PropertyGraph, vectors: InMemoryVectors)
 def measure_half(
     folder: Path, half: QueryHalf, vectors: Embedder, tell: Callable[[str], object] = lambda name: None
 ) -> None:
-    """Run every system on a half of the queries into folder/cookbook-<half>/; receipts that are there are
+    """Run every system on a half of the queries into folder/cookbook-<half>/; results that are there are
     kept.
 
     The vector of a query is computed before the clock runs. Raises BadInput as `settled_before` does, for
@@ -95,13 +95,13 @@ def measure_half(
 
 
 def half_report(folder: Path, half: QueryHalf) -> Report:
-    """The report on a half, derived from its receipts; raises BadInput where there are none, or where they
+    """The report on a half, derived from its results; raises BadInput where there are none, or where they
     are of other data.
     """
     data = cookbook_data(half, cookbook_queries(half), cookbook())
     runs = load_stored_runs(folder, data)
     if not runs:
-        raise BadInput(f"there are no receipts of the {half} half below {folder}; run the benchmark first")
+        raise BadInput(f"there are no results of the {half} half below {folder}; run the benchmark first")
     return report(runs, data, Plan.load(folder / PLAN))
 
 

@@ -2,13 +2,13 @@
 a fusion that is learnt.
 
     python -m benchmarks.kgos.kgos --write    # learn the fusion on the tuning half and write down what is
-    settled before python -m benchmarks.kgos.kgos            # the tuning half: receipts, and its tables on
+    settled before python -m benchmarks.kgos.kgos            # the tuning half: results, and its tables on
     the screen python -m benchmarks.kgos.kgos --open     # the locked half too, once all that is settled is on
-    file; receipts that are there are kept python -m benchmarks.kgos.kgos --passages # fusions learnt on
-    public passages, tried on others python -m benchmarks.kgos.kgos --table    # the tables from the receipts,
+    file; results that are there are kept python -m benchmarks.kgos.kgos --passages # fusions learnt on
+    public passages, tried on others python -m benchmarks.kgos.kgos --table    # the tables from the results,
     without a model
 
-Receipts, plan.json, before.json, report.md and report_tuning.md are in results/kgos, those of passages in
+Results, plan.json, before.json, report.md and report_tuning.md are in results/kgos, those of passages in
 results/kgos_passages. The vector of a query is computed before the clock runs. The hashes that froze queries,
 nodes and edges are checked whenever they are read.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def public_verdicts() -> dict[str, str]:
-    """What the claims came to on the three public sets together, by their texts; from the receipts of the
+    """What the claims came to on the three public sets together, by their texts; from the results of the
     recall benchmark.
     """
     from kgot_lab.benchmark.recall.claims import judge_claims
@@ -89,7 +89,7 @@ def main() -> None:
     )
     for name, what in (
         ("write", "only write down what is settled before"), ("open", "open the locked half"),
-        ("passages", "the learned fusion on public passages"), ("table", "derive the tables from the receipts, without a model"),
+        ("passages", "the learned fusion on public passages"), ("table", "derive the tables from the results, without a model"),
     ):  # fmt: skip
         parser.add_argument(f"--{name}", action="store_true", help=what)
     given = parser.parse_args()

@@ -48,7 +48,7 @@ def measure_passages(
     folder: Path, vectors: Embedder, tell: Callable[[str], object] = lambda name: None
 ) -> None:
     """Learn a fusion on the develop questions of each set and run it on all questions of every set, into
-    receipts; those there are kept.
+    results; those there are kept.
     """
     built = {name: _lanes(load_dataset(name), vectors) for name in PASSAGE_SETS}
     path = folder / _FUSIONS
@@ -72,7 +72,7 @@ def measure_passages(
 
 
 def transfers(folder: Path, recall: Path) -> list[Transfer]:
-    """Every fusion on every set, from its receipts and those of the recall benchmark; of the set it was
+    """Every fusion on every set, from its results and those of the recall benchmark; of the set it was
     learnt on the locked questions.
     """
     found = []
@@ -124,7 +124,7 @@ def _system(learnt_on: str) -> str:
 
 
 def _recall(path: Path, part: Dataset) -> Numbers:
-    """Recall@5 of a receipt on some questions, in their order."""
+    """Recall@5 of a result on some questions, in their order."""
     if not path.exists():
         raise BadInput(f"{path} is not there; run the benchmark first")
     values = score(load_results(path), part.qrels, ["recall@5"]).per_query("recall@5")

@@ -1,4 +1,4 @@
-"""The tables of the KG-OS benchmark, derived from the receipts in a folder, and what they say in sentences."""
+"""The tables of the KG-OS benchmark, derived from the results in a folder, and what they say in sentences."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def kgos_grids(folder: Path, half: QueryHalf, public: Mapping[str, str]) -> Iter
 
 
 def passage_grid(folder: Path, recall: Path) -> Grid:
-    """What fusions that were learnt on one set of passages give on another; `recall` are the receipts of the
+    """What fusions that were learnt on one set of passages give on another; `recall` are the results of the
     recall benchmark.
     """
     return transfer_grid(transfers(folder, recall))

@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9, help="runs of which the median is taken (9)")
     parser.add_argument("--without", nargs="*", default=[], help="libraries to leave out")
     parser.add_argument(
-        "--note", default="", help="what else the receipt is to say, such as what kept the computer busy"
+        "--note", default="", help="what else the result is to say, such as what kept the computer busy"
     )
     parser.add_argument("--dry", action="store_true", help="write nothing")
     given = parser.parse_args()

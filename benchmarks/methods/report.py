@@ -1,4 +1,4 @@
-"""The tables of the receipts: targets, times beside the others, and growth."""
+"""The tables of the results: targets, times beside the others, and growth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OTHERS = ("NetworkX", "rustworkx", "igraph", "SQL", "plain Python")
 _Row = dict[str, Any]
 _READ = (
     "Everybody answers the same, which is compared first, and is then timed in turn, round after round. Where other programs keep the "
-    "computer busy, time on the clock says little: the tables beside others and of growth count time of the processor. The receipts have "
+    "computer busy, time on the clock says little: the tables beside others and of growth count time of the processor. The results have "
     "both, and the ratios of each round."
 )
 _ABOUT = (
@@ -37,17 +37,17 @@ def shown(row: _Row, times: int = 1) -> str:
 
 
 def write_size(path: Path, found: _Row) -> None:
-    """Put what was measured at one size into a receipt, in place of what it had for that size."""
+    """Put what was measured at one size into a result, in place of what it had for that size."""
     there = [each for each in _read(path) or [] if each["times"] != found["times"]]
     sizes = sorted([*there, found], key=lambda each: int(each["times"]))
-    write_atomically(path, (json.dumps(sizes, indent=1) + "\n").encode(), "the receipt")
+    write_atomically(path, (json.dumps(sizes, indent=1) + "\n").encode(), "the result")
 
 
 def written_report(folder: Path) -> str:
-    """The report of the receipts that are in a folder."""
+    """The report of the results that are in a folder."""
     parts = [
         "# The query methods at size",
-        "Written by `python -m benchmarks.methods.kgos_methods --table` from the receipts beside it.",
+        "Written by `python -m benchmarks.methods.kgos_methods --table` from the results beside it.",
         _READ,
     ]
     if scale := _read(folder / "scale.json"):

@@ -29,7 +29,7 @@ def _interval(values: Sequence[float], rounds: int = 10_000, seed: int = 0) -> t
 
 
 def answers_table(folder: Path, part: str) -> str:
-    """The results as Markdown, derived from the receipts alone."""
+    """The results as Markdown, derived from the per-question results alone."""
     columns = "| system | n | EM | F1 [95 % interval] | median s | calls | answers resting on rows | steps used up | rows hold the answer |"
     lines = [columns, "|" + "---|" * 9]
     for path in sorted(folder.glob(f"hotpotqa_{part}_*.jsonl")):

@@ -1,9 +1,9 @@
-"""HotpotQA with one small local model, three ways: closed book, RAG, and the KGoT loop. Receipts per
+"""HotpotQA with one small local model, three ways: closed book, RAG, and the KGoT loop. Results per
 question, resumable.
 
 python -m benchmarks.questions.question_answering --split test                 # run what is not yet on file,
 then print the table python -m benchmarks.questions.question_answering --split test --table         # only the
-table, from the receipts
+table, from the results
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ RESULTS = Path(__file__).parents[1] / "results"
 TRACES = Path(__file__).parents[2] / "runs" / "question_answering"
 
 
-def receipt(part: str, system: str) -> Path:
+def results_path(part: str, system: str) -> Path:
     """The file with the results of a system."""
     return answers_file(RESULTS, part, system)
 
 
 def table(part: str) -> str:
-    """The results as Markdown, derived from the receipts alone."""
+    """The results as Markdown, derived from the per-question results alone."""
     return answers_table(RESULTS, part)
 
 
@@ -56,7 +56,7 @@ def run(part: str, systems: list[str], limit: int) -> None:
     for system in systems:
         head = {"system": system, "split": part, **facts}
         questions = [by_id[id] for id in hotpotqa_split()[part][:limit]]
-        for result in answer_missing(receipt(part, system), makers[system](), questions, head):
+        for result in answer_missing(results_path(part, system), makers[system](), questions, head):
             said = f"{by_id[result.id].text[:70]!r} -> {result.answer[:40]!r} ({result.gold})"
             print(f"{system:12} f1 {result.f1:.2f} {result.seconds:6.1f} s  {said}", flush=True)
 

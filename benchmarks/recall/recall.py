@@ -1,9 +1,9 @@
 """The recall benchmark of record: every system on the bundled data, locked questions included, into
 benchmarks/results.
 
-Writes the receipts (recall/, recall_published/), what indexing takes (recall_indexing.json), what the gate
+Writes the results (recall/, recall_published/), what indexing takes (recall_indexing.json), what the gate
 decided (recall_gate.json) and, with --scale, how time and memory grow (scale.jsonl). `--table` derives all
-tables again from the receipts, with no model: `make results`. Receipts of the same code are kept; delete
+tables again from the results, with no model: `make results`. Results of the same code are kept; delete
 what is to be measured anew. Run it on a machine with nothing else to do: it times queries.
 """
 
@@ -176,7 +176,7 @@ def main() -> None:
     """Measure, or only derive."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--table", action="store_true", help="derive the tables from the receipts, without measuring"
+        "--table", action="store_true", help="derive the tables from the results, without measuring"
     )
     parser.add_argument(
         "--scale",

@@ -131,7 +131,7 @@ def deciding() -> ComparisonResults:
 
 @cache
 def pays() -> ComparisonResults:
-    """The receipts of the comparison of systems with and without a graph."""
+    """The results of the comparison of systems with and without a graph."""
     return ComparisonResults.load(ROOT / "benchmarks" / "results" / "graph_pays")
 
 

@@ -1,4 +1,4 @@
-"""Write the reports of the topics, benchmarks/results/<topic>/report.md, from the receipts beside them: no
+"""Write the reports of the topics, benchmarks/results/<topic>/report.md, from the results beside them: no
 number there is typed.
 
 Recall and structure have a report of all tables, which their own commands write; what a reader looks at first
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.beam.results import chat_grids, chat_report
 from benchmarks.questions.lost_answers import STAGES
-from benchmarks.questions.question_answering import receipt, table
+from benchmarks.questions.question_answering import results_path, table
 from benchmarks.stores.tables import store_bars, store_tables
 from benchmarks.structure.report import structure_summary as accuracies
 from kgot_lab.benchmark.recall.claims import judge_claims
@@ -47,7 +47,7 @@ def recall_reports() -> list[Report]:
 
 def questions_report() -> str:
     """The same questions answered three ways, where the loop lost, and what it costs besides the model."""
-    head = json.loads(receipt("test", "rag").read_text().splitlines()[0])
+    head = json.loads(results_path("test", "rag").read_text().splitlines()[0])
     said = f"Model {head['model']}, {head['date']}, {head['machine']}. The 30 questions were drawn by seed before any prompt was written."
     return "\n\n".join(
         [

@@ -1,7 +1,7 @@
 """The systems of the standard sets with another embedder, and a trail learnt anew with it, beside the bundled
 MiniLM.
 
-python -m benchmarks.standard_sets.embedders --table    the tables of the receipts into
+python -m benchmarks.standard_sets.embedders --table    the tables of the results into
 results/embedders/summary.md
 
 The code that learnt and measured stands at commit f449c983.

@@ -1,4 +1,4 @@
-"""Another embedder on the standard sets, beside the bundled one: what the receipts say, without a model."""
+"""Another embedder on the standard sets, beside the bundled one: what the results say, without a model."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _MEASURE, _LOCKED, _DEVELOP = "recall@5", "locked", "develop"
 
 
 def embedder_tables(folder: Path) -> list[Grid]:
-    """What each embedder in a folder of receipts reached, beside the bundled one, and by kind of question;
+    """What each embedder in a folder of results reached, beside the bundled one, and by kind of question;
     without a model.
 
-    Raises BadInput where the folder has no receipts of the bundled embedder, or a receipt is broken.
+    Raises BadInput where the folder has no results of the bundled embedder, or a result is broken.
     """
     bundled_one = folder / file_name(MiniLM.name)
     if not (bundled_one / PLAN).exists():
-        raise BadInput(f"{folder.name} has no receipts of the bundled embedder to compare with")
+        raise BadInput(f"{folder.name} has no results of the bundled embedder to compare with")
     others = sorted(inner for inner in folder.iterdir() if (inner / PLAN).exists() and inner != bundled_one)
     found = [
         {report.dataset.name: report for report in derive_reports(inner, load_dataset)}
@@ -58,7 +58,7 @@ def gap_between(one: Report, other: Report, system: str, part: str) -> tuple[Est
 
 
 def embedder_of(report: Report) -> str:
-    """The embedder that the baseline's receipt names, with the first characters of its SHA-256."""
+    """The embedder that the baseline's result names, with the first characters of its SHA-256."""
     (run,) = (run for run in report.runs if run.system == report.plan.baseline)
     name, _, digest = run.about[EMBEDDER_HASH].rpartition(" ")
     return f"{name} ({digest[:8]})"

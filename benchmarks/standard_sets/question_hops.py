@@ -1,7 +1,7 @@
 """Does a trail find more of MuSiQue where the local model splits the question into hops, or where they are
 split as MuSiQue was composed?
 
-python -m benchmarks.standard_sets.question_hops --table    the table of the receipts
+python -m benchmarks.standard_sets.question_hops --table    the table of the results
 
 Develop questions alone, for the locked ones of musique-498 were open when this was tried. What the model made
 of each question stands in results/standard_sets/hops.jsonl, recall@5 of each question in split.json: clues by
@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--table", action="store_true", help="print the table of the receipts, as without it")
+    parser.add_argument("--table", action="store_true", help="print the table of the results, as without it")
     parser.parse_args()
     print(splits_grid(json.loads(MEASURED.read_text(encoding="utf-8"))).text)
     rows = whole_lines(HOPS, dict)

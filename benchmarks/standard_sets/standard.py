@@ -79,7 +79,7 @@ def measure_standard(
     progress: BenchmarkProgress = lambda done, total, what: None,
     names: Sequence[str] = STANDARD,
 ) -> list[Report]:
-    """Run STANDARD_SYSTEMS on the standard sets into receipts, with the published rival beside them, and
+    """Run STANDARD_SYSTEMS on the standard sets into results, with the published rival beside them, and
     report what the folder holds.
 
     `progress(done, total, what)` counts systems. Raises what `run_missing` raises.

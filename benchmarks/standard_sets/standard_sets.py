@@ -2,8 +2,8 @@
 passages together.
 
 python -m benchmarks.standard_sets.standard_sets            into benchmarks/results/standard_sets; what has a
-receipt of the same code is not run again python -m benchmarks.standard_sets.standard_sets --table    the
-tables from the receipts, without a model
+result of the same code is not run again python -m benchmarks.standard_sets.standard_sets --table    the
+tables from the results, without a model
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--table", action="store_true", help="derive the tables from the receipts")
+    parser.add_argument("--table", action="store_true", help="derive the tables from the results")
     if parser.parse_args().table:
         reports = derive_reports(FOLDER, load_dataset)
     else:

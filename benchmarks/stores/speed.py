@@ -159,7 +159,7 @@ def _commit() -> str:
         return ""
 
 
-# --- receipts ---
+# --- results ---
 
 
 def kept_rows(file: Path) -> list[StoreRow]:

@@ -1,4 +1,4 @@
-"""The tables of false alarms, and the shares by which a precision is expected, derived from the receipt."""
+"""The tables of false alarms, and the shares by which a precision is expected, derived from the result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KINDS = ("analogous", "others")
 
 
 def kept_alarms(path: Path) -> list[dict[str, Json]]:
-    """The rows of the receipt."""
+    """The rows of the result."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 

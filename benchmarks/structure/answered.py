@@ -1,4 +1,4 @@
-"""What systems said of the choices of questions: kept in receipts, and judged."""
+"""What systems said of the choices of questions: kept in results, and judged."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def by_group(scores: Scores, choices: Choices) -> Scores:
 
 
 def six(number: float) -> float:
-    """A number with six digits: what a receipt keeps, so that a verdict is the same before and after."""
+    """A number with six digits: what a result keeps, so that a verdict is the same before and after."""
     return float(f"{number:.6g}")
 
 
@@ -95,7 +95,7 @@ def _shares(question: Choice, answers: Answers) -> list[float]:
     return [float(share) for share in best / best.sum()]
 
 
-# --- receipts ---
+# --- results ---
 
 
 def save_answers(answers: Sequence[Answers], choices: Choices, path: Path) -> None:
@@ -105,7 +105,7 @@ def save_answers(answers: Sequence[Answers], choices: Choices, path: Path) -> No
     Raises BadInput for answers to other questions, or two systems of one name.
     """
     if len({answer.system for answer in answers}) < len(answers):
-        raise BadInput("two systems have the same name; in a receipt each needs one of its own")
+        raise BadInput("two systems have the same name; in a result each needs one of its own")
     for answer in answers:
         if set(answer.scores) != {question.id for question in choices.questions}:
             raise BadInput(f"{answer.system} did not answer exactly the questions of {choices.name}")

@@ -1,7 +1,7 @@
 """Can the local model say which text is analogous? It was asked in three ways, and had to name the words it
 goes by.
 
-python -m benchmarks.structure.judge --table    the table of the receipts in results/structure/judge.jsonl
+python -m benchmarks.structure.judge --table    the table of the results in results/structure/judge.jsonl
 
 StoryAnalogy, AnaloBench (one sentence) and ParallelPARC (advanced), the first 20 develop questions of each in
 the order of a hash. Each rubric names one ground of judgement; the reply holds the words of the chosen text
@@ -75,7 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--table", action="store_true", help="print the table of the receipts, as without it")
+    parser.add_argument("--table", action="store_true", help="print the table of the results, as without it")
     parser.parse_args()
     print(judge_table(whole_lines(RESULT, dict)).text)
 

@@ -1,4 +1,4 @@
-"""What the receipts of the structure benchmark say, by set and system: shares of right answers, gains over
+"""What the results of the structure benchmark say, by set and system: shares of right answers, gains over
 the best control, edges.
 """
 
@@ -28,7 +28,7 @@ class KeptAnswers:
 
     @classmethod
     def of(cls, folder: Path | str) -> KeptAnswers:
-        """All receipts of a folder such as benchmarks/results/structure; raises BadInput for a broken one, or
+        """All results of a folder such as benchmarks/results/structure; raises BadInput for a broken one, or
         where there is none.
         """
         found = {some.name: (some, said) for some, said in kept(Path(folder))}

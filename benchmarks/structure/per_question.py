@@ -1,5 +1,5 @@
 """The structure benchmark: every system answers every question, searches, draws edges, maps words; each
-leaves its receipts in a folder.
+leaves its results in a folder.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _judged(
     opened: bool,
     thresholds: Thresholds | None = None,
 ) -> Iterator[dict[str, object]]:
-    """For each part how many edges there are and which of them join analogous texts: the receipt."""
+    """For each part how many edges there are and which of them join analogous texts: the result."""
     for part, name in ((every.develop, "develop"), (every.opened, "locked"))[: 1 + opened]:
         among = [edge for edge in edges if part.judges(edge.first, edge.second)]
         right = [edge for edge in among if pair(edge.first, edge.second) in part.analogous]
@@ -320,5 +320,5 @@ def map_words(tools: Instruments, path: Path, opened: bool) -> None:
 
 def _keep(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     write_atomically(
-        path, gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode(), mtime=0), "the receipt"
+        path, gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode(), mtime=0), "the result"
     )

@@ -1,4 +1,4 @@
-"""The tables of the structure benchmark, derived from the receipts in a folder."""
+"""The tables of the structure benchmark, derived from the results in a folder."""
 
 from __future__ import annotations
 

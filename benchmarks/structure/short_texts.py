@@ -13,7 +13,7 @@ of the develop parts stand
 
 Chosen on develop texts: an edge takes skeletons of three words or more beside "something"; of one or two
 words a third and a quarter of the sentences by lot get one. The pairs by lot are drawn before that refusal.
-`--table` derives the tables from the receipt, without a model.
+`--table` derives the tables from the result, without a model.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from benchmarks.structure.false_alarms import analogous, unrelated
 from benchmarks.structure.instruments import Instruments
 from kgot_lab.embedding.vectors import minilm
 
-RECEIPT = Path(__file__).parents[1] / "results" / "transfer" / "short_texts.jsonl"
+ROWS = Path(__file__).parents[1] / "results" / "transfer" / "short_texts.jsonl"
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--table", action="store_true", help="derive the tables from the receipt, without a model"
+        "--table", action="store_true", help="derive the tables from the result, without a model"
     )
     if not parser.parse_args().table:
         require_skeletons()
@@ -53,8 +53,8 @@ def main() -> None:
             for row in work:
                 rows.append(json.dumps(row) + "\n")
                 print(f"{time.perf_counter() - began:5.0f} s  {len(rows)} rows", flush=True)
-        RECEIPT.write_text("".join(rows), encoding="utf-8")
-    rows_kept = kept_alarms(RECEIPT)
+        ROWS.write_text("".join(rows), encoding="utf-8")
+    rows_kept = kept_alarms(ROWS)
     grids = [twelve_grid(rows_kept), alarm_grid(rows_kept), precision_grid(rows_kept)]
     for grid in grids:
         print(grid.text, end="\n\n")
@@ -62,9 +62,7 @@ def main() -> None:
         print(
             f"for kgot_lab/analogy/calibration.py, {'with' if verified else 'without'} a verifier: {shares}"
         )
-    RECEIPT.with_suffix(".md").write_text(
-        "\n\n".join(grid.markdown for grid in grids) + "\n", encoding="utf-8"
-    )
+    ROWS.with_suffix(".md").write_text("\n\n".join(grid.markdown for grid in grids) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ skeleton, masked`, which tell what the order and the alignment add to masking; m
 searches; thresholds of edges chosen for precision.
 
 `python -m benchmarks.structure.structure` runs the develop parts; `--open` runs the locked ones too; both
-write receipts. `--table` derives all tables from the receipts, without a model. About ten minutes; skeletons
+write results. `--table` derives all tables from the results, without a model. About ten minutes; skeletons
 of the local model come from data/skeletons.
 """
 
@@ -64,11 +64,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--open", action="store_true", help="open the locked parts too, and keep the results")
     parser.add_argument(
-        "--open", action="store_true", help="open the locked parts too, and keep the receipts"
-    )
-    parser.add_argument(
-        "--table", action="store_true", help="derive the tables from the receipts, without a model"
+        "--table", action="store_true", help="derive the tables from the results, without a model"
     )
     wanted = parser.parse_args()
     if not wanted.table:

@@ -31,11 +31,11 @@ FITTED = "fitted"  # what the names of systems that learn begin with
 
 
 def kept(folder: Path) -> list[AnswersOfSystems]:
-    """Each set that was answered, with what the systems said: the receipts in `folder/answers`, and questions
+    """Each set that was answered, with what the systems said: the results in `folder/answers`, and questions
     drawn in `folder/questions`.
 
     Where the locked questions have not been opened yet, only the others are there. Raises BadInput for a
-    broken receipt.
+    broken result.
     """
     found: list[AnswersOfSystems] = []
     paths = (folder / "answers").glob("*.jsonl.gz")
@@ -50,7 +50,7 @@ def kept(folder: Path) -> list[AnswersOfSystems]:
 
 
 def answers_in(path: Path) -> int:
-    """How many questions a receipt answers."""
+    """How many questions a result answers."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         next(lines)
         return len({json.loads(line)["question"] for line in lines})

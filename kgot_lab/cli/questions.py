@@ -274,7 +274,7 @@ def _show_results(run: QuestionRun, as_json: bool) -> None:
         typer.echo(f"\n{graded.text}")
     elif run.questions.scored_by == "grader":
         typer.echo("\nscored by exact match, since no model graded: --grader MODEL grades these very answers")
-    typer.echo(f"\nwritten: {run.folder}/receipts.jsonl, results.json, totals.json, ledger.jsonl, traces/")
+    typer.echo(f"\nwritten: {run.folder}/results.jsonl, results.json, totals.json, ledger.jsonl, traces/")
 
 
 def _draw_plots(folder: Path, into: Path, kind: str) -> None:

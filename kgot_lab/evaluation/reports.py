@@ -276,7 +276,7 @@ def load_runs(paths: Iterable[Path], dataset: Dataset) -> list[Run]:
         other = [what for what, digest in now.items() if made.about.get(what) != digest]
         if other or set(made.hits) != asked:
             was = f"{path} was made on other {', '.join(other) or 'questions'} than {dataset.name} has now"
-            remedy = "name another folder, or delete the receipts there, whose figures are of the data before"
+            remedy = "name another folder, or delete the results there, whose figures are of the data before"
             raise BadInput(f"{was}; {remedy}")
         runs.append(made)
     return runs

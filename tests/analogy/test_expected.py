@@ -15,7 +15,7 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.similarity.delta import DEFAULT_THRESHOLDS, TextPair, Thresholds
 from kgot_lab.types import Node
 
-RECEIPT = bundled_path("README.md").parents[1] / "benchmarks" / "results" / "transfer" / "short_texts.jsonl"
+ROWS = bundled_path("README.md").parents[1] / "benchmarks" / "results" / "transfer" / "short_texts.jsonl"
 SENTENCES = (
     "The kettle boils on the stove.", "Parliament passed the budget on Tuesday.", "My sister plays the violin in an orchestra.",
     "The satellite lost contact with the station.", "The team won the match in extra time.", "A fox crossed the road behind the school.",
@@ -26,8 +26,8 @@ def graph_of(texts):
     return PropertyGraph.of(Node(str(number), properties={"text": text}) for number, text in enumerate(texts))
 
 
-def test_the_measured_shares_are_those_of_the_receipt():
-    assert measured_shares(kept_alarms(RECEIPT)) == MEASURED_SHARES
+def test_the_measured_shares_are_those_of_the_result():
+    assert measured_shares(kept_alarms(ROWS)) == MEASURED_SHARES
 
 
 def test_without_shares_the_precision_is_the_most_that_bayes_allows():

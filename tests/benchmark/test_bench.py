@@ -285,7 +285,7 @@ def test_the_report_names_the_embedder_of_its_systems_and_which_have_another(tmp
     assert f"Vectors by {two}. By {one}: " in f"{made}" and list(made.embedders) == [two, one]
 
 
-def test_a_receipt_that_names_no_version_is_reported_and_replaced_where_its_system_is_run(tmp_path):
+def test_a_result_that_names_no_version_is_reported_and_replaced_where_its_system_is_run(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     path = results_path(tmp_path, DATA, "mine")
     head, *rows, end = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
@@ -514,7 +514,7 @@ def test_without_the_default_embedder_ours_are_not_installed(monkeypatch):
         bench(DATA)
 
 
-def test_the_plan_and_the_receipts_are_where_the_report_is_derived_from(tmp_path):
+def test_the_plan_and_the_results_are_where_the_report_is_derived_from(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     found = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
     assert found == ["plan.json", "tiny/base.jsonl.gz", "tiny/mine.jsonl.gz"]

@@ -129,19 +129,19 @@ def test_wherever_it_stops_all_systems_have_answered_the_same_first_questions():
 
 
 def test_every_system_answers_and_leaves_a_trace_of_what_it_read(tmp_path):
-    receipts = {
-        (due.set, due.system, due.question.id): receipt
-        for due, receipt in ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing()
+    results = {
+        (due.set, due.system, due.question.id): result
+        for due, result in ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing()
     }
-    assert len(receipts) == len(list(questions_in_turn(TINY)))
-    assert not any(receipt.error for receipt in receipts.values())
-    assert all(receipt.correct for (_, system, _), receipt in receipts.items() if system != "closed-book")
-    assert [receipts["first", "closed-book", id].em for id in ("lovelace", "curie")] == [1, 0]
-    assert receipts["first", "rag", "curie"].rests and receipts["first", "rag", "curie"].evidence_tokens > 0
-    assert receipts["first", "closed-book", "curie"].evidence_tokens == 0
-    assert receipts["first", "loop", "lovelace"].rests
-    expected = receipts["first", "follow-few", "curie"].evidence_tokens
-    assert receipts["first", "gold", "curie"].evidence_tokens < expected
+    assert len(results) == len(list(questions_in_turn(TINY)))
+    assert not any(result.error for result in results.values())
+    assert all(result.correct for (_, system, _), result in results.items() if system != "closed-book")
+    assert [results["first", "closed-book", id].em for id in ("lovelace", "curie")] == [1, 0]
+    assert results["first", "rag", "curie"].rests and results["first", "rag", "curie"].evidence_tokens > 0
+    assert results["first", "closed-book", "curie"].evidence_tokens == 0
+    assert results["first", "loop", "lovelace"].rests
+    expected = results["first", "follow-few", "curie"].evidence_tokens
+    assert results["first", "gold", "curie"].evidence_tokens < expected
     events = load_run(system_folder(tmp_path / "out", "second", "gold") / "traces" / "newton.jsonl").events
     [found] = [event for event in events if isinstance(event, ToolReturned)]
     [asked] = [event for event in events if isinstance(event, Asked)]
@@ -203,7 +203,7 @@ def test_killed_in_the_middle_of_a_question_it_goes_on(tmp_path):
     there = len(list(questions_in_turn(TINY))) - len(missing_answers(TINY, tmp_path / "out"))
     again = list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing())
     assert there >= 3 and len(again) + there == len(list(questions_in_turn(TINY)))
-    assert not any(receipt.error for _, receipt in again)
+    assert not any(result.error for _, result in again)
 
 
 def test_a_model_that_always_fails_stops_the_sitting_and_is_asked_again_later(tmp_path):
@@ -221,17 +221,17 @@ def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tell
     second.name = Sure.name
     chosen = ComparisonSlice(["rag", "follow-few"], ["first"])
     before = {
-        (due.system, due.question.id): receipt
-        for due, receipt in ComparisonRun(TINY, tmp_path / "one", first).answer_missing(chosen)
+        (due.system, due.question.id): result
+        for due, result in ComparisonRun(TINY, tmp_path / "one", first).answer_missing(chosen)
     }
     sitting = ComparisonRun(TINY, tmp_path / "two", second, reuse=[tmp_path / "one"])
-    again = {(due.system, due.question.id): receipt for due, receipt in sitting.answer_missing(chosen)}
+    again = {(due.system, due.question.id): result for due, result in sitting.answer_missing(chosen)}
     assert again.keys() == before.keys() and len(again) == 6
-    for asked, receipt in again.items():
+    for asked, result in again.items():
         there = before[asked]
         expected = (there.predicted, there.token_probability, there.calls)
-        assert (receipt.predicted, receipt.token_probability, receipt.calls) == expected
-        assert receipt.seconds == there.model_seconds
+        assert (result.predicted, result.token_probability, result.calls) == expected
+        assert result.seconds == there.model_seconds
     other = reader()
     list(
         ComparisonRun(TINY, tmp_path / "three", other, reuse=[tmp_path / "one"]).answer_missing(
@@ -325,7 +325,7 @@ def test_the_real_plan_names_all_that_an_answer_depends_on(drawn):
 
 
 def written(folder, scores: dict[str, list[tuple[float, float | None]]], **more) -> ComparisonResults:
-    """The results of receipts made by hand: for each system, exact match and likelihood of the questions in
+    """The results of results made by hand: for each system, exact match and likelihood of the questions in
     their order, set by set.
     """
     plan = TINY.plan(reader())
@@ -338,10 +338,10 @@ def written(folder, scores: dict[str, list[tuple[float, float | None]]], **more)
             place.mkdir(parents=True, exist_ok=True)
             costs = {"prompt_tokens": 100, "calls": 1, "seconds": 2.0}
             costs |= {"evidence_tokens": 40, "rests": bool(em)}
-            receipt = QuestionResult(
+            result = QuestionResult(
                 question.id, em=em, f1=em, token_probability=likelihood, **{**costs, **more.get(system, {})}
             )
-            append_result(place / "receipts.jsonl", receipt)
+            append_result(place / "results.jsonl", result)
     return ComparisonResults.load(folder)
 
 
@@ -349,7 +349,7 @@ def row_of(findings, system, on="all sets"):
     return next(row for row in findings.system_scores if (row.system, row.on) == (system, on))
 
 
-def test_all_measures_follow_from_the_receipts_alone(tmp_path):
+def test_all_measures_follow_from_the_results_alone(tmp_path):
     findings = written(
         tmp_path / "out",
         {
@@ -407,7 +407,7 @@ def test_what_is_aimed_at_is_a_family_of_its_own_so_that_looking_at_more_costs_i
 # ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_rest_is_reckoned_from_the_receipts_and_before_there_are_any_from_tokens(tmp_path):
+def test_the_rest_is_reckoned_from_the_results_and_before_there_are_any_from_tokens(tmp_path):
     before = {(row.set, row.system): row for row in estimate_remaining(TINY, tmp_path / "out")}
     assert before["first", "rag"].left == 3 and before["first", "rag"].by == "estimated"
     assert before["first", "rag"].seconds > 0
@@ -462,13 +462,13 @@ def test_a_system_whose_preset_is_not_there_is_left_out_unless_it_is_named():
 
 def test_an_answer_that_does_not_stand_in_its_text_is_kept_and_marked(tmp_path):
     design = without("loop", "closed-book", "rag", "gold")
-    [(due, receipt)] = ComparisonRun(design, tmp_path / "out", reader(lambda _: "Atlantis")).answer_missing(
+    [(due, result)] = ComparisonRun(design, tmp_path / "out", reader(lambda _: "Atlantis")).answer_missing(
         ComparisonSlice((), ["second"], 1)
     )
     answered = load_run(
         system_folder(tmp_path / "out", due.set, due.system) / "traces" / "newton.jsonl"
     ).events[-1]
-    assert receipt.predicted == "Atlantis" and receipt.rests is False and answered.forced
+    assert result.predicted == "Atlantis" and result.rests is False and answered.forced
 
 
 def test_an_answer_that_failed_counts_as_wrong_and_is_counted_as_an_error(tmp_path):
@@ -507,13 +507,13 @@ def test_evidence_is_part_of_an_aim_where_it_has_a_share(tmp_path):
     assert tight.figure.endswith(".300 of its evidence tokens")
 
 
-def test_how_likely_an_answer_was_is_asked_of_every_short_system_and_stands_in_its_receipt(tmp_path):
+def test_how_likely_an_answer_was_is_asked_of_every_short_system_and_stands_in_its_result(tmp_path):
     given = list(
         ComparisonRun(without("loop"), tmp_path / "out", Sure()).answer_missing(
             ComparisonSlice((), ["first"], 1)
         )
     )
-    assert len(given) == 4 and all(receipt.token_probability == pytest.approx(0.5) for _, receipt in given)
+    assert len(given) == 4 and all(result.token_probability == pytest.approx(0.5) for _, result in given)
     assert not JSON_CALL.prompt(
         "Where?", None
     ).likelihood  # what was recorded before is still found by its prompt

@@ -113,7 +113,7 @@ def test_an_answer_that_was_asked_for_again_is_not_told_by_its_old_stage(folder)
     save_losses(folder, collect_losses(folder, ComparisonResults.load(folder)))
     place = system_folder(folder, "second", "gold")
     shutil.rmtree(place / "traces")
-    append_result(place / "receipts.jsonl", QuestionResult("newton", "Woolsthorpe", em=1.0, f1=1.0))
+    append_result(place / "results.jsonl", QuestionResult("newton", "Woolsthorpe", em=1.0, f1=1.0))
     assert table(folder)["gold on second"][-1] == "1 of 2"
 
 

@@ -1,4 +1,4 @@
-"""The parts of a run of questions: threads, receipts, results, plans and folders."""
+"""The parts of a run of questions: threads, results, results, plans and folders."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def test_an_error_ends_the_work_after_what_is_under_way():
 
 
 def test_a_grade_decides_where_there_is_one_and_an_unclear_one_is_not_right():
-    receipt = score_answer(Question("q", "Who?", "Ada"), "It was Ada.", "grader")
-    assert not receipt.correct and add_grade(receipt, Grade("correct", "A"), "judge").correct
-    unclear = add_grade(receipt, Grade("unclear", "hm"), "judge")
+    result = score_answer(Question("q", "Who?", "Ada"), "It was Ada.", "grader")
+    assert not result.correct and add_grade(result, Grade("correct", "A"), "judge").correct
+    unclear = add_grade(result, Grade("unclear", "hm"), "judge")
     assert unclear.correct is False and unclear.end == "unclear" and unclear.span == "hm"
 
 
 def test_the_last_line_of_a_question_counts_and_one_that_was_cut_short_does_not(tmp_path):
-    path = tmp_path / "receipts.jsonl"
+    path = tmp_path / "results.jsonl"
     append_result(path, QuestionResult("a", error="busy"))
     append_result(path, QuestionResult("a", predicted="\ud800 x", correct=True, human_tools=("python",)))
     with path.open("a") as file:
@@ -96,9 +96,9 @@ def test_the_last_line_of_a_question_counts_and_one_that_was_cut_short_does_not(
     assert list(read) == ["a", "c"] and read["a"].correct and read["a"].human_tools == ("python",)
 
 
-def receipts_file(folder):
+def results_file(folder):
     (folder / "traces").mkdir()
-    path = folder / "receipts.jsonl"
+    path = folder / "results.jsonl"
     for name, right in (("a", False), ("b", True), ("c", False)):
         append_result(path, QuestionResult(name, correct=right, f1=0.5))
     return path
@@ -113,18 +113,20 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("was", "now"), CHANGES)
-def test_a_receipt_that_was_changed_is_refused_by_the_number_of_its_line(tmp_path, was, now):
-    path = receipts_file(tmp_path)
+def test_a_result_that_was_changed_is_refused_by_the_number_of_its_line(tmp_path, was, now):
+    path = results_file(tmp_path)
     path.write_text(path.read_text().replace(was, now, 1))
     with pytest.raises(
         TraceError,
-        match=r"receipts\.jsonl, line 1, is not as it was written.*delete receipts\.jsonl.*seconds that each answer took are lost",
+        match=r"results\.jsonl, line 1, is not as it was written.*delete results\.jsonl.*seconds that each answer took are lost",
     ):
         read_results(path)
 
 
-def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_what_cannot_be(tmp_path):
-    path = tmp_path / "receipts.jsonl"
+def test_results_of_before_are_read_and_gone_on_with_but_not_where_they_say_what_cannot_be(tmp_path):
+    path = tmp_path / "results.jsonl"
+    (tmp_path / "receipts.jsonl").write_text('{"id": "z", "correct": true}\n')  # their earlier name
+    assert list(read_results(path)) == ["z"] and path.exists()
     path.write_text(
         '{"id": "a", "correct": true, "f1": 1.0}\n{"id": "b", "predi\n{"id": "c", "correct": false}\n'
     )
@@ -132,7 +134,7 @@ def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_wha
     assert list(read_results(path)) == ["a", "c", "d"]
     for value in ("8.0", "-1", '"much"', "NaN", "true"):
         path.write_text(f'{{"id": "a", "correct": true}}\n{{"id": "b", "f1": {value}}}\n')
-        with pytest.raises(TraceError, match=r"line 2, holds what no receipt can: .?f1"):
+        with pytest.raises(TraceError, match=r"line 2, holds an impossible value: .?f1"):
             read_results(path)
     path.write_text('{"id": "a"}\n{"id": "b", "f1" 1}\n{"id": "c"}\n')
     with pytest.raises(TraceError, match="line 2, is not JSON"):
@@ -147,10 +149,10 @@ def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_wha
     ],
 )  # fmt: skip
 def test_a_result_has_the_outcome_of_its_answer_and_one_of_before_that_of_a_guess(tmp_path, fields, outcome):
-    path = tmp_path / "receipts.jsonl"
+    path = tmp_path / "results.jsonl"
     path.write_text(f'{{"id": "a", {fields}}}\n')
     if outcome is None:
-        with pytest.raises(TraceError, match="holds what no receipt can: unknown outcome 'right'"):
+        with pytest.raises(TraceError, match="holds an impossible value: unknown outcome 'right'"):
             read_results(path)
     else:
         assert read_results(path)["a"].outcome == outcome
@@ -190,19 +192,19 @@ def test_an_answer_of_rag_has_an_outcome_by_the_rule_of_the_loop(question, answe
     )
 
 
-def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took(tmp_path):
+def test_results_made_again_from_traces_do_not_invent_how_long_the_answers_took(tmp_path):
     by, folder = AnswerSettings("zero-shot", guessing([]), REFERENCE), tmp_path / "run"
 
     def answered(grader=None):
         return list(prepare_run(ASKED, Selection(), replace(by, grader=grader), folder).run.answer_missing())
 
-    timed = [receipt.seconds for receipt in answered()]
+    timed = [result.seconds for result in answered()]
     graded = answered(Scripted(lambda _: "A", "judge"))
-    assert [receipt.seconds for receipt in graded] == timed and all(receipt.grade for receipt in graded)
-    (folder / "receipts.jsonl").unlink()
+    assert [result.seconds for result in graded] == timed and all(result.grade for result in graded)
+    (folder / "results.jsonl").unlink()
     again = answered()
-    assert [receipt.seconds for receipt in again] == [None, None]
-    assert list(read_results(folder / "receipts.jsonl").values()) == again
+    assert [result.seconds for result in again] == [None, None]
+    assert list(read_results(folder / "results.jsonl").values()) == again
     assert results_json(again)["by level"]["all"]["questions of unknown seconds"] == 2
     assert "2 unknown" in str(results_grid(again))
     assert write_totals(folder)["questions of unknown seconds"] == 2
@@ -224,9 +226,9 @@ def test_along_paths_the_facts_are_what_the_model_was_shown_and_the_likelihood_t
         Answered(text="London", forced=False),
     ]
     assert facts_read(events) == f"{ada}\n{noether}"
-    receipt = add_costs(QuestionResult("q"), events, 1.0)
-    assert receipt.rests and receipt.token_probability == pytest.approx(math.exp(-0.1))
-    assert receipt.evidence_tokens == 20
+    result = add_costs(QuestionResult("q"), events, 1.0)
+    assert result.rests and result.token_probability == pytest.approx(math.exp(-0.1))
+    assert result.evidence_tokens == 20
 
 
 def test_a_result_names_the_mean_of_a_token_and_a_trace_the_likelihood_of_the_whole_answer(tmp_path):
@@ -238,24 +240,24 @@ def test_a_result_names_the_mean_of_a_token_and_a_trace_the_likelihood_of_the_wh
     result = add_costs(QuestionResult("q"), [Started(question="Where?"), asked, final], 1.0)
     assert final.likelihood == pytest.approx(0.67, abs=0.01)
     assert result.token_probability == pytest.approx(0.905, abs=0.001)
-    append_result(tmp_path / "receipts.jsonl", result)
-    line = json.loads((tmp_path / "receipts.jsonl").read_text())
+    append_result(tmp_path / "results.jsonl", result)
+    line = json.loads((tmp_path / "results.jsonl").read_text())
     assert line["token_probability"] == result.token_probability and "likelihood" not in line
-    assert read_results(tmp_path / "receipts.jsonl") == {"q": result}
+    assert read_results(tmp_path / "results.jsonl") == {"q": result}
 
 
 @pytest.mark.parametrize(("older", "read"), [(0.5, 0.5), (None, None), ("absent", None)])
 def test_results_of_an_older_version_called_it_likelihood(tmp_path, older, read):
     row = {"id": "q", "em": 1.0} | ({} if older == "absent" else {"likelihood": older})
-    (tmp_path / "receipts.jsonl").write_text(json.dumps(row) + "\n")
-    assert read_results(tmp_path / "receipts.jsonl")["q"].token_probability == read
-    (tmp_path / "receipts.jsonl").write_text(json.dumps(row | {"likelihood": -0.4}) + "\n")
+    (tmp_path / "results.jsonl").write_text(json.dumps(row) + "\n")
+    assert read_results(tmp_path / "results.jsonl")["q"].token_probability == read
+    (tmp_path / "results.jsonl").write_text(json.dumps(row | {"likelihood": -0.4}) + "\n")
     with pytest.raises(TraceError, match=r"token_probability must be between 0 and 1, not -0\.4"):
-        read_results(tmp_path / "receipts.jsonl")
+        read_results(tmp_path / "results.jsonl")
 
 
 def test_results_have_intervals_and_close_calls_of_their_own():
-    receipts = [
+    results = [
         QuestionResult(
             str(n),
             correct=n < 6,
@@ -266,15 +268,15 @@ def test_results_have_intervals_and_close_calls_of_their_own():
         )
         for n in range(10)
     ]
-    told = results_json(receipts)["by level"]["all"]
+    told = results_json(results)["by level"]["all"]
     assert told["correct"]["mean"] == 0.6 and told["correct"]["low"] < 0.6 < told["correct"]["high"]
     assert told["close calls"] == 1
     assert {name: share["mean"] for name, share in told["outcomes"].items()} == {
         "supported": 0.8, "unsure": 0.2, "not in the sources": 0, "not checked": 0, "right of supported": 0.75,
     }  # fmt: skip
-    assert ".800 | .200 | .000 | .000 | .750" in results_grid(receipts).markdown
-    assert [row[0].text for row in results_grid(receipts).rows] == ["level 0", "level 1", "all"]
-    assert graded_grid(receipts) is None
+    assert ".800 | .200 | .000 | .000 | .750" in results_grid(results).markdown
+    assert [row[0].text for row in results_grid(results).rows] == ["level 0", "level 1", "all"]
+    assert graded_grid(results) is None
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -328,11 +330,11 @@ def test_a_run_is_prepared_and_answered_from_python_with_a_tool_of_ones_own(tmp_
         AnswerSettings("loop", llm, REFERENCE, tools=lambda question, behind: [web]),
         tmp_path / "run",
     )
-    [receipt] = ready.run.answer_missing()
-    assert receipt.correct and receipt.tools == {"web": 1} and asked == ["Ada Lovelace"]
+    [result] = ready.run.answer_missing()
+    assert result.correct and result.tools == {"web": 1} and asked == ["Ada Lovelace"]
     assert read_plan(tmp_path / "run")["tools"] == ["web"]
     assert write_totals(tmp_path / "run")["tools"]["web"]["calls"] == 1
-    assert ready.spending.calls == receipt.calls
+    assert ready.spending.calls == result.calls
 
 
 ASKED = QuestionSet(
@@ -357,13 +359,13 @@ def test_a_second_walk_that_a_kill_left_loses_no_reply_and_no_cost(tmp_path, kil
     folder, by = tmp_path / "run", AnswerSettings("zero-shot", guessing(asked), REFERENCE)
     list(prepare_run(ASKED, Selection(limit=1), by, folder).run.answer_missing())
     whole = (folder / "traces" / "q.jsonl").read_text().splitlines(keepends=True)
-    (folder / "receipts.jsonl").unlink()
+    (folder / "results.jsonl").unlink()
     (folder / "traces" / "q.jsonl").write_text("".join(whole[:2]))  # killed before the reply
     # and again, perhaps after it
     (folder / "traces" / "q.again").write_text("".join(whole[: 3 if killed_with_a_reply else 2]))
     assert earlier_spending(folder)[0] == killed_with_a_reply
-    [receipt] = prepare_run(ASKED, Selection(limit=1), by, folder).run.answer_missing()
-    assert receipt.correct and len(asked) == (1 if killed_with_a_reply else 2)
+    [result] = prepare_run(ASKED, Selection(limit=1), by, folder).run.answer_missing()
+    assert result.correct and len(asked) == (1 if killed_with_a_reply else 2)
     assert not (folder / "traces" / "q.again").exists()
 
 
@@ -401,8 +403,8 @@ def test_the_tools_that_work_are_safe_for_several_questions_at_once(tmp_path):
     assert all("a.zip/note.txt" in names for names, _ in results)
 
 
-def test_a_receipt_that_was_taken_out_is_missed(tmp_path):
-    path = receipts_file(tmp_path)
+def test_a_result_that_was_taken_out_is_missed(tmp_path):
+    path = results_file(tmp_path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text(lines[0] + lines[2])
     with pytest.raises(TraceError, match="line 2, is not as it was written, or a line before it is missing"):
@@ -462,10 +464,10 @@ def test_rag_finds_passages_in_documents_only(tmp_path):
     mine = QuestionSet(
         [Document("d", "Ada Lovelace was born in London.", "Ada Lovelace")], ASKED.questions[:1]
     )
-    [receipt] = prepare_run(
+    [result] = prepare_run(
         mine, Selection(), AnswerSettings("rag", guessing([]), REFERENCE, tools=looking_out), tmp_path / "run"
     ).run.answer_missing()
-    assert receipt.correct and receipt.tools == {"search": 1}
+    assert result.correct and result.tools == {"search": 1}
 
 
 @pytest.mark.parametrize("system", ["loop", "zero-shot"])

@@ -1,4 +1,4 @@
-"""The benchmark as a function: receipts, resuming, what is refused before anything is run, and what building
+"""The benchmark as a function: results, resuming, what is refused before anything is run, and what building
 and growing take.
 """
 
@@ -49,16 +49,16 @@ def told(reports) -> list[str]:
     return ["\n".join(line for line in report.csv().splitlines()) for report in reports]
 
 
-def receipts(folder) -> list[str]:
+def results(folder) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.gz"))
 
 
 # ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_folder_of_yours_is_measured_into_receipts_that_are_taken_again(own, tmp_path, monkeypatch):
+def test_a_folder_of_yours_is_measured_into_results_that_are_taken_again(own, tmp_path, monkeypatch):
     [first] = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
-    found = receipts(tmp_path / "out")
+    found = results(tmp_path / "out")
     assert found == [f"own-test/{file_name(system)}.jsonl.gz" for system in sorted({*SOME, BASELINE})]
     assert {run.system for run in first.runs} == {*SOME, BASELINE}
     assert first.plan == room.DEFAULT_PLAN == Plan.load(tmp_path / "out" / "plan.json")
@@ -72,13 +72,13 @@ def test_other_data_in_the_same_folder_are_reported_too_and_never_run_again(own,
     mine, beside = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "lsa"])
     assert mine.dataset.name == "own/test" and told([beside]) == told([alone])
     assert set(beside.scores) == {"bm25", "convex"}
-    before = receipts(tmp_path / "out")
+    before = results(tmp_path / "out")
     with pytest.raises(BadInput, match="also holds runs on own/test, which the report would lose"):
         run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["lsa"], develop=True)
     (tmp_path / "out" / "hotpotqa" / "bm25.jsonl.gz").write_bytes(b"broken")
     with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz is not a results file"):
         run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["follow"])
-    assert receipts(tmp_path / "out") == before
+    assert results(tmp_path / "out") == before
 
 
 def test_an_interrupted_benchmark_goes_on_and_gives_the_same_report(own, tmp_path):
@@ -90,7 +90,7 @@ def test_an_interrupted_benchmark_goes_on_and_gives_the_same_report(own, tmp_pat
 
     with pytest.raises(KeyboardInterrupt):
         run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME, progress=stop)
-    assert len(receipts(tmp_path / "out")) == 2 and gc.get_freeze_count() == 0
+    assert len(results(tmp_path / "out")) == 2 and gc.get_freeze_count() == 0
     [resumed] = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
     assert told([resumed]) == told([whole])
 
@@ -109,7 +109,7 @@ def test_names_that_are_not_there_are_refused_before_anything_is_written(own, tm
 
 
 @pytest.mark.parametrize("what", ["broken", "other documents", "other questions", "more questions"])
-def test_receipts_that_do_not_fit_are_refused_before_anything_is_run(own, tmp_path, monkeypatch, what):
+def test_results_that_do_not_fit_are_refused_before_anything_is_run(own, tmp_path, monkeypatch, what):
     run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
     file = own / ("corpus.jsonl" if what == "other documents" else "queries.jsonl")
     if what == "broken":
@@ -216,14 +216,14 @@ def test_a_bundled_name_is_that_set_even_beside_a_folder_of_that_name(tmp_path, 
     assert len(made.dataset.documents) == 994
 
 
-def test_receipts_of_the_develop_questions_do_not_stand_for_all(tmp_path):
+def test_results_of_the_develop_questions_do_not_stand_for_all(tmp_path):
     run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
     message = r"was made on other questions.* than hotpotqa has now; name another folder"
     with pytest.raises(BadInput, match=message):
         run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"])
 
 
-def test_the_report_is_the_one_that_the_receipts_alone_give(tmp_path):
+def test_the_report_is_the_one_that_the_results_alone_give(tmp_path):
     [ours] = run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
     [derived] = derive_reports(tmp_path / "out", load_dataset)
     assert ours.parts == derived.parts == ("develop",) and ours.csv() == derived.csv()
@@ -231,7 +231,7 @@ def test_the_report_is_the_one_that_the_receipts_alone_give(tmp_path):
     assert not load_dataset("hotpotqa").locked & set(ours.runs[0].hits)
 
 
-def test_two_folders_of_one_name_would_share_receipts(own, tmp_path):
+def test_two_folders_of_one_name_would_share_results(own, tmp_path):
     to_beir(tiny(), tmp_path / "deep" / "own")
     with pytest.raises(BadInput, match="two of the data sets are called 'own/test'"):
         run_benchmark(tmp_path / "out", VECTORS, names=[str(own), str(tmp_path / "deep" / "own")])

@@ -1,4 +1,4 @@
-"""The benchmark shared out among the workers of a Dask cluster: the receipts are those of one process,
+"""The benchmark shared out among the workers of a Dask cluster: the results are those of one process,
 whatever happens to a worker.
 """
 
@@ -52,7 +52,7 @@ def client():
 
 
 def rows(folder: Path) -> dict[str, bytes]:
-    """All lines of each receipt but the last, which says when and how long."""
+    """All lines of each result but the last, which says when and how long."""
     lines = {
         path: gzip.decompress(path.read_bytes()).splitlines(keepends=True) for path in folder.rglob("*.gz")
     }
@@ -63,7 +63,7 @@ def files(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".gz")}
 
 
-def test_workers_make_the_receipts_of_one_process_and_compute_no_vector(client, tmp_path, monkeypatch):
+def test_workers_make_the_results_of_one_process_and_compute_no_vector(client, tmp_path, monkeypatch):
     here, there = Counted(), Counted()
     folder = tmp_path / "alone"
     alone = bench(DATA, systems={name: systems(DATA, here)[name] for name in SOME}, plan=PLAN, folder=folder)
@@ -109,7 +109,7 @@ def kill_in_the_middle(place: Path) -> None:
     (place / "go").touch()
 
 
-def test_a_worker_that_is_killed_in_the_middle_changes_no_receipt(tmp_path):
+def test_a_worker_that_is_killed_in_the_middle_changes_no_result(tmp_path):
     with local_cluster(processes=True) as cluster, dask_client(cluster.scheduler_address) as client:
         vectors = SyntheticVectors(32)
         names = ("bm25", "convex", "follow", "pagerank, titles", "gate")

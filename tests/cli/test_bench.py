@@ -72,7 +72,7 @@ def table_of(folder: str) -> list[dict[str, str]]:
 # --- whole runs ---
 
 
-def test_a_folder_of_yours_is_measured_by_all_systems_and_again_from_the_receipts(bench):
+def test_a_folder_of_yours_is_measured_by_all_systems_and_again_from_the_results(bench):
     code, out, err = bench("mine", "--folder", "out")
     assert code == 0 and "Warning" not in err and "DEBUG" not in err, err
     assert out.startswith("mine/test, all: 8 queries, 12 documents")
@@ -175,7 +175,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(bench, tmp_path)
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ.copy()
     )
-    until(lambda: list(Path("out").rglob("*.gz")) or process.poll() is not None, "the first receipt is there")
+    until(lambda: list(Path("out").rglob("*.gz")) or process.poll() is not None, "the first result is there")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=AMPLE)
     assert process.returncode == 130

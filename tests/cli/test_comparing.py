@@ -37,8 +37,8 @@ def bench(kgot_lab):
     return partial(kgot_lab, "bench", "questions")
 
 
-def receipts() -> list[dict[str, object]]:
-    files = Path("out").rglob("receipts.jsonl")
+def results() -> list[dict[str, object]]:
+    files = Path("out").rglob("results.jsonl")
     return [json.loads(line) for path in files for line in path.read_text().splitlines()]
 
 
@@ -47,13 +47,13 @@ def test_it_goes_on_over_several_sittings_and_shows_one_table(bench):
         words = ["--model", f"{server.url}#m", "--folder", "out"]
         code, out, err = bench(*words, "--only", "rag", "--only", "closed-book", "--limit", 1)
         assert code == 0, err
-        assert len(receipts()) == 4, err
+        assert len(results()) == 4, err
         assert "Systems on all sets" in out, err
         assert "RAG above the model alone" in out, err
         assert "right is 'London'" in err and "What is left to answer" in err
         code, out, err = bench(*words, "--minutes", 60)
         assert code == 0
-        assert len(receipts()) == len(list(questions_in_turn(TINY)))
+        assert len(results()) == len(list(questions_in_turn(TINY)))
         assert "still to be given" not in err
         # he is in both sets
         assert all("Isaac Newton" in body for body in server.repeated) and "follow-few − rag" in out
@@ -117,7 +117,7 @@ def test_what_ended_in_an_error_is_said_and_asked_again(bench):
         assert "1 answer ended in an error; the same command asks for it again" in err
         assert "Systems on first" in out
         refused.clear()
-        assert bench(*words, "--model", f"{server.url}#m")[0] == 0 and len(receipts()) == 4
+        assert bench(*words, "--model", f"{server.url}#m")[0] == 0 and len(results()) == 4
 
 
 def test_a_damaged_trace_is_not_asked_again_until_it_is_deleted_and_the_message_says_so(bench):
@@ -139,7 +139,7 @@ def test_a_damaged_trace_is_not_asked_again_until_it_is_deleted_and_the_message_
         assert "1 answer ended in an error; a damaged trace has to be restored or deleted first" in err
         trace.unlink()
         code, _, err = bench(*words)
-    assert code == 0 and len({row["id"] for row in receipts() if not row["error"]}) == 3, err
+    assert code == 0 and len({row["id"] for row in results() if not row["error"]}) == 3, err
 
 
 def test_reused_replies_are_counted_and_a_folder_that_is_not_there_is_an_error(bench):

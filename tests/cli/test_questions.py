@@ -97,8 +97,8 @@ def asking(server, *more: object) -> list[object]:
     return ["questions", "born.jsonl", "--model", f"{server.url}#m", "--folder", RUN, *more]
 
 
-def receipts() -> dict[str, dict[str, object]]:
-    return {row["id"]: row for row in map(json.loads, (RUN / "receipts.jsonl").read_text().splitlines())}
+def results() -> dict[str, dict[str, object]]:
+    return {row["id"]: row for row in map(json.loads, (RUN / "results.jsonl").read_text().splitlines())}
 
 
 def recorded_calls() -> int:
@@ -119,7 +119,7 @@ def test_every_question_is_answered_scored_and_kept(finished):
     ran = finished.ran
     assert ran.code == 0, ran.err
     assert "lovelace: correct, 'London', not checked; right is 'London'" in ran.err
-    lines = receipts()
+    lines = results()
     assert {id: row["predicted"] for id, row in lines.items()} == {
         name.split()[-1].lower(): place for name, place in BORN.items()
     }
@@ -152,7 +152,7 @@ def test_the_totals_and_the_ledger_are_of_all_questions_by_role_model_and_tool(f
     assert totals["tools"]["search"]["calls"] == 4 and totals["tools"]["search"]["seconds"] > 0
     ledger = [json.loads(line) for line in (RUN / "ledger.jsonl").read_text().splitlines()]
     assert len(ledger) == calls
-    assert {entry["run"] for entry in ledger} == {f"traces/{id}" for id in receipts()}
+    assert {entry["run"] for entry in ledger} == {f"traces/{id}" for id in results()}
 
 
 def test_the_trace_of_a_question_is_a_run_like_any_other(kgot_lab, finished):
@@ -210,7 +210,7 @@ def test_a_run_that_is_killed_again_and_again_repeats_no_call_that_was_answered(
     ran = kgot_lab(*asking(server, "--parallel", 3, "--system", system))
     assert ran.code == 0, ran.err
     assert server.repeated == [] and recorded_calls() == len(server.answered)
-    assert len(receipts()) == 4 and all(row["correct"] for row in receipts().values())
+    assert len(results()) == 4 and all(row["correct"] for row in results().values())
 
 
 def test_a_finished_run_asks_nothing_more(kgot_lab, finished):
@@ -248,7 +248,7 @@ def test_the_budget_is_of_all_questions_and_all_sittings(kgot_lab, server):
     still = kgot_lab(*asking(server, "--parallel", 3, "--max-calls", 20))
     assert still.code == 1 and len(server.answered) == 20  # what earlier sittings spent counts
     assert kgot_lab(*asking(server, "--max-calls", 1000)).code == 0 and server.repeated == []
-    assert all(row["correct"] and not row["error"] for row in receipts().values())
+    assert all(row["correct"] and not row["error"] for row in results().values())
 
 
 def test_calls_that_failed_and_are_in_no_trace_count_in_the_next_sitting(kgot_lab, here):
@@ -257,7 +257,7 @@ def test_calls_that_failed_and_are_in_no_trace_count_in_the_next_sitting(kgot_la
 
     with answering_server(reply) as failing:
         first = kgot_lab(*asking(failing, "--limit", 2, "--max-calls", 2))
-        assert first.code == 1 and all("out of order" in row["error"] for row in receipts().values())
+        assert first.code == 1 and all("out of order" in row["error"] for row in results().values())
         asked = len(failing.answered)
         again = kgot_lab(*asking(failing, "--limit", 2, "--max-calls", 2))
         assert again.code == 1 and "2 of 2 calls are spent" in again.err and len(failing.answered) == asked
@@ -304,8 +304,8 @@ def test_an_error_in_one_question_is_a_line_and_not_the_end_and_it_is_tried_agai
         assert ran.code == 1
         assert "1 question ended in an error; the same command asks for it again" in ran.err
         assert "curie: " in ran.err
-        assert "not to my taste" in receipts()["curie"]["error"]
-        others = {id: row["error"] for id, row in receipts().items() if id != "curie"}
+        assert "not to my taste" in results()["curie"]["error"]
+        others = {id: row["error"] for id, row in results().items() if id != "curie"}
         assert len(others) == 3 and set(others.values()) == {""}
         refusing[0] = False
         [trace] = (RUN / "traces").glob("curie.jsonl")
@@ -316,8 +316,8 @@ def test_an_error_in_one_question_is_a_line_and_not_the_end_and_it_is_tried_agai
         assert "1 question ended in an error; a damaged trace has to be restored or deleted first" in ran.err
         trace.write_text(whole)
         assert kgot_lab(*asking(server)).code == 0
-        assert receipts()["curie"]["correct"]
-        assert not receipts()["curie"]["error"]
+        assert results()["curie"]["correct"]
+        assert not results()["curie"]["error"]
 
 
 def test_along_paths_a_question_with_a_file_or_without_documents_is_an_error_of_its_own_and_the_others_are_answered(
@@ -331,8 +331,8 @@ def test_along_paths_a_question_with_a_file_or_without_documents_is_an_error_of_
     with answering_server(lambda _: "London") as serving:
         ran = kgot_lab(*asking(serving, "--preset", "paths"))
         assert ran.code == 1 and "2 questions ended in an error" in ran.err and "3/3" in ran.err
-        assert receipts()["told"]["correct"] and "not attached files" in receipts()["filed"]["error"]
-        assert "a tool that finds documents" in receipts()["bare"]["error"]
+        assert results()["told"]["correct"] and "not attached files" in results()["filed"]["error"]
+        assert "a tool that finds documents" in results()["bare"]["error"]
 
 
 def test_a_server_that_fails_on_everything_ends_the_run(kgot_lab, here):
@@ -349,7 +349,7 @@ def test_a_server_that_fails_on_everything_ends_the_run(kgot_lab, here):
     with answering_server(reply) as server:
         ran = kgot_lab(*asking(server))
         assert ran.code == 1 and "failed on 5 questions in a row" in ran.err and "out of order" in ran.err
-        assert len(receipts()) == 5
+        assert len(results()) == 5
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,7 @@ def test_models_are_named_as_in_a_file_and_single_limits_are_set(kgot_lab, serve
     assert plan["model"].endswith(":m")
     assert plan["limits"]["steps"] == 2
     assert plan["limits"]["preset"] == "reference*"
-    assert all(row["correct"] and row["dollars"] > 0 for row in receipts().values())
+    assert all(row["correct"] and row["dollars"] > 0 for row in results().values())
     assert "estimate, for 4 questions of 2 turns: about" in ran.err and "$" in ran.err
     assert "estimate" not in kgot_lab(*words).err  # nothing is left to ask
     assert "limits.steps is 2 there and 3 now" in kgot_lab(*words[:-1], "steps=3").err
@@ -495,9 +495,9 @@ def test_questions_answered_at_once_look_into_a_folder_that_stands_in_for_the_we
         plan = json.loads((RUN / "plan.json").read_text())
         assert plan["mirror"] == str(pages.resolve()) and plan["web"] is False
         assert plan["tools"] == ["ask_search_agent", "llm_query", "python"]
-        assert all(row["correct"] and row["tools"] == {"ask_search_agent": 1} for row in receipts().values())
+        assert all(row["correct"] and row["tools"] == {"ask_search_agent": 1} for row in results().values())
         # those of the agent are counted
-        assert sum(row["calls"] for row in receipts().values()) == len(server.answered)
+        assert sum(row["calls"] for row in results().values()) == len(server.answered)
         moved = kgot_lab(*asking(server))
         assert moved.code == 1 and "mirror is" in moved.err
 
@@ -507,7 +507,7 @@ def test_an_id_that_looks_like_markup_or_commands_the_terminal_is_only_an_id(kgo
     write_set([{**row, "id": id} for row, id in zip(birthplace_questions(), ids, strict=False)])
     ran = kgot_lab(*asking(server, "--system", "zero-shot"))
     assert ran.code == 0
-    assert set(receipts()) == set(ids)
+    assert set(results()) == set(ids)
     assert "q[/b]: correct" in ran.err
     assert "\x1b[2J" not in ran.err
 
@@ -523,10 +523,8 @@ def test_the_baselines_answer_the_same_questions_in_one_call_each(kgot_lab, serv
     ran = kgot_lab(*asking(server, "--system", system))
     assert ran.code == 0, ran.err
     assert len(server.answered) == 4 * calls
-    assert all(row["correct"] and row["outcome"] == outcome for row in receipts().values())
-    assert all(
-        row["tools"] == ({} if system == "zero-shot" else {"search": 1}) for row in receipts().values()
-    )
+    assert all(row["correct"] and row["outcome"] == outcome for row in results().values())
+    assert all(row["tools"] == ({} if system == "zero-shot" else {"search": 1}) for row in results().values())
 
 
 def test_bundled_questions_are_asked_with_their_passages(kgot_lab, here, monkeypatch):
@@ -544,7 +542,7 @@ def test_bundled_questions_are_asked_with_their_passages(kgot_lab, here, monkeyp
             RUN,
         ]
         assert kgot_lab(*words).code == 0
-    assert len(receipts()) == 3 and all(row["tools"] == {"search": 1} for row in receipts().values())
+    assert len(results()) == 3 and all(row["tools"] == {"search": 1} for row in results().values())
     assert all("Passages:\n[1]" in json.loads(body)["messages"][1]["content"] for body in server.answered)
 
 
@@ -554,8 +552,8 @@ def test_grades_can_be_added_later_and_no_answer_is_asked_for_again(kgot_lab, se
         graded = kgot_lab(*asking(server, "--system", "zero-shot", "--grader", f"{grader.url}#judge"))
         assert graded.code == 0 and "correct given attempted" in graded.out
         assert len(server.answered) == 4 and len(grader.answered) == 4
-        assert {row["grade"] for row in receipts().values()} == {"correct", "not attempted"}
-        assert receipts()["curie"]["span"] == "C"
+        assert {row["grade"] for row in results().values()} == {"correct", "not attempted"}
+        assert results()["curie"]["span"] == "C"
         assert "curie: not attempted (the grader said 'C'), 'Warsaw', unsure; right is 'Warsaw'" in graded.err
         kgot_lab(*asking(server, "--system", "zero-shot", "--grader", f"{grader.url}#judge"))
         assert len(grader.answered) == 4

@@ -126,10 +126,10 @@ def test_json_of_another_kind_is_no_broken_file(tmp_path, name):
         check_file(tmp_path / name)
 
 
-def test_receipts_of_questions_are_known(tmp_path):
-    append_result(tmp_path / "receipts.jsonl", QuestionResult("q1", "London"))
-    append_result(tmp_path / "receipts.jsonl", QuestionResult("q2", "Paris"))
-    health = check_file(tmp_path / "receipts.jsonl")
+def test_results_of_questions_are_known(tmp_path):
+    append_result(tmp_path / "results.jsonl", QuestionResult("q1", "London"))
+    append_result(tmp_path / "results.jsonl", QuestionResult("q2", "Paris"))
+    health = check_file(tmp_path / "results.jsonl")
     assert (health.kind, health.whole) == ("results of questions", True)
     assert "of 2 questions; it can be read" in health.said
 

@@ -1,4 +1,4 @@
-"""Which change makes a system another one, and what two processes do at one receipt."""
+"""Which change makes a system another one, and what two processes do at one result."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ def test_the_embedders_of_a_stage_are_found_wherever_it_holds_them():
     assert embedders_in(lambda: dense(DOCUMENTS, SyntheticVectors(8))) == []
 
 
-def test_a_changed_system_keeps_its_old_receipt_until_the_new_one_is_whole(tmp_path):
+def test_a_changed_system_keeps_its_old_result_until_the_new_one_is_whole(tmp_path):
     path = tmp_path / "mine.jsonl.gz"
     run_and_store(path, Stage("mine", WORDS.step, "1"), DATA, name="mine")
     old = path.read_bytes()
@@ -72,7 +72,7 @@ run_and_store(place / "mine.jsonl.gz", Stage("mine", step, "1"), DATA, name="min
 
 @pytest.fixture
 def started(tmp_path):
-    """Starts a process that runs a system into a receipt and is held up at one of its queries; ended at the
+    """Starts a process that runs a system into a result and is held up at one of its queries; ended at the
     end, whatever happens.
     """
     running = []
@@ -102,7 +102,7 @@ def ended(process: subprocess.Popen) -> None:
 
 
 @pytest.mark.extended
-def test_a_second_process_waits_says_so_and_takes_the_receipt_of_the_first(tmp_path, started):
+def test_a_second_process_waits_says_so_and_takes_the_result_of_the_first(tmp_path, started):
     first = started("first")
     until(lambda: "first q3" in asked(tmp_path), "the first process is in the middle")
     second = started("second")

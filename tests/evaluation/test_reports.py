@@ -36,7 +36,7 @@ def develop() -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def receipts(develop, tmp_path_factory):
+def results(develop, tmp_path_factory):
     """A folder as the benchmark writes it: two systems on the develop questions of HotpotQA."""
     folder = tmp_path_factory.mktemp("recall")
     PLAN.save(folder / "plan.json")
@@ -46,8 +46,8 @@ def receipts(develop, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def made(receipts):
-    [own] = derive_reports(receipts, load_dataset)
+def made(results):
+    [own] = derive_reports(results, load_dataset)
     return own
 
 
@@ -70,7 +70,7 @@ def finding(system: str, ids: str, **other: str) -> Run:
 # --- reports ---
 
 
-def test_a_report_from_receipts_says_the_same_as_one_from_the_runs(develop, made):
+def test_a_report_from_results_says_the_same_as_one_from_the_runs(develop, made):
     stages = {"bm25": bm25(develop.documents), "bm25 flat": bm25(develop.documents, b=0.0)}
     runs = [
         run(stage, develop.queries, name=name, dataset="hotpotqa", keep=100) for name, stage in stages.items()
@@ -138,8 +138,8 @@ def test_a_run_that_does_not_fit_is_refused():
         report([finding("base", "ab")], replace(toy(), qrels={"q0": {"a": 1}}), Plan("base"))
 
 
-def test_receipts_of_other_data_are_refused(receipts, develop, tmp_path):
-    shutil.copytree(receipts, tmp_path / "recall")
+def test_results_of_other_data_are_refused(results, develop, tmp_path):
+    shutil.copytree(results, tmp_path / "recall")
     fewer = replace(develop, documents=develop.documents[:-1])
     changed = replace(develop, qrels={**develop.qrels, develop.queries[0].id: {develop.documents[0].id: 1}})
     for other, what in ((fewer, "documents"), (changed, "qrels")):
@@ -153,7 +153,7 @@ def test_receipts_of_other_data_are_refused(receipts, develop, tmp_path):
         derive_reports(tmp_path / "recall", load_dataset)
 
 
-def test_a_folder_without_plan_or_receipts_is_refused(tmp_path):
+def test_a_folder_without_plan_or_results_is_refused(tmp_path):
     with pytest.raises(BadInput, match=r"plan\.json"):
         derive_reports(tmp_path, load_dataset)
     (tmp_path / "plan.json").write_text('{"baseline": "x", "extra": 1}')
@@ -304,7 +304,7 @@ def test_the_page_does_not_list_what_was_missed_on_locked_questions():
     assert "question 1?" in page and "question 4?" not in page and "test split is not shown" in page
 
 
-def test_a_published_run_without_times_can_be_a_receipt(tmp_path):
+def test_a_published_run_without_times_can_be_a_result(tmp_path):
     published = replace(finding("base", "ab"), kept=8, latency=Latency(float("nan"), float("nan")))
     save_results(published, tmp_path / "x.jsonl.gz")
     read = load_results(tmp_path / "x.jsonl.gz")
@@ -322,7 +322,7 @@ def test_a_name_ends_no_comment_of_latex_and_is_no_formula_in_a_spreadsheet(deve
     assert any(cell.startswith("0.") for cell in cells), "numbers stay numbers"
 
 
-def test_every_number_is_derived_again_to_the_byte(receipts, made):
-    [again] = derive_reports(receipts, load_dataset)
+def test_every_number_is_derived_again_to_the_byte(results, made):
+    [again] = derive_reports(results, load_dataset)
     for export in ("markdown", "latex", "csv", "json"):
         assert getattr(again, export)() == getattr(made, export)()

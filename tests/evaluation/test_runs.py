@@ -92,10 +92,10 @@ def test_what_cannot_be_counted_is_refused(stage, queries, keep, message):
         run(stage, queries, keep=keep)
 
 
-# --- receipts ---
+# --- results ---
 
 
-def test_a_receipt_can_be_read_back_and_the_same_run_gives_the_same_bytes(tmp_path):
+def test_a_result_can_be_read_back_and_the_same_run_gives_the_same_bytes(tmp_path):
     made = run_and_store(tmp_path / "toy" / "bm25.jsonl.gz", WORDS, DATA, name="bm25")
     read = load_results(tmp_path / "toy" / "bm25.jsonl.gz")
     assert read == made and read.kept == KEEP and read.about == made.about
@@ -109,7 +109,7 @@ def test_a_receipt_can_be_read_back_and_the_same_run_gives_the_same_bytes(tmp_pa
     assert [path.name for path in (tmp_path / "toy").iterdir()] == ["bm25.jsonl.gz"]
 
 
-def test_a_receipt_keeps_the_first_hits_in_their_order_and_six_digits_of_a_score(tmp_path):
+def test_a_result_keeps_the_first_hits_in_their_order_and_six_digits_of_a_score(tmp_path):
     scores = {"d09": 1.23456789e-5, "d03": 1.23456781e-5, "d01": 1.0}
     path = tmp_path / "run.jsonl.gz"
     run_and_store(path, Stage("fixed", lambda r: ranked(r.query, scores)), DATA, name="fixed", keep=2)
@@ -248,7 +248,7 @@ def damaged(lines: list[str]) -> list[tuple[list[str], str]]:
 
 
 @pytest.mark.parametrize("number", range(11))
-def test_a_broken_receipt_is_refused_by_file_and_line(tmp_path, number):
+def test_a_broken_result_is_refused_by_file_and_line(tmp_path, number):
     run_and_store(tmp_path / "bm25.jsonl.gz", WORDS, DATA, name="bm25")
     lines = gzip.decompress((tmp_path / "bm25.jsonl.gz").read_bytes()).decode().splitlines()
     broken, message = damaged(lines)[number]
@@ -258,7 +258,7 @@ def test_a_broken_receipt_is_refused_by_file_and_line(tmp_path, number):
     assert f"Delete {tmp_path / 'bm25.jsonl.gz'}, or put a whole copy in its place" in str(refused.value)
 
 
-def test_a_receipt_with_a_flipped_or_missing_byte_is_refused(tmp_path):
+def test_a_result_with_a_flipped_or_missing_byte_is_refused(tmp_path):
     path = tmp_path / "bm25.jsonl.gz"
     run_and_store(path, WORDS, DATA, name="bm25")
     raw = path.read_bytes()

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.beam import remarks
 from benchmarks.beam.chats import data_digest, read_chats
-from benchmarks.beam.measuring import chat_receipt, measure_chats, plan_of_chats, system_names
+from benchmarks.beam.measuring import chat_results, measure_chats, plan_of_chats, system_names
 from benchmarks.beam.results import chat_findings, chat_grids, chat_report
 from benchmarks.beam.systems import chat_systems
 from benchmarks.beam.turn_memory import TurnMemory, TurnRules
@@ -186,7 +186,7 @@ def test_recall_and_gaps_are_those_counted_by_hand(tmp_path):
             query: tuple(Hit(id, scores[query] / place) for place, id in enumerate(ids, 1))
             for query, ids in lists.items()
         }
-        save_results(Run(name, name, "tiny", 10, hits), chat_receipt(tmp_path, "open", name), 10)
+        save_results(Run(name, name, "tiny", 10, hits), chat_results(tmp_path, "open", name), 10)
     findings = chat_findings(tmp_path, "open")
     assert findings.mean("memory", "knowledge_update", "recall@5").mean == 1.0
     assert findings.mean("bm25", "knowledge_update", "recall@5").mean == (0.5 + 0) / 2
@@ -217,15 +217,15 @@ def test_the_locked_chats_are_opened_by_one_plan_once(data, tmp_path, embedder):
         chats[1], questions=tuple(replace(question, id=f"{question.id}-2") for question in chats[1].questions)
     )
     measure_chats(results, (*two, chats[1], twin), embedder, plan, locked=True, progress=quiet)
-    kept = chat_receipt(results, "locked", "memory").read_bytes()
+    kept = chat_results(results, "locked", "memory").read_bytes()
     measure_chats(results, (*two, chats[1], twin), embedder, plan, locked=True, progress=quiet)
-    assert chat_receipt(results, "locked", "memory").read_bytes() == kept
+    assert chat_results(results, "locked", "memory").read_bytes() == kept
     for locked in (True, False):
         with pytest.raises(BadInput, match=r"opened by another plan \(code differ\)"):
             measure_chats(results, chats, embedder, plan | {"code": "other"}, locked=locked, progress=quiet)
 
 
-def test_receipts_hold_no_word_of_the_chats(data, tmp_path, embedder):
+def test_results_hold_no_word_of_the_chats(data, tmp_path, embedder):
     chats = read_chats(data)
     measure_chats(
         tmp_path / "results",

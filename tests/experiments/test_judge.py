@@ -1,4 +1,4 @@
-"""A model as judge of analogies: what its receipts come to."""
+"""A model as judge of analogies: what its results come to."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_most_of_them_is_what_two_of_three_chose_and_else_each_counts_for_its_pa
     assert [cell.text for cell in last][:4] == ["s", "most of them", "2", ".667"]
 
 
-def test_the_page_says_what_the_receipts_of_the_judge_give():
+def test_the_page_says_what_the_results_of_the_judge_give():
     rows = [
         json.loads(line)
         for line in (RESULTS / "structure" / "judge.jsonl").read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""What the receipts of structure say, looked up: the numbers of the tables, and the texts on processes."""
+"""What the results of structure say, looked up: the numbers of the tables, and the texts on processes."""
 
 import gzip
 import json

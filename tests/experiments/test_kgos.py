@@ -1,5 +1,5 @@
 """The KG-OS benchmark: frozen queries, what is settled before, leniency by lot, verdicts, and that its
-receipts are of this program.
+results are of this program.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def test_what_was_settled_is_not_changed_afterwards(tmp_path, graph, changed):
     ["bm25 only", "fts5 only", "graph boost only", "goal words", "goal words, verbs x5", "embedding only", "3-weight hybrid",
      "4-weight with intent", "goal preset", "learned fusion", "rrf of seven, paths", "seven, weighted", "control: edges shuffled"],
 )  # fmt: skip
-def test_a_system_finds_today_what_its_receipt_has(graph, tuning, vectors, name):
+def test_a_system_finds_today_what_its_result_has(graph, tuning, vectors, name):
     fusion = settled_before(RESULTS, graph, vectors)
     stage = kgos_systems(graph, vectors, fusion)[name]()
     (run,) = (run for run in tuning.runs if run.system == name)
@@ -168,8 +168,8 @@ def test_the_table_of_confusions_counts_every_query_once_and_its_diagonal_is_wha
         assert sum(id.startswith("outside") for id in said.labels) == 1000
 
 
-def test_a_half_without_receipts_is_an_error_that_says_what_to_do(tmp_path):
-    with pytest.raises(BadInput, match="no receipts of the locked half"):
+def test_a_half_without_results_is_an_error_that_says_what_to_do(tmp_path):
+    with pytest.raises(BadInput, match="no results of the locked half"):
         half_report(tmp_path, "locked")
     with pytest.raises(BadInput, match="run the benchmark first"):
         intents_said(tmp_path, "locked")

@@ -1,4 +1,4 @@
-"""Other embedders on the standard sets: the tables follow from the receipts, each of which names the embedder
+"""Other embedders on the standard sets: the tables follow from the results, each of which names the embedder
 it was made with.
 """
 
@@ -36,7 +36,7 @@ def both():
     ]
 
 
-def test_the_summary_says_what_the_receipts_give():
+def test_the_summary_says_what_the_results_give():
     derived = (
         "\n\n".join(
             ["# Other embedders on the standard sets", *(grid.markdown for grid in embedder_tables(FOLDER))]
@@ -49,7 +49,7 @@ def test_the_summary_says_what_the_receipts_give():
 
 
 @pytest.mark.parametrize("folder", [OURS, OTHER], ids=lambda folder: folder.name)
-def test_every_receipt_and_all_weights_name_the_embedder_of_the_folder_by_one_hash(folder):
+def test_every_result_and_all_weights_name_the_embedder_of_the_folder_by_one_hash(folder):
     runs = [load_results(path) for path in sorted(folder.glob("*/*.jsonl.gz"))]
     named = {run.about[EMBEDDER_HASH] for run in runs}
     named |= {
@@ -58,7 +58,7 @@ def test_every_receipt_and_all_weights_name_the_embedder_of_the_folder_by_one_ha
     assert len(named) == 1 and re.fullmatch(rf"{folder.name} [0-9a-f]{{64}}", named.pop())
 
 
-def test_the_page_says_what_the_receipts_give(both):
+def test_the_page_says_what_the_results_give(both):
     page = (RESULTS / "standard_sets" / "notes.md").read_text(encoding="utf-8")
     told = page.partition("Does a larger embedder help?")[2].partition("\n")[0]
     for system in set(both[1].scores) - {"embeddings", "follow, sentences"}:
@@ -102,5 +102,5 @@ def test_the_questions_counted_as_locked_are_those_of_the_data(both):
 
 
 def test_without_the_bundled_one_there_is_nothing_to_compare_with(tmp_path):
-    with pytest.raises(BadInput, match="no receipts of the bundled embedder"):
+    with pytest.raises(BadInput, match="no results of the bundled embedder"):
         embedder_tables(tmp_path)

@@ -1,4 +1,4 @@
-"""Questions split into hops: what the receipts come to."""
+"""Questions split into hops: what the results come to."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from benchmarks.standard_sets.question_hops import splits_grid
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
 
-def test_the_page_says_what_the_receipts_of_split_questions_give():
+def test_the_page_says_what_the_results_of_split_questions_give():
     found = json.loads((RESULTS / "standard_sets" / "split.json").read_text(encoding="utf-8"))
     page = (RESULTS / "standard_sets" / "notes.md").read_text(encoding="utf-8")
     told = page.partition("Does splitting the question help?")[2].partition("Does an LLM's graph help?")[0]

@@ -1,4 +1,4 @@
-"""The standard sets: the tables follow from the receipts, and say whose figure is whose."""
+"""The standard sets: the tables follow from the results, and say whose figure is whose."""
 
 import json
 from dataclasses import replace
@@ -26,34 +26,34 @@ from kgot_lab.evaluation.tables import format_decimal, format_signed
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "results" / "standard_sets"
 
 
-def receipts(name):
+def results(name):
     return [load_results(path) for path in sorted((FOLDER / name).glob("*.jsonl.gz"))]
 
 
 def test_the_plan_was_written_down_and_every_system_ran_on_every_set():
     assert Plan.load(FOLDER / "plan.json") == STANDARD_PLAN
     for inner in (path for path in FOLDER.iterdir() if path.is_dir()):
-        assert {run.system for run in receipts(inner.name)} - {RIVAL} == set(STANDARD_SYSTEMS)
+        assert {run.system for run in results(inner.name)} - {RIVAL} == set(STANDARD_SYSTEMS)
 
 
 @pytest.mark.parametrize("name", ["2wiki-1000", "musique-498"])
-def test_the_summary_says_what_the_receipts_give(name):
+def test_the_summary_says_what_the_results_give(name):
     dataset = load_dataset(name)
     told = (FOLDER / "summary.md").read_text(encoding="utf-8")
     locked = query_splits(dataset)["locked"]
-    for run in receipts(name):
+    for run in results(name):
         mean = score(run, dataset.qrels, ["recall@5"]).only(locked).mean("recall@5")
         if run.system != RIVAL:
             (line,) = (line for line in told.splitlines() if line.startswith(f"| {name} | {len(locked)} |"))
             assert f"{mean:.3f}".removeprefix("0") in line
 
 
-def test_the_page_of_results_says_what_the_receipts_give():
+def test_the_page_of_results_says_what_the_results_give():
     whole = (FOLDER.parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
     page = whole.partition("## 2. ")[2].partition("\n## ")[0]
     for name in ("2wiki-1000", "musique-498", "2wiki-1000-untitled", "musique-498-untitled"):
         dataset = load_dataset(name)
-        for run in receipts(name):
+        for run in results(name):
             if run.system == TRAIL:
                 mean = score(run, dataset.qrels, ["recall@5"]).only(dataset.locked).mean("recall@5")
                 assert format_decimal(mean) in page, (name, run.system)
@@ -66,7 +66,7 @@ def test_develop_questions_crossed_are_all_that_are_locked_nowhere_and_the_page_
     assert set(crossed) == {query.id for query in dataset.queries} - locked
     runs = {
         run.system: score(run, dataset.qrels, ["recall@5"]).per_query("recall@5")
-        for run in receipts("2wiki-1000")
+        for run in results("2wiki-1000")
     }
     own = crossed | {query: runs[TRAIL][query] for query in dataset.locked}
     some = [query.id for query in dataset.queries if query.id in own]
@@ -80,7 +80,7 @@ def test_develop_questions_crossed_are_all_that_are_locked_nowhere_and_the_page_
 
 def test_what_links_gain_is_above_the_control_that_looks_at_no_names():
     dataset = load_dataset("musique-498")
-    runs = {run.system: run for run in receipts("musique-498")}
+    runs = {run.system: run for run in results("musique-498")}
     locked = query_splits(dataset)["locked"]
     scores = {name: score(runs[name], dataset.qrels, ["recall@5"]).only(locked) for name in (TRAIL, NO_LINKS)}
     row = compare(scores, NO_LINKS, groups=dataset.groups)[TRAIL]
@@ -106,7 +106,7 @@ def test_published_figures_are_marked_as_published_and_ours_as_ours(tmp_path):
 def test_queries_of_a_group_are_drawn_and_flipped_together_in_a_report():
     dataset = load_dataset("musique-498")
     made = report(
-        [run for run in receipts("musique-498") if run.system in ("convex", TRAIL)], dataset, STANDARD_PLAN
+        [run for run in results("musique-498") if run.system in ("convex", TRAIL)], dataset, STANDARD_PLAN
     )
     row = made.comparisons["locked"][TRAIL]
     ids = [query.id for query in dataset.queries if query.id in dataset.locked]

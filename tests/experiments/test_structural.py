@@ -1,4 +1,4 @@
-"""The tables of the answers of systems, and the receipts they come from."""
+"""The tables of the answers of systems, and the results they come from."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_a_gain_is_paired_and_told_apart_for_locked_questions_and_groups():
     assert row[4].bold
 
 
-def test_receipts_give_the_same_tables_without_a_model(tmp_path):
+def test_results_give_the_same_tables_without_a_model(tmp_path):
     drawn = asked(cells=True)
     save_choices(drawn, tmp_path / "questions" / "drawn cells.jsonl.gz")
     save_answers([Answers(each.system, each.kind, drawn.name, each.scores) for each in SAID.values()], drawn,

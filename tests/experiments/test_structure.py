@@ -152,7 +152,7 @@ def test_a_tie_among_the_best_counts_in_equal_parts():
         assert sum(scores.per_query(measure)[id] for measure in scores.values) == pytest.approx(1)
 
 
-def test_a_receipt_gives_back_the_same_verdicts_and_the_same_bytes(tmp_path):
+def test_a_result_gives_back_the_same_verdicts_and_the_same_bytes(tmp_path):
     made = questions(12)
     answers = [answered(system, made) for system in (Surface(Counts()), Words())]
     save_answers(answers, made, tmp_path / "a.jsonl.gz")
@@ -218,7 +218,7 @@ def test_precision_recall_and_lift_worked_out_by_hand():
     assert found.precision.low < 0.5 < found.precision.high
 
 
-def test_a_receipt_of_other_questions_or_one_that_is_broken_is_refused(tmp_path):
+def test_a_result_of_other_questions_or_one_that_is_broken_is_refused(tmp_path):
     path, answers = tmp_path / "a.jsonl.gz", said((1, 0, 0), (1, 0, 0), (0, 0, 1))
     save_answers([answers], THREE, path)
     with pytest.raises(BadInput, match="other questions"):

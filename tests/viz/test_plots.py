@@ -1,4 +1,4 @@
-"""Plots: one style, readable in grey, with words and numbers beside them; drawn here from real runs, receipts
+"""Plots: one style, readable in grey, with words and numbers beside them; drawn here from real runs, results
 and edges.
 """
 
@@ -44,7 +44,7 @@ HOPS = TRACES["hotpotqa_two_hops"]
 
 @pytest.fixture(scope="module")
 def report_on_musique(tmp_path_factory) -> Report:
-    """Five systems of the benchmark, worked out again from their receipts with few draws."""
+    """Five systems of the benchmark, worked out again from their results with few draws."""
     folder = tmp_path_factory.mktemp("recall")
     plan = replace(Plan.load(RESULTS / "recall" / "plan.json"), rounds=300)
     plan.save(folder / "plan.json")

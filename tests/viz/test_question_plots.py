@@ -1,4 +1,4 @@
-"""The ten plots of a run of questions, drawn from receipts and traces; a set without levels, steps, tools or
+"""The ten plots of a run of questions, drawn from results and traces; a set without levels, steps, tools or
 grades says so.
 """
 
@@ -120,7 +120,7 @@ def test_a_tool_of_ours_and_one_of_a_persons_belong_to_a_kind(tool, kind):
 
 
 def test_coverage_is_the_share_of_the_kinds_a_person_used():
-    assert [tool_coverage(receipt) for receipt in RUN] == [1.0, 0.5, 0.0, 1.0, 0.0]
+    assert [tool_coverage(result) for result in RUN] == [1.0, 0.5, 0.0, 1.0, 0.0]
     assert tool_coverage(BARE[0]) is None
 
 
@@ -160,8 +160,8 @@ def test_what_a_set_does_not_tell_is_said(draw, said):
 
 @pytest.mark.extended
 def test_each_plot_is_a_picture_and_a_summary_in_the_folder_of_the_run(tmp_path):
-    for receipt in (*RUN, *GRADED):
-        append_result(tmp_path / "receipts.jsonl", receipt)
+    for result in (*RUN, *GRADED):
+        append_result(tmp_path / "results.jsonl", result)
     save_run([asked("vote")], tmp_path / "traces" / "a.jsonl")
     drawn = [path for path, _ in save_ten_plots(tmp_path)]
     assert [path.stem for path in drawn] == list(TEN_PLOTS) and len(drawn) == 10
@@ -174,7 +174,7 @@ def test_each_plot_is_a_picture_and_a_summary_in_the_folder_of_the_run(tmp_path)
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", ["png", "pdf"])
 def test_other_kinds_of_pictures_can_be_had(tmp_path, kind):
-    append_result(tmp_path / "receipts.jsonl", RUN[0])
+    append_result(tmp_path / "results.jsonl", RUN[0])
     assert all(
         path.suffix == f".{kind}" and path.stat().st_size > 1000 for path, _ in save_ten_plots(tmp_path, kind)
     )
@@ -192,8 +192,8 @@ def test_every_question_ends_in_one_way():
 
 
 @pytest.mark.extended
-def test_the_receipts_are_not_changed_by_being_drawn():
-    before = [asdict(receipt) for receipt in RUN]
+def test_the_results_are_not_changed_by_being_drawn():
+    before = [asdict(result) for result in RUN]
     for draw in TEN_PLOTS.values():
         draw(RUN, ledger([]))
-    assert [asdict(receipt) for receipt in RUN] == before
+    assert [asdict(result) for result in RUN] == before

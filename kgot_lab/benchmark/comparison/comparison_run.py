@@ -267,12 +267,12 @@ def estimate_remaining(design: Design, folder: Path, chosen: ComparisonSlice = W
         (set, system): [each for each in load_system_results(folder, set, system).values() if not each.error]
         for set, system in product(design.samples, design.systems)
     }
-    rate = _reading_rate([receipt for some in stored.values() for receipt in some])
+    rate = _reading_rate([result for some in stored.values() for result in some])
     rows = []
     for (set, system), count in left.items():
         elsewhere = [each for (_, other), some in stored.items() if other == system for each in some]
         for some, by in ((stored[set, system], MEASURED), (elsewhere, "median of other sets")):
-            if known := [receipt.seconds for receipt in some if receipt.seconds is not None]:
+            if known := [result.seconds for result in some if result.seconds is not None]:
                 rows.append(RemainingTime(set, system, count, median(known), by))
                 break
         else:

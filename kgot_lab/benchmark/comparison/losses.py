@@ -174,17 +174,17 @@ def _losses_in_traces(folder: Path, findings: ComparisonResults, set: str, syste
     if not traces.is_dir() or set not in BUNDLED_SETS:
         return {}
     questions = _questions_by_id(set)
-    for (_, id), receipt in findings.results_on(system, set).items():
+    for (_, id), result in findings.results_on(system, set).items():
         events = readable_events(traces / trace_name(id))
-        if id in questions and (receipt.error or any(isinstance(event, Answered) for event in events)):
-            found[id] = find_loss(questions[id], events, receipt)
+        if id in questions and (result.error or any(isinstance(event, Answered) for event in events)):
+            found[id] = find_loss(questions[id], events, result)
     return found
 
 
-def _is_consistent(stage: str, receipt: QuestionResult) -> bool:
+def _is_consistent(stage: str, result: QuestionResult) -> bool:
     """Return whether a stored stage is consistent with an answer, which may have been repeated since."""
-    expected = RIGHT if receipt.em else NEARLY if receipt.f1 >= NEARLY_RIGHT_F1 else ""
-    expected = FAILED if receipt.error else expected
+    expected = RIGHT if result.em else NEARLY if result.f1 >= NEARLY_RIGHT_F1 else ""
+    expected = FAILED if result.error else expected
     return stage == expected or not (expected or stage in (FAILED, RIGHT, NEARLY))
 
 

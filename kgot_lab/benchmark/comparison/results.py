@@ -191,9 +191,9 @@ class ComparisonResults:
         return {"system": system, "on": set, "reliability": table, "risk at coverage": curve}
 
 
-def _resampling_group(key: tuple[str, str], receipt: QuestionResult) -> str:
+def _resampling_group(key: tuple[str, str], result: QuestionResult) -> str:
     """Return the resampling group of a question, or the question itself if it has none."""
-    return f"{key[0]} {receipt.group or key[1]}"
+    return f"{key[0]} {result.group or key[1]}"
 
 
 # The verdict on each goal of the plan, with its figure.
@@ -239,7 +239,7 @@ def _judge_goal(
         return _judge_difference(goal, pair, own, other)
     value, base = _measure_value(goal, own), _measure_value(goal, other) if other is not None else 1.0
     if value is None or not base:
-        return GoalVerdict(goal, UNKNOWN, "no receipt tells it")
+        return GoalVerdict(goal, UNKNOWN, "no result tells it")
     measured = value / base
     holds = measured >= goal.bound if goal.kind == "at least" else measured <= goal.bound
     shown = format_decimal(measured) if goal.other or goal.measure in {"f1", "em"} else f"{measured:.1f}"
@@ -265,7 +265,7 @@ def _judge_difference(
             figure += f"; the interval does not rule out a loss of more than {loss}"
     if goal.share is not None:
         if own.evidence_tokens is None or other is None or not other.evidence_tokens:
-            return GoalVerdict(goal, UNKNOWN, f"{figure}; no receipt tells the evidence tokens")
+            return GoalVerdict(goal, UNKNOWN, f"{figure}; no result tells the evidence tokens")
         taken = own.evidence_tokens / other.evidence_tokens
         holds = holds and taken <= goal.share
         figure = f"{figure}; {format_decimal(taken)} of its evidence tokens"

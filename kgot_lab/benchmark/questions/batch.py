@@ -88,7 +88,7 @@ def run_in_parallel(
         raise problem
 
 
-RESULTS_FILE, TOOL_TIMES, LEDGER, TOTALS = "receipts.jsonl", "tool_times.jsonl", "ledger.jsonl", "totals.json"
+RESULTS_FILE, TOOL_TIMES, LEDGER, TOTALS = "results.jsonl", "tool_times.jsonl", "ledger.jsonl", "totals.json"
 TRACES, GRADINGS = "traces", "gradings"  # folders
 # no question could be answered after one of these
 _FATAL = (errors.BadInput, errors.OverBudget, errors.NoSandbox, errors.NotInstalled, errors.ModelMissing)
@@ -134,19 +134,19 @@ class QuestionRun:
 
         def answer(question: Question) -> tuple[QuestionResult, Exception | None, bool]:
             nonlocal answered
-            receipt, error = self._answer_question(question, there.get(question.id), halt, on_event)
+            result, error = self._answer_question(question, there.get(question.id), halt, on_event)
             with lock:
-                append_result(self.folder / RESULTS_FILE, receipt)
-                answered += not receipt.error
+                append_result(self.folder / RESULTS_FILE, result)
+                answered += not result.error
                 barred = _is_refused(error, answered)
             if barred:
                 halt.set()
-            return receipt, error, barred
+            return result, error, barred
 
         in_a_row = 0
         with closing(run_in_parallel(answer, self.missing(), parallel, halt)) as done:
-            for receipt, error, barred in done:
-                yield receipt
+            for result, error, barred in done:
+                yield result
                 if barred:
                     raise errors.LLMError(f"the model may not be asked, so the run stops: {error}") from error
                 in_a_row = in_a_row + 1 if _is_model_failure(error) else 0
@@ -158,10 +158,10 @@ class QuestionRun:
         """Return whether the trace of a question's answer or grading cannot be read."""
         return any(is_damaged(self.folder / part / trace_name(id)) for part in (TRACES, GRADINGS))
 
-    def _is_done(self, receipt: QuestionResult | None) -> bool:
-        if receipt is None or receipt.error:
+    def _is_done(self, result: QuestionResult | None) -> bool:
+        if result is None or result.error:
             return False
-        return self.grader is None or receipt.grader == self.grader.name
+        return self.grader is None or result.grader == self.grader.name
 
     def _answer_question(
         self,
@@ -177,7 +177,7 @@ class QuestionRun:
         name = trace_name(question.id)
         path, graded = self.folder / TRACES / name, self.folder / GRADINGS / name
         seen: list[Event] = []
-        receipt = score_answer(question, "", self.questions.scored_by)
+        result = score_answer(question, "", self.questions.scored_by)
         problem: Exception | None = None
         stored_events = readable_events(path)
         before = Usage.total(event.usage for event in stored_events if isinstance(event, Asked)).seconds
@@ -191,17 +191,17 @@ class QuestionRun:
                     if halt.is_set():
                         raise Halted
             predicted = next(event.text for event in reversed(seen) if isinstance(event, Answered))
-            receipt = score_answer(question, predicted, self.questions.scored_by)
+            result = score_answer(question, predicted, self.questions.scored_by)
             if self.grader is not None:
                 gradings = list(grading_run(question, predicted, self.grader, graded))
                 grade = parse_grade(next(event.reply for event in gradings if isinstance(event, Asked)))
-                receipt = add_grade(receipt, grade, self.grader.name)
+                result = add_grade(result, grade, self.grader.name)
         except Exception as error:  # a defect on one question must not cost the others
             if _ends_the_run(error):
                 raise
             kind = "" if isinstance(error, errors.LabError) else f"{type(error).__name__}: "
             text = f"{kind}{errors.error_message(error)}" or type(error).__name__
-            receipt = replace(receipt, correct=None, error=text)
+            result = replace(result, correct=None, error=text)
             problem = error
         seconds: float | None = before + time.perf_counter() - began
         # walking a recording again takes another time than the answer took
@@ -209,10 +209,10 @@ class QuestionRun:
             seconds = earlier.seconds if earlier else None
         if not self.equipment.clocked:
             seconds = Usage.total(event.usage for event in seen if isinstance(event, Asked)).seconds
-        receipt = add_costs(receipt, seen or readable_events(path), seconds)
+        result = add_costs(result, seen or readable_events(path), seconds)
         if self.system != "loop":  # it has no graph and no steps
-            receipt = replace(receipt, out_of_steps=None, steps=None)
-        return withhold_answer(receipt) if self.questions.private else receipt, problem
+            result = replace(result, out_of_steps=None, steps=None)
+        return withhold_answer(result) if self.questions.private else result, problem
 
 
 def _ends_the_run(error: Exception) -> bool:

@@ -207,7 +207,7 @@ def append_result(path: Path, result: QuestionResult) -> None:
             file.write(f"{append_seal(line, before)}\n".encode())
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror or error) if isinstance(error, OSError) else error
-        raise TraceError(f"cannot write the receipts {path}: {reason}") from error
+        raise TraceError(f"cannot write the results {path}: {reason}") from error
 
 
 def read_results(path: Path) -> dict[str, QuestionResult]:
@@ -216,10 +216,13 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
     Raises TraceError for another kind of file, and for a line that was changed or has impossible values.
     Lines of older versions have no checksum.
     """
+    older = path.with_name("receipts.jsonl")  # as older versions called it
     try:
+        if older.exists() and not path.exists():
+            older.rename(path)
         lines = read_lines(path) if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
-        raise TraceError(f"the receipts {path} cannot be read: {error}") from error
+        raise TraceError(f"the results {path} cannot be read: {error}") from error
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     whole = numbered[:-1] if lines and lines[-1].strip() else numbered
     if broken := first_broken_seal(line for _, line in whole):
@@ -234,7 +237,7 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
                 raise _results_error(path, number, "is not JSON") from None
             continue  # a kill cut it short; older versions wrote on behind such a line
         if not isinstance(row, dict) or not isinstance(row.get("id"), str):
-            raise _results_error(path, number, "is no receipt of a question")
+            raise _results_error(path, number, "is no result of a question")
         row.setdefault("token_probability", row.get("likelihood"))  # as older versions called it
         values = {name: _as_tuple(value) for name, value in row.items() if name in _FIELDS}
         if "outcome" not in row and row.get("forced") is not None:  # of older versions
@@ -243,7 +246,7 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
             found[row["id"]] = QuestionResult(**values)
         except BadInput as error:
             wrong = str(error).removeprefix("the argument ")
-            raise _results_error(path, number, f"holds what no receipt can: {wrong}") from None
+            raise _results_error(path, number, f"holds an impossible value: {wrong}") from None
     return found
 
 
@@ -266,6 +269,6 @@ def _as_tuple(value: Any) -> Any:
 def group_by_level(results: Iterable[QuestionResult]) -> dict[str, list[QuestionResult]]:
     """Group results by level, in the order of the levels, with "" for those without one."""
     groups: dict[str, list[QuestionResult]] = {}
-    for receipt in sorted(results, key=lambda result: (result.level, result.id)):
-        groups.setdefault(receipt.level, []).append(receipt)
+    for result in sorted(results, key=lambda result: (result.level, result.id)):
+        groups.setdefault(result.level, []).append(result)
     return groups

@@ -47,7 +47,7 @@ def results_grid(results: Iterable[QuestionResult], title: str = "") -> Grid:
 
 def graded_grid(results: Iterable[QuestionResult]) -> Grid | None:
     """Tabulate SimpleQA's measures with their intervals, or return None if nothing was graded."""
-    grades = [receipt.grade for receipt in results if receipt.grade]
+    grades = [result.grade for result in results if result.grade]
     if not grades:
         return None
     scores = asdict(graded_scores(grades)).items()
@@ -59,7 +59,7 @@ def graded_grid(results: Iterable[QuestionResult]) -> Grid | None:
 def results_json(results: Iterable[QuestionResult]) -> dict[str, Json]:
     """Return the same numbers as plain values."""
     rows = list(results)
-    grades = [receipt.grade for receipt in rows if receipt.grade]
+    grades = [result.grade for result in rows if result.grade]
     groups = group_by_level(rows).items()
     by_level: dict[str, Json] = {level or "no level": _statistics(some) for level, some in groups}
     by_level["all"] = _statistics(rows)
@@ -238,17 +238,17 @@ def write_totals(folder: Path) -> dict[str, Json]:
     """Write the ledger and the totals of all sessions, derived from the files, and return the totals."""
     entries = build_ledger(load_traces(folder))
     entries.save(folder / LEDGER)
-    receipts = read_results(folder / RESULTS_FILE).values()
+    results = read_results(folder / RESULTS_FILE).values()
     roles, models = entries.by_role(), dict.fromkeys(entry.model for entry in entries.entries)
     totals: dict[str, Json] = {
-        "questions": len(receipts),
-        "errors": sum(bool(receipt.error) for receipt in receipts),
+        "questions": len(results),
+        "errors": sum(bool(result.error) for result in results),
         "all": _sum_entries(entries.entries),
         "by role": {role: _sum_entries(e for e in entries.entries if e.role == role) for role in roles},
         "by model": {name: _sum_entries(e for e in entries.entries if e.model == name) for name in models},
         "tools": tool_totals(folder / TOOL_TIMES),
-        "seconds of all questions": round(sum(receipt.seconds or 0.0 for receipt in receipts), 3),
-        "questions of unknown seconds": sum(receipt.seconds is None for receipt in receipts),
+        "seconds of all questions": round(sum(result.seconds or 0.0 for result in results), 3),
+        "questions of unknown seconds": sum(result.seconds is None for result in results),
     }
     write_atomically(folder / TOTALS, json.dumps(totals, indent=1) + "\n", "the totals")
     return totals

@@ -404,15 +404,15 @@ def _rate(amount: float, of: float) -> float:
 
 
 TEN_PLOTS: Mapping[str, Callable[[Sequence[QuestionResult], Ledger], Plot]] = {
-    "success": lambda receipts, _: success_by_level(receipts),
-    "all_stats": lambda receipts, _: outcomes_by_level(receipts),
-    "steps_distribution": lambda receipts, _: steps_of_people(receipts),
-    "graded_success": lambda receipts, _: graded_success(receipts),
-    "graded_all_stats": lambda receipts, _: graded_outcomes(receipts),
-    "tool_match": lambda receipts, _: tool_match(receipts),
-    "tool_choice_analysis": lambda receipts, _: tool_choice_flow(receipts),
-    "tool_usage_count": lambda receipts, _: tool_usage(receipts),
-    "tool_category_success": lambda receipts, _: category_success(receipts),
+    "success": lambda results, _: success_by_level(results),
+    "all_stats": lambda results, _: outcomes_by_level(results),
+    "steps_distribution": lambda results, _: steps_of_people(results),
+    "graded_success": lambda results, _: graded_success(results),
+    "graded_all_stats": lambda results, _: graded_outcomes(results),
+    "tool_match": lambda results, _: tool_match(results),
+    "tool_choice_analysis": lambda results, _: tool_choice_flow(results),
+    "tool_usage_count": lambda results, _: tool_usage(results),
+    "tool_category_success": lambda results, _: category_success(results),
     "cost_summary": lambda _, ledger: role_costs(ledger),
 }
 

@@ -120,7 +120,7 @@ def test_the_report_says_of_every_target_whether_it_was_met_and_how_times_grew(t
     assert "published suite" not in said
 
 
-def test_the_report_on_file_follows_from_the_receipts_beside_it():
+def test_the_report_on_file_follows_from_the_results_beside_it():
     folder = bundled_path("benchmarks/results/methods")
     assert (folder / "report.md").read_text(encoding="utf-8") == written_report(folder), "run make results"
 

@@ -1,4 +1,4 @@
-"""Every number of the recall benchmark follows from the receipts in benchmarks/results, without a model."""
+"""Every number of the recall benchmark follows from the results in benchmarks/results, without a model."""
 
 import csv
 import io
@@ -42,7 +42,7 @@ def test_the_plan_of_the_run_is_the_one_in_the_package():
     assert Plan.load(RESULTS / "recall" / "plan.json") == DEFAULT_PLAN
 
 
-def test_the_numbers_on_file_are_those_that_the_receipts_give(reports):
+def test_the_numbers_on_file_are_those_that_the_results_give(reports):
     with (RESULTS / "recall" / "report.csv").open(encoding="utf-8") as file:
         on_file = list(csv.DictReader(file))
     derived = [row for report in reports.values() for row in csv.DictReader(io.StringIO(report.csv()))]
@@ -133,7 +133,7 @@ REPORTS = (
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_the_report_of_a_topic_says_what_the_receipts_say(scripts, name):
+def test_the_report_of_a_topic_says_what_the_results_say(scripts, name):
     assert set(scripts[1].PAGES) == set(REPORTS)
     assert scripts[1].PAGES[name]() + "\n" == (RESULTS / name).read_text(encoding="utf-8"), "run make results"
 
