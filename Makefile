@@ -50,7 +50,7 @@ define check_and_test  # style, types and the tests that pytest's -m chooses
 	$(BIN)/ruff check .
 	$(BIN)/python -m compileall -q kgot_lab
 	@$(BIN)/mypy > $(VENV)/mypy.txt 2>&1 & types=$$!; \
-		$(PYTEST) -n 4 -m "$(1)"; tested=$$?; \
+		$(PYTEST) -n 5 -m "$(1)"; tested=$$?; \
 		wait $$types; typed=$$?; cat $(VENV)/mypy.txt; exit $$((tested ? tested : typed))
 endef
 define run_notebooks  # where no browser has run them
@@ -62,7 +62,7 @@ test: $(VENV)/.test  ## what a change should pass: style, types and the quick te
 	$(call check_and_test,not live and not extended)
 
 test-extended: $(VENV)/.test  ## the other tests: real servers, browsers, every store, attack and notebook
-	$(PYTEST) -n 4 -m "extended and not live"
+	$(PYTEST) -n 5 -m "extended and not live"
 	$(run_notebooks)
 
 test-all: $(VENV)/.test  ## both at once, which collects the tests once: all tests and notebooks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from datetime import datetime
+from itertools import pairwise
 from math import isfinite
 from numbers import Real
 from operator import add
@@ -272,6 +273,11 @@ class Ranking:
         check_fields(self)
         if not isinstance(self.hits, HitColumns):
             _check_hits(self.hits)
+            if any(one.score < other.score for one, other in pairwise(self.hits)):
+                problem = (
+                    f"the hits for query {short_repr(self.query.id or self.query.text)} are in another order"
+                )
+                raise BadInput(f"{problem} than their scores: ranked(query, scores) sorts them")
 
     def __repr__(self) -> str:
         system = f" by {_single_line(self.system, 60)}" if self.system else ""

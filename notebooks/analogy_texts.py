@@ -9,9 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kgot_lab.analogy.alignment import Aligner
+from kgot_lab.analogy.delta_edges import ComputedEdges, compare_texts, delta_edges
+from kgot_lab.analogy.linguistic import LinguisticSkeletons
+from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.vectors import minilm
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path
+from kgot_lab.similarity.delta import TextPair
 from kgot_lab.types import Edge, Json, Node
 
 
@@ -73,10 +79,11 @@ class Processes:
 
     def is_known(self, edge: Edge) -> bool:
         """Whether people were shown the two texts that an edge joins, and agreed that they are analogous."""
-        return (
-            frozenset((self._about(edge.source, "summary"), self._about(edge.target, "summary")))
-            in self.known
-        )
+        return frozenset(self.texts(edge)) in self.known
+
+    def texts(self, edge: Edge) -> tuple[str, str]:
+        """Return the two texts that an edge joins."""
+        return self._about(edge.source, "summary"), self._about(edge.target, "summary")
 
     def row(self, edge: Edge) -> dict[str, Json]:
         """An edge for a table: what its texts are on, its four numbers, and whether the pair is known."""
@@ -121,14 +128,22 @@ def processes() -> Processes:
     )
 
 
-def noun_traps(count: int) -> list[tuple[str, str]]:
-    """Pair the stories of the first dev questions with the wrong choice that shares their nouns, not their course."""
-    return [
-        (question.source, choice)
-        for question in story_questions()[:count]
-        for choice, kind in zip(question.choices, question.kinds, strict=True)
-        if kind == "noun"
-    ]
+def skeletons_of(texts: Iterable[str]) -> Skeletons:
+    """Make the skeletons of texts with the parser."""
+    return make_skeletons(texts, LinguisticSkeletons(), cache=False)
+
+
+def compare(one: str, other: str) -> TextPair:
+    """Compare two texts by their parsed skeletons, and align them."""
+    embedder = minilm()
+    return compare_texts(one, other, skeletons_of([one, other]), embedder, verifier=Aligner(embedder))
+
+
+def link(graph: PropertyGraph) -> ComputedEdges:
+    """Compute the delta edges between the nodes' summaries, by parsed skeletons and with the verifier."""
+    made = skeletons_of(str(node.properties["summary"]) for node in graph.nodes)
+    embedder = minilm()
+    return delta_edges(graph, made, embedder, verifier=Aligner(embedder))
 
 
 def best_by(number: str, edges: Iterable[Edge]) -> list[Edge]:

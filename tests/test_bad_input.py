@@ -2,8 +2,11 @@
 is taken quietly.
 """
 
+import json
 import math
+import pickle
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -13,6 +16,7 @@ from typing import Any, NamedTuple
 import networkx as nx
 import numpy as np
 import pandas as pd
+import pyoxigraph
 import pytest
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
@@ -31,6 +35,8 @@ from kgot_lab.evaluation.runs import timed_search
 from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.extraction.folder import extract_folder
+from kgot_lab.kgos.methods.search.results import search_context
+from kgot_lab.kgos.query.questions import QUESTIONS
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.approval import Proposal, decide
 from kgot_lab.loop.events import Asked
@@ -42,6 +48,9 @@ from kgot_lab.memory.user_memory import Memory
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.sandbox.sparql.rdf import RDF
+from kgot_lab.stores.files import read_named_graph
+from kgot_lab.stores.files.triples import elements_of_quads
 from kgot_lab.stores.opening import empty_store
 from kgot_lab.types import Message
 from kgot_lab.viz.explorer.explorer import Retrievers
@@ -160,6 +169,34 @@ def applied(kind: str, diff: Any) -> None:
 def added(*nodes: Any) -> lab.Diff:
     """The diff that adds these."""
     return lab.Diff(added_nodes=nodes)
+
+
+RDF_LEVELS = {  # files of RDF whose middle is repeated
+    "a.ttl": (":a :b ", "[ :b ", ":c", " ]", " ."),
+    "b.ttl": (":a :b ", "( ", "", " )", " ."),
+    "a.trig": (":g { ", "[ :b ", ":c", " ]", " . }"),
+    "a.jsonld": ("", '{"@id": "http://e/a", "http://e/p": ', "1", "}", ""),
+    "a.rdf": (
+        f'<rdf:RDF xmlns:rdf="{RDF}" xmlns="http://e/">',
+        "<rdf:Description><p>",
+        "",
+        "</p></rdf:Description>",
+        "</rdf:RDF>",
+    ),
+}
+
+
+def nested(name: str, depth: int) -> object:
+    """A graph in a file of RDF with so many levels."""
+    begin, before, middle, after, end = RDF_LEVELS[name]
+    return lab.read_graph(file(name, begin + before * depth + middle + after * depth + end))
+
+
+def shares_held(shares: str) -> None:
+    """A position of so many shares."""
+    with open_accounts("accounts.db") as accounts:
+        accounts.set_profile("ann")
+        accounts.set_position("ann", "AAPL", shares, 0)
 
 
 TO_A_STORE = [  # what, done to a store of some kind, is refused how
@@ -951,6 +988,43 @@ QUIET = [  # what was taken without a word
     *cases(
         "what is nothing",
         ("a step that was not", lambda: lab.graph_after(RUN, 99_999), "at most"),
+        (
+            "a query with the id of another",
+            lambda: replace(judged(), queries=(lab.Query("a", "q1"), lab.Query("b", "q1"))),
+            "query ids occur",
+        ),
+        (
+            "hits from the worst",
+            lambda: lab.Ranking(QUERY, (lab.Hit("a", 1.0), lab.Hit("b", 2.0))),
+            "in another order than their scores",
+        ),
+        ("a context of a text", lambda: search_context("x"), "is a SearchResult"),
+        *(
+            (f"a {what} of an open memory", partial(act, Claims(SQLiteClaims())), "open it there")
+            for what, act in (("pickle", pickle.dumps), ("copy", deepcopy))
+        ),
+        *(
+            (f"{name} asked {how}", partial(each.ask, *given), "takes graph")
+            for name, each in QUESTIONS.items()
+            for how, given in (("of nothing", ()), ("too much", (GRAPH, *"abcdefghijkl")))
+        ),
+        ("a question to a text", lambda: QUESTIONS["stats"].ask("Ada"), "is asked of a PropertyGraph"),
+        *(
+            (f"{shares} shares", partial(shares_held, shares), "below 10^15")
+            for shares in ("1e999", "nan", "-inf", "1e15")
+        ),
+        (
+            "the time of a message, misspelt",
+            lambda: lab.open_memory(embedder=None).add(
+                [{"role": "user", "content": "Hi", "At": "2026-05-01T00:00Z"}]
+            ),
+            "is \"at\", not 'At'",
+        ),
+        *(
+            (f"{depth} levels of {name}", partial(nested, name, depth), "nested too deeply")
+            for depth in (1_001, 50_000)
+            for name in RDF_LEVELS
+        ),
         ("an unknown fact", lambda: Claims(SQLiteClaims()).retract_fact(FACT), "nothing was learnt of"),
         ("unknown names", lambda: Claims(SQLiteClaims()).merge("a", "b"), "no fact names"),
         ("no facts", lambda: Claims(SQLiteClaims()).note_answer("a", "b", []), "depends on one fact or more"),
@@ -1024,6 +1098,29 @@ def test_a_text_that_its_name_calls_a_picture_is_read_with_a_remark():
     assert "a text, not what .png says" in repr(
         lab.read_documents(file("one.png", "Ada was born in London."))
     )
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_what_is_read_only_in_part_or_as_one_is_told():
+    file("half.txt", "").write_bytes("\ufeffAda met \ud800 Bob.".encode("utf-16-le", "surrogatepass"))
+    assert "read as utf-16; 1 characters were replaced" in repr(lab.read_documents("half.txt"))
+    for nodes, said in (
+        ([{"id": 1}, {"id": "1"}], "an id that is a number here and a text there is read as one"),
+        (
+            [{"id": "a", "b": 1}, {"id": "a", "c": 1}],
+            "described twice is read as one, with the fields of both",
+        ),
+    ):
+        assert said in read_named_graph(file("graph.json", json.dumps({"nodes": nodes, "links": []}))).summary
+    with pytest.warns(match="has 251 sentences, of which 200 were compared by meaning"):
+        assert "apples" in lab.find("apples", [lab.Document("a", "apples\t" * 71_500)])[0].sentence
+    with pytest.warns(match="its trace was cut short, after 3 events"):
+        lab.show(lab.load_run(recorded()))
+
+
+def test_blank_nodes_that_look_alike_are_numbered():
+    text = f"@prefix : <http://e/> .\n:a :b ({' :c' * 300}) ."
+    assert len(elements_of_quads([*pyoxigraph.parse(text, format=pyoxigraph.RdfFormat.TURTLE)]).nodes) == 303
 
 
 def test_an_empty_path_is_told():

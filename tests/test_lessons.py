@@ -23,7 +23,7 @@ def lesson(number: int):
     return run
 
 
-lesson_20, lesson_40, lesson_50 = map(lesson, (20, 40, 50))
+lesson_20, lesson_30, lesson_40, lesson_50 = map(lesson, (20, 30, 40, 50))
 
 
 def test_the_scores_worked_out_in_lesson_20_are_those_of_the_package(lesson_20):
@@ -64,6 +64,25 @@ def test_lesson_20_reads_its_plot_and_its_table_as_they_are(lesson_20):
 def test_the_sliders_of_lesson_20_are_a_pipeline_that_finds_the_same(lesson_20):
     explorer = lesson_20.explorer
     assert explorer.ranking.hits == explorer.stage.search(explorer.question).hits[: explorer.mix.k]
+
+
+def test_in_lesson_30_skeletons_by_hand_find_the_loop_and_those_of_the_parser_miss_it(lesson_30):
+    assert list(lesson_30.hand["edge"]) == [True, False, False]
+    assert not lesson_30.parsed["edge"].any()
+    loop, same_words, unrelated = lesson_30.parsed["delta"]
+    assert same_words < 0 < loop < unrelated
+    assert lesson_30.parsed["delta"].iloc[0] == pytest.approx(lesson_30.pair.delta, abs=1e-3)
+    assert not lesson_30.pair.alignment.veto
+
+
+def test_in_lesson_30_the_alignment_puts_known_pairs_on_top_and_delta_does_not(lesson_30):
+    first = lesson_30.tops["among the first 25"]
+    assert first["delta"] < first["texts"] < min(first["skeletons"], first["alignment"])
+    assert len(lesson_30.passing) > lesson_30.found.counts.pairs / 2
+    assert "calibrate" in lesson_30.found.rule
+    shares = lesson_30.vetoed.groupby("known")["vetoed"].mean()
+    assert shares[True] < shares[False] < 0.5
+    assert "one to one" in lesson_30.refused.properties["veto"]
 
 
 def test_each_family_adds_a_relevant_text_to_the_smallest_case_of_lesson_40(lesson_40):

@@ -168,7 +168,7 @@ def test_a_ranking_prints_its_query_its_system_and_its_first_hits(hits):
 
 def test_of_a_long_ranking_the_rest_is_counted_and_texts_of_others_stay_on_their_line():
     evil = "x\n\x1b[2J\u202e\ud800"
-    made = repr(Ranking(Query(evil), tuple(Hit(f"{evil}{n}", float(n)) for n in range(2000)), evil))
+    made = repr(Ranking(Query(evil), tuple(Hit(f"{evil}{n}", -float(n)) for n in range(2000)), evil))
     assert made.endswith("\n     … and 1,995 more") and len(made.splitlines()) == 7
     assert all(line.isprintable() for line in made.split("\n")) and "\\x1b[2J" in made
 

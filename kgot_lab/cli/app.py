@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -49,6 +50,10 @@ HELP = "Grow a knowledge graph from documents to answer a question, and watch it
 class _CommandGroup(TyperGroup):
     """The group of commands. Its usage errors show no password in an address."""
 
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        _refuse_repeats(self)
+
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), "query"]
 
@@ -61,6 +66,7 @@ class _CommandGroup(TyperGroup):
 
         group = typer.main.get_group(queries)
         group.name = cmd_name
+        _refuse_repeats(group)
         return group
 
     def invoke(self, ctx: Any) -> Any:
@@ -71,6 +77,23 @@ class _CommandGroup(TyperGroup):
             if isinstance(message := getattr(error, "message", None), str):
                 error.message = mask_secrets(message)  # type: ignore[attr-defined]
             raise
+
+
+def _refuse_repeats(command: Any) -> None:
+    """Have a command, and those of a group, raise BadInput for an option given again that keeps only one value."""
+    parse_args = command.parse_args
+
+    def parse_once(context: Any, arguments: list[str]) -> Any:
+        *_, given = command.make_parser(context).parse_args(args=[*arguments])
+        for each, times in Counter(given).items():
+            if times > 1 and not (getattr(each, "is_flag", True) or each.multiple):
+                problem = f"{each.opts[0]} is given {times} times, and only one would be used"
+                raise BadInput(f"{problem}: give it once")
+        return parse_args(context, arguments)
+
+    command.parse_args = parse_once
+    for each in getattr(command, "commands", {}).values():
+        _refuse_repeats(each)
 
 
 app = typer.Typer(cls=_CommandGroup, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)

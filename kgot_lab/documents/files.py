@@ -354,7 +354,11 @@ def _decode_text(data: bytes, declared: str = "") -> ExtractedText:
     """
     if wide := detect_wide_encoding(data):
         remark = "" if data.startswith(_BYTE_ORDER_MARKS) else f"without a mark; read as {wide}"
-        return ExtractedText(data.decode(wide, "replace"), remark=remark)
+        with suppress(UnicodeError):
+            return ExtractedText(data.decode(wide), remark=remark)
+        text = data.decode(wide, "replace")
+        remark = f"{remark or f'read as {wide}'}; {text.count('�')} characters were replaced"
+        return ExtractedText(text, remark=remark)
     requested, declared = declared, _known_charset(declared)
     unknown = f"{short_repr(requested)} is no character set; " if requested and not declared else ""
     if declared.startswith(_NOT_ASCII):

@@ -45,7 +45,7 @@ class Dataset:
     `isomorphic` are the delta edges computed between the documents. `groups` is the group of a query, where
     some are not independent, such as those that share a step. `excluded` are documents to remove from the
     ranking of a query: its own text, and what was not judged. Raises BadInput for qrels of documents that are
-    not there, for two documents with one id, and for grades that are no whole numbers.
+    not there, for two documents or queries with one id, and for grades that are no whole numbers.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Dataset:
         check_fields(self)
         ids = [document.id for document in self.documents]
         require_unique(ids, "document ids")
+        require_unique([query.id for query in self.queries if query.id], "query ids")
         known = {*ids}
         for query, grades in self.qrels.items():
             if not isinstance(grades, Mapping):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Protocol, Self
+from typing import IO, Any, NoReturn, Protocol, Self
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import os_errors_as
@@ -110,6 +110,12 @@ class Closing(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release what the object has open."""
+
+    def __reduce__(self) -> NoReturn:
+        problem = (
+            f"this {type(self).__name__} is open, and cannot be copied, pickled or sent to another process"
+        )
+        raise BadInput(f"{problem}: pass on where it is, and open it there")
 
 
 class InheritedResource(Protocol):

@@ -51,7 +51,9 @@ _NO_FACTS = frozenset((SAID, ASKED, ENDED))
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOMENT = timedelta(microseconds=1)  # the least time between a beginning and an end
 _YEAR = timedelta(days=365)  # "in May" may be told together with what ended then
-_OTHER_TIMES = frozenset(("time", "timestamp", "date", "created_at", "created"))
+_TIMES = frozenset(
+    ("at", "time", "timestamp", "date", "created_at", "created")
+)  # names of the time of a message
 _COUNTS = frozenset("one two three four five six seven eight nine ten".split())
 
 
@@ -80,7 +82,8 @@ class Added:
     """What a memory learned from messages: facts, facts that ended, and the number of sentences kept.
 
     `changes` has a number for each message that was new, by which it can be undone. `unread` is the number of
-    sentences in which no facts are read, since they are not in English.
+    sentences in which no facts are read, since they are not in English, and `dropped` of the lines of a model's
+    replies that are no facts, or none that the sentence states.
     """
 
     changes: tuple[int, ...]
@@ -88,6 +91,7 @@ class Added:
     ended: tuple[Triple, ...] = ()
     sentences: int = 0
     unread: int = 0
+    dropped: int = 0
 
     def __str__(self) -> str:
         if not self.changes:
@@ -97,6 +101,8 @@ class Added:
             count += f", {self.unread} not in English, of which no facts are read"
         elif not self.facts and not self.ended:
             count += ", in which no fact is found"
+        if self.dropped:
+            count += f"; dropped of the model's reply: {format_count(self.dropped, 'line')} that state no fact of it"
         ended = (f"ended: {fact}" for fact in self.ended)
         return "\n".join([f"change {number}: {count}", *map(str, self.facts), *ended])
 
@@ -157,7 +163,7 @@ class Memory(Closing, LearningMemory):
                 [self._read_by_model(model, sentence, time) for sentence in sentences]
                 for sentences, (_, time) in zip(read, new.values(), strict=True)
             ]
-        added, unread, facts, ended, changes = 0, 0, list[Triple](), list[Triple](), list[int]()
+        added, unread, dropped, facts, ended, changes = 0, 0, 0, list[Triple](), list[Triple](), list[int]()
         with self.claims.storage.changing():
             for (source, (_, time)), sentences in zip(new.items(), read, strict=True):
                 if self.claims.from_source(source):  # another program was first
@@ -167,9 +173,11 @@ class Memory(Closing, LearningMemory):
                 changes += [] if learnt.change is None else [learnt.change]
                 added += len(sentences)
                 unread += sum(not sentence.is_read for sentence in sentences)
+                dropped += sum(sentence.dropped for sentence in sentences)
                 facts += [c.fact for c in claims if c.kind == "stated" and c.fact.relation not in _NO_FACTS]
                 ended += [c.fact for c in claims if c.kind == "ended"]
-        return Added(tuple(changes), tuple(dict.fromkeys(facts)), tuple(dict.fromkeys(ended)), added, unread)
+        unique = tuple(dict.fromkeys(facts)), tuple(dict.fromkeys(ended))
+        return Added(tuple(changes), *unique, added, unread, dropped)
 
     def _read_by_model(self, model: LLM, sentence: ReadSentence, at: datetime) -> ReadSentence:
         """Return a sentence with the facts that the model finds, if it is in a language that the rules do not read."""
@@ -185,7 +193,8 @@ class Memory(Closing, LearningMemory):
             if all(word[0].isupper() for word in fact.subject.split()):
                 subject = ME if fact.subject == speaker else fact.subject
                 found.append(Statement(subject, canonical_relation(fact.relation), fact.object, at))
-        return replace(sentence, statements=tuple(found), is_read=True)
+        dropped = sum(map(bool, map(str.strip, reply.text.splitlines()))) - len(found)
+        return replace(sentence, statements=tuple(found), is_read=True, dropped=dropped)
 
     def _claims_of(self, sentences: Sequence[ReadSentence], at: datetime, source: str) -> list[Claim]:
         """Return the claims that a message makes, with the ends of facts that are open before it."""
@@ -481,8 +490,11 @@ def _find_ended(
 
 def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
     """Return the role, text and time of a message. Raises BadInput if it is none."""
-    if isinstance(message, Mapping) and (others := _OTHER_TIMES & message.keys()) and "at" not in message:
-        raise BadInput(f'the time of a message is "at", not {sorted(others)[0]!r}')
+    others = (
+        [name for name in message if str(name).casefold() in _TIMES] if isinstance(message, Mapping) else []
+    )
+    if others and "at" not in others:
+        raise BadInput(f'the time of a message is "at", not {others[0]!r}')
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
         expected = 'a message is a dictionary such as {"role": "user", "content": "I live in Porto."}'
         raise BadInput(f"{expected}, not {short_repr(message)}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import overload
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import NotInstalled, ToolFailed, require_count
+from kgot_lab.errors import NotInstalled, ToolFailed, require_count, short_repr
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.multihop.retriever import convex_hybrid, hybrid_multihop
@@ -53,6 +53,7 @@ def default_retriever(
 # What a search finds, as shown to people.
 
 _SHOWN_SENTENCE = 160  # characters
+_MAX_COMPARED = 200  # sentences of a passage, the best by words, since embedding takes milliseconds for each
 _NO_SHARED_WORD = "no passage has a word of it, so these may have nothing to do with it"
 
 
@@ -137,13 +138,20 @@ def find_passages(
     documents = checked_documents(documents)
     ranking = (default_retriever(documents, progress) % k).search(question)
     by_id = {document.id: document for document in documents}
-    sentences = {
-        f"{hit.id}\t{number}": Document(f"{hit.id}\t{number}", sentence, by_id[hit.id].title)
-        for hit in ranking.hits
-        for number, sentence in enumerate(text_sentences(by_id[hit.id].text, "any script", paragraphs=True))
-    }
+    sentences: dict[str, Document] = {}
+    for id in ranking.ids:
+        texts = text_sentences(by_id[id].text, "any script", paragraphs=True)
+        own = [Document(f"{id}\t{number}", each, by_id[id].title) for number, each in enumerate(texts)]
+        if len(own) > _MAX_COMPARED:
+            best_by_words = {*(bm25(own) % _MAX_COMPARED).search(question).ids}
+            own = [each for each in own if each.id in best_by_words] or own[:_MAX_COMPARED]
+            problem = (
+                f"{short_repr(id)} has {len(texts):,} sentences, of which {len(own)} were compared by meaning"
+            )
+            warnings.warn(f"{problem}: divide it into passages, as read_documents does", stacklevel=2)
+        sentences |= {each.id: each for each in own}
     best: dict[str, str] = {}
-    for id in default_retriever(sentences.values()).search(question).ids if sentences else ():
+    for id in default_retriever(sentences.values(), progress).search(question).ids if sentences else ():
         best.setdefault(id.rpartition("\t")[0], sentences[id].text)
     found = (
         FoundPassage(rank, hit.score, by_id[hit.id], " ".join(best.get(hit.id, by_id[hit.id].text).split()))

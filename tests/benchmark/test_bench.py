@@ -380,7 +380,7 @@ WRONG = {
     "a text": (always("d00", scores=("1.0",)), "a score is a finite number"),
     "distances": (
         always("d00", "d01", scores=(0.1, 0.4)),
-        "wrong gave its hits for query 'q0' in another order than their scores",
+        "hits for query 'q0' are in another order than their scores",
     ),
 }
 

@@ -1,6 +1,6 @@
 """One JupyterLab and one Chromium for the tests of this folder; a page for each test, watched.
 
-A test asks for `page` (and `lab`, for scratch notebooks). After it, nothing may have been asked outside this
+A test asks for `page` (and `lab`, if it opens notebooks in it). After it, nothing may have been asked outside this
 computer and no error may stand on the console. Without a browser the tests are skipped and say what to
 install; where CI is set they fail instead.
 """
@@ -43,56 +43,65 @@ def program() -> str:
 
 
 @pytest.fixture(scope="package")
-def lab(program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The running JupyterLab; `lab.scratch([...])` makes a notebook in it."""
+def running_lab(program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The running JupyterLab."""
     from browser.lab import jupyterlab
 
     with jupyterlab(tmp_path_factory.mktemp("lab")) as running:
         yield running
 
 
+@pytest.fixture
+def lab(running_lab: Lab) -> Lab:
+    """The same, for a test whose `page` is JupyterLab; `lab.scratch([...])` makes a notebook in it."""
+    return running_lab
+
+
 @pytest.fixture(scope="package")
-def watch(lab: Lab) -> Watch:
+def watch(running_lab: Lab) -> Watch:
     """What the browser asked for outside, and complained about; a test that provokes it calls
     `watch.clear()`.
     """
     from browser.window import Watch
 
-    return Watch(lab.address)
+    return Watch(running_lab.address)
 
 
 @pytest.fixture(scope="package")
-def window(program: str, lab: Lab, watch: Watch) -> Iterator[BrowserContext]:
+def window(program: str, running_lab: Lab, watch: Watch) -> Iterator[BrowserContext]:
     """The browser window, already let in by the server."""
     from playwright.sync_api import sync_playwright
 
     from browser.window import chromium
 
     with sync_playwright() as playwright, chromium(playwright, program, watch) as opened:
-        opened.request.get(f"{lab.address}/lab?token={lab.token}")  # leaves the cookie
+        opened.request.get(f"{running_lab.address}/lab?token={running_lab.token}")  # leaves the cookie
         yield opened
 
 
 @pytest.fixture
-def page(window: BrowserContext, lab: Lab, watch: Watch, request: pytest.FixtureRequest) -> Iterator[Page]:
+def page(
+    window: BrowserContext, running_lab: Lab, watch: Watch, request: pytest.FixtureRequest
+) -> Iterator[Page]:
     """A page without a notebook; at the end it must have stayed at home and complained of nothing.
 
-    JupyterLab takes seconds to start, so the next test gets the same page, its notebooks closed and their
-    kernels ended; after a failure, or when it has gone elsewhere, a new one.
+    JupyterLab takes seconds to start, so the next test with `lab` gets the same page, its notebooks closed and
+    their kernels ended; after a failure, or when it has gone elsewhere, a new one. Without `lab` a page is new.
     """
     from browser.window import SIZE
 
-    opened = window.pages[0] if window.pages else window.new_page()
+    # of a test without `lab` no page is left
+    opened = window.pages[0] if window.pages and "lab" in request.fixturenames else window.new_page()
     opened.set_viewport_size(SIZE)
     watch.clear()
     yield opened
     outside, complaints = watch.outside.copy(), watch.complaints.copy()
-    leave(opened, lab, request.node)
+    leave(opened, running_lab, request.node)
     assert outside == [], "asked for outside this computer, and refused"
     assert complaints == [], "errors on the console"
 
 
-def leave(page: Page, lab: Lab, test: pytest.Item) -> None:
+def leave(page: Page, lab: Lab, test: pytest.Function) -> None:
     """Make the page ready for the next test, or close it and keep a screenshot when this one failed."""
     from browser.lab import close_notebooks
     from browser.window import SCREENSHOTS
@@ -105,7 +114,8 @@ def leave(page: Page, lab: Lab, test: pytest.Item) -> None:
         page.close()
     else:
         close_notebooks(page)
-    lab.end_kernels()
+    if "lab" in test.fixturenames:
+        lab.end_kernels()
 
 
 @pytest.hookimpl(wrapper=True)

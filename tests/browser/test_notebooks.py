@@ -78,7 +78,7 @@ def look_at(page, seen):
 
 @each_notebook
 def test_a_notebook_shows_its_pictures_where_it_was_never_run_and_run_all_is_clean_and_leaves_nothing_blank(
-    path, page
+    path, page, lab
 ):
     open_notebook(page, path.name)
     promises = stored(path)

@@ -359,7 +359,9 @@ def test_a_model_finds_the_facts_of_other_languages_and_ends_nothing():
     with open_memory(user="ana", model=model, now=lambda: day(11)) as memory:
         memory.add("I work at Acme. Where do I work? Thanks a lot!")
         assert not model.asked
-        (fact,) = memory.add("Ich arbeite bei Siemens.").facts  # and no yacht, which is not in the sentence
+        added = memory.add("Ich arbeite bei Siemens.")
+        (fact,) = added.facts  # and no yacht, which is not in the sentence
+        assert "dropped of the model's reply: 2 lines" in str(added)
         assert fact == lab.Triple("ana", "works_at", "Siemens") and WORKS in memory.facts()
 
 

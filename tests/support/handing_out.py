@@ -12,11 +12,13 @@ from xdist.scheduler import LoadScopeScheduling
 
 # each with its own JupyterLab
 BROWSER = ("tests/browser notebooks", "tests/browser a-g", "tests/browser h-z")
-LONG = (
-    *BROWSER, "tests/experts/http/test_fuzzed.py", "tests/stores/test_size_of_elements.py", "tests/cli/test_commands.py",
-    "tests/faults/test_files.py", "tests/stores/test_one_write_ahead.py", "tests/stores/test_contract.py", "tests/test_results.py",
-    "tests/stores/test_postgres.py", "tests/cli/test_questions.py", "tests/test_benchmarks.py", "tests/test_readme.py",
-    "tests/viz/test_graph_view.py", "tests/experts/http/test_pages.py", "tests/cli/test_whole_loop.py",
+LONG = (  # by seconds of a processor
+    *BROWSER, "tests/experts/http/test_pages.py", "tests/cli/test_commands.py", "tests/cli/test_questions.py", "tests/test_results.py",
+    "tests/stores/test_size_of_elements.py", "tests/experts/http/test_real_servers.py", "tests/faults/test_files.py",
+    "tests/cli/test_ending.py", "tests/experts/http/test_fuzzed.py", "tests/stores/test_side_by_side.py", "tests/test_notebooks.py",
+    "tests/cli/test_bench.py", "tests/loop/test_bundled_traces.py", "tests/stores/test_contract.py", "tests/test_benchmarks.py",
+    "tests/test_readme.py", "tests/viz/test_graph_view.py", "tests/stores/test_one_write_ahead.py", "tests/stores/test_postgres.py",
+    "tests/stores/test_paths_read.py", "tests/cli/test_whole_loop.py",
 )  # fmt: skip
 
 

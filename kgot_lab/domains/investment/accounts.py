@@ -17,7 +17,7 @@ from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.investment.view import MAX_ID_LENGTH, symbol_key
-from kgot_lab.errors import BadInput, require_known
+from kgot_lab.errors import BadInput, require_known, short_repr
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros
 from kgot_lab.memory.sqlite_tables import TableBacked
 from kgot_lab.text.cleaning import checked_text
@@ -216,6 +216,9 @@ def _check_symbol(symbol: str, what: str) -> str:
     return symbol_key(symbol)
 
 
+_MAX_AMOUNT = 10**15
+
+
 def _check_amount(value: Decimal | int | str, what: str) -> Decimal:
     """Convert a number to an exact Decimal.
 
@@ -226,8 +229,9 @@ def _check_amount(value: Decimal | int | str, what: str) -> Decimal:
         amount = Decimal(value) if is_number else None
     except InvalidOperation:
         amount = None
-    if amount is None or not amount.is_finite() or amount < 0:
+    if amount is None or not amount.is_finite() or not 0 <= amount < _MAX_AMOUNT:
+        expected = f"{what} is a number, 0 or more and below 10^15"
         raise BadInput(
-            f'{what} is a number, 0 or more, as a whole number, a Decimal or a text such as "12.5"'
+            f'{expected}, as a whole number, a Decimal or a text such as "12.5", not {short_repr(value)}'
         )
     return amount

@@ -71,11 +71,25 @@ class _Stored:
 
 
 def put_entities(change: Change, entities: Sequence[Entity]) -> None:
-    """Add entities, and merge them into existing ones."""
+    """Add entities, and merge them into existing ones.
+
+    Raises BadInput for two of one id that contradict each other, and for another time of creation than before.
+    """
     existing = _read_entities(change.storage, {entity.id for entity in entities})
+    given: dict[str, dict[str, Json]] = {}
     put: dict[str, Entity] = {}
     for entity in entities:
         previous = put.get(entity.id) or existing.get(entity.id)
+        values = {"its type": entity.type, "its name": entity.name, **entity.attributes}
+        earlier = given.setdefault(entity.id, {})
+        if contradicting := [
+            name for name in values if earlier.setdefault(name, values[name]) != values[name]
+        ]:
+            problem = f"two entities of one call have the id {entity.id} and contradict each other"
+            raise BadInput(f"{problem} in {', '.join(contradicting)}: give each its own id, or merge them")
+        if entity.created_at not in (None, previous and previous.created_at):
+            problem = f"created_at of the entity {entity.id} is the time when it is added"
+            raise BadInput(f"{problem}: leave it out, or say when in an attribute")
         attributes = merged_properties(previous.attributes if previous else {}, entity.attributes)
         put[entity.id] = replace(entity, attributes=attributes)
     for id, merged in put.items():
@@ -316,7 +330,8 @@ class NpcWorld(RecordedTables, Traversals):
         """Add many entities and relationships, all or none.
 
         An accepted LOCATED_AT ends those of the same entity that earlier changes added: their standing is
-        "ended". Raises BadInput if an end of a relationship does not exist.
+        "ended". Raises BadInput if an end of a relationship does not exist, and for entities of one id that
+        contradict each other.
         """
         with self.change("add", by) as change:
             put_entities(change, entities)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 import anyio
@@ -59,16 +60,24 @@ class AnsweringServer(MCPServer[Any]):
             accepted, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
 
+            waits, waiting = anyio.create_memory_object_stream[SessionMessage](inf)
+
             async def receive() -> None:
-                async with accepted:
+                async with accepted, anyio.create_task_group() as changes:
+                    changes.start_soon(change)
                     async for message in messages:
                         if isinstance(message, ValidationError):
                             await answers.send(SessionMessage(_parse_error(message)))
                         else:
-                            await calls.begin(message)
-                            await accepted.send(message)
+                            await (waits if await calls.begin(message) else accepted).send(message)
                     with anyio.move_on_after(_DRAIN_SECONDS):
                         await calls.wait_while(lambda: bool(calls.open))
+                    changes.cancel_scope.cancel()
+
+            async def change() -> None:
+                async for message in waiting:
+                    if await calls.take_turn(getattr(message.message, "id", None)):
+                        await accepted.send(message)
 
             async def reply() -> None:
                 async with answers:
@@ -92,23 +101,29 @@ async def _explain_parameters(ctx: Any, call_next: Callable[[Any], Awaitable[Any
 
 
 class _OpenCalls:
-    """The requests that are not answered yet, and whether they call a tool that changes something."""
+    """The requests that are not answered yet, and whether each changes something now."""
 
     def __init__(self, changing: Sequence[str]):
         self._changing, self._answered = changing, anyio.Condition()
         self.open: dict[object, bool] = {}
 
-    async def begin(self, message: SessionMessage | Exception) -> None:
-        """Note a request, once no other changes something if it does, or that one is cancelled."""
+    async def begin(self, message: SessionMessage | Exception) -> bool:
+        """Note a request, or that one is cancelled. Return whether it waits, as it calls a tool that changes something."""
         request = getattr(message, "message", None)
         given = getattr(request, "params", None) or {}
         if isinstance(request, types.JSONRPCRequest):
-            changes = request.method == "tools/call" and given.get("name") in self._changing
-            if changes:
-                await self.wait_while(lambda: any(self.open.values()))
-            self.open[request.id] = changes
-        elif isinstance(request, types.JSONRPCNotification) and request.method == "notifications/cancelled":
+            self.open[request.id] = False
+            return request.method == "tools/call" and given.get("name") in self._changing
+        if isinstance(request, types.JSONRPCNotification) and request.method == "notifications/cancelled":
             await self.end(given.get("requestId"))
+        return False
+
+    async def take_turn(self, id: object) -> bool:
+        """Wait until no call changes something, and return whether this one does now, and was not cancelled."""
+        await self.wait_while(lambda: any(self.open.values()))
+        if id in self.open:
+            self.open[id] = True
+        return id in self.open
 
     async def end(self, id: object) -> None:
         """Forget a request, which is answered or never will be."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 import numpy as np
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods import overview, selection
 from kgot_lab.kgos.methods.centrality import PACKAGE_LABEL, Metric, critical_components
@@ -82,8 +82,14 @@ _GROUPS_OF_EDGES = ("exploration", "analysis")
 def _question(group: str) -> Callable[[AskGraph], AskGraph]:
     def note(ask: AskGraph) -> AskGraph:
         @wraps(ask)
-        def answer(graph: PropertyGraph | MultiGraph, *given: Any, **named: Any) -> MethodResult:
-            return _with_calls_note(graph, ask(graph, *given, **named), of_edges=group in _GROUPS_OF_EDGES)
+        def answer(*given: Any, **named: Any) -> MethodResult:
+            try:
+                graph = inspect.signature(ask).bind(*given, **named).arguments["graph"]
+            except TypeError as error:
+                takes = ", ".join(inspect.signature(ask).parameters)
+                raise BadInput(f"the question {name!r} takes {takes}: {error}") from None
+            require(graph, (PropertyGraph, MultiGraph), "a question is asked of a PropertyGraph")
+            return _with_calls_note(graph, ask(*given, **named), of_edges=group in _GROUPS_OF_EDGES)
 
         name = ask.__name__.strip("_").replace("_", "-")
         _QUESTIONS[name] = GraphQuestion(name, group, answer)

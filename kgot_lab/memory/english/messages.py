@@ -23,7 +23,8 @@ from kgot_lab.text.words import text_sentences
 class ReadSentence:
     """A sentence of a message, its position there, and what it states. A question states nothing.
 
-    `is_read` is false for a sentence in a language that the rules do not read.
+    `is_read` is false for a sentence in a language that the rules do not read, and `dropped` the number of lines of a
+    model's reply that are no facts of it.
     """
 
     text: str
@@ -32,6 +33,7 @@ class ReadSentence:
     statements: tuple[Statement, ...] = ()
     is_question: bool = False
     is_read: bool = True
+    dropped: int = 0
 
 
 _CLITIC = re.compile(r"'\w+")  # "ve" and "s" are words of other languages

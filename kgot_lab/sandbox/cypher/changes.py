@@ -242,11 +242,11 @@ class CypherChanges:
         for node in created:
             if id := own_id(node.stored):
                 self._record_created(id, node)
-        nameless = (node for node in created if not own_id(node.stored))
+        nameless, numbers = (node for node in created if not own_id(node.stored)), dict[str, int]()
         for node in sorted(
             nameless, key=lambda node: canonical_json([self._labels(node, ""), node_properties(node.stored)])
         ):
-            id = unused_id(self._labels(node, ""), {**node.stored, "id": None}, self._exists)
+            id = unused_id(self._labels(node, ""), {**node.stored, "id": None}, self._exists, numbers)
             self._record_change(id, node, id)
         return renamed
 

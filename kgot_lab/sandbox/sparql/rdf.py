@@ -444,6 +444,7 @@ def name_blank_nodes(
     for triple in triples:
         about.setdefault(triple[0], []).append(triple)
     signatures, names_by_blank = _blank_node_signatures(triples, blanks), {}
+    numbers: dict[str, int] = {}
     for blank in sorted(blanks - descriptions, key=lambda blank: (signatures[blank], blank)):
         node = _ElementBuilder()
         for _, predicate, object in sorted(about.get(blank, ()), key=repr):
@@ -452,7 +453,7 @@ def name_blank_nodes(
         labels, values = node.node()
         local = {re.split("[#/]", name)[-1]: value for name, value in values.items()}
         labels = [re.split("[#/]", label)[-1] or label for label in labels]
-        name = unused_id(labels, local, lambda name: name in names or taken(name))
+        name = unused_id(labels, local, lambda name: name in names or taken(name), numbers)
         names.add(name)
         names_by_blank[blank] = iri_of(name)
     return [

@@ -6,7 +6,7 @@ import datetime
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, count
+from itertools import count
 from typing import Any
 
 MAX_DEPTH = 32  # no sensible property is nested deeper, and every JSON parser supports it
@@ -135,15 +135,25 @@ def _short_repr(value: Any) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def unused_id(labels: Sequence[str], stored: Mapping[str, Any], is_taken: Callable[[str], bool]) -> str:
+def unused_id(
+    labels: Sequence[str],
+    stored: Mapping[str, Any],
+    is_taken: Callable[[str], bool],
+    numbers: dict[str, int],
+) -> str:
     """Return an unused id for a node: its own, or else its name.
 
-    A name that is taken gets the node's label or a number.
+    A name that is taken gets the node's label or a number. `numbers` has the last number of each name, for the
+    next call.
     """
     values = (stored.get(name) for name in _NAME_PROPERTIES)
     texts = [str(v) for v in values if isinstance(v, str | int | float) and not isinstance(v, bool)]
     name = next((text for text in texts if text.strip()), "")
     label = labels[0] if labels else "node"
-    candidates = [name, f"{name} ({label})"] if name else []
-    numbered = (f"{name or label} {number}" for number in count(2 if name else 1))
-    return next(text for text in chain(candidates, numbered) if not is_taken(text))
+    for text in (name, f"{name} ({label})") if name else ():
+        if not is_taken(text):
+            return text
+    first = numbers.get(name or label, 2 if name else 1)
+    number = next(number for number in count(first) if not is_taken(f"{name or label} {number}"))
+    numbers[name or label] = number
+    return f"{name or label} {number}"

@@ -376,7 +376,7 @@ def node_ids(rows: Iterable[BoltRow], old_nodes: Mapping[str, StoredNode]) -> di
     rows = list(rows)
     stored = ((row.element_id, own_id(temporal_as_text(row.properties))) for row in rows)
     ids = {element_id: stored_id for element_id, stored_id in stored if stored_id}
-    taken = set(ids.values())
+    taken, numbers = set(ids.values()), dict[str, int]()
     for id, times in Counter(id for element_id, id in ids.items() if element_id in old_nodes).items():
         if times > 1:
             raise RefusedValue(f"two nodes would have the id {id!r}; give it to one of them only")
@@ -389,7 +389,7 @@ def node_ids(rows: Iterable[BoltRow], old_nodes: Mapping[str, StoredNode]) -> di
         # a statement replaced all properties, but it is still the same node
         id = old_nodes[row.element_id].id if row.element_id in old_nodes else ""
         if not id or id in taken:
-            id = unused_id(sorted(row.labels), temporal_as_text(row.properties), taken.__contains__)
+            id = unused_id(sorted(row.labels), temporal_as_text(row.properties), taken.__contains__, numbers)
         ids[row.element_id] = id
         taken.add(id)
     return ids

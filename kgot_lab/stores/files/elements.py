@@ -109,9 +109,26 @@ class Elements:
     is_escaped: bool = False
     words: dict[str, str] = field(default_factory=dict)  # names of IRIs of relations and fields
 
+    def __post_init__(self) -> None:
+        self._given: dict[str, object] = {}  # the first id with each text
+
     def add_node(self, record: object, location: str) -> str:
         """Add a node, which is an id or an object with one, and return its id. Raises BadInput if it is neither."""
-        return self.put_node(*parse_node(record, location))
+        given, labels, fields = parse_node(record, location)
+        id = self._id_text(given)
+        if self.nodes.get(id, (labels, fields)) != (labels, fields):
+            self._note("a node that is described twice is read as one, with the fields of both")
+        return self.put_node(id, labels, fields)
+
+    def _id_text(self, given: object) -> str:
+        """Return the text of an id. One that another id has too, such as 1 and "1", is noted."""
+        id = str(scalar_id(given))
+        if self._given.setdefault(id, given) != given:
+            self._note("an id that is a number here and a text there is read as one")
+        return id
+
+    def _note(self, note: str) -> None:
+        self.notes += [note] if note not in self.notes else []
 
     def put_node(self, id: str, labels: Labels, fields: Fields) -> str:
         """Add a node by its parts and return its id.
@@ -158,10 +175,10 @@ class Elements:
             value = outer.pop(name, None)
             if isinstance(value, dict):
                 value, labels, fields = parse_node(value, location)
-                self.ends.setdefault(value, (labels, fields))
-            if (id := scalar_id(value)) is None:
+                self.ends.setdefault(str(scalar_id(value)), (labels, fields))
+            if scalar_id(value) is None:
                 raise BadInput(f"{location}: it has no {end}, which is the id of a node; as in {EXAMPLE}")
-            ends.append(id)
+            ends.append(self._id_text(value))
         key, kind = outer.pop("key", None), None
         if outer.get("type") == "relationship" and isinstance(outer.get("label"), str):  # of APOC
             kind, id, _ = outer.pop("label"), outer.pop("id", None), outer.pop("type")
@@ -218,8 +235,8 @@ def _has_relation(names: Iterable[str]) -> bool:
     return any(plain_name(name) in _RELATION_FIELDS for name in names)
 
 
-def parse_node(record: object, location: str) -> tuple[str, Labels, Fields]:
-    """Return the id of a node, its labels if its form states them, and its fields.
+def parse_node(record: object, location: str) -> tuple[object, Labels, Fields]:
+    """Return the id of a node as it is given, its labels if its form states them, and its fields.
 
     Raises BadInput if it has no id.
     """
@@ -228,12 +245,12 @@ def parse_node(record: object, location: str) -> tuple[str, Labels, Fields]:
     if name is None:
         problem = f"{location}: a node without id, which is a text or a number"
         raise BadInput(f"{problem}: {short_repr(record)}; as in {EXAMPLE}")
-    id, labels = str(scalar_id(outer[name])), None
+    labels = None
     if outer.get("type") == "node" and "labels" in outer:  # of APOC
         stated, _ = outer.pop("labels") or (), outer.pop("type")
         labels = (stated,) if isinstance(stated, str) else tuple(map(str, stated))
     fields = {key: value for key, value in outer.items() if key != name or key in _NAMES}
-    return id, labels, _merged(fields, nested)
+    return outer[name], labels, _merged(fields, nested)
 
 
 def is_edge(record: object) -> bool:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from io import BytesIO
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from xml.etree import ElementTree
 
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.snapshots import is_iri, plain_name
@@ -29,14 +34,23 @@ _OF_ENTITIES = {"labels": RDFS_LABEL, "descriptions": "description", "aliases": 
 _WIKIBASE = "http://wikiba.se/ontology#"
 _PREDICATES = ("p", "predicate", "property", "prop", "relation", "rel")
 _MAX_MESSAGE_LENGTH = 500  # characters of a parser's message, which may quote most of the file
+_MAX_DEPTH = 1000  # of brackets and elements: pyoxigraph takes seconds for more, or ends the process
+# outside texts, IRIs and comments
+_BRACKET = re.compile(
+    r"""(?P<quote>"{3}|'{3}|["'])(?:[^"'\\]++|\\.|(?!(?P=quote)).)*+(?P=quote)|<[^<>\s]*+>|#[^\n]*+|\\.|"""
+    r"(<<|[\[({])|(>>|[\])}])",
+    re.S,
+)
 
 
 def read_rdf(data: str | bytes, path: Path, *formats: str) -> Elements:
     """Read the elements of a graph in RDF, in the first of some formats of pyoxigraph in which it can be read.
 
-    Raises BadInput, with the line, if it is in none, and NotInstalled if pyoxigraph is missing.
+    Raises BadInput, with the line, if it is in none, RecursionError if it is nested too deeply, and NotInstalled if
+    pyoxigraph is missing.
     """
     ox, errors = import_oxigraph(), list[str]()
+    _require_shallow(data)
     for name in formats:
         try:
             quads = list(
@@ -56,6 +70,20 @@ def read_rdf(data: str | bytes, path: Path, *formats: str) -> Elements:
         except (ValueError, BadInput) as error:
             errors.append(f"{path}: cannot be read as RDF: {str(error)[:_MAX_MESSAGE_LENGTH]}")
     raise BadInput(errors[0])
+
+
+def _require_shallow(data: str | bytes) -> None:
+    """Raise RecursionError if brackets, or the elements of XML, are nested too deeply."""
+    if isinstance(data, str):
+        if sum(map(data.count, ("[", "(", "{", "<<"))) <= _MAX_DEPTH:
+            return
+        steps = ({2: 1, 3: -1}.get(each.lastindex or 0, 0) for each in _BRACKET.finditer(data))
+    else:
+        parsed = ElementTree.iterparse(BytesIO(data), ("start", "end"))
+        steps = (1 if event == "start" else -1 for event, _ in parsed)
+    with suppress(ElementTree.ParseError, ValueError, LookupError):  # the parser of RDF says what is wrong
+        if any(depth > _MAX_DEPTH for depth in accumulate(steps)):
+            raise RecursionError
 
 
 def elements_of_quads(quads: Sequence[pyoxigraph.Quad | pyoxigraph.Triple], form: str = "RDF") -> Elements:
@@ -135,6 +163,7 @@ def _in_one_language(quads: Iterable[pyoxigraph.Quad | pyoxigraph.Triple]) -> It
 def read_query_results(text: str, source: str) -> Elements:
     """Read the elements of the results of a SPARQL query in JSON. Raises BadInput if they are none."""
     ox = import_oxigraph()
+    _require_shallow(text)
     try:
         solutions = ox.parse_query_results(text, format=ox.QueryResultsFormat.JSON)
         names = [each.value for each in solutions.variables]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
 
 from kgot_lab.domains.npc import statements
@@ -220,10 +223,19 @@ def test_many_are_added_all_or_none(world, three):
     grim, elara, _ = three
     with pytest.raises(BadInput, match="there is no entity"):
         world.add([Entity("npc", "New")], [tied(grim, elara), tied(grim, Entity("npc", "Nobody"))])
+    for other in (
+        Entity("npc", "Other", {}, grim.id),
+        replace(grim, type="player"),
+        replace(grim, attributes={"a": 2}),
+    ):
+        with pytest.raises(BadInput, match=f"have the id {grim.id} and contradict each other in "):
+            world.add([replace(grim, attributes={"a": 1}), other])
+    with pytest.raises(BadInput, match=r"created_at of the entity .* is the time when it is added"):
+        world.add([replace(grim, created_at=datetime(1999, 1, 1, tzinfo=UTC))])
     with pytest.raises(BadInput, match="each item an Entity"):
         world.add([Entity("npc", "New"), "Newer"])
     assert len(world.find_entities()) == 3 and world.get_relationships(grim.id) == ()
-    once = [Entity("npc", "One", {"a": 1}, grim.id), Entity("npc", "Two", {"b": 2}, grim.id)]
+    once = [Entity("npc", "One", {"a": 1}, grim.id), Entity("npc", "One", {"b": 2}, grim.id)]
     world.add(
         once,
         [tied(grim, elara, attributes={"a": 1}), tied(grim, elara, attributes={"b": 2}, session_id="s2")],

@@ -379,6 +379,8 @@ class _Away:
     def rows(self, *_):
         raise StoreUnavailable("/home/ada/secret/experts.db cannot be reached")
 
+    reading = rows
+
 
 @contextmanager
 def away(service) -> Iterator[None]:
@@ -406,7 +408,7 @@ def test_an_error_that_nobody_foresaw_has_the_shape_and_the_headers_of_any_other
 ):
     caplog.set_level(logging.DEBUG)
     service = expert_office()
-    monkeypatch.setattr(service, "experts", lambda owner: {}[f"/home/ada {owner} canary"])
+    monkeypatch.setattr(service, "experts", lambda owner, *page: {}[f"/home/ada {owner} canary"])
     with served(service) as server:
         answer = server.client.get("/api/experts")
         assert refusal(answer) == (500, "failed") and set(answer.json()["error"]) == {"code", "message"}

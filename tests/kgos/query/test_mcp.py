@@ -142,7 +142,9 @@ def test_wrong_arguments_are_refused_by_name_in_plain_words(tool, given, said):
     assert "pydantic" not in answer.content[0].text
 
 
-def test_each_line_is_answered_also_after_the_last_and_changes_are_made_in_their_order(file, tmp_path):
+def test_each_line_is_answered_also_after_the_last_and_changes_are_made_in_their_order_unless_cancelled(
+    file, tmp_path
+):
     def called(id, name, given):
         return {
             "jsonrpc": "2.0",
@@ -155,8 +157,10 @@ def test_each_line_is_answered_also_after_the_last_and_changes_are_made_in_their
     begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}
     names = [{"id": "prompt_caching", "properties": {"name": f"Caching {number}"}} for number in range(8)]
     changes = [called(number, "change_node", given) for number, given in enumerate(names, start=1)]
+    last = called(30, "change_node", {"id": "prompt_caching", "properties": {"name": "Never"}})
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 30}}
     half, listed = called(20, "want_to", {"goal": "\ud83d"}), called(21, "want_to", [1])
-    lines = [*map(json.dumps, (begin, *changes, half, listed)), "{nonsense"]
+    lines = [*map(json.dumps, (begin, *changes, last, cancelled, half, listed)), "{nonsense"]
     command = [sys.executable, "-m", "kgot_lab", "mcp", str(file), "--write", str(tmp_path / "new.json")]
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=AMPLE)
     answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}

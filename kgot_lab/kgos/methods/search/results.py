@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.compose_for import Composition
 from kgot_lab.kgos.methods.formatting import MethodResult
@@ -106,6 +107,7 @@ class SearchResult(MethodResult):
 # Format a search result for a prompt, with every limitation of its nodes.
 
 
+@check_arguments
 def search_context(result: SearchResult) -> str:
     """Format the nodes and neighbours of a search with descriptions, edges and limitations, then the plan.
 
