@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from heapq import nlargest
+from itertools import islice
 from threading import RLock
 from typing import Protocol
 
@@ -216,14 +218,17 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class InMemoryTripleStore:
-    """A triple store in a dictionary, for experiments, which several threads may use.
+    """A triple store in dictionaries, for experiments, which several threads may use.
 
-    It is made for some ten thousand triples: a search reads all of them. A forked child has a copy of it.
+    A forked child has a copy of it.
     """
 
     def __init__(self) -> None:
-        # in the order of adding, with the words of the parts in a row
-        self._stored: dict[tuple[str, str, str], tuple[Triple, str]] = {}
+        self._numbers: dict[tuple[str, str, str], int] = {}
+        self._triples: dict[int, Triple] = {}  # by number, in the order of adding
+        # the triples with a part, such as ("subject", "Alice"), and with a word
+        self._by_key: dict[tuple[str, str], dict[int, Triple]] = defaultdict(dict)
+        self._added = 0
         self._lock = RLock()
         register_for_forks(self)
 
@@ -241,9 +246,12 @@ class InMemoryTripleStore:
         checked = check_triples(triples)
         with self._lock:
             for triple in checked:
-                if triple.identity not in self._stored:
-                    words = "".join(map(pad_words, triple.identity))
-                    self._stored[triple.identity] = triple, words
+                if triple.identity not in self._numbers:
+                    self._added += 1
+                    self._numbers[triple.identity] = self._added
+                    self._triples[self._added] = triple
+                    for key in _index_keys(triple):
+                        self._by_key[key][self._added] = triple
 
     def query(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
@@ -254,24 +262,24 @@ class InMemoryTripleStore:
         """
         pattern = require_triple_pattern(subject, relation, object).items()
         with self._lock:
-            triples = [triple for triple, _ in self._stored.values()]
-        return [each for each in triples if all(getattr(each, part) == text for part, text in pattern)]
+            found = list(self._smallest(pattern).values())
+        if len(pattern) < 2:
+            return found
+        return [each for each in found if all(getattr(each, part) == text for part, text in pattern)]
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
         """Return the triples that contain any of the keywords.
 
-        Those with most keywords come first, then those of higher confidence, then the more recent, and those
-        that were added first. Raises BadInput for invalid keywords.
+        Those with most keywords come first, then those of higher confidence, then the more recent. A quoted
+        keyword without a whole word inside, such as "ovelac", scans all words. Raises BadInput for invalid
+        keywords.
         """
-        checked = check_keywords(keywords, top_k)
+        matched = Counter[int]()
         with self._lock:
-            stored = list(self._stored.values())
-        ranks = []
-        for number, (triple, words) in enumerate(stored):
-            found = (each.is_in(*triple.identity) if each.quoted else each.words in words for each in checked)
-            if count := sum(found):
-                ranks.append((count, *_rank(triple), -number, triple))
-        return [triple for *_, triple in nlargest(top_k, ranks)]
+            for keyword in check_keywords(keywords, top_k):
+                matched.update(self._numbers_with(keyword))
+            ranks = ((count, *_rank(self._triples[number]), -number) for number, count in matched.items())
+            return [self._triples[-rank[-1]] for rank in nlargest(top_k, ranks)]
 
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
@@ -284,7 +292,12 @@ class InMemoryTripleStore:
         with self._lock:
             deleted = self.query(**pattern)
             for triple in deleted:
-                del self._stored[triple.identity]
+                number = self._numbers.pop(triple.identity)
+                del self._triples[number]
+                for key in _index_keys(triple):
+                    del self._by_key[key][number]
+                    if not self._by_key[key]:
+                        del self._by_key[key]
             return len(deleted)
 
     def all(self) -> list[Triple]:
@@ -294,15 +307,38 @@ class InMemoryTripleStore:
     def newest(self, limit: int) -> list[Triple]:
         """Return the last `limit` triples that were added, in the order of adding."""
         require_count(limit, 0, "limit")
-        return self.all()[-limit:] if limit else []
+        with self._lock:
+            return list(islice(reversed(self._triples.values()), limit))[::-1]
 
     def clear(self) -> None:
         """Delete everything."""
-        self._stored.clear()
+        with self._lock:
+            for index in (self._numbers, self._triples, self._by_key):
+                index.clear()
 
     def count(self) -> int:
         """Return the number of triples."""
-        return len(self._stored)
+        return len(self._triples)
+
+    def _smallest(self, keys: Iterable[tuple[str, str]]) -> dict[int, Triple]:
+        """Return the smallest of the sets of triples with each key, or all triples without a key."""
+        return min((self._by_key.get(key, {}) for key in keys), key=len, default=self._triples)
+
+    def _numbers_with(self, keyword: Keyword) -> list[int]:
+        words = keyword.complete_words()
+        found = self._smallest(("word", word) for word in words)
+        if len(words) == 1 and not keyword.quoted:
+            return list(found)
+        if not words and (part := max(name_tokens(keyword.quoted), key=len, default="")):
+            having = (some for (kind, word), some in self._by_key.items() if kind == "word" and part in word)
+            found = {number: triple for some in having for number, triple in some.items()}
+        return [number for number, triple in found.items() if keyword.is_in(*triple.identity)]
+
+
+def _index_keys(triple: Triple) -> set[tuple[str, str]]:
+    words = (word for part in triple.identity for word in pad_words(part).split())
+    parts = zip(TRIPLE_PARTS, triple.identity, strict=True)
+    return {*parts, *(("word", word) for word in words)}
 
 
 def _rank(triple: Triple) -> tuple[float, datetime, int]:
