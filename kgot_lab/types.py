@@ -242,14 +242,14 @@ class RetrieverReason:
     It holds the weight in the fusion, its own score and rank (1 is best), and its path in a graph.
     """
 
-    lane: str
+    retriever: str
     weight: float
     score: float
     rank: int
     path: str = ""
 
     def __str__(self) -> str:
-        return f"{self.lane}: score {self.score:.3g}, rank {self.rank}, weight {self.weight:.3g}" + (
+        return f"{self.retriever}: score {self.score:.3g}, rank {self.rank}, weight {self.weight:.3g}" + (
             f", {self.path}" if self.path else ""
         )
 
@@ -258,14 +258,14 @@ class RetrieverReason:
 class Ranking:
     """What a retriever returns: hits from best to worst, ties broken by id.
 
-    A fused ranking holds the rankings it was made from, with their weights (`lanes`). A graph walk records
+    A fused ranking holds the rankings it was made from, with their weights (`inputs`). A graph walk records
     how it reached each document (`paths`, by id).
     """
 
     query: Query
     hits: Sequence[Hit]
     system: str = ""
-    lanes: tuple[tuple[float, Ranking], ...] = field(default=(), compare=False, repr=False)
+    inputs: tuple[tuple[float, Ranking], ...] = field(default=(), compare=False, repr=False)
     paths: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -309,8 +309,10 @@ class Ranking:
         return self._why(id, 1.0)
 
     def _why(self, id: str, weight: float) -> tuple[RetrieverReason, ...]:
-        if self.lanes:
-            return tuple(reason for share, lane in self.lanes for reason in lane._why(id, weight * share))
+        if self.inputs:
+            return tuple(
+                reason for share, ranking in self.inputs for reason in ranking._why(id, weight * share)
+            )
         for rank, hit in enumerate(self.hits, start=1):
             if hit.id == id:
                 return (RetrieverReason(self.system, weight, hit.score, rank, self.paths.get(id, "")),)
@@ -352,7 +354,7 @@ def ranked(
     scores: Mapping[str, float],
     system: str = "",
     *,
-    lanes: tuple[tuple[float, Ranking], ...] = (),
+    inputs: tuple[tuple[float, Ranking], ...] = (),
 ) -> Ranking:
     """Build a ranking from scores, the best first. Ties are broken by id for reproducibility.
 
@@ -362,7 +364,7 @@ def ranked(
     _check_hits(scores.items())
     # reverse keeps equal scores in the order of their ids
     order = sorted(sorted(scores), key=scores.__getitem__, reverse=True)
-    return Ranking(query, tuple(Hit(id, float(scores[id])) for id in order), system, lanes)
+    return Ranking(query, tuple(Hit(id, float(scores[id])) for id in order), system, inputs)
 
 
 # --- language models ---

@@ -53,7 +53,7 @@ from kgot_lab.stores.files import read_named_graph
 from kgot_lab.stores.files.triples import elements_of_quads
 from kgot_lab.stores.opening import empty_store
 from kgot_lab.types import Message
-from kgot_lab.viz.explorer.explorer import Lanes
+from kgot_lab.viz.explorer.explorer import Retrievers
 from kgot_lab.viz.graph.svg import svg
 
 LONGEST = 520  # characters of a message; the longest names all limits
@@ -521,8 +521,8 @@ CASES = [
     Case("rrf: k that is NaN", lambda: rrf(WORDS, k=NAN), "must be a number, 0 or more"),
     Case("strongest: nothing", lambda: strongest(), "at least one stage"),
     Case("hybrid: an unknown preset", lambda: hybrid("defualt", text=WORDS), "did you mean 'default'"),
-    Case("hybrid: no lane", lambda: hybrid("default"), "at least one retriever"),
-    Case("hybrid: a text for a lane", lambda: hybrid("default", text="bm25"), "pairs (weight, stage)"),
+    Case("hybrid: no retriever", lambda: hybrid("default"), "at least one retriever"),
+    Case("hybrid: a text for a retriever", lambda: hybrid("default", text="bm25"), "pairs (weight, stage)"),
     Case("vectors: a query of another length", lambda: vectors((3, 3), (1, 2)), "embed both alike"),
     Case("vectors: one too few", lambda: vectors((2, 3)), "one for each"),
     Case("vectors: no rows", lambda: vectors((3,)), "rows of a table"),
@@ -621,10 +621,10 @@ CASES = [
     Case("html: a graph", lambda: lab.html(GRAPH), "'what' is a Trace or a list (each item an Event) or a"),
     *cases(
         "explore",
-        ("nothing", lambda: lab.explore(None, ADA), "'lanes' is a Lanes or a dictionary"),
-        ("an unknown lane", lambda: lab.explore({"words": WORDS}, ADA), "unknown retriever"),
-        ("a text for a lane", lambda: lab.explore({"text": "bm25"}, ADA), "(each item a Stage)"),
-        ("no lanes", lambda: Lanes(), "at least one retriever"),
+        ("nothing", lambda: lab.explore(None, ADA), "'retrievers' is a Retrievers or a dictionary"),
+        ("an unknown retriever", lambda: lab.explore({"words": WORDS}, ADA), "unknown retriever"),
+        ("a text for a retriever", lambda: lab.explore({"text": "bm25"}, ADA), "(each item a Stage)"),
+        ("no retrievers", lambda: Retrievers(), "at least one retriever"),
         ("no documents", lambda: lab.explore(WORDS, []), "no documents"),
         (
             "queries alike",
@@ -695,7 +695,7 @@ CHECKED = [
     (lab.html, (RUN,), "what forks title"),
     (lab.stepper, (RUN,), "run forks live store height"),
     (lab.show, (GRAPH,), "color size width"),
-    (lab.explore, (WORDS, ADA), "lanes documents queries qrels systems"),
+    (lab.explore, (WORDS, ADA), "retrievers documents queries qrels systems"),
     (lab.expert, (GRAPH,), "persona settings"),
     (lab.bench, ("hotpotqa",), "data systems plan folder progress"),
     (
@@ -704,8 +704,8 @@ CHECKED = [
         "question preset trace memory tools attachments compute prompts approve parallel mode",
     ),
     (lab.Stage, ("mine", WORDS.step), "name step version inputs"),
-    (lab.Ranking, (QUERY, ()), "query hits system lanes paths"),
-    (lab.ranked, (QUERY, {"d": 1.0}), "query scores system lanes"),
+    (lab.Ranking, (QUERY, ()), "query hits system inputs paths"),
+    (lab.ranked, (QUERY, {"d": 1.0}), "query scores system inputs"),
     (lab.Triple, ("a", "b", "c"), "subject relation object confidence source_turn created_at"),
     (lab.Trace, ("run", "", ()), "run created events about"),
     (lab.Diff, (), "added_nodes removed_nodes changed_nodes added_edges removed_edges changed_edges"),

@@ -73,13 +73,13 @@ def test_hits_in_columns_can_be_read_like_a_tuple():
 # ---------------------------------------------------------------------------------------------------
 
 
-def ranking_of(hits, system="lane") -> Ranking:
+def ranking_of(hits, system="retriever") -> Ranking:
     return Ranking(Query("?"), hits, system)
 
 
 def test_a_hit_that_is_no_document_is_refused_by_name():
     for hits in (found(), TUPLE):
-        with pytest.raises(BadInput, match="lane found 'd', which is none of the documents"):
+        with pytest.raises(BadInput, match="retriever found 'd', which is none of the documents"):
             hit_rows(ranking_of(hits), ["c", "a"])
 
 
@@ -90,7 +90,8 @@ def test_nothing_is_gathered_from_nothing():
 
 def test_columns_and_hits_fuse_to_the_same_ranking():
     columned, plain = (
-        Stage("lane", lambda ranking, hits=hits: Ranking(ranking.query, hits)) for hits in (found(), TUPLE)
+        Stage("retriever", lambda ranking, hits=hits: Ranking(ranking.query, hits))
+        for hits in (found(), TUPLE)
     )
     other = Stage("other", lambda ranking: ranked(ranking.query, {"b": 2, "c": 1}))
     assert weighted((0.7, columned), (0.3, other)).search("?") == weighted((0.7, plain), (0.3, other)).search(
@@ -124,32 +125,35 @@ def of_chance(seed: int) -> list[Document]:
     return [Document(f"d{n}", text, chance.choice(["", "", "T" * n])) for n, text in enumerate(texts)]
 
 
-@every("lane", [dense, best_sentence])
+@every("retriever", [dense, best_sentence])
 @every("seed", range(10))
-def test_keeping_the_best_is_the_same_as_cutting_them_from_all(lane, seed):
+def test_keeping_the_best_is_the_same_as_cutting_them_from_all(retriever, seed):
     documents = of_chance(seed)
     for question in ("A", "BCD", "what?"):
-        everything = lane(documents, Compass()).search(question).hits
+        everything = retriever(documents, Compass()).search(question).hits
         assert [hit.id for hit in everything] == sorted(
             (hit.id for hit in everything), key=lambda id: (-dict(everything)[id], id)
         )
         assert len(everything) == len(documents)
         for keep in range(1, len(documents) + 3):
-            assert lane(documents, Compass(), keep=keep).search(question).hits == everything[:keep]
+            assert retriever(documents, Compass(), keep=keep).search(question).hits == everything[:keep]
 
 
 def test_a_blank_question_is_near_nothing_and_keeping_none_is_refused():
-    for lane in (dense, best_sentence):
+    for retriever in (dense, best_sentence):
         assert (
-            lane(of_chance(0), Compass()).search(" \n").hits
+            retriever(of_chance(0), Compass()).search(" \n").hits
             == ()
-            == lane(of_chance(0), Compass(), keep=2).search("").hits
+            == retriever(of_chance(0), Compass(), keep=2).search("").hits
         )
-        assert repr(lane(of_chance(0), Compass(), keep=2)) == f"<{lane(of_chance(0), Compass()).name} % 2>"
+        assert (
+            repr(retriever(of_chance(0), Compass(), keep=2))
+            == f"<{retriever(of_chance(0), Compass()).name} % 2>"
+        )
         with pytest.raises(BadInput, match="1 or more"):
-            lane(of_chance(0), Compass(), keep=0)
+            retriever(of_chance(0), Compass(), keep=0)
         with pytest.raises(BadInput, match="no documents"):
-            lane([], Compass())
+            retriever([], Compass())
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -181,11 +185,11 @@ def test_a_copy_for_another_process_is_the_tuple_without_the_other_ids():
 def test_gathered_rows_lead_back_to_every_hit(seed):
     chance = np.random.default_rng(seed)
     shared, rankings = [f"d{n}" for n in range(30)], []
-    for lane in range(3):
+    for retriever in range(3):
         rows = chance.permutation(30)[: chance.integers(0, 31)]
         scores = np.sort(chance.normal(size=len(rows)))[::-1]
-        hits = HitColumns(shared if seed % 2 or lane else [f"d{n}" for n in range(30)], rows, scores)
-        rankings.append(ranking_of(tuple(hits) if seed % 3 == 0 and lane == 1 else hits))
+        hits = HitColumns(shared if seed % 2 or retriever else [f"d{n}" for n in range(30)], rows, scores)
+        rankings.append(ranking_of(tuple(hits) if seed % 3 == 0 and retriever == 1 else hits))
     ids, lists = merge_rankings(rankings)
     assert set(ids) == {id for ranking in rankings for id in ranking.ids} and len(set(ids)) == len(ids)
     for ranking, (rows, scores) in zip(rankings, lists, strict=True):
@@ -198,14 +202,14 @@ def test_gathered_rows_lead_back_to_every_hit(seed):
 @every("seed", range(10))
 def test_a_document_is_as_near_as_the_nearest_of_its_sentences_after_its_title(seed):
     documents, compass = of_chance(seed), Compass()
-    lane = best_sentence(documents, compass)
+    retriever = best_sentence(documents, compass)
     for question in ("A", "BCD"):
         asked, expected = compass.embed([question])[0], {}
         for document in documents:
             parts = [part.strip() for part in re.findall(r"[^.!?]*[.!?]", document.text)] or [""]
             texts = [f"{document.title}. {part}" if document.title else part for part in parts]
             expected[document.id] = max(float(vector @ asked) for vector in compass.embed(texts))
-        found = lane.search(question)
+        found = retriever.search(question)
         assert dict(found.hits) == pytest.approx(expected, abs=1e-6) and len(found.hits) == len(documents)
 
 

@@ -168,5 +168,5 @@ def test_about_half_of_the_answers_that_the_loop_lost_are_misread():
 def test_each_lane_stood_once_before_each_gate():
     for decisions in json.loads((RESULTS / "recall_gate.json").read_text(encoding="utf-8")).values():
         for decision in decisions:
-            lanes = [trial["lane"] for trial in decision["trials"]]
+            lanes = [trial["retriever"] for trial in decision["trials"]]
             assert len(lanes) == len(set(lanes)) == 8 and set(decision["admitted"]) <= set(lanes)

@@ -210,7 +210,7 @@ def fused_ranking(
     if not np.diff(scores[order]).all() and sorted(ids) != ids:
         by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
         order = by_id[argsort_descending(scores[by_id])]
-    return Ranking(query, HitColumns(ids, order, scores[order]), lanes=inputs)
+    return Ranking(query, HitColumns(ids, order, scores[order]), inputs=inputs)
 
 
 # Named KG-OS presets: the weights of dense, lexical, graph and intent retrieval in a fusion.

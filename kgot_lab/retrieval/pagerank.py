@@ -173,7 +173,7 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
         # negative scores: never reached
         scores = np.concatenate([shares, -np.arange(1, len(unreached) + 1) / (len(unreached) + 1)])
         walked = fused_ranking(ranking.query, [*ids, *unreached], scores, ())
-        return replace(walked, lanes=((1.0, ranking), (1.0, replace(walked, system="pagerank"))))
+        return replace(walked, inputs=((1.0, ranking), (1.0, replace(walked, system="pagerank"))))
 
     options = [f"error={error:g}"] if error != WALK_ERROR else []
     return Stage(f"pagerank({', '.join([f'{damping:g}', *(part.name for part in seeds), *options])})", step)

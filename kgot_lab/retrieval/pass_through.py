@@ -67,7 +67,7 @@ def traverse(
     similarity to the query, then id. Similarity is the score of the `similarity` stage, or else of `entry`,
     which must then return more than the hits (so that the query is embedded once). Without `through_hubs`
     bare nodes are dropped, as retrieval usually does. Several keys decide the order, so score(d) = 1 / rank.
-    Each reached node has a path. The `lanes` of the ranking are entry, similarity and walk. Raises BadInput
+    Each reached node has a path. The `inputs` of the ranking are entry, similarity and walk. Raises BadInput
     for an empty graph, for an entry or depth below 1, and for a hit that is not a node.
     """
     if walk.entry < 1 or walk.depth < 1:
@@ -86,8 +86,10 @@ def traverse(
             ids = list(dict.fromkeys(chain(ids, filter(terrain.described_ids.__contains__, similar.ids))))
         walked = Ranking(ranking.query, _found_by_rank(list(paths)), "walk", paths=paths)
         inputs = (entry_hits, similar, walked) if similarity else (entry_hits, walked)
-        lanes = tuple((1.0, ranked) for ranked in inputs)
-        return Ranking(ranking.query, _found_by_rank(ids), lanes=lanes, paths=paths)
+
+        return Ranking(
+            ranking.query, _found_by_rank(ids), inputs=tuple((1.0, ranked) for ranked in inputs), paths=paths
+        )
 
     verb = "pass-through" if through_hubs else "neighbours"
     return Stage(f"{verb}({', '.join([entry.name, *_changed_options(walk)])})", step, inputs=(("", entry),))

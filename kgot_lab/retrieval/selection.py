@@ -21,7 +21,7 @@ class Trial:
     `alone` is its own quality, `without` and `joined` are those of the fusion without and with it.
     """
 
-    lane: str
+    retriever: str
     alone: float
     without: float  # for the first retriever there is no fusion yet: both are its own
     joined: float
@@ -39,15 +39,15 @@ class Selection:
     @property
     def selected(self) -> tuple[str, ...]:
         """The names of the selected retrievers, best first."""
-        return tuple(trial.lane for trial in self.trials if trial.verdict != REFUSED)
+        return tuple(trial.retriever for trial in self.trials if trial.verdict != REFUSED)
 
     @property
     def rejected(self) -> tuple[str, ...]:
         """The names of the rejected retrievers, best first."""
-        return tuple(trial.lane for trial in self.trials if trial.verdict == REFUSED)
+        return tuple(trial.retriever for trial in self.trials if trial.verdict == REFUSED)
 
     def __repr__(self) -> str:
-        wide = max(len("retriever"), *(len(trial.lane) for trial in self.trials))
+        wide = max(len("retriever"), *(len(trial.retriever) for trial in self.trials))
         counts = f"{len(self.selected)} of {len(self.trials)} retrievers selected"
         lines = [f"<Selection: {counts}, margin {self.margin:g}: {self.stage.name}>"]
         lines.append(f"  {'retriever':{wide}}  alone  without   with  verdict")
@@ -55,7 +55,7 @@ class Selection:
             fusion = f"{trial.without:7.3f}  {trial.joined:5.3f}"
             if trial.verdict == _FIRST:
                 fusion = f"{'-':>7}  {'-':>5}"
-            lines.append(f"  {trial.lane:{wide}}  {trial.alone:5.3f}  {fusion}  {trial.verdict}")
+            lines.append(f"  {trial.retriever:{wide}}  {trial.alone:5.3f}  {fusion}  {trial.verdict}")
         return "\n".join(lines)
 
 

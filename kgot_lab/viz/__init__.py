@@ -3,7 +3,7 @@
 from kgot_lab.viz import plots
 from kgot_lab.viz.analogy import structure
 from kgot_lab.viz.exercises import exercise
-from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
+from kgot_lab.viz.explorer.explorer import Retrievers, explore, explore_dataset
 from kgot_lab.viz.external_requests import find_external_requests
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view import GraphView, show_graph
@@ -14,6 +14,6 @@ from kgot_lab.viz.static.table import Table, table
 from kgot_lab.viz.stepping.stepper import stepper
 
 __all__ = [
-    "GraphView", "Lanes", "Picture", "Table", "build_run_page", "exercise", "explore", "explore_dataset", "export_graph",
+    "GraphView", "Picture", "Retrievers", "Table", "build_run_page", "exercise", "explore", "explore_dataset", "export_graph",
     "find_external_requests", "html", "pipeline", "plots", "show_graph", "stepper", "structure", "svg", "table",
 ]  # fmt: skip

@@ -221,7 +221,7 @@ def thought_pages(
     """Return the steps up to the prompt: question, methods, nodes, edges, plan, and what was cut."""
     return [
         ThoughtPage("Question and intent", _intent_markup(question, thought)),
-        ThoughtPage("Methods and lanes", _methods_markup(thought)),
+        ThoughtPage("Methods and retrievers", _methods_markup(thought)),
         ThoughtPage("Nodes and their scores", to_markup(score_bars(thought))),
         ThoughtPage("Edges followed", _edges_markup(known, thought, to_markup)),
         ThoughtPage("Plan, playbooks, memory", _plan_markup(thought)),
@@ -264,7 +264,7 @@ def _methods_markup(thought: Thought) -> Markup:
     weighted = ((name, weight) for name, weight in thought.weights.items() if name in _RETRIEVER_WORDS)
     weights = ((_RETRIEVER_WORDS[name], f"{weight:.0%}") for name, weight in weighted)
     tables = (
-        sheet(("lane", "counts"), weights, "Lanes"), sheet(("method", "why", "what came of it"), steps, "Methods"),
+        sheet(("retriever", "counts"), weights, "Retrievers"), sheet(("method", "why", "what came of it"), steps, "Methods"),
     )  # fmt: skip
     return concat(each.html for each in tables)
 

@@ -133,7 +133,7 @@ def test_the_gate_says_for_each_half_and_for_both_what_it_admits():
         for part in ("one half", "the other half", "both")
     ]
     for each in decided:
-        kept = {trial["lane"] for trial in each["trials"] if trial["verdict"] != "refused"}
+        kept = {trial["retriever"] for trial in each["trials"] if trial["verdict"] != "refused"}
         assert len(each["trials"]) == 8 and set(each["admitted"]) == kept != set()
 
 

@@ -18,7 +18,7 @@ from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.types import Document
 from kgot_lab.viz import show_graph, stepper
 from kgot_lab.viz.course import write_course
-from kgot_lab.viz.explorer.explorer import Lanes, explore
+from kgot_lab.viz.explorer.explorer import Retrievers, explore
 from kgot_lab.viz.html import html
 from kgot_lab.viz.live import page_script, placeholder, style
 from kgot_lab.viz.static.markup import Markup, element
@@ -33,7 +33,7 @@ from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.types import Document
 from kgot_lab.viz import explore, show_graph, stepper
-from kgot_lab.viz.explorer.explorer import Lanes
+from kgot_lab.viz.explorer.explorer import Retrievers
 
 storm = load_run(bundled_path("traces/winter_storm.jsonl"))
 documents = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]
@@ -41,7 +41,7 @@ documents = [Document(name, f"{name} runs on a machine", name.title()) for name 
 VIEWS = (
     "show_graph(graph_after(storm.events))",
     "stepper(storm)",
-    "explore(Lanes(text=bm25(documents)), documents, queries=['ada', 'a machine'], systems={'bm25': bm25(documents)})",
+    "explore(Retrievers(text=bm25(documents)), documents, queries=['ada', 'a machine'], systems={'bm25': bm25(documents)})",
 )
 
 
@@ -119,7 +119,7 @@ def as_pair(page, watch, folder):
 
 
 def as_explorer(page, watch, folder):
-    return on_disk(page, watch, folder, explore(Lanes(text=bm25(DOCUMENTS)), DOCUMENTS, queries=["ada"]))
+    return on_disk(page, watch, folder, explore(Retrievers(text=bm25(DOCUMENTS)), DOCUMENTS, queries=["ada"]))
 
 
 STATES = [as_graph, as_table, as_stepper, as_answer, as_vote, as_question, as_pair, as_explorer]

@@ -66,7 +66,7 @@ def test_an_expert_is_asked_its_answer_stepped_through_and_a_citation_opened(pag
     steps = turn.get_by_role("group", name="How the answer came about")
     expect(steps.get_by_role("status")).to_contain_text("1 of 7: Question and intent")
     steps.get_by_role("button", name="Next").click()
-    expect(steps.get_by_role("status")).to_contain_text("2 of 7: Methods and lanes")
+    expect(steps.get_by_role("status")).to_contain_text("2 of 7: Methods and retrievers")
     for number in range(3, 8):
         page.keyboard.press("ArrowRight")
         expect(steps).to_have_attribute("data-at", str(number - 1))

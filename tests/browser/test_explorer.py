@@ -14,7 +14,7 @@ from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS, open_from_disk
 from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights
 from kgot_lab.types import Document, Query
-from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
+from kgot_lab.viz.explorer.explorer import Retrievers, explore, explore_dataset
 from kgot_lab.viz.explorer.fusion_weights import LETTERS, Mix, effective_weights
 from kgot_lab.viz.live import page_script, placeholder, script, style
 
@@ -88,7 +88,7 @@ def test_a_slider_moves_hits_and_of_many_movements_at_once_the_last_is_shown(pag
     after = shown(view)
     assert after != before
     expect(view.locator(".kl-x-time")).to_contain_text("updated in ")
-    expect(view.locator("[data-lane=graph] .kl-x-number")).to_have_text("0.75")
+    expect(view.locator("[data-retriever=graph] .kl-x-number")).to_have_text("0.75")
     assert printed(page, 1) == after
     _, mix, stage, is_live = printed(page, 2)
     assert mix["weights"]["graph"] == 0.75 and is_live
@@ -109,12 +109,12 @@ def test_a_slider_moves_hits_and_of_many_movements_at_once_the_last_is_shown(pag
     )
     quiet(view)
     assert 1 <= marks(view) - lists <= 3  # the first at once, and of the other 40 the last
-    expect(view.locator("[data-lane=embedding] .kl-x-number")).to_have_text("0.05")
+    expect(view.locator("[data-retriever=embedding] .kl-x-number")).to_have_text("0.05")
     assert shown(view) == printed(page, 1) and printed(page, 2)[1]["weights"]["embedding"] == ONE
 
 
 TIED = [Document(name, f"{name} is a machine", name) for name in ("b", "a", "\U0001f600", "\uff5e", "é", "Z")]
-TIES = Lanes(
+TIES = Retrievers(
     embedding=const("meaning", b=0.5, a=0.5, Z=0.5, **{"\U0001f600": 0.5, "\uff5e": 0.5}),
     text=const("words", é=-3.0, Z=2.0, b=2.0, a=1e-12),
     graph=const("around", Z=0.0, a=0.0),
@@ -172,14 +172,16 @@ def test_the_formula_of_the_browser_is_that_of_python(page, tied):
                 [hit.score for hit in ranking.hits], abs=1e-9
             )
             assert mixed["told"] == answer["told"]
-            assert {name: lane["share"] for name, lane in answer["lanes"].items() if lane["share"]} == mixed[
-                "shares"
-            ]
+            assert {
+                name: retriever["share"]
+                for name, retriever in answer["retrievers"].items()
+                if retriever["share"]
+            } == mixed["shares"]
             for here, expected in zip(mixed["hits"], answer["hits"], strict=True):
                 same = ("rank", "id", "name", "gold", "moved", "path")
                 assert {name: here[name] for name in same} == {name: expected[name] for name in same}
-                assert [part["lane"] for part in here["parts"]] == [
-                    part["lane"] for part in expected["parts"]
+                assert [part["retriever"] for part in here["parts"]] == [
+                    part["retriever"] for part in expected["parts"]
                 ]
                 assert [part["value"] for part in here["parts"]] == pytest.approx(
                     [part["value"] for part in expected["parts"]], abs=1e-9
@@ -201,13 +203,13 @@ def test_presets_switches_and_k_change_the_list_and_each_hit_has_its_numbers(pag
     assert shown(view) == printed(page, 1)
     view.get_by_label("γ graph").uncheck()
     quiet(view)
-    expect(view.locator("[data-lane=graph] .kl-x-told")).to_contain_text("switched off")
+    expect(view.locator("[data-retriever=graph] .kl-x-told")).to_contain_text("switched off")
     assert "around" not in printed(page, 2)[2] and shown(view) == printed(page, 1)
     slider(view, "k").fill("50")
     quiet(view)
     expect(view.locator(HIT)).to_have_count(50)
     expect(slider(view, "δ")).to_be_disabled()
-    expect(view.locator("[data-lane=intent]")).to_contain_text("There is no intent retriever here")
+    expect(view.locator("[data-retriever=intent]")).to_contain_text("There is no intent retriever here")
 
 
 def test_a_question_is_chosen_or_typed_and_bad_ones_are_answered_in_words(page, view):
@@ -233,17 +235,17 @@ def test_a_question_is_chosen_or_typed_and_bad_ones_are_answered_in_words(page, 
     assert view.locator(HIT).count() == 0
 
 
-def test_on_a_page_from_disk_sliders_and_lanes_move_and_what_needs_python_says_so(page, watch, tmp_path):
+def test_on_a_page_from_disk_sliders_and_retrievers_move_and_what_needs_python_says_so(page, watch, tmp_path):
     from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.types import Document
     from kgot_lab.viz import live
-    from kgot_lab.viz.explorer.explorer import Lanes, explore
+    from kgot_lab.viz.explorer.explorer import Retrievers, explore
     from kgot_lab.viz.static.markup import Markup, element
 
     evil = "<img src=x onerror=alert(1)>"
     documents = [Document("a", f"a machine {evil}", evil), Document("b", "another machine", "B")]
     explorer = explore(
-        Lanes(text=bm25(documents)), documents, queries=["machine"], systems={evil: bm25(documents)}
+        Retrievers(text=bm25(documents)), documents, queries=["machine"], systems={evil: bm25(documents)}
     )
     script, digest = live.page_script()
     rules = f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}"
@@ -265,9 +267,9 @@ def test_on_a_page_from_disk_sliders_and_lanes_move_and_what_needs_python_says_s
     expect(view.locator(HIT)).to_have_count(1)
     view.get_by_role("slider", name="k, how many").fill("2")
     expect(view.locator(HIT)).to_have_count(2)
-    view.locator("[data-lane=text] input[type=checkbox]").uncheck()
+    view.locator("[data-retriever=text] input[type=checkbox]").uncheck()
     expect(view).to_contain_text("No retriever counts")
-    view.locator("[data-lane=text] input[type=checkbox]").check()
+    view.locator("[data-retriever=text] input[type=checkbox]").check()
     expect(view.locator(HIT)).to_have_count(2)
     expect(view).not_to_contain_text("No retriever counts")
 
@@ -281,7 +283,7 @@ def test_sliders_and_ten_hits_stand_in_one_window_of_1280_by_680(page):
         f"<!DOCTYPE html><html lang='en'><style>{style()}</style>{placeholder({**data, 'stands_for': ''})}{made}</html>"
     )
     expect(page.locator(HIT)).to_have_count(10)
-    seen = page.locator(f"{HIT}, [data-lane], .kl-x-side [type=range]")
+    seen = page.locator(f"{HIT}, [data-retriever], .kl-x-side [type=range]")
     assert (
         seen.evaluate_all("(rows) => Math.max(...rows.map((row) => row.getBoundingClientRect().bottom))")
         <= 680

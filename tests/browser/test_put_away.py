@@ -16,11 +16,11 @@ from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.types import Document
 from kgot_lab.viz import explore, show_graph, stepper
-from kgot_lab.viz.explorer.explorer import Lanes
+from kgot_lab.viz.explorer.explorer import Retrievers
 
 storm = load_run(bundled_path("traces/winter_storm.jsonl"))
 documents = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]
-display(show_graph(graph_after(storm.events)), stepper(storm), explore(Lanes(text=bm25(documents)), documents, queries=["ada"]))
+display(show_graph(graph_after(storm.events)), stepper(storm), explore(Retrievers(text=bm25(documents)), documents, queries=["ada"]))
 """
 LIGHT, DARK = "JupyterLab Light", "JupyterLab Dark"
 SEEN = """(views) => views.map((view) => {

@@ -123,7 +123,7 @@ def assert_as_by_hand(ranking: Ranking, chosen, others, linked) -> None:
     steps = [scores[one] - scores[other] for one, other in pairwise(chosen)]
     assert steps == pytest.approx([1.0] * len(steps))
     assert not (others and chosen) or scores[chosen[-1]] >= max(others.values()) + 1 - 1e-6
-    assert dict(ranking.lanes[1][1].hits) == pytest.approx(linked, abs=2e-6)
+    assert dict(ranking.inputs[1][1].hits) == pytest.approx(linked, abs=2e-6)
 
 
 @pytest.fixture(scope="module")
@@ -251,15 +251,15 @@ def test_one_passage_leads_to_the_next_by_its_title():
     assert found.ids == ["a", "d", "b", "e", "c"]
     scores = dict(found.hits)
     assert scores["e"] == pytest.approx(0.5) and scores["c"] == 0
-    linked = found.lanes[1][1]
+    linked = found.inputs[1][1]
     assert dict(linked.hits) == pytest.approx(
         {"b": 0.75 / 2**0.5 + 0.35 * math.log(2.5) / math.log(5), "d": 0.5 / 2**0.5}
     )
     expected = "Ada Lovelace --[mentions]--> (charles babbage) <--[is called]-- Charles Babbage"
     assert found.why("b")[-1].path == expected
     assert found.why("d")[-1].path == "Ada Lovelace --[is called]--> (ada lovelace) <--[mentions]-- Pioneers"
-    assert [reason.lane for reason in found.why("a")] == ["earlier"]
-    assert [reason.lane for reason in found.why("d")] == ["earlier", "linked"]
+    assert [reason.retriever for reason in found.why("a")] == ["earlier"]
+    assert [reason.retriever for reason in found.why("d")] == ["earlier", "linked"]
 
 
 # --- what is shown ---
@@ -275,14 +275,14 @@ def test_every_path_is_one_of_the_graph_from_a_passage_chosen_before(hotpotqa, m
     told, stage = 0, convex >> follow(hotpotqa.documents, model, graph=names)
     for query in hotpotqa.queries[:10]:
         ranking = stage.search(query)
-        paths, chosen = ranking.lanes[1][1].paths, ranking.ids[:5]
+        paths, chosen = ranking.inputs[1][1].paths, ranking.ids[:5]
         for id, path in paths.items():
             start, first, name, last, end = PATH.fullmatch(path).groups()
             starts = [p for p in by_title[start] if (p, first, f"name:{name}") in edges and p in chosen]
             assert starts and id in by_title[end] and (id, last, f"name:{name}") in edges
             assert id not in chosen or min(map(chosen.index, starts)) < chosen.index(id)
             told += 1
-        assert ranking.why(chosen[0])[-1].path == "" and set(paths) == set(ranking.lanes[1][1].ids)
+        assert ranking.why(chosen[0])[-1].path == "" and set(paths) == set(ranking.inputs[1][1].ids)
     assert told > 100
     assert all(set(names.node(id).properties) == {"name"} for id in names.ids if id.startswith("name:"))
 
@@ -295,11 +295,11 @@ def test_the_stage_names_what_is_not_usual():
 
 def test_two_runs_and_two_orders_of_the_documents_give_the_same_ranking(hotpotqa, model, convex):
     some = hotpotqa.documents[:300]
-    lane = dense(some, model)
-    stages = [lane >> follow(documents, model) for documents in (some, some[::-1])]
+    retriever = dense(some, model)
+    stages = [retriever >> follow(documents, model) for documents in (some, some[::-1])]
     for query in hotpotqa.queries[:5]:
         one, other, again = stages[0].search(query), stages[1].search(query), stages[0].search(query)
-        assert one == other == again and dict(one.lanes[1][1].paths) == dict(other.lanes[1][1].paths)
+        assert one == other == again and dict(one.inputs[1][1].paths) == dict(other.inputs[1][1].paths)
 
 
 # --- odd input ---
@@ -315,7 +315,7 @@ def test_a_ranking_without_hits_stays_as_it_is():
 )
 def test_few_documents_without_names_can_be_followed(documents):
     found = (const("earlier", x=1) >> follow(documents, Letters())).search("who?")
-    assert found.ids == [document.id for document in documents] and not found.lanes[1][1].hits
+    assert found.ids == [document.id for document in documents] and not found.inputs[1][1].hits
 
 
 def test_hits_in_columns_and_hits_one_by_one_are_followed_alike():

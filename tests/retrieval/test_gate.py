@@ -11,7 +11,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import ranked
 
 
-def lane(name: str) -> Stage:
+def retriever(name: str) -> Stage:
     return Stage(name, lambda ranking: ranked(ranking.query, {name: 1.0}))
 
 
@@ -28,22 +28,22 @@ def told(**quality: float):
     return lambda stage: quality[stage.name.replace("+", "_")]
 
 
-A, B, C = lane("a"), lane("b"), lane("c")
+A, B, C = retriever("a"), retriever("b"), retriever("c")
 
 
-def test_the_best_lane_starts_and_a_helpful_one_joins():
+def test_the_best_retriever_starts_and_a_helpful_one_joins():
     admission = select_retrievers([B, A], joined, told(a=0.7, b=0.5, a_b=0.8))
     assert (admission.selected, admission.rejected, admission.stage.name) == (("a", "b"), (), "a+b")
     assert admission.trials == (Trial("a", 0.7, 0.7, 0.7, "first"), Trial("b", 0.5, 0.7, 0.8, "admitted"))
 
 
-def test_a_lane_that_drags_the_fusion_down_is_refused_and_the_next_one_is_tried_without_it():
+def test_a_retriever_that_drags_the_fusion_down_is_refused_and_the_next_one_is_tried_without_it():
     admission = select_retrievers([A, B, C], joined, told(a=0.9, b=0.6, c=0.5, a_b=0.7, a_c=0.92))
     assert (admission.selected, admission.rejected, admission.stage.name) == (("a", "c"), ("b",), "a+c")
     assert [trial.without for trial in admission.trials] == [0.9, 0.9, 0.9]
 
 
-def test_one_lane_alone_is_legal():
+def test_one_retriever_alone_is_legal():
     assert select_retrievers([A], joined, told(a=0.1)).stage is A
     alone = select_retrievers([A, B], joined, told(a=0.9, b=0.1, a_b=0.5))
     assert alone.stage is A and alone.selected == ("a",)
@@ -61,7 +61,7 @@ def test_binary_fractions_do_not_decide_at_the_margin(level):
     assert select_retrievers([A, B], joined, told(a=level, b=0.0, a_b=round(level + 0.02, 2))).rejected == ()
 
 
-def test_equal_lanes_are_offered_by_name_whatever_their_order():
+def test_equal_retrievers_are_offered_by_name_whatever_their_order():
     quality = told(a=0.5, b=0.5, c=0.5, a_b=0.6, a_b_c=0.7)
     assert select_retrievers([C, B, A], joined, quality) == select_retrievers([A, B, C], joined, quality)
     assert select_retrievers([C, B, A], joined, quality).selected == ("a", "b", "c")
@@ -101,13 +101,13 @@ def test_a_real_fusion_refuses_noise_and_keeps_a_second_opinion(fuse):
             questions
         )
 
-    lanes = [noisy("strong", 0.6), noisy("second", 0.55), noisy("noise", 0.0)]
-    admission = select_retrievers(lanes, fuse, recall)
+    retrievers = [noisy("strong", 0.6), noisy("second", 0.55), noisy("noise", 0.0)]
+    admission = select_retrievers(retrievers, fuse, recall)
     assert (admission.selected, admission.rejected) == (("strong", "second"), ("noise",))
-    assert recall(admission.stage) == admission.trials[1].joined > recall(fuse(lanes)) + admission.margin
+    assert recall(admission.stage) == admission.trials[1].joined > recall(fuse(retrievers)) + admission.margin
 
 
-def test_a_gate_without_lanes_or_with_two_of_one_name_is_refused():
+def test_a_gate_without_retrievers_or_with_two_of_one_name_is_refused():
     with pytest.raises(BadInput, match="at least one retriever"):
         select_retrievers([], joined, told())
     with pytest.raises(BadInput, match="same name"):

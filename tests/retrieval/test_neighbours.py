@@ -104,13 +104,13 @@ def test_a_boosted_pipeline_prints_itself():
     assert repr(jaccard(GRAPH, words)) == "<jaccard(bm25)>"
 
 
-def test_a_boosted_hit_says_which_lane_gave_what_and_over_which_edge():
+def test_a_boosted_hit_says_which_retriever_gave_what_and_over_which_edge():
     pipe = weighted((0.7, const("bm25", cache=3)), (0.3, const("embeddings", cache=3, budget=1))) >> boost(
         GRAPH, 0.2, seeds=1
     )
     (reason,) = pipe.search("?").why("memory")
     expected = ("boost", 0.2, 1.0, "cache --[requires]--> memory")
-    assert (reason.lane, reason.weight, reason.score, reason.path) == expected
+    assert (reason.retriever, reason.weight, reason.score, reason.path) == expected
 
 
 def test_a_path_against_the_arrow_is_drawn_against_it_and_uses_names():

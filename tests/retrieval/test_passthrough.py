@@ -162,9 +162,9 @@ def test_scores_fall_with_the_place_so_that_sorting_by_score_keeps_the_order():
 
 def test_a_hit_tells_its_similarity_and_its_path():
     similarity, walked = traverse(HUB, NEAR, walk=FIRST).search("?").why("byron")
-    assert (similarity.lane, similarity.score, similarity.rank) == ("embeddings", 0.2, 3)
+    assert (similarity.retriever, similarity.score, similarity.rank) == ("embeddings", 0.2, 3)
     expected = ("walk", 2, "ada --[lived in]--> (london) <--[born in]-- byron")
-    assert (walked.lane, walked.rank, walked.path) == expected
+    assert (walked.retriever, walked.rank, walked.path) == expected
 
 
 def test_the_query_is_put_to_the_entry_stage_once():

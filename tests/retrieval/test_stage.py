@@ -56,7 +56,7 @@ def test_rrf_prefers_the_document_two_lists_agree_on():
     assert ranking.hits[0].score == pytest.approx(1 / 62 + 1 / 61)
 
 
-def test_a_lane_with_one_hit_or_equal_scores_gives_all_of_them_full_marks():
+def test_a_retriever_with_one_hit_or_equal_scores_gives_all_of_them_full_marks():
     assert scale_by_range(ranking_scores(const("x", a=3, b=3).search("?"))).tolist() == [1, 1]
     assert scale_by_range(ranking_scores(Ranking(Query("?"), ()))).tolist() == []
 

@@ -30,7 +30,7 @@ TEXTS = {
     "tax": "A tax of 100% is owed on snake_case names.",
 }
 DOCUMENTS = [Document(id, text) for id, text in TEXTS.items()]
-LANES = [bm25, like, fts5]
+RETRIEVERS = [bm25, like, fts5]
 
 
 def in_latin_letters(documents):
@@ -53,37 +53,37 @@ def scores(stage: Stage, query: str) -> dict[str, float]:
     return dict(stage.search(query).hits)
 
 
-# --- what holds for every lane of words ---
+# --- what holds for every retriever of words ---
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_a_word_finds_the_document_that_holds_it(lane):
-    assert lane(DOCUMENTS).search("Where is the AGENT?").ids == ["build"]
-    assert repr(lane(DOCUMENTS) % 3) == f"<{lane.__name__} % 3>"
+@pytest.mark.parametrize("retriever", RETRIEVERS)
+def test_a_word_finds_the_document_that_holds_it(retriever):
+    assert retriever(DOCUMENTS).search("Where is the AGENT?").ids == ["build"]
+    assert repr(retriever(DOCUMENTS) % 3) == f"<{retriever.__name__} % 3>"
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_accents_may_be_signs_of_their_own_in_the_query_or_the_document(lane):
+@pytest.mark.parametrize("retriever", RETRIEVERS)
+def test_accents_may_be_signs_of_their_own_in_the_query_or_the_document(retriever):
     as_one, as_two = (unicodedata.normalize(form, "Café Señor") for form in ("NFC", "NFD"))
     assert as_one != as_two
     for written in (as_one, as_two):
         documents = [Document("there", f"The {written} opened."), Document("other", "The cafe of a senator.")]
-        hits = {query: lane(documents).search(query).hits for query in (as_one, as_two)}
+        hits = {query: retriever(documents).search(query).hits for query in (as_one, as_two)}
         assert hits[as_one] == hits[as_two] and hits[as_one][0].id == "there"
 
 
-@every("lane", LANES)
+@every("retriever", RETRIEVERS)
 @every(
     "query",
     ["", "  ", "the of and", "zzzz", "?!", '"', "a* OR (b", "NEAR(", "%", "_", "\0", "\ud800", "x" * 100_000],
 )
-def test_a_query_without_a_known_word_finds_nothing(lane, query):
-    assert lane(DOCUMENTS).search(query).hits == ()
+def test_a_query_without_a_known_word_finds_nothing(retriever, query):
+    assert retriever(DOCUMENTS).search(query).hits == ()
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_signs_of_a_query_language_are_words_or_nothing(lane):
-    stage = lane(DOCUMENTS)
+@pytest.mark.parametrize("retriever", RETRIEVERS)
+def test_signs_of_a_query_language_are_words_or_nothing(retriever):
+    stage = retriever(DOCUMENTS)
     for query in (
         'agent AND NOT "',
         "agent*",
@@ -98,29 +98,31 @@ def test_signs_of_a_query_language_are_words_or_nothing(lane):
         assert stage.search(query).ids == ["build"], query
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_equal_scores_come_in_the_order_of_the_ids(lane):
+@pytest.mark.parametrize("retriever", RETRIEVERS)
+def test_equal_scores_come_in_the_order_of_the_ids(retriever):
     twins = [Document(id, "the same text") for id in ("m", "z", "a")] + [Document("other", "nothing")]
-    assert lane(twins).search("same text").ids == ["a", "m", "z"]
+    assert retriever(twins).search("same text").ids == ["a", "m", "z"]
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_a_title_is_searched_too(lane):
-    found = lane([*DOCUMENTS, Document("t", "No such word.", title="Zanzibar")]).search("zanzibar").ids
+@pytest.mark.parametrize("retriever", RETRIEVERS)
+def test_a_title_is_searched_too(retriever):
+    found = retriever([*DOCUMENTS, Document("t", "No such word.", title="Zanzibar")]).search("zanzibar").ids
     assert found == ["t"]
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_odd_texts_do_no_harm(lane):
+@pytest.mark.parametrize("retriever", RETRIEVERS)
+def test_odd_texts_do_no_harm(retriever):
     odd = {"control": "left\x01right", "empty": "", "accent": "ÉCOLE Straße"}
-    stage = lane([Document(id, text) for id, text in odd.items()])
+    stage = retriever([Document(id, text) for id, text in odd.items()])
     assert [stage.search(word).ids for word in ("right", "école")] == [["control"], ["accent"]]
-    assert lane([Document("only", "")]).search("anything").hits == ()
+    assert retriever([Document("only", "")]).search("anything").hits == ()
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_a_query_of_ten_thousand_words_is_answered(lane):
-    found = set(lane(DOCUMENTS).search("agent tax " + " ".join(f"unknown{n}" for n in range(10_000))).ids)
+@pytest.mark.parametrize("retriever", RETRIEVERS)
+def test_a_query_of_ten_thousand_words_is_answered(retriever):
+    found = set(
+        retriever(DOCUMENTS).search("agent tax " + " ".join(f"unknown{n}" for n in range(10_000))).ids
+    )
     assert found == {"build", "tax"}
 
 
@@ -161,7 +163,7 @@ def test_bm25_equals_bm25s_ranking_for_ranking(name):
     assert len(queries) > 12
 
 
-@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("retriever", RETRIEVERS)
 @pytest.mark.parametrize(
     "texts, query",
     [
@@ -172,9 +174,10 @@ def test_bm25_equals_bm25s_ranking_for_ranking(name):
         ("深圳有ＡＢＣ公司|北京没有", "abc"),
     ],
 )
-def test_a_script_without_spaces_or_with_combining_marks_is_searched(lane, texts, query):
+def test_a_script_without_spaces_or_with_combining_marks_is_searched(retriever, texts, query):
     assert (
-        lane(Document(str(at), text) for at, text in enumerate(texts.split("|"))).search(query).ids[0] == "0"
+        retriever(Document(str(at), text) for at, text in enumerate(texts.split("|"))).search(query).ids[0]
+        == "0"
     )
 
 
@@ -347,7 +350,7 @@ def without_fts5(monkeypatch) -> None:
     )
 
 
-def test_the_database_of_a_forgotten_lane_is_closed(monkeypatch):
+def test_the_database_of_a_forgotten_retriever_is_closed(monkeypatch):
     closed = []
 
     class Counting(sqlite3.Connection):
@@ -366,9 +369,9 @@ def test_the_database_of_a_forgotten_lane_is_closed(monkeypatch):
     assert len(closed) == 1
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_several_threads_may_search_with_several_stages(lane):
-    stages, wrong = [lane(DOCUMENTS), lane(DOCUMENTS[:1])], []
+@pytest.mark.parametrize("retriever", RETRIEVERS)
+def test_several_threads_may_search_with_several_stages(retriever):
+    stages, wrong = [retriever(DOCUMENTS), retriever(DOCUMENTS[:1])], []
 
     def work() -> None:
         try:

@@ -17,7 +17,7 @@ from support.every import every
 
 from kgot_lab.graph.encoding import COLOURS, UNLABELLED_LOOK, label_look
 from kgot_lab.viz import analogy_picture
-from kgot_lab.viz.explorer.hits import RETRIEVER_COLOURS as LANES
+from kgot_lab.viz.explorer.hits import RETRIEVER_COLOURS as RETRIEVERS
 from kgot_lab.viz.graph.marks import MARKS, line_style
 from kgot_lab.viz.live import script, style
 from kgot_lab.viz.plots.figure import (
@@ -176,10 +176,12 @@ def test_a_live_graph_has_the_marks_of_its_picture():
         assert f'{name}: "{mark.sign}"' in script()
 
 
-def test_lanes_are_told_apart_in_colour_and_by_their_pattern():
-    assert confused({lane: (colour, "") for lane, colour in LANES.items()}, IN_COLOUR) == []
-    patterns = [re.search(rf"\.kl-x-{lane} \{{ background: ([^}}]*)\}}", style())[1] for lane in LANES]
-    assert len({re.sub(r"#\w+", "", pattern) for pattern in patterns}) == len(LANES)
+def test_retrievers_are_told_apart_in_colour_and_by_their_pattern():
+    assert confused({retriever: (colour, "") for retriever, colour in RETRIEVERS.items()}, IN_COLOUR) == []
+    patterns = [
+        re.search(rf"\.kl-x-{retriever} \{{ background: ([^}}]*)\}}", style())[1] for retriever in RETRIEVERS
+    ]
+    assert len({re.sub(r"#\w+", "", pattern) for pattern in patterns}) == len(RETRIEVERS)
 
 
 # --- plots ---

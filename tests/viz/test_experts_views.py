@@ -26,7 +26,7 @@ EVIL = '</title></text></p><script>alert("1")</script><img src=//e.example onerr
 QUESTION = "How can I reduce costs by prompt caching?"
 ANSWER = f"Use it [Source: graph:cache]\nor [Source: graph:The <b>moon</b>]. {EVIL}"
 TITLES = [
-    "Question and intent", "Methods and lanes", "Nodes and their scores", "Edges followed", "Plan, playbooks, memory",
+    "Question and intent", "Methods and retrievers", "Nodes and their scores", "Edges followed", "Plan, playbooks, memory",
     "What was told and what was cut", "Answer and its citations",
 ]  # fmt: skip
 
@@ -192,7 +192,7 @@ def test_a_card_names_type_description_edges_and_limitations_and_has_a_picture()
     assert "Prompt caching — enables → Reduce costs" in card and card.count("<svg") == 1
 
 
-def test_bars_have_a_part_for_each_lane_and_the_table_has_all(talk):
+def test_bars_have_a_part_for_each_retriever_and_the_table_has_all(talk):
     thought = talk.ask(QUESTION).thought
     drawn = score_bars(thought)
     given = [(node.embedding, node.text, node.by_graph, node.intent) for node in thought.nodes]

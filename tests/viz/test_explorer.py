@@ -23,7 +23,7 @@ from kgot_lab.retrieval.neighbours import boosted_neighbours
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking
 from kgot_lab.viz import live
-from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
+from kgot_lab.viz.explorer.explorer import Retrievers, explore, explore_dataset
 from kgot_lab.viz.explorer.fusion_weights import Mix
 from kgot_lab.viz.explorer.hits import excerpt, mark_words
 from kgot_lab.viz.external_requests import find_external_requests
@@ -40,8 +40,8 @@ DOCUMENTS = [
 QUESTION = Query("Who designed the machine?", "q1")
 QRELS = {"q1": {"engine": 1, "babbage": 1, "loom": 0}}
 WORDS, LETTERS = bm25(DOCUMENTS), like(DOCUMENTS)
-LANES = Lanes(text=WORDS, graph=boosted_neighbours(title_graph(DOCUMENTS), LETTERS), intent=LETTERS)
-SMALL = explore(LANES, DOCUMENTS, queries=[QUESTION, "Who made cloth with cards?"], qrels=QRELS)
+RETRIEVERS = Retrievers(text=WORDS, graph=boosted_neighbours(title_graph(DOCUMENTS), LETTERS), intent=LETTERS)
+SMALL = explore(RETRIEVERS, DOCUMENTS, queries=[QUESTION, "Who made cloth with cards?"], qrels=QRELS)
 
 
 def wish(explorer, **changes):
@@ -76,8 +76,8 @@ def real(dataset):
 
 @pytest.mark.parametrize("preset", WEIGHT_PRESETS)
 def test_the_scores_are_those_of_the_preset_to_the_last_bit(real, dataset, preset):
-    lanes = real._searches.lanes
-    stage = hybrid(preset, **lanes.available)
+    retrievers = real._searches.retrievers
+    stage = hybrid(preset, **retrievers.available)
     for query in dataset.queries[:6]:
         expected = stage.search(query)
         there = real.but(question=query.text, preset=preset, k=20)
@@ -94,17 +94,17 @@ def test_the_pipeline_that_is_shown_finds_what_is_shown(real):
     assert there.ranking.why(there.ranking.ids[0])
 
 
-def test_weights_are_shares_of_one_and_those_of_missing_lanes_go_to_the_others():
+def test_weights_are_shares_of_one_and_those_of_missing_retrievers_go_to_the_others():
     there = SMALL.but(weights=Weights(1, 0.6, 0.2, 0))
     assert (
         there.stage.name
-        == weighted((0.6 / 0.8, WORDS), (0.2 / 0.8, LANES.graph), scale="maximum").name + " % 10"
+        == weighted((0.6 / 0.8, WORDS), (0.2 / 0.8, RETRIEVERS.graph), scale="maximum").name + " % 10"
     )
-    assert {name: lane["share"] for name, lane in asked(there)["lanes"].items()} == pytest.approx(
-        {"text": 0.75, "graph": 0.25, "intent": 0}
-    )
+    assert {
+        name: retriever["share"] for name, retriever in asked(there)["retrievers"].items()
+    } == pytest.approx({"text": 0.75, "graph": 0.25, "intent": 0})
     off = asked(there, off=["graph"])
-    assert off["lanes"]["text"]["share"] == 1
+    assert off["retrievers"]["text"]["share"] == 1
     assert [hit["id"] for hit in off["hits"]] == WORDS.search(QUESTION).ids
 
 
@@ -112,21 +112,21 @@ def test_the_parts_of_a_score_add_up_and_say_where_they_come_from(real):
     for hit in asked(real, k=50)["hits"]:
         assert sum(part["value"] for part in hit["parts"]) == pytest.approx(hit["score"], abs=1e-12)
     there = real.but(k=50)
-    counted = {name: real._searches.lanes.available[name] for name in ("embedding", "text", "graph")}
+    counted = {name: real._searches.retrievers.available[name] for name in ("embedding", "text", "graph")}
     for hit in there._searches.hits(there._searches.search_mix(there.question, there.mix)[0], 50):
         for part in hit.parts:
-            found = counted[part.lane].search(real.question)
+            found = counted[part.retriever].search(real.question)
             assert (part.rank == 0 and part.value == 0) or found.hits[part.rank - 1] == (hit.id, part.score)
 
 
-def test_each_lane_is_searched_once_for_a_question():
+def test_each_retriever_is_searched_once_for_a_question():
     searches = []
 
     def step(ranking: Ranking) -> Ranking:
         searches.append(ranking.query.text)
         return Ranking(ranking.query, (Hit("loom", 1.0),))
 
-    explorer = explore(Lanes(text=Stage("counted", step), intent=LETTERS), DOCUMENTS, queries=["cards"])
+    explorer = explore(Retrievers(text=Stage("counted", step), intent=LETTERS), DOCUMENTS, queries=["cards"])
     for number in range(20):
         asked(explorer, weights={"embedding": 0, "text": number / 20, "graph": 0, "intent": 0.5})
     asked(explorer, question="loom")
@@ -156,7 +156,7 @@ def test_gold_is_said_in_words_with_what_is_missed_and_where_it_stands():
     )
     assert asked(SMALL)["told"] == "2 of 2 gold in the first 10, at ranks 1 and 2 (recall@10 = 1.00)."
     assert asked(SMALL, question="who wrote it")["told"] == "No gold is known for this question."
-    far = explore(LANES, DOCUMENTS, queries=[QUESTION], qrels={"q1": {"loom": 1, "gone": 2}})
+    far = explore(RETRIEVERS, DOCUMENTS, queries=[QUESTION], qrels={"q1": {"loom": 1, "gone": 2}})
     assert "0 of 2 gold" in asked(far)["told"]
     assert "(not found), “gone” (not among the documents)" in asked(far)["told"]
 
@@ -164,7 +164,7 @@ def test_gold_is_said_in_words_with_what_is_missed_and_where_it_stands():
 def test_a_hit_says_how_it_moved_since_the_sliders_were_set():
     first = {"text": 1, "graph": 0, "intent": 0, "embedding": 0}
     only = {"text": 0, "graph": 0, "intent": 1, "embedding": 0}
-    retrievers = Lanes(
+    retrievers = Retrievers(
         text=const("a", loom=3, byron=2, engine=1), intent=const("b", engine=3, loom=2, babbage=1)
     )
     explorer = explore(retrievers, DOCUMENTS, queries=["x"])
@@ -207,7 +207,11 @@ def test_an_excerpt_holds_the_words_of_the_question_and_is_cut_between_words():
 def test_two_systems_stand_side_by_side_with_the_hits_that_differ():
     other = const("other", byron=3, engine=2, babbage=1)
     explorer = explore(
-        LANES, DOCUMENTS, queries=[QUESTION], qrels=QRELS, systems={"words": WORDS, "other": lambda: other}
+        RETRIEVERS,
+        DOCUMENTS,
+        queries=[QUESTION],
+        qrels=QRELS,
+        systems={"words": WORDS, "other": lambda: other},
     )
     answer = asked(explorer, a={"system": "words"}, b={"system": "other"}, k=2)
     a, b = answer["sides"]
@@ -239,7 +243,7 @@ def test_a_blank_question_is_answered_in_words():
     for question in ("", "   \n"):
         answer = asked(SMALL.but(question="loom"), question=question)
         assert answer["hits"] == [] and answer["told"] == "" and "blank" in answer["notes"][0]
-    bare = explore(LANES, DOCUMENTS)
+    bare = explore(RETRIEVERS, DOCUMENTS)
     assert bare.ranking.hits == () and "blank" in texts(bare.picture)
     assert len(bare.table().sheets[0].rows) == 0
 
@@ -276,27 +280,27 @@ def test_an_unknown_preset_and_weights_out_of_bounds_say_what_is_known():
 
 def test_ids_that_occur_twice_are_refused():
     with pytest.raises(BadInput, match="document ids occur more than once"):
-        explore(LANES, [*DOCUMENTS, DOCUMENTS[0]])
+        explore(RETRIEVERS, [*DOCUMENTS, DOCUMENTS[0]])
     with pytest.raises(BadInput, match="query ids occur more than once, for example 'q1'"):
-        explore(LANES, DOCUMENTS, queries=[QUESTION, replace(QUESTION, text="another")])
+        explore(RETRIEVERS, DOCUMENTS, queries=[QUESTION, replace(QUESTION, text="another")])
     with pytest.raises(BadInput, match="no documents"):
-        explore(LANES, [])
+        explore(RETRIEVERS, [])
     with pytest.raises(BadInput, match="at least one retriever"):
-        Lanes()
+        Retrievers()
 
 
 def broken(ranking: Ranking) -> Ranking:
     raise ZeroDivisionError("no luck")
 
 
-def test_a_lane_that_breaks_is_left_out_with_its_reason_and_its_weight_goes_to_the_others():
+def test_a_retriever_that_breaks_is_left_out_with_its_reason_and_its_weight_goes_to_the_others():
     twice = Stage("twice", lambda ranking: Ranking(ranking.query, (Hit("loom", 1.0), Hit("loom", 0.5))))
     explorer = explore(
-        Lanes(text=WORDS, graph=Stage("broken", broken), intent=twice), DOCUMENTS, queries=[QUESTION]
+        Retrievers(text=WORDS, graph=Stage("broken", broken), intent=twice), DOCUMENTS, queries=[QUESTION]
     )
     answer = asked(explorer)
     assert [hit["id"] for hit in answer["hits"]] == WORDS.search(QUESTION).ids
-    assert answer["lanes"]["text"]["share"] == 1
+    assert answer["retrievers"]["text"]["share"] == 1
     assert (
         answer["notes"][0]
         == "The graph retriever could not search: the stage 'broken' failed on 'Who designed the machine?': ZeroDivisionError: no luck"
@@ -306,13 +310,16 @@ def test_a_lane_that_breaks_is_left_out_with_its_reason_and_its_weight_goes_to_t
         in answer["notes"][1]
     )
     assert explorer.stage.name == "weighted(1 bm25, scale=maximum) % 10"
-    alone = explore(Lanes(text=Stage("broken", broken)), DOCUMENTS, queries=["x"])
+    alone = explore(Retrievers(text=Stage("broken", broken)), DOCUMENTS, queries=["x"])
     assert "No retriever could search" in " ".join(asked(alone)["notes"])
 
 
 def test_a_system_that_breaks_or_is_unknown_is_answered_in_words():
     explorer = explore(
-        LANES, DOCUMENTS, queries=[QUESTION], systems={"bad": Stage("bad", broken), "unbuilt": lambda: 1 / 0}
+        RETRIEVERS,
+        DOCUMENTS,
+        queries=[QUESTION],
+        systems={"bad": Stage("bad", broken), "unbuilt": lambda: 1 / 0},
     )
     for name in ("bad", "unbuilt", "nobody"):
         assert name in asked(explorer, a={"system": name})["trouble"]
@@ -376,8 +383,8 @@ def test_the_picture_says_what_is_shown_without_a_browser(real):
 
 def test_texts_stay_texts():
     evil = [Document("e", f"{EVIL} machine", EVIL), Document(EVIL, "a machine")]
-    lanes = Lanes(text=bm25(evil), graph=const(EVIL, e=1))
-    explorer = explore(lanes, evil, queries=[f"machine {EVIL}"], systems={EVIL: bm25(evil)})
+    retrievers = Retrievers(text=bm25(evil), graph=const(EVIL, e=1))
+    explorer = explore(retrievers, evil, queries=[f"machine {EVIL}"], systems={EVIL: bm25(evil)})
     drawing = explorer._data()["first"]["pipeline"]
     tags = {node.tag.removeprefix(SVG) for node in ET.fromstring(drawing).iter()}
     assert not tags & {"script", "img"} and find_external_requests(drawing) == ()
@@ -395,7 +402,7 @@ def test_no_locked_question_is_shown(real):
 
 
 def test_a_document_nobody_knows_is_shown_by_its_id():
-    stray = explore(Lanes(text=const("stray", nobody=1.0)), DOCUMENTS, queries=["x"])
+    stray = explore(Retrievers(text=const("stray", nobody=1.0)), DOCUMENTS, queries=["x"])
     (hit,) = asked(stray)["hits"]
     assert hit["name"] == "nobody" and "not among the documents" in hit["snippet"][0][0]
 
@@ -409,13 +416,18 @@ def test_a_question_that_finds_nothing_is_answered_in_words():
 
 def test_more_hits_than_documents_are_asked_for_without_harm():
     everything = const("all", **{document.id: 1.0 for document in DOCUMENTS})
-    answer = asked(explore(Lanes(text=everything), DOCUMENTS, queries=["x"]), k=50)
+    answer = asked(explore(Retrievers(text=everything), DOCUMENTS, queries=["x"]), k=50)
     assert len(answer["hits"]) == 5
     assert answer["notes"] == ["k is 50, and there are 5 hits: that is every document."]
 
 
-def test_with_all_four_lanes_a_preset_is_undivided():
-    lanes = {"embedding": WORDS, "text": LETTERS, "graph": const("g", loom=2), "intent": const("i", byron=1)}
-    there = explore(Lanes(**lanes), DOCUMENTS, queries=["machine"]).but(preset="goal-oriented")
-    assert there.ranking.hits == hybrid("goal-oriented", **lanes).search("machine").hits
-    assert repr(there.stage) == repr(hybrid("goal-oriented", **lanes) % 10)
+def test_with_all_four_retrievers_a_preset_is_undivided():
+    retrievers = {
+        "embedding": WORDS,
+        "text": LETTERS,
+        "graph": const("g", loom=2),
+        "intent": const("i", byron=1),
+    }
+    there = explore(Retrievers(**retrievers), DOCUMENTS, queries=["machine"]).but(preset="goal-oriented")
+    assert there.ranking.hits == hybrid("goal-oriented", **retrievers).search("machine").hits
+    assert repr(there.stage) == repr(hybrid("goal-oriented", **retrievers) % 10)

@@ -1,4 +1,4 @@
-"""Pictures of query methods: a search with its lanes, an impact as rings, two nodes by their dimensions; and
+"""Pictures of query methods: a search with its retrievers, an impact as rings, two nodes by their dimensions; and
 what any answer shows as.
 """
 
@@ -84,7 +84,7 @@ def rows(drawn):
 # --- a search ---
 
 
-def test_a_search_shows_the_path_from_the_seed_and_what_each_lane_gave():
+def test_a_search_shows_the_path_from_the_seed_and_what_each_retriever_gave():
     found = intent_search(tiny(), QUESTION)
     drawn = search_picture(found)
     shown = " | ".join(texts(drawn.svg))
@@ -103,15 +103,19 @@ def test_a_search_shows_the_path_from_the_seed_and_what_each_lane_gave():
     assert {row["node"]: row["came by"] for row in rows(drawn)}["prompt cache"] == found.nodes[1].path
 
 
-def test_the_parts_of_a_bar_are_as_long_as_what_the_lanes_gave(graph):
+def test_the_parts_of_a_bar_are_as_long_as_what_the_retrievers_gave(graph):
     found = intent_search(graph, "stop the model from making stuff up")
     drawn = bars(search_picture(found, limit=5))
-    for lane in ("text", "graph"):
+    for retriever in ("text", "graph"):
         given = [
-            (row, getattr(node, lane)) for row, node in enumerate(found.nodes[:5]) if getattr(node, lane)
+            (row, getattr(node, retriever))
+            for row, node in enumerate(found.nodes[:5])
+            if getattr(node, retriever)
         ]
-        assert [row for row, _, _ in drawn[lane]] == [row for row, _ in given]
-        assert [wide for _, wide, _ in drawn[lane]] == pytest.approx([wide for _, wide in given], abs=1e-4)
+        assert [row for row, _, _ in drawn[retriever]] == [row for row, _ in given]
+        assert [wide for _, wide, _ in drawn[retriever]] == pytest.approx(
+            [wide for _, wide in given], abs=1e-4
+        )
     assert set(drawn) == {"text", "graph"} and len({part[0][2] for part in drawn.values()}) == 2
     for node in found.nodes:
         assert node.score == pytest.approx(node.embedding + node.text + node.graph + node.intent, abs=1e-3)

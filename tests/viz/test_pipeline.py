@@ -64,12 +64,12 @@ def test_options_of_a_fusion_are_no_lanes():
         (("", "bm25", StageBox("bm25")), ("", "like", StageBox("like"))), StageBox("rrf", "k=10", "join")
     )
     scaled = pipeline_parts(weighted((0.5, WORDS), (0.5, LETTERS), scale="maximum"))
-    assert scaled.join == StageBox("weighted", "scale=maximum", "join") and len(scaled.lanes) == 2
+    assert scaled.join == StageBox("weighted", "scale=maximum", "join") and len(scaled.branches) == 2
 
 
-def test_a_fusion_can_be_a_lane_of_a_fusion_and_so_can_a_whole_pipeline():
+def test_a_fusion_can_be_a_branch_of_a_fusion_and_so_can_a_whole_pipeline():
     inner = pipeline_parts(weighted((0.6, strongest(WORDS, LETTERS)), (0.4, WORDS >> boost(LINKS, 0.2))))
-    (_, _, first), (_, _, second) = inner.lanes
+    (_, _, first), (_, _, second) = inner.branches
     assert isinstance(first, Fan) and first.join.name == "strongest"
     assert second == Series((StageBox("bm25"), StageBox("boost", "0.2")))
 
@@ -86,14 +86,14 @@ def test_ways_of_which_one_is_taken_stand_below_each_other():
     inputs = tuple(("", way) for way in ways)
     name = f"tuned convex({'; '.join(way.name for way in ways)})"
     fan = pipeline_parts(Stage(name, lambda ranking: ranking, inputs=inputs))
-    assert len(fan.lanes) == 2 and all(isinstance(lane, Fan) for _, _, lane in fan.lanes)
+    assert len(fan.branches) == 2 and all(isinstance(branch, Fan) for _, _, branch in fan.branches)
     assert fan.join == StageBox("tuned convex", "one way for each question", "join")
 
 
 @every(
     "name",
-    ["(", ")", "((", "a)(b", "my lane (v2), 50% faster >> x)", "weighted()", "weighted(, )", ">> >>", " % ", "a % 5 % x",
-     "(" * 400 + ")" * 400, "rrf(" * 13 + "a" + ")" * 13, "x" * 10_000, "rrf(" + ", ".join(f"lane {n}" for n in range(60)) + ")", EVIL,
+    ["(", ")", "((", "a)(b", "my branch (v2), 50% faster >> x)", "weighted()", "weighted(, )", ">> >>", " % ", "a % 5 % x",
+     "(" * 400 + ")" * 400, "rrf(" * 13 + "a" + ")" * 13, "x" * 10_000, "rrf(" + ", ".join(f"branch {n}" for n in range(60)) + ")", EVIL,
      "weighted(1e400 a, 0.1.2 b, nan c)", "()", "around()", "rrf(k=60)", "a ; b", "f(; )", "漢字(語) >> ранг"],
 )  # fmt: skip
 def test_any_name_is_drawn(name):
@@ -114,7 +114,7 @@ def test_a_stage_that_is_too_much_is_one_box():
     chain = WORDS
     for _ in range(1000):
         chain = chain >> named("step")
-    for stage in (named("x" * 10_000), rrf(*(named(f"lane {n}") for n in range(60))), deep, chain):
+    for stage in (named("x" * 10_000), rrf(*(named(f"branch {n}") for n in range(60))), deep, chain):
         assert isinstance(pipeline_parts(stage), StageBox)
 
 

@@ -17,7 +17,7 @@ from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.types import Document, Edge, Node
 from kgot_lab.viz import explore, plots, show_graph, stepper
-from kgot_lab.viz.explorer.explorer import Lanes
+from kgot_lab.viz.explorer.explorer import Retrievers
 from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.static.pipeline import pipeline
 from kgot_lab.viz.static.table import table
@@ -44,8 +44,8 @@ def sheets(picture):
         svg(AFTER),
         show_graph(AFTER),
         stepper(RUN),
-        explore(Lanes(text=bm25(DOCUMENTS)), DOCUMENTS, queries=["machine"]),
-        explore(Lanes(text=bm25(DOCUMENTS)), DOCUMENTS, queries=["machine"]).picture,
+        explore(Retrievers(text=bm25(DOCUMENTS)), DOCUMENTS, queries=["machine"]),
+        explore(Retrievers(text=bm25(DOCUMENTS)), DOCUMENTS, queries=["machine"]).picture,
         plots.ballots(RUN),
         plots.growth(RUN),
         pipeline(bm25(DOCUMENTS) % 3),

@@ -115,20 +115,20 @@ def select_for_fusion(
     return Selection(chosen[0] if len(chosen) == 1 else fuse(chosen), decided.trials, decided.margin)
 
 
-def _cached_stages(lanes: Mapping[str, Stage]) -> dict[str, Stage]:
+def _cached_stages(retrievers: Mapping[str, Stage]) -> dict[str, Stage]:
     """Wrap retrievers with a cache of their rankings, since tuning repeats the same queries."""
-    return {name: _cached_stage(lane) for name, lane in lanes.items()}
+    return {name: _cached_stage(retriever) for name, retriever in retrievers.items()}
 
 
-def _cached_stage(lane: Stage) -> Stage:
+def _cached_stage(retriever: Stage) -> Stage:
     known: dict[str, Ranking] = {}
 
     def step(ranking: Ranking) -> Ranking:
         if ranking.query.id not in known:
-            known[ranking.query.id] = lane(ranking)
+            known[ranking.query.id] = retriever(ranking)
         return known[ranking.query.id]
 
-    return Stage(lane.name, step, inputs=lane.inputs)
+    return Stage(retriever.name, step, inputs=retriever.inputs)
 
 
 Stages = Mapping[str, Callable[[], Stage]]
@@ -250,7 +250,7 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
         tuned["convex, tuned"] = parts.tuned_convex
         tuned["gate"] = lambda plan: parts.selected_fusion(_equal_weights, plan, "gate")
         tuned["gate, rrf"] = lambda plan: parts.selected_fusion(
-            lambda lanes: rrf(*lanes), plan, "gate with rrf"
+            lambda retrievers: rrf(*retrievers), plan, "gate with rrf"
         )
     if dataset.triples:
         made["pagerank, triples"] = lambda: (
@@ -409,5 +409,5 @@ class _Parts:
         return self.six_retrievers | {"sentences": self.sentences, "pagerank": self.pagerank}
 
 
-def _equal_weights(lanes: Sequence[Stage]) -> Stage:
-    return weighted(*((1 / len(lanes), lane) for lane in lanes))
+def _equal_weights(retrievers: Sequence[Stage]) -> Stage:
+    return weighted(*((1 / len(retrievers), retriever) for retriever in retrievers))

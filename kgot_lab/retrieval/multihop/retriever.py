@@ -193,8 +193,8 @@ def multihop(
         below = earlier_scores[rest] - earlier_scores.max(initial=0.0) + scores.min() - 1
         rows = np.concatenate([index.rows[order], earlier[rest]])
         hits = HitColumns(ids, rows, np.concatenate([scores[order], below]))
-        lanes = [ranking] * bool(earlier.size) + [best.ranking(ranking, ids, labels)]
-        return Ranking(ranking.query, hits, lanes=tuple((1.0, lane) for lane in lanes))
+        inputs = [ranking] * bool(earlier.size) + [best.ranking(ranking, ids, labels)]
+        return Ranking(ranking.query, hits, inputs=tuple((1.0, each) for each in inputs))
 
     options = ([f"{hops} hops"] if hops != _HOPS else []) + [f"weights {score.fingerprint}"]
     return Stage(f"trail({', '.join(options)})", step)

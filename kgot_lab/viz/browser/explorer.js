@@ -1,4 +1,4 @@
-// The retrieval explorer: sliders that weigh lanes, and the ranking that follows.
+// The retrieval explorer: sliders that weigh retrievers, and the ranking that follows.
 
 const EXPLORER_REST = 120; // milliseconds without a movement after which Python hears where the sliders are
 const EXPLORER_QUIET = 700; // milliseconds without a change after which it is spoken
@@ -48,7 +48,7 @@ function explorerView(root, data, tell) {
   function follow(wish, since) {
     const mixed = explorerMixed(sheet, wish, wish.before, texts);
     shown = { ...shown, ...mixed, notes: [], sides: [] };
-    controls.refresh({ lanes: Object.fromEntries(sheet.lanes.map(({ name, rows }) => [name, { share: mixed.shares[name] ?? 0, found: rows.length }])) });
+    controls.refresh({ retrievers: Object.fromEntries(sheet.retrievers.map(({ name, rows }) => [name, { share: mixed.shares[name] ?? 0, found: rows.length }])) });
     results.show(shown, { ...state, k: wish.k });
     explorerMeasure(since, (milliseconds) => results.took(milliseconds));
     due = {};
@@ -109,7 +109,7 @@ function explorerView(root, data, tell) {
   };
 }
 
-/** The sliders, lanes and k of a state, as Python is told. */
+/** The sliders, retrievers and k of a state, as Python is told. */
 function explorerMix(state) {
   return { weights: { ...state.weights }, off: [...state.off], k: state.k };
 }

@@ -17,11 +17,11 @@ from kgot_lab.types import Document, Json, Query, Ranking, checked_documents
 from kgot_lab.viz.explorer.fusion_weights import (
     LETTERS,
     MAX_HITS,
-    Lanes,
     Mix,
+    Retrievers,
     ScorePart,
     SearchResults,
-    as_lanes,
+    as_retrievers,
     effective_weights,
     find_path,
     mix_pipeline,
@@ -75,16 +75,16 @@ class Searches:
 
     def __init__(
         self,
-        lanes: Lanes,
+        retrievers: Retrievers,
         shelf: DocumentCollection,
         queries: Sequence[Query],
         qrels: Qrels,
         systems: Systems,
     ) -> None:
-        self.lanes, self.shelf, self.queries, self.systems = lanes, shelf, queries, dict(systems)
+        self.retrievers, self.shelf, self.queries, self.systems = retrievers, shelf, queries, dict(systems)
         self._qrels = qrels
         self._known_queries = {_normalize_text(query.text): query for query in reversed(queries)}
-        self._results = lru_cache(CACHE_SIZE)(lambda query: SearchResults(query, lanes))
+        self._results = lru_cache(CACHE_SIZE)(lambda query: SearchResults(query, retrievers))
         self._rank = lru_cache(CACHE_SIZE)(lambda name, query: self._build_system(name).search(query))
 
     def query(self, text: str) -> Query:
@@ -102,7 +102,7 @@ class Searches:
     def working_retrievers(self, query: Query) -> dict[str, Stage]:
         """Return the retrievers that can search for a query."""
         failed = self.search(query).failed if query.text.strip() else {}
-        return {name: stage for name, stage in self.lanes.available.items() if name not in failed}
+        return {name: stage for name, stage in self.retrievers.available.items() if name not in failed}
 
     def search_mix(self, query: Query, mix: Mix) -> tuple[Side, list[str]]:
         """Search with a mix of retrievers, and return the result with notes for the reader.
@@ -161,7 +161,7 @@ class Searches:
 
     def format_retriever(self, name: str) -> dict[str, Json]:
         """Describe a retriever for the browser, with a reason if it is missing."""
-        stage = self.lanes.available.get(name)
+        stage = self.retrievers.available.get(name)
         missing = "" if stage else f"There is no {name} retriever here: its weight goes to the others."
         description = {"name": name, "letter": LETTERS[name], "missing": missing}
         return description | {"stage": stage.name if stage else ""}
@@ -180,7 +180,7 @@ class Searches:
         return {
             "told": self.gold_summary(side, mix.k) if side.ranking.hits else "",
             "notes": notes,
-            "lanes": self._retriever_counts(query, mix),
+            "retrievers": self._retriever_counts(query, mix),
             "hits": [] if sides else [hit.to_json for hit in self.hits(side, mix.k, previous)],
             "pipeline": self._draw_pipeline(side.stage),
             "stage": side.stage.name,
@@ -205,11 +205,13 @@ class Searches:
             weights = {}
         found = self.search(query).found if query.text.strip() else {}
         counts = {name: len(ranking.hits) for name, ranking in found.items()}
-        names = self.lanes.available
+        names = self.retrievers.available
         return {name: {"share": weights.get(name, 0.0), "found": counts.get(name)} for name in names}
 
     def _draw_pipeline(self, stage: Stage) -> Markup:
-        colours = {lane.name: RETRIEVER_COLOURS[name] for name, lane in self.lanes.available.items()}
+        colours = {
+            retriever.name: RETRIEVER_COLOURS[name] for name, retriever in self.retrievers.available.items()
+        }
         return pipeline(stage, colours=colours).svg
 
     # --- two systems side by side ---
@@ -267,12 +269,12 @@ def _normalize_text(text: str) -> str:
 
 MAX_QUESTIONS = 500  # maximum questions in the list
 
-__all__ = ["Explorer", "Lanes", "explore", "explore_dataset"]
+__all__ = ["Explorer", "Retrievers", "explore", "explore_dataset"]
 
 
 @check_arguments
 def explore(
-    lanes: Lanes | Mapping[str, Stage] | Stage,
+    retrievers: Retrievers | Mapping[str, Stage] | Stage,
     documents: Iterable[Document],
     *,
     queries: Iterable[Query | str] = (),
@@ -284,13 +286,13 @@ def explore(
     It shows what each retriever adds to a score, and which relevant documents are in the top k. The explorer
     starts with the first of the `queries`; the reader can choose among them. `qrels` holds the relevance
     judgments of queries with an id. Any two of the `systems` can be compared, or one with the sliders. A
-    system that is a function is built when it is chosen. `lanes` are Lanes, a mapping from their names to
+    system that is a function is built when it is chosen. `retrievers` are Retrievers, a mapping from their names to
     stages, or one stage, taken as lexical retrieval.
 
     Raises UnknownName if a retriever has another name. Raises BadInput for other invalid arguments, and if
     two documents or queries share an id.
     """
-    lanes, queries = as_lanes(lanes), list(queries)
+    retrievers, queries = as_retrievers(retrievers), list(queries)
     for system in (systems or {}).values():
         require_parts(system, ("__call__",), "a system is a Stage, or a function that builds one")
     known_queries = tuple(query if isinstance(query, Query) else Query(query) for query in queries)
@@ -302,7 +304,7 @@ def explore(
         for id, grade in judged.items():
             checked_grade(grade, query, id)
     shelf = DocumentCollection(by_id)
-    searches = Searches(lanes, shelf, known_queries, qrels or {}, systems or {})
+    searches = Searches(retrievers, shelf, known_queries, qrels or {}, systems or {})
     return Explorer(searches, known_queries[0] if known_queries else Query(""), Mix())
 
 
@@ -319,9 +321,9 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
 
     dev_split = (load_dataset(dataset) if isinstance(dataset, str) else dataset).develop
     built = systems(dev_split, embedder)
-    lanes = Lanes(*(stage for _, stage in built["kg-os hybrid"]().inputs))
+    retrievers = Retrievers(*(stage for _, stage in built["kg-os hybrid"]().inputs))
     return explore(
-        lanes, dev_split.documents, queries=dev_split.queries, qrels=dev_split.qrels, systems=built
+        retrievers, dev_split.documents, queries=dev_split.queries, qrels=dev_split.qrels, systems=built
     )
 
 
@@ -345,7 +347,7 @@ class Explorer(LiveOutput):
     def __repr__(self) -> str:
         searches, mix = self._searches, self.mix
         sizes = f"{len(searches.shelf.documents):,} documents, {len(searches.queries):,} questions"
-        what = f"{sizes}, retrievers {', '.join(searches.lanes.available)}"
+        what = f"{sizes}, retrievers {', '.join(searches.retrievers.available)}"
         return f"<Explorer of {what}; {mix.preset or 'own weights'}, k={mix.k}: {shorten(self.question.text, 60)!r}>"
 
     @check_arguments
@@ -396,8 +398,8 @@ class Explorer(LiveOutput):
         """The current hits as they are shown where no live view can be drawn."""
         side, notes = self._searches.search_mix(self.question, self.mix)
         lines = [self._searches.gold_summary(side, self.mix.k), *notes] if side.ranking.hits else notes
-        hits, lanes = self._searches.hits(side, self.mix.k), self._searches.lanes.available
-        return show_hits(self.question.text, hits, lines, side.stage, lanes)
+        hits, retrievers = self._searches.hits(side, self.mix.k), self._searches.retrievers.available
+        return show_hits(self.question.text, hits, lines, side.stage, retrievers)
 
     def table(self) -> Table:
         """Return the shown hits as a table, with the exact numbers behind each score."""
@@ -425,7 +427,7 @@ class Explorer(LiveOutput):
         return {
             "view": "explorer",
             "title": f"A retrieval explorer over {len(searches.shelf.documents):,} documents",
-            "lanes": [searches.format_retriever(name) for name in LETTERS],
+            "retrievers": [searches.format_retriever(name) for name in LETTERS],
             "presets": {name: asdict(weights) for name, weights in WEIGHT_PRESETS.items()},
             "questions": [query.text for query in searches.queries[:MAX_QUESTIONS]],
             "systems": list(searches.systems),

@@ -26,7 +26,7 @@ MAX_HITS = 50  # maximum number of hits
 
 
 @dataclass(frozen=True)
-class Lanes:
+class Retrievers:
     """The retrievers of an explorer: dense, lexical, graph and intent. At least one is required."""
 
     embedding: Stage | None = None
@@ -36,7 +36,7 @@ class Lanes:
 
     def __post_init__(self) -> None:
         if not self.available:
-            raise BadInput("an explorer needs at least one retriever, as in Lanes(text=bm25(documents))")
+            raise BadInput("an explorer needs at least one retriever, as in Retrievers(text=bm25(documents))")
         check_fields(self)
 
     @property
@@ -47,17 +47,17 @@ class Lanes:
 
 
 @check_arguments
-def as_lanes(retrievers: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
-    """Convert a stage or a mapping to Lanes.
+def as_retrievers(retrievers: Retrievers | Mapping[str, Stage] | Stage) -> Retrievers:
+    """Convert a stage or a mapping to Retrievers.
 
     A single stage is taken as lexical retrieval. Raises UnknownName if a name is unknown, and BadInput for
     other types.
     """
     if isinstance(retrievers, Stage):
-        return Lanes(text=retrievers)
+        return Retrievers(text=retrievers)
     if isinstance(retrievers, Mapping):
         require_known("retriever", LETTERS, *retrievers)
-        return Lanes(**retrievers)
+        return Retrievers(**retrievers)
     return retrievers
 
 
@@ -139,7 +139,7 @@ class ScorePart:
     Its own score and rank are 0 if it did not find the hit.
     """
 
-    lane: str
+    retriever: str
     share: float
     scaled: float = 0.0
     score: float = 0.0
@@ -164,14 +164,14 @@ class SearchResults:
     A retriever that fails, or whose results cannot be fused, is left out with its reason.
     """
 
-    def __init__(self, query: Query, lanes: Lanes) -> None:
+    def __init__(self, query: Query, retrievers: Retrievers) -> None:
         self.query = query
         self.found: dict[str, Ranking] = {}
         self.failed: dict[str, str] = {}
         self.stages: dict[str, Stage] = {}
         self._columns: dict[str, tuple[Mapping[str, int], list[float], list[float]]] = {}
         self._joined = lru_cache(8)(lambda weights: _fuse(self.stages, dict(weights)).search(query))
-        for name, stage in lanes.available.items():
+        for name, stage in retrievers.available.items():
             self._search(name, stage)
 
     def _search(self, name: str, stage: Stage) -> None:
@@ -216,4 +216,4 @@ def find_path(id: str, ranking: Ranking) -> str:
     """Return the path by which a ranking, or one it was fused from, reached a document, or ""."""
     if path := ranking.paths.get(id, ""):
         return path
-    return next((path for _, part in ranking.lanes if (path := find_path(id, part))), "")
+    return next((path for _, part in ranking.inputs if (path := find_path(id, part))), "")

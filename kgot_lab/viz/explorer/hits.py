@@ -66,7 +66,9 @@ class ShownHit:
     def to_json(self) -> dict[str, Json]:
         """The hit as JSON."""
         names = ("rank", "id", "title", "snippet", "score", "gold", "name", "path")
-        parts = [{"lane": part.lane, "value": part.value, "numbers": part.numbers} for part in self.parts]
+        parts = [
+            {"retriever": part.retriever, "value": part.value, "numbers": part.numbers} for part in self.parts
+        ]
         moved = None
         if self.moved:
             moved = {"text": str(self.moved), "kind": self.moved.kind, "there": self.moved.there}
@@ -191,8 +193,15 @@ def format_gold(ranking: Ranking, k: int, gold: Gold, shelf: DocumentCollection)
 
 def hits_table(hits: Sequence[ShownHit], caption: str) -> Table:
     """Return a table of the hits with the exact numbers behind each score."""
-    lanes = [part.lane for part in hits[0].parts] if hits else []
-    columns = ("rank", "title", "gold", "score", *(f"{LETTERS[lane]} {lane}" for lane in lanes), "path")
+    retrievers = [part.retriever for part in hits[0].parts] if hits else []
+    columns = (
+        "rank",
+        "title",
+        "gold",
+        "score",
+        *(f"{LETTERS[retriever]} {retriever}" for retriever in retrievers),
+        "path",
+    )
     rows = []
     for hit in hits:
         parts = (part.numbers for part in hit.parts)
@@ -212,13 +221,17 @@ RETRIEVER_PENS = {
 
 
 def show_hits(
-    question: str, hits: Sequence[ShownHit], notes: Sequence[str], stage: Stage, lanes: Mapping[str, Stage]
+    question: str,
+    hits: Sequence[ShownHit],
+    notes: Sequence[str],
+    stage: Stage,
+    retrievers: Mapping[str, Stage],
 ) -> StaticOutput:
     """Show the first hits of a pipeline for a question: the pipeline, the parts of their scores, their texts.
 
-    `notes` are the lines above the hits. `lanes` are the retrievers that the pipeline fuses.
+    `notes` are the lines above the hits. `retrievers` are the retrievers that the pipeline fuses.
     """
-    colours = {lane.name: RETRIEVER_COLOURS[name] for name, lane in lanes.items()}
+    colours = {retriever.name: RETRIEVER_COLOURS[name] for name, retriever in retrievers.items()}
     diagram = pipeline(stage, colours=colours)
     parts = [element("h4", question or "(no question)"), *(element("p", note) for note in notes)]
     parts.append(Markup(diagram._repr_html_()))
@@ -232,9 +245,11 @@ def show_hits(
 
 def _score_bars(question: str, hits: Sequence[ShownHit]) -> Plot:
     """Plot the scores of hits as stacked bars, a part for each retriever."""
-    lanes = {f"{LETTERS[p.lane]} {p.lane}, counts {p.share:.2f}": p.lane for p in hits[0].parts}
-    lengths = {label: [hit.parts[row].value for hit in hits] for row, label in enumerate(lanes)}
-    pens = {label: RETRIEVER_PENS[lane] for label, lane in lanes.items()}
+    retrievers = {
+        f"{LETTERS[p.retriever]} {p.retriever}, counts {p.share:.2f}": p.retriever for p in hits[0].parts
+    }
+    lengths = {label: [hit.parts[row].value for hit in hits] for row, label in enumerate(retrievers)}
+    pens = {label: RETRIEVER_PENS[retriever] for label, retriever in retrievers.items()}
     bars = [(f"{hit.rank}. {shorten(hit.name, 50)}{' ★' * hit.gold}", f"{hit.score:.3f}") for hit in hits]
     text = f"The scores of the hits for “{shorten(question, 300)}”: " + "; ".join(map(" ".join, bars))
     return bar_plot((8.6, 1.2, 0.3), lengths, pens, bars=bars, labels=("score",), description=text, rows=())
@@ -263,7 +278,7 @@ def score_sheet(searched: SearchResults, shelf: DocumentCollection, gold: Gold) 
     if len(ids) > MAX_SHEET_DOCUMENTS:
         return None
     row = {id: number for number, id in enumerate(ids)}
-    lanes = []
+    retrievers = []
     text_ids: dict[str, None] = {}
     for name, ranking in searched.found.items():
         scaled, scores = searched.scales(name)
@@ -271,14 +286,14 @@ def score_sheet(searched: SearchResults, shelf: DocumentCollection, gold: Gold) 
         text_ids |= dict.fromkeys(first_ids)
         paths = {id: shorten(path, MAX_PATH_LENGTH) for id in first_ids if (path := find_path(id, ranking))}
         rows = [row[id] for id in ranking.ids]
-        lanes.append({"name": name, "rows": rows, "scaled": scaled, "scores": scores, "paths": paths})
+        retrievers.append({"name": name, "rows": rows, "scaled": scaled, "scores": scores, "paths": paths})
     query_words = frozenset(searched_words(searched.query.text))
     pieces = {id: shelf.pieces(id, query_words) for id in text_ids}
     return {
         "question": searched.query.text,
         "ids": ids,
         "names": [shelf.title(id) for id in ids],
-        "lanes": lanes,
+        "retrievers": retrievers,
         "texts": {id: {"title": title, "snippet": snippet} for id, (title, snippet) in pieces.items()},
         "gold": [
             {"title": shelf.title(id), "row": row.get(id, -1), "missing": shelf.missing(id)}

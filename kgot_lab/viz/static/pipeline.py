@@ -72,18 +72,18 @@ class Series:
 class Fan:
     """Parallel retrievers, each with a label and a name, and the box that fuses them."""
 
-    lanes: tuple[tuple[str, str, PipelinePart], ...]
+    branches: tuple[tuple[str, str, PipelinePart], ...]
     join: StageBox
 
     @property
     def rows(self) -> int:
         """The number of rows of boxes."""
-        return sum(lane.rows for _, _, lane in self.lanes)
+        return sum(branch.rows for _, _, branch in self.branches)
 
     @property
     def width(self) -> float:
         """The width of the drawing."""
-        return max(lane.width for _, _, lane in self.lanes) + GAP + self.join.width
+        return max(branch.width for _, _, branch in self.branches) + GAP + self.join.width
 
 
 PipelinePart: TypeAlias = StageBox | Series | Fan
@@ -116,13 +116,13 @@ def _stage_part(stage: Stage, depth: int = 0) -> PipelinePart:
     if not (function and bracket and inner.endswith(")")):
         return StageBox(stage.name.strip() or "(no name)")
     options = inner[:-1].removeprefix(", ".join(names)).removeprefix(", ")
-    lanes = tuple((label, each.name, _stage_part(each, depth + 1)) for label, each in stage.inputs)
-    if len(lanes) == 1 and not lanes[0][0]:
-        return _flatten_series([lanes[0][2], StageBox(function, options)])
+    branches = tuple((label, each.name, _stage_part(each, depth + 1)) for label, each in stage.inputs)
+    if len(branches) == 1 and not branches[0][0]:
+        return _flatten_series([branches[0][2], StageBox(function, options)])
     # fitted on one half of the questions for the other, so a question takes one of the branches
-    if lanes and inner[:-1] == "; ".join(names):
+    if branches and inner[:-1] == "; ".join(names):
         options = "one way for each question"
-    return Fan(lanes, StageBox(function, options, "join")) if lanes else StageBox(function, options)
+    return Fan(branches, StageBox(function, options, "join")) if branches else StageBox(function, options)
 
 
 def _flatten_series(parts: Sequence[PipelinePart]) -> Series:
@@ -172,7 +172,7 @@ def _table_rows(whole: PipelinePart) -> Sequence[tuple[str, str, str, str]]:
                     after = walk(inner, after)
                 return after
             case Fan():
-                ends = [(walk(lane, after), weight) for weight, _, lane in part.lanes]
+                ends = [(walk(branch, after), weight) for weight, _, branch in part.branches]
                 names = (f"{end} (weight {weight})" if weight else end for end, weight in ends)
                 return walk(part.join, ", ".join(names))
 
@@ -227,11 +227,11 @@ class _PipelineCanvas:
         self, fan: Fan, x: float, y: float, sources: Sequence[ArrowStart]
     ) -> tuple[ArrowStart, ...]:
         top, exits = y - _ROW * fan.rows / 2, []
-        for label, name, lane in fan.lanes:
-            (end,) = self.draw(lane, x, top + _ROW * lane.rows / 2, sources)
+        for label, name, branch in fan.branches:
+            (end,) = self.draw(branch, x, top + _ROW * branch.rows / 2, sources)
             strength = 1.4 + 4.6 * min(float(label or 0), 1.0)
             exits.append(ArrowStart(end.x, end.y, label, self.colours.get(name, _LINE), strength))
-            top += _ROW * lane.rows
+            top += _ROW * branch.rows
         return self.draw(fan.join, x + fan.width - fan.join.width, y, exits)
 
 

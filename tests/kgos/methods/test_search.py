@@ -1,4 +1,4 @@
-"""The search by intent: its formula, its lanes, what it invokes, filters, several graphs, and what it says
+"""The search by intent: its formula, its retrievers, what it invokes, filters, several graphs, and what it says
 when it finds nothing.
 """
 
@@ -35,7 +35,7 @@ def over_largest(scores):
 
 @every("query", QUERIES)
 @every("preset", WEIGHT_PRESETS)
-def test_the_score_is_the_weighted_sum_of_the_lanes_each_over_its_maximum(query, preset):
+def test_the_score_is_the_weighted_sum_of_the_retrievers_each_over_its_maximum(query, preset):
     config, index = RetrievalConfig(weights=preset, limit=300), graph_index(COOKBOOK)
     result = intent_search(COOKBOOK, query, config=config, embedder=Letters())
     weights, text = result.weights, over_largest(dict(index.text.search(query).hits))
@@ -49,8 +49,12 @@ def test_the_score_is_the_weighted_sum_of_the_lanes_each_over_its_maximum(query,
         assert node.text == pytest.approx(weights.text * text.get(node.id, 0))
         assert node.graph == pytest.approx(weights.graph * graph.get(node.id, 0))
         assert node.score == pytest.approx(node.embedding + node.text + node.graph + node.intent)
-        lanes = [lane for lane in ("text", "embedding", "graph", "intent") if getattr(node, lane) > 0]
-        assert node.method.split("+") == lanes
+        retrievers = [
+            retriever
+            for retriever in ("text", "embedding", "graph", "intent")
+            if getattr(node, retriever) > 0
+        ]
+        assert node.method.split("+") == retrievers
     assert list(result.nodes) == sorted(result.nodes, key=lambda node: (-node.score, node.id))
 
 
@@ -78,7 +82,7 @@ def test_without_an_embedder_its_weight_goes_to_the_others_and_without_any_words
         assert result.ids and {node.method for node in result.nodes} == {"text"}
 
 
-def test_an_empty_text_lane_leaves_seeds_to_keyword_matches():
+def test_an_empty_text_retriever_leaves_seeds_to_keyword_matches():
     config = RetrievalConfig(weights=Weights(0, 0, 1, 0))
     result = intent_search(linked("precaching requires disk"), "caching", config=config)
     assert result.ids == ["disk"], "'caching' stands inside a word, which only LIKE finds"
@@ -144,8 +148,8 @@ def test_a_filter_comes_before_the_scores_so_that_the_best_of_what_is_left_has_t
     tiers = {node.id: node.properties.get("pricing_tier") for node in COOKBOOK.nodes}
     assert result.ids and all(tiers[id] is not None and tiers[id] <= 0.3 for id in result.ids)
     alone = COOKBOOK.subgraph(id for id, tier in tiers.items() if tier is not None and tier <= 0.3)
-    lanes = (graph_index(COOKBOOK).bm25, graph_index(COOKBOOK).fts5)
-    searched = [lane.search("cache and batch work").hits for lane in lanes]
+    retrievers = (graph_index(COOKBOOK).bm25, graph_index(COOKBOOK).fts5)
+    searched = [retriever.search("cache and batch work").hits for retriever in retrievers]
     found = [over_largest({id: score for id, score in hits if id in alone}) for hits in searched]
     larger = {id: max(each.get(id, 0) for each in found) for id in {*found[0], *found[1]}}
     for node in result.nodes:
@@ -291,7 +295,7 @@ def test_an_empty_result_says_which_words_and_whether_filters_were_in_force(quer
     config = RetrievalConfig(dimension_filters={"pricing_tier": filters} if filters else {})
     result = intent_search(COOKBOOK, query, config=config)
     assert not result.nodes and result.frame().empty
-    assert result.trace[-1] == ("result", "nothing was found", f"no lane found a node{why}")
+    assert result.trace[-1] == ("result", "nothing was found", f"no retriever found a node{why}")
     filtered = [each.found for each in result.trace if each.method == "dimension_filter"]
     assert len(filtered) == bool(filters)
     if filters == {"min": 1}:

@@ -34,7 +34,7 @@ def file_of(path, rows, columns="id TEXT, name TEXT, embedding BLOB", more=""):
     return path
 
 
-def test_stored_vectors_give_the_lane_of_meaning_that_embedding_the_names_would_give():
+def test_stored_vectors_give_the_retriever_of_meaning_that_embedding_the_names_would_give():
     stored = StoredVectors.of(NAMES, LETTERS)
     result = intent_search(GRAPH, "zebras", embedder=Letters(), vectors=stored)
     cosines = dict(zip(NAMES, (LETTERS @ Letters().embed(["zebras"])[0]).tolist(), strict=True))
@@ -47,7 +47,7 @@ def test_stored_vectors_give_the_lane_of_meaning_that_embedding_the_names_would_
     assert reason in told.reason
 
 
-def test_a_node_without_a_vector_is_found_by_the_other_lanes_and_a_vector_without_a_node_by_none():
+def test_a_node_without_a_vector_is_found_by_the_other_retrievers_and_a_vector_without_a_node_by_none():
     stored = StoredVectors.of(["n1", "other"], LETTERS[:2])
     result = intent_search(GRAPH, "zebra index caching", embedder=Letters(), vectors=stored)
     found = {node.id: node for node in result.nodes}
@@ -82,7 +82,7 @@ def test_without_an_embedder_the_vectors_bring_theirs_and_an_error_where_they_do
         intent_search(GRAPH, "zebra", vectors=StoredVectors.of(NAMES, LETTERS))
 
 
-def test_the_lane_of_stored_vectors_is_made_once_for_a_graph():
+def test_the_retriever_of_stored_vectors_is_made_once_for_a_graph():
     given = graph_index(GRAPH), Letters(), StoredVectors.of(NAMES, LETTERS)
     assert dense_retriever(*given).stage is dense_retriever(*given).stage
     assert dense_retriever(graph_index(GRAPH), None, None) is None

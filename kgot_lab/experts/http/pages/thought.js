@@ -2,7 +2,7 @@
 
 import { button, dot, make, told, words } from "./dom.js";
 
-const LANES = [["embedding", "meaning"], ["text", "words"], ["by_graph", "edges"], ["intent", "intent"]];
+const RETRIEVERS = [["embedding", "meaning"], ["text", "words"], ["by_graph", "edges"], ["intent", "intent"]];
 const WEIGHTS = [["embedding", "meaning"], ["text", "words"], ["graph", "edges"], ["intent", "intent"]];
 
 /** A panel that shows how answers came about; `open` opens a node in its graph. */
@@ -75,7 +75,7 @@ export class Thoughts {
 function stepsOf(trace, end, open) {
   const steps = [
     { title: "What was asked for", body: () => asked(trace) },
-    { title: "How much each lane counts", body: () => weights(trace.weights) },
+    { title: "How much each retriever counts", body: () => weights(trace.weights) },
     ...trace.steps.map((step) => ({ title: words(step.method), body: () => reasons([["Why", step.reason], ["What came of it", step.found]]) })),
     { title: `Nodes found: ${trace.nodes.length}`, body: () => nodes(trace, open) },
     { title: `Edges followed: ${trace.edges.length}`, body: () => edges(trace) },
@@ -98,22 +98,22 @@ function asked(trace) {
       ["Remembered", trace.memories ? `${trace.memories} lines of earlier conversations` : "nothing of earlier conversations"]]));
 }
 
-/** Lanes with their weights, as bars of one scale. */
+/** Retrievers with their weights, as bars of one scale. */
 export function weights(of) {
-  return make("div", {}, make("ul", { class: "lanes" }, WEIGHTS.map(([name, said], lane) => make("li", {},
-    make("span", { class: "lane-name" }, said), track([[lane, of[name] ?? 0]], 1), make("span", { class: "number" }, `${Math.round(100 * (of[name] ?? 0))} %`)))));
+  return make("div", {}, make("ul", { class: "retrievers" }, WEIGHTS.map(([name, said], retriever) => make("li", {},
+    make("span", { class: "retriever-name" }, said), track([[retriever, of[name] ?? 0]], 1), make("span", { class: "number" }, `${Math.round(100 * (of[name] ?? 0))} %`)))));
 }
 
 function nodes(trace, open) {
   if (!trace.nodes.length) return make("p", {}, "Nothing in the graph fits the question.");
-  const most = Math.max(...trace.nodes.map((node) => LANES.reduce((sum, [lane]) => sum + Math.max(0, node[lane]), 0)), 1e-9);
+  const most = Math.max(...trace.nodes.map((node) => RETRIEVERS.reduce((sum, [retriever]) => sum + Math.max(0, node[retriever]), 0)), 1e-9);
   return make("div", {},
-    make("p", { class: "legend" }, LANES.map(([, said], lane) => make("span", {}, make("i", { class: `swatch lane-${lane}` }), said))),
+    make("p", { class: "legend" }, RETRIEVERS.map(([, said], retriever) => make("span", {}, make("i", { class: `swatch retriever-${retriever}` }), said))),
     make("ol", { class: "found" }, trace.nodes.map((node) => make("li", { class: node.told ? "" : "untold" },
       make("div", { class: "found-head" },
         make("button", { type: "button", class: "link", onclick: (event) => open(node, event.currentTarget) }, dot(node.type), node.name || node.id),
         make("span", { class: "number" }, node.score.toFixed(3))),
-      track(LANES.map(([lane], number) => [number, node[lane]]), most),
+      track(RETRIEVERS.map(([retriever], number) => [number, node[retriever]]), most),
       make("div", { class: "small" }, [words(node.type), way(node.path), node.told ? "" : "not told to the expert"].filter(Boolean).join(" · "))))));
 }
 
@@ -124,9 +124,9 @@ function way(path) {
 
 /** A bar of parts, each as long as its share of the whole scale. */
 function track(parts, whole) {
-  const said = parts.filter(([, value]) => value > 0).map(([lane, value]) => `${LANES[lane][1]} ${told(value)}`).join(", ");
-  return make("div", { class: "track", role: "img", "aria-label": said || "nothing", title: said || "nothing" }, parts.map(([lane, value]) => {
-    const part = make("i", { class: `lane-${lane}` });
+  const said = parts.filter(([, value]) => value > 0).map(([retriever, value]) => `${RETRIEVERS[retriever][1]} ${told(value)}`).join(", ");
+  return make("div", { class: "track", role: "img", "aria-label": said || "nothing", title: said || "nothing" }, parts.map(([retriever, value]) => {
+    const part = make("i", { class: `retriever-${retriever}` });
     part.style.width = `${Math.max(0, Math.min(100, (100 * value) / whole))}%`;
     return part;
   }));

@@ -69,7 +69,7 @@ class RetrievalConfig(CheckedRecord):
     @property
     def retrievers(self) -> tuple[str, ...]:
         """The retrievers that the methods enable."""
-        return tuple(lane for method in self.methods for lane in _RETRIEVERS_BY_METHOD[method])
+        return tuple(retriever for method in self.methods for retriever in _RETRIEVERS_BY_METHOD[method])
 
     def goal_mapping_for(self, query: str) -> tuple[str, GoalMapping] | None:
         """Return the first goal mapping whose word is in a query in any inflection, or None."""

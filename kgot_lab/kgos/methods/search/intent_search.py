@@ -191,13 +191,16 @@ def intent_search(
     answers, found, chat_history = run_methods_before_ranking(
         index.graph, query, intents, (mapping and mapping.boost_types) or None
     )
-    ranking, weights, told_lanes, walked = rank_nodes(
+    ranking, weights, reasons, walked = rank_nodes(
         index, SearchRequest(query, intents, mapping, passing, found), config, dense
     )
-    trace += [*chat_history, *told_lanes]
+    trace += [*chat_history, *reasons]
     hits = merge_hits(several, index, ranking, config.limit)
     rows = [index.graph.row(id) for id, *_ in hits]
-    parts = {lane.system: (_score_contributions(weight, lane), lane.paths) for weight, lane in ranking.lanes}
+    parts = {
+        retriever.system: (_score_contributions(weight, retriever), retriever.paths)
+        for weight, retriever in ranking.inputs
+    }
     named = [(index.names[row], index.label_texts[row]) for row in rows]
     nodes = tuple(
         _scored_node(name, label, hit, parts) for (name, label), hit in zip(named, hits, strict=True)
@@ -246,18 +249,22 @@ def _explain_no_result(query: str, config: RetrievalConfig) -> str:
     words = ", ".join(dict.fromkeys(searched_words(query)))
     within = " within the filters" if config.dimension_filters else ""
     reason = f"words looked for: {words}" if words else "the query has no word but stop words"
-    return f"no lane found a node{within}; {reason}"
+    return f"no retriever found a node{within}; {reason}"
 
 
-def _score_contributions(weight: float, lane: Ranking) -> dict[str, float]:
+def _score_contributions(weight: float, retriever: Ranking) -> dict[str, float]:
     """Return what a retriever adds to each node: its weight times the score over the largest."""
-    return dict(zip(lane.ids, (weight * scale_by_maximum(ranking_scores(lane))).tolist(), strict=True))
+    return dict(
+        zip(retriever.ids, (weight * scale_by_maximum(ranking_scores(retriever))).tolist(), strict=True)
+    )
 
 
 def _scored_node(name: str, kind: str, hit: MergedHit, parts: _ScoreParts) -> ScoredNode:
     id, score, sources = hit
-    added = {lane: found.get(id, 0.0) for lane, (found, _) in parts.items()}
-    method = "+".join(lane for lane, value in added.items() if value > 0)
+    added = {retriever: found.get(id, 0.0) for retriever, (found, _) in parts.items()}
+    method = "+".join(retriever for retriever, value in added.items() if value > 0)
     path = next((paths[id] for _, paths in parts.values() if id in paths), "")
-    meaning, text, graph, intent = (added.get(lane, 0.0) for lane in ("embedding", "text", "graph", "intent"))
+    meaning, text, graph, intent = (
+        added.get(retriever, 0.0) for retriever in ("embedding", "text", "graph", "intent")
+    )
     return ScoredNode(id, name, kind, score, method, meaning, text, graph, intent, path, sources)

@@ -159,7 +159,9 @@ def rank_nodes(
         ranking = _filter_ranking(index, found, request.passing, "embedding")
         rank("embedding", dense.description, ranking)
     elif "embedding" in config.retrievers:
-        trace.append(MethodCall("embedding", "no embedder was given", "its weight goes to the other lanes"))
+        trace.append(
+            MethodCall("embedding", "no embedder was given", "its weight goes to the other retrievers")
+        )
     if "graph" in config.retrievers:
         rankings["graph"], call, walked = _rank_by_graph(index, request, config, rankings)
         trace.append(call)
@@ -169,7 +171,7 @@ def rank_nodes(
         trace.append(call)
     elif "intent" in config.retrievers:
         why = f"no intent reaches {config.intent_threshold:g}"
-        trace.append(MethodCall("intent", why, "its weight goes to the other lanes"))
+        trace.append(MethodCall("intent", why, "its weight goes to the other retrievers"))
     if _has_weight(config, rankings):
         weights = normalised_weights(config.weights, *rankings)
         weights = replace(weights, intent=weights.intent * confidence)
@@ -177,7 +179,7 @@ def rank_nodes(
         # no retriever with a weight has a ranking, as in a search by intent alone for a query without one:
         # rank by text, which is better than no result
         rankings.clear()
-        rank("text", "no lane that weighs anything can be asked", _rank_by_text(index, request))
+        rank("text", "no retriever that weighs anything can be asked", _rank_by_text(index, request))
         weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
     parts = [

@@ -1,24 +1,24 @@
-// What can be moved in the explorer: the question, the weights and switches of lanes, k, and what stands side by side.
+// What can be moved in the explorer: the question, the weights and switches of retrievers, k, and what stands side by side.
 
 /** The question above, and the sliders beside the hits. */
 function explorerControls(data, state, tell, heard) {
-  const lanes = data.lanes.map((lane) => explorerLane(lane, state, heard));
+  const retrievers = data.retrievers.map((retriever) => explorerRetriever(retriever, state, heard));
   const k = explorerSlider("k, how many hits are shown", { min: 1, max: data.deepest, step: 1 }, () => state.k, (value) => { state.k = value; }, heard);
   const presets = explorerPresets(data, state, (event) => { sliders(); heard.chosen(event); });
   const compare = explorerCompare(data, state, heard);
   const top = make("fieldset", { class: "kl-x-top kl-x-plain", disabled: !tell }, make("legend", { class: "kl-x-hidden" }, "Question"),
     explorerQuestion(data, state, heard));
   const side = make("fieldset", { class: "kl-x-side kl-x-plain", disabled: !tell && !data.first.sheet }, make("legend", { class: "kl-x-hidden" }, "Weights"),
-    labelled("Preset", presets), ...lanes.map((lane) => lane.element), make("div", { class: "kl-x-lane" },
+    labelled("Preset", presets), ...retrievers.map((retriever) => retriever.element), make("div", { class: "kl-x-retriever" },
       make("div", { class: "kl-x-name" }, "k ", make("span", { class: "kl-x-muted" }, "hits shown")), k.element), tell && compare.element); // without Python there is one ranking, that of the sliders
-  const sliders = () => [...lanes, k].forEach((each) => each.refresh());
+  const sliders = () => [...retrievers, k].forEach((each) => each.refresh());
 
   return {
     top, side,
     /** Put the controls where the state is, and what Python says beside them. */
     refresh(answer) {
       presets.value = Object.keys(data.presets).find((name) => explorerSame(data.presets[name], state.weights)) ?? "";
-      for (const lane of lanes) lane.told(answer?.lanes[lane.name]);
+      for (const retriever of retrievers) retriever.told(answer?.retrievers[retriever.name]);
       compare.refresh();
     },
   };
@@ -60,36 +60,36 @@ function explorerSlider(label, bounds, get, set, heard) {
   return { element: make("div", { class: "kl-x-slide" }, range, number), range, refresh };
 }
 
-/** A lane: its switch, its weight, and what it counts in the end. */
-function explorerLane(lane, state, heard) {
-  const slider = explorerSlider(`${lane.letter}, the weight of the ${lane.name} retriever`, { min: 0, max: 1, step: 0.05 },
-    () => state.weights[lane.name], (value) => { state.weights[lane.name] = value; }, heard);
-  const box = make("input", { type: "checkbox", checked: !lane.missing && !state.off.includes(lane.name), disabled: Boolean(lane.missing),
+/** A retriever: its switch, its weight, and what it counts in the end. */
+function explorerRetriever(retriever, state, heard) {
+  const slider = explorerSlider(`${retriever.letter}, the weight of the ${retriever.name} retriever`, { min: 0, max: 1, step: 0.05 },
+    () => state.weights[retriever.name], (value) => { state.weights[retriever.name] = value; }, heard);
+  const box = make("input", { type: "checkbox", checked: !retriever.missing && !state.off.includes(retriever.name), disabled: Boolean(retriever.missing),
     onchange: (event) => {
-      state.off = box.checked ? state.off.filter((name) => name !== lane.name) : [...state.off, lane.name];
+      state.off = box.checked ? state.off.filter((name) => name !== retriever.name) : [...state.off, retriever.name];
       heard.chosen(event);
     } });
-  const told = make("div", { class: "kl-x-told" }, lane.missing);
-  const name = make("label", { class: "kl-x-name" }, box, explorerSwatch(lane.name), ` ${lane.letter} ${lane.name}`);
-  slider.range.disabled = Boolean(lane.missing);
-  const element = make("div", { class: `kl-x-lane${lane.missing ? " kl-x-missing" : ""}`, "data-lane": lane.name }, name, slider.element, told);
+  const told = make("div", { class: "kl-x-told" }, retriever.missing);
+  const name = make("label", { class: "kl-x-name" }, box, explorerSwatch(retriever.name), ` ${retriever.letter} ${retriever.name}`);
+  slider.range.disabled = Boolean(retriever.missing);
+  const element = make("div", { class: `kl-x-retriever${retriever.missing ? " kl-x-missing" : ""}`, "data-retriever": retriever.name }, name, slider.element, told);
   return {
-    element, name: lane.name,
+    element, name: retriever.name,
     refresh() { slider.refresh(); },
-    /** What Python says of the lane. */
+    /** What Python says of the retriever. */
     told(about) {
-      if (lane.missing || !about) return;
+      if (retriever.missing || !about) return;
       const found = about.found === null ? "" : `, ${about.found.toLocaleString("en")} found`;
-      const counts = state.off.includes(lane.name) ? "switched off" : about.share ? `counts ${about.share.toFixed(2)}` : "counts nothing";
+      const counts = state.off.includes(retriever.name) ? "switched off" : about.share ? `counts ${about.share.toFixed(2)}` : "counts nothing";
       told.textContent = `${counts}${found}`;
-      told.title = lane.stage;
+      told.title = retriever.stage;
     },
   };
 }
 
-/** How the part of a lane looks in a bar. */
-function explorerSwatch(lane) {
-  return make("span", { class: `kl-x-swatch kl-x-${lane}`, "aria-hidden": "true" });
+/** How the part of a retriever looks in a bar. */
+function explorerSwatch(retriever) {
+  return make("span", { class: `kl-x-swatch kl-x-${retriever}`, "aria-hidden": "true" });
 }
 
 /** The list of presets; "" stands for weights that are none of them. */

@@ -12,7 +12,7 @@ function explorerResults(data) {
     tableButton.setAttribute("aria-pressed", String(!tables.hidden));
     table();
   }, { "aria-pressed": "false", class: "kl-button kl-mode" });
-  const letters = Object.fromEntries(data.lanes.map((lane) => [lane.name, lane.letter]));
+  const letters = Object.fromEntries(data.retrievers.map((retriever) => [retriever.name, retriever.letter]));
   let answer = null, state = null;
 
   function table() {
@@ -98,10 +98,10 @@ function explorerMove(hit, where = "was") {
   return make("span", { class: `kl-x-move kl-x-${hit.moved.kind}` }, hit.moved.text, make("span", { class: "kl-x-there" }, elsewhere));
 }
 
-/** A score as a bar with a part for each lane, and as a number. */
+/** A score as a bar with a part for each retriever, and as a number. */
 function explorerScore(hit, letters) {
   const parts = hit.parts.filter((part) => part.value > 0).map((part) => {
-    const piece = make("span", { class: `kl-x-part kl-x-${part.lane}` }, part.value > 0.07 && make("b", {}, letters[part.lane]));
+    const piece = make("span", { class: `kl-x-part kl-x-${part.retriever}` }, part.value > 0.07 && make("b", {}, letters[part.retriever]));
     piece.style.width = `${100 * part.value}%`;
     return piece;
   });
@@ -111,10 +111,10 @@ function explorerScore(hit, letters) {
 
 /** The same hits as a table with exact numbers. */
 function explorerTable(side, letters) {
-  const lanes = side.hits[0]?.parts.map((part) => part.lane) ?? [];
+  const retrievers = side.hits[0]?.parts.map((part) => part.retriever) ?? [];
   const rows = side.hits.map((hit) => [hit.rank, hit.name, hit.gold ? "★ gold" : "", hit.score.toFixed(4), hit.moved?.text ?? "",
-    ...lanes.map((lane, at) => hit.parts[at].numbers), hit.path]);
-  return textTable(side.title, ["rank", "title", "gold", "score", "moved", ...lanes.map((lane) => `${letters[lane]} ${lane}`), "path"], rows);
+    ...retrievers.map((retriever, at) => hit.parts[at].numbers), hit.path]);
+  return textTable(side.title, ["rank", "title", "gold", "score", "moved", ...retrievers.map((retriever) => `${letters[retriever]} ${retriever}`), "path"], rows);
 }
 
 /** Arrow keys go from hit to hit: a list is one stop of the Tab key. */
@@ -138,7 +138,7 @@ function explorerCard(place, list, card, letters, hitOf) {
     const row = event.target.closest("li"), spot = event.type === "focusin" ? row : event.target.closest(".kl-x-score");
     if (!row || !spot) return hide();
     const hit = hitOf(row.dataset.id, Number(row.parentElement.dataset.side ?? 0));
-    const lines = hit.parts.map((part) => make("div", {}, explorerSwatch(part.lane), ` ${letters[part.lane]} ${part.lane}: ${part.numbers}`));
+    const lines = hit.parts.map((part) => make("div", {}, explorerSwatch(part.retriever), ` ${letters[part.retriever]} ${part.retriever}: ${part.numbers}`));
     card.replaceChildren(make("strong", {}, `score ${hit.score.toFixed(4)}`), ...lines);
     card.hidden = false;
     const box = place.getBoundingClientRect(), at = (row.querySelector(".kl-x-score") ?? row).getBoundingClientRect();

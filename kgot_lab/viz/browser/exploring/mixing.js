@@ -1,8 +1,8 @@
 // The formula of the sliders, as kgot_lab.viz.explorer.fusion_weights has it: a ranking follows a moved weight here, without a way to Python and back.
 
-/** What each lane counts: the weights of those that searched, are switched on and above 0, together 1; null where none counts. */
+/** What each retriever counts: the weights of those that searched, are switched on and above 0, together 1; null where none counts. */
 function explorerShares(sheet, mix) {
-  const there = new Set(sheet.lanes.map((lane) => lane.name));
+  const there = new Set(sheet.retrievers.map((retriever) => retriever.name));
   const counted = Object.keys(mix.weights).filter((name) => there.has(name) && !mix.off.includes(name) && mix.weights[name] > 0);
   if (!counted.length) return null;
   const sum = (names) => names.reduce((total, name) => total + mix.weights[name], 0);
@@ -12,11 +12,11 @@ function explorerShares(sheet, mix) {
   return Object.fromEntries(counted.map((name) => [name, mix.weights[name] / total]));
 }
 
-/** The ranking: score(d) = sum over lanes of share * scaled(s(d)), ties by id; `rows` are those of the sheet's ids, which are in order. */
+/** The ranking: score(d) = sum over retrievers of share * scaled(s(d)), ties by id; `rows` are those of the sheet's ids, which are in order. */
 function explorerRanked(sheet, mix) {
   const shares = explorerShares(sheet, mix);
   const scores = new Float64Array(sheet.ids.length), found = new Uint8Array(sheet.ids.length);
-  for (const { name, rows, scaled } of sheet.lanes) {
+  for (const { name, rows, scaled } of sheet.retrievers) {
     const share = shares?.[name];
     if (share === undefined) continue;
     for (let rank = 0; rank < rows.length; rank += 1) {
@@ -32,11 +32,11 @@ function explorerRanked(sheet, mix) {
 function explorerMixed(sheet, mix, before, texts) {
   const { shares, rows, scores } = explorerRanked(sheet, mix);
   const there = before && ranksOf(explorerRanked(sheet, before).rows, sheet.ids.length);
-  const lanes = shares ? sheet.lanes.filter((lane) => lane.name in shares) : [];
+  const retrievers = shares ? sheet.retrievers.filter((retriever) => retriever.name in shares) : [];
   const hits = [...rows.slice(0, mix.k)].map((row, at) => {
     const id = sheet.ids[row], known = texts.get(id) ?? { title: [[sheet.names[row], false]], snippet: [] };
     return { rank: at + 1, id, name: sheet.names[row], ...known, score: scores[row], gold: sheet.gold.some((each) => each.row === row),
-      path: lanes.map((lane) => lane.paths[id]).find(Boolean) ?? "", parts: lanes.map((lane) => partOf(lane, shares[lane.name], row)),
+      path: retrievers.map((retriever) => retriever.paths[id]).find(Boolean) ?? "", parts: retrievers.map((retriever) => partOf(retriever, shares[retriever.name], row)),
       moved: there && there.some(Boolean) ? moveOf(at + 1, there[row]) : null };
   });
   return { shares, hits, told: rows.length ? goldTold(sheet, ranksOf(rows, sheet.ids.length), mix.k) : "" };
@@ -49,14 +49,14 @@ function ranksOf(rows, size) {
   return ranks;
 }
 
-/** What a lane adds to the score of a row, and how that came about. */
-function partOf(lane, share, row) {
-  lane.ranks ??= ranksOf(lane.rows, lane.rows.reduce((most, each) => Math.max(most, each), 0) + 1);
-  const rank = lane.ranks[row] ?? 0;
-  if (!rank) return { lane: lane.name, value: 0, numbers: "0 (not found)" };
-  const [scaled, score] = [lane.scaled[rank - 1], lane.scores[rank - 1]];
+/** What a retriever adds to the score of a row, and how that came about. */
+function partOf(retriever, share, row) {
+  retriever.ranks ??= ranksOf(retriever.rows, retriever.rows.reduce((most, each) => Math.max(most, each), 0) + 1);
+  const rank = retriever.ranks[row] ?? 0;
+  if (!rank) return { retriever: retriever.name, value: 0, numbers: "0 (not found)" };
+  const [scaled, score] = [retriever.scaled[rank - 1], retriever.scores[rank - 1]];
   const numbers = `${(share * scaled).toFixed(3)} = ${share.toFixed(2)} × ${scaled.toFixed(3)} (score ${Number(score.toPrecision(3))}, rank ${rank})`;
-  return { lane: lane.name, value: share * scaled, numbers };
+  return { retriever: retriever.name, value: share * scaled, numbers };
 }
 
 /** How a hit came to a rank from another one, 0 being none. */
