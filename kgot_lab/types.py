@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from datetime import datetime
-from itertools import pairwise
 from math import isfinite
 from numbers import Real
 from operator import add
@@ -273,7 +272,8 @@ class Ranking:
         check_fields(self)
         if not isinstance(self.hits, HitColumns):
             _check_hits(self.hits)
-            if any(one.score < other.score for one, other in pairwise(self.hits)):
+            scores = [score for _, score in self.hits]
+            if scores != sorted(scores, reverse=True):
                 problem = (
                     f"the hits for query {short_repr(self.query.id or self.query.text)} are in another order"
                 )

@@ -439,7 +439,10 @@ BAD_DATA = {
         "tiny needs two queries or more to tell a difference from chance, and has 1",
     ),
     "no query": (lambda: tiny(queries=(), qrels={}), "needs two queries or more"),
-    "one id twice": (lambda: tiny(queries=(*DATA.queries, DATA.queries[0])), "has the id of another one"),
+    "one id twice": (
+        lambda: tiny(queries=(*DATA.queries, DATA.queries[0])),
+        "1 query ids occur more than once",
+    ),
     "no documents": (lambda: tiny(documents=()), "name 'd02', which is no document of tiny"),
     "documents twice": (
         lambda: tiny(documents=(*DATA.documents, DATA.documents[0])),
