@@ -79,16 +79,23 @@ class _CommandGroup(TyperGroup):
             raise
 
 
+_ONE_INPUT = ("documents", "graph", "memory", "user")
+
+
 def _refuse_repeats(command: Any) -> None:
-    """Have a command, and those of a group, raise BadInput for an option given again that keeps only one value."""
+    """Have a command, and those of a group, raise BadInput for two values of an option that names the input.
+
+    Of other options the last value counts, as is usual: whoever repeats one changes it.
+    """
     parse_args = command.parse_args
 
     def parse_once(context: Any, arguments: list[str]) -> Any:
         *_, given = command.make_parser(context).parse_args(args=[*arguments])
         for each, times in Counter(given).items():
-            if times > 1 and not (getattr(each, "is_flag", True) or each.multiple):
-                problem = f"{each.opts[0]} is given {times} times, and only one would be used"
-                raise BadInput(f"{problem}: give it once")
+            if times > 1 and each.name in _ONE_INPUT and not each.multiple:
+                raise BadInput(
+                    f"{each.opts[0]} is given {times} times, and only one would be used: give it once"
+                )
         return parse_args(context, arguments)
 
     command.parse_args = parse_once

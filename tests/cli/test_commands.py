@@ -452,7 +452,7 @@ def one_line(ran: Ran, *words: str) -> None:
         (["ask", "Q?", *PAPERS, "--model", "openai:gpt-4o"], ["OPENAI_API_KEY"]),
         (["ask", "Q?", *PAPERS, "--model", "local:nothing.gguf"], ["nothing.gguf"]),
         (["ask", "Q?", *PAPERS], ["no such file" if find_spec(PACKAGE) else "pip install 'kgot_lab[local]'"]),
-        (["find", "Q?", *PAPERS, "-k", "1", "-k", "2"], ["-k is given 2 times", "give it once"]),
+        (["find", "Q?", *PAPERS, *PAPERS], ["--documents is given 2 times", "give it once"]),
         (["memory", "m.db", "log", "--user", "a", "--user", "b"], ["--user is given 2 times"]),
         (["ask", " ", *PAPERS], ["the value after ask is blank: give one, or leave it out"]),
         (["ask", "Q?", "--documents", ""], ["the value after --documents is blank"]),
