@@ -157,7 +157,10 @@ def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> N
     sent = {row["key"]: "sent" if row["sent_at"] else "not sent" for row in rows}
     states = {row["key"]: sent[row["key"]] + ", no longer holds" * (not row["holds"]) for row in rows}
     texts = (f"{row['user']}, {states[row['key']]}: {row['text']}\n" for row in rows)
-    print_result(rows, as_json, chain.from_iterable(text.split("\n") for text in texts))
+    lines = (
+        chain.from_iterable(text.split("\n") for text in texts) if rows else ["No briefing was posted yet."]
+    )
+    print_result(rows, as_json, lines)
 
 
 @investments.command("log")

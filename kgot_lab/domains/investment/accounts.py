@@ -197,7 +197,7 @@ class Accounts(TableBacked):
     def _require_profile(self, user: str) -> tuple[str, RiskTolerance, str, str, str]:
         rows = self.storage.rows(sql.PROFILE, {"user": _check_user(user)})
         if not rows:
-            raise BadInput("this user has no profile; make one with set_profile")
+            raise BadInput(f"{short_repr(user)} has no account here; set_profile or a holding makes one")
         return rows[0]
 
 

@@ -17,7 +17,13 @@ from kgot_lab.domains.npc.models import (
     Relationship,
     RelationshipStanding,
 )
-from kgot_lab.domains.npc.statements import row_key, support_from_row, support_from_text
+from kgot_lab.domains.npc.statements import (
+    row_key,
+    support_from_row,
+    support_from_text,
+    to_relationship,
+    uuids,
+)
 from kgot_lab.domains.npc.world import NpcWorld, key_parameters, store_decision
 from kgot_lab.errors import require
 from kgot_lab.memory.claims.changes import Change
@@ -135,6 +141,18 @@ class WorldReview(ReviewQueue[Relationship]):
         source, target, type, session = json.loads(id)
         decided = cast("RelationshipStanding", standing)
         store_decision(change, Relationship(source, target, type), session, decided)
+
+    def _ended_by(self, id: str) -> Iterable[str]:
+        """Return the ids of the places where an entity is, if it is said to be at another."""
+        source, _, type, _ = json.loads(id)
+        rows = (
+            self.world.storage.rows(statements.PLACES_OF, {"ids": uuids(source)})
+            if type == "LOCATED_AT"
+            else []
+        )
+        for place in (to_relationship(row).key for row in rows):
+            stated = self.world.storage.rows(statements.SUPPORT_OF, key_parameters(place))
+            yield from (json.dumps([*place, support_from_row(row)[0].session_id]) for row in stated)
 
     def _parse_standing(self, value: str) -> str:
         return support_from_text(value)[1]

@@ -206,8 +206,10 @@ def _require_unused(change: Change, number: int, keys: Iterable[tuple[str, str]]
             rows = change.storage.rows(sql.DEPENDENT_CHANGES, {"kind": kind, "name": name})
             if rows:
                 later = ", ".join(str(change) for (change,) in rows)
-                problem = f"change {number} added {short_repr(key)}, on which change {later} builds"
-                raise BadInput(f"{problem}: undo that first")
+                builds = f"change {later} builds: undo that first"
+                if len(rows) > 1:
+                    builds = f"the changes {later} build: undo those first, the latest first"
+                raise BadInput(f"change {number} added {short_repr(key)}, on which {builds}")
 
 
 class RecordedTables(TableBacked):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from kgot_lab.errors import AlreadyDecided, require_count, require_known
@@ -110,12 +110,16 @@ class ReviewQueue(ABC, Generic[Item]):
 
     def _record(self, action: str, ids: Sequence[str], decide: Callable[[Change], None]) -> ChangeEffect:
         """Make a decision on some items, and return its effect."""
-        keys = [(self._kind, id) for id in ids]
+        keys = [(self._kind, id) for id in (*ids, *(other for id in ids for other in self._ended_by(id)))]
         with self.tables.change(action, self.by) as change, self.tables.effect(change, keys) as holder:
             decide(change)
         if holder.report.change is not None:
             self.decided.append((holder.report.change, ids[0]))
         return holder.report
+
+    def _ended_by(self, id: str) -> Iterable[str]:
+        """Return the ids of what a decision on an item may end."""
+        return ()
 
     def _parse_standing(self, value: str) -> str:
         """Return the standing that a version holds."""
