@@ -83,10 +83,14 @@ _ONE_INPUT = ("documents", "graph", "memory", "user")
 
 
 def _refuse_repeats(command: Any) -> None:
-    """Have a command, and those of a group, raise BadInput for two values of an option that names the input.
+    """Have a command, or those of a group, raise BadInput for two values of an option that names the input.
 
     Of other options the last value counts, as is usual: whoever repeats one changes it.
     """
+    if commands := getattr(command, "commands", {}):
+        for each in commands.values():
+            _refuse_repeats(each)
+        return
     parse_args = command.parse_args
 
     def parse_once(context: Any, arguments: list[str]) -> Any:
@@ -99,8 +103,6 @@ def _refuse_repeats(command: Any) -> None:
         return parse_args(context, arguments)
 
     command.parse_args = parse_once
-    for each in getattr(command, "commands", {}).values():
-        _refuse_repeats(each)
 
 
 app = typer.Typer(cls=_CommandGroup, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)

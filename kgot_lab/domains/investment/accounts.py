@@ -17,7 +17,7 @@ from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.investment.view import MAX_ID_LENGTH, symbol_key
-from kgot_lab.errors import BadInput, require_known, short_repr
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros
 from kgot_lab.memory.sqlite_tables import TableBacked
 from kgot_lab.text.cleaning import checked_text
@@ -197,7 +197,7 @@ class Accounts(TableBacked):
     def _require_profile(self, user: str) -> tuple[str, RiskTolerance, str, str, str]:
         rows = self.storage.rows(sql.PROFILE, {"user": _check_user(user)})
         if not rows:
-            raise BadInput(f"{short_repr(user)} has no account here; set_profile or a holding makes one")
+            raise BadInput("this user has no profile here; set_profile or a holding makes one")
         return rows[0]
 
 
@@ -230,8 +230,6 @@ def _check_amount(value: Decimal | int | str, what: str) -> Decimal:
     except InvalidOperation:
         amount = None
     if amount is None or not amount.is_finite() or not 0 <= amount < _MAX_AMOUNT:
-        expected = f"{what} is a number, 0 or more and below 10^15"
-        raise BadInput(
-            f'{expected}, as a whole number, a Decimal or a text such as "12.5", not {short_repr(value)}'
-        )
+        expected = f"{what} is a number, 0 or more and below 10^15"  # what was given is private
+        raise BadInput(f'{expected}, as a whole number, a Decimal or a text such as "12.5"')
     return amount

@@ -87,7 +87,7 @@ def test_a_user_without_a_profile_and_a_profile_that_is_none_are_errors(accounts
         lambda: accounts.set_position("eve", "LNTN", 1, 1),
         lambda: accounts.watch("eve", "LNTN"),
     ):
-        with pytest.raises(BadInput, match="has no account here; set_profile or a holding makes one"):
+        with pytest.raises(BadInput, match="no profile here; set_profile or a holding makes one"):
             ask()
     with pytest.raises(BadInput, match="no profile"):
         accounts.post(briefing)
