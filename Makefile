@@ -46,11 +46,11 @@ more: $(VENV)/.run  ## the same with two more questions
 # The types are checked beside the tests, which mostly wait; and the modules compiled once, for those that are started by the hundred
 # in a sandbox or where PYTHONDONTWRITEBYTECODE is set.
 PYTEST = $(BIN)/python -m pytest --dist loadfile
-define check_and_test  # style, types and the tests that pytest's -m chooses
+define check_and_test  # style, types and the tests that pytest's -m chooses, in so many processes
 	$(BIN)/ruff check .
 	$(BIN)/python -m compileall -q kgot_lab
 	@$(BIN)/mypy > $(VENV)/mypy.txt 2>&1 & types=$$!; \
-		$(PYTEST) -n 5 -m "$(1)"; tested=$$?; \
+		$(PYTEST) -n $(2) -m "$(1)"; tested=$$?; \
 		wait $$types; typed=$$?; cat $(VENV)/mypy.txt; exit $$((tested ? tested : typed))
 endef
 define run_notebooks  # where no browser has run them
@@ -59,14 +59,14 @@ define run_notebooks  # where no browser has run them
 endef
 
 test: $(VENV)/.test  ## what a change should pass: style, types and the quick tests, without a model, a key or a network
-	$(call check_and_test,not live and not extended)
+	$(call check_and_test,not live and not extended,4)
 
 test-extended: $(VENV)/.test  ## the other tests: real servers, browsers, every store, attack and notebook
-	$(PYTEST) -n 5 -m "extended and not live"
+	$(PYTEST) -n 3 -m "extended and not live"
 	$(run_notebooks)
 
 test-all: $(VENV)/.test  ## both at once, which collects the tests once: all tests and notebooks
-	$(call check_and_test,not live)
+	$(call check_and_test,not live,3)
 	$(run_notebooks)
 
 test-live: $(VENV)/.test  ## the tests that ask the local model, where it was fetched
