@@ -6,7 +6,6 @@ It is a static picture, and a live view where a kernel runs.
 from __future__ import annotations
 
 import textwrap
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -158,8 +157,6 @@ def stepper(
     if not isinstance(events[0], Started):
         raise BadInput(f"a run begins with Started, not with {type(events[0]).__name__}: give the whole run")
     require_count(height, 1, "height", maximum=10_000)
-    if run.run and run.unfinished:
-        warnings.warn(run.unfinished, stacklevel=2)
     started = events[0]
     if forks is None:
         forks = load_forks(run, bundled_path("traces")) if live.planning is None and run.run else ()
