@@ -16,9 +16,12 @@ from kgot_lab.cli.app import main
 from kgot_lab.llm.model_file import MODEL_VARIABLE
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def commands_made_once() -> Iterator[None]:
-    """Make the tree of commands once in a process, as a program does: it is a fifth of a short run."""
+    """Make the tree of commands once for a module's tests: it is a fifth of a short run.
+
+    Not for a process: tests of another folder that run in it make their own.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for name in ("get_command", "get_group"):
             patch.setattr(f"typer.main.{name}", cache(getattr(typer.main, name)))
