@@ -33,7 +33,14 @@ from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.english.messages import MessageReader, ReadSentence
 from kgot_lab.memory.english.parts import ME, Statement
-from kgot_lab.memory.english.relations import ANY, canonical_relation, relations, relations_by, word_list
+from kgot_lab.memory.english.relations import (
+    ANY,
+    canonical_relation,
+    is_one_of_several,
+    is_single,
+    relations,
+    relations_by,
+)
 from kgot_lab.memory.extraction import Extraction, SourcedSentence, facts_prompt, split_grounded
 from kgot_lab.memory.sentences import ASKED, ENDED, LIGHT_STEMS, SAID, Sentence, SentenceIndex, word_stems
 from kgot_lab.memory.tables import OwnedTables
@@ -209,7 +216,7 @@ class Memory(Closing, LearningMemory):
         open_facts = self._facts_before(at, sentences, names)
         known_later = {fact for fact, began in open_facts.items() if began > at}
         for sentence in sentences:
-            said = ASKED if sentence.is_question else SAID
+            said, relations_ended = ASKED if sentence.is_question else SAID, set[str]()
             claim(Triple(self.user, said, sentence.text), sentence, at)
             for statement in sentence.statements:
                 subject, value = (self._resolve(p, names) for p in (statement.subject, statement.object))
@@ -218,11 +225,16 @@ class Memory(Closing, LearningMemory):
                     known = {f: began for f, began in open_facts.items() if f not in known_later}
                     ended = _find_ended(statement, subject, value, known, names)
                     what = value if subject == self.user else subject.removeprefix(f"{self.user}'s ")
-                    if not ended and what and (subject == self.user or not value):
+                    relations_ended |= {fact.relation for fact in ended}
+                    is_told = bool(what) and not statement.relation and (subject == self.user or not value)
+                    if not ended and is_told:
                         claim(Triple(self.user, ENDED, what), sentence, since)
                 else:
-                    if statement.relation == "name":  # it may be that of someone else
-                        value = statement.object
+                    if ANY in statement.relations and len(relations_ended) == 1:  # "switched from Acme to it"
+                        (relation,) = relations_ended
+                        statement = replace(statement, relation=relation, single=is_single(relation))
+                    value = value if value == self.user else statement.object
+                    if statement.relation == "name":
                         names[value.casefold()] = subject
                     fact = Triple(subject, statement.relation, value)
                     ended = _replaced(statement, fact, open_facts)
@@ -243,6 +255,8 @@ class Memory(Closing, LearningMemory):
                     if statement.kind == "ended" and since < open_facts[fact] - _YEAR:  # of an earlier time
                         continue
                     claim(fact, sentence, max(since, open_facts.pop(fact) + _MOMENT), "ended")
+                    if fact.relation == "name":  # of a husband who is none any more
+                        names.pop(fact.object.casefold(), None)
         stated = (each for each in claims if each.kind == "stated" and each.fact.relation not in _NO_FACTS)
         told = {each.fact: each.valid_from or at for each in stated}
         return [*claims, *self._ends_told_before(told, at, names)]
@@ -271,7 +285,10 @@ class Memory(Closing, LearningMemory):
         if not all(word_stems(each.object) for each in ends):  # someone died: what names them ends
             return self._index.open_facts(at)
         found: dict[Triple, datetime] = {}
-        for subject in {self._resolve(statement.subject, names) for statement in statements}:
+        subjects = {self._resolve(statement.subject, names) for statement in statements}
+        if any(not {ANY, "partner"}.isdisjoint(each.relations) for each in statements):
+            subjects |= _partners_of(self.user)
+        for subject in subjects:
             found |= self._index.open_facts(at, "subject", subject)
         return found
 
@@ -358,7 +375,8 @@ class Memory(Closing, LearningMemory):
             raise BadInput(f"{problem}: facts() lists what it holds")
         if object == fact.object:
             raise BadInput(f"{short_repr(str(fact))} is what it holds: give another object")
-        text = f"Correction: {fact.subject} {fact.relation} {object}, not {fact.object}."
+        relation = fact.relation.replace("_", " ")
+        text = f"Correction: {fact.subject} {relation} {object}, not {fact.object}."
         source, span = f"{self.user}/{now.isoformat()}/correction", Span(0, len(text), text)
         told = [
             Claim(Triple(self.user, SAID, text), source, span, self.user, valid_from=now),
@@ -434,7 +452,7 @@ def is_message(claim: Claim) -> bool:
 def _replaced(statement: Statement, fact: Triple, open_facts: Mapping[Triple, datetime]) -> list[Triple]:
     """Return the open facts that a new one replaces: another value of a single relation, or what it denies."""
     denied = fact.relation[4:] if fact.relation.startswith("not_") else f"not_{fact.relation}"
-    replaces = statement.single and fact.subject.rpartition("'s ")[2] not in word_list("several")
+    replaces = statement.single and not is_one_of_several(fact.subject.rpartition("'s ")[2])
     replaced, value = fact.relation if replaces else None, fact.object.casefold()
     own = [other for other in open_facts if other.subject == fact.subject]
     return [f for f in own if f.relation == (denied if f.object.casefold() == value else replaced)]
@@ -451,8 +469,26 @@ def _find_ended(
 
     These are facts of the same subject that have the head of what ended, and each name and number of it, or
     whose relation is named by it ("my job"); or, for someone who died or something that is over, the facts that
-    name it.
+    name it. With a partner ends what is known of the husband or wife by that noun.
     """
+    found = _find_named(statement, subject, value, open_facts, names)
+    if any(fact.relation == "partner" for fact in found):
+        roles = _partners_of(subject)
+        found += [fact for fact in open_facts if fact.subject in roles and fact not in found]
+    return found
+
+
+def _partners_of(name: str) -> set[str]:
+    return {f"{name}'s {noun}" for noun in relations()["partner"].nouns}
+
+
+def _find_named(
+    statement: Statement,
+    subject: str,
+    value: str,
+    open_facts: Mapping[Triple, datetime],
+    names: Mapping[str, str],
+) -> list[Triple]:
     own = [fact for fact in open_facts if fact.subject == subject]
     owner = value.rpartition("'s ")[0]
     if owner and owner != subject and value not in names.values():  # "sold my brother's guitar"
