@@ -3,6 +3,8 @@ fail at every call, opened beside writers, and damaged.
 
 python -m benchmarks.fire.files                        every kind: 10,000 openings and 2,000 damages, about an hour
 python -m benchmarks.fire.files --opens 100 claims     one kind, with fewer openings
+python -m benchmarks.fire.files --kills 15 claims worlds investment proposals
+                                                       two processes write to one file, and each is killed, until 15 were
 A row is printed as soon as it is counted: cases / faults of each column, then its distinct faults. Exit code 1 means
 that there is one.
 """
@@ -10,9 +12,13 @@ that there is one.
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -53,6 +59,53 @@ def counted(name: str, opens: int, damages: int) -> dict[str, tuple[int, list[st
     return {column: (cases, list(faults)) for column, (cases, faults) in zip(COLUMNS, rows, strict=True)}
 
 
+def killed(name: str, kills: int) -> str:
+    """What became of a file to which two processes wrote at once, each killed between its first and fifth write."""
+    from faults.kinds import KINDS
+
+    chance, done, begun, count, inside, strange = random.Random(1), set[int](), set[int](), 0, 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / KINDS[name].file
+        KINDS[name].open(path).close()
+        while count < kills:
+            start = max(begun, default=1) + 1
+            command = [sys.executable, "-m", "benchmarks.fire.files", "--writer", name, str(path)]
+            writers = [
+                subprocess.Popen([*command, str(start + each)], stdout=subprocess.PIPE, text=True)
+                for each in range(2)
+            ]
+            for writer in writers:
+                assert writer.stdout is not None
+                mine, most = [list[int](), list[int]()], chance.randint(1, 5)
+                for line in writer.stdout:  # to its end: it may have said more before it died
+                    word, number = line.split()
+                    mine[word == "done"].append(int(number))
+                    if word == "begin" and len(mine[0]) == most:
+                        time.sleep(chance.uniform(0, 0.01))
+                        writer.send_signal(signal.SIGKILL)
+                writer.wait()
+                count, inside = count + 1, inside + (len(mine[0]) > len(mine[1]))
+                begun.update(mine[0])
+                done.update(mine[1])
+            held = KINDS[name].things(path)
+            strange += len(held.keys() - begun)
+            lost = len(done - held.keys())
+            if lost or strange:
+                break
+    return f"{name:12}{count:8}{inside:8}{len(done):14}{lost:6}{strange:9}"
+
+
+def write_until_killed(name: str, path: str, first: str) -> None:
+    """Write every second thing from a number on, and say what is begun and what is done."""
+    from faults.kinds import KINDS
+
+    opened = KINDS[name].open(Path(path))
+    for number in range(int(first), int(first) + 200, 2):
+        os.write(1, b"begin %d\n" % number)
+        KINDS[name].write(opened, number)
+        os.write(1, b"done %d\n" % number)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -60,14 +113,26 @@ def main() -> None:
     parser.add_argument("kinds", nargs="*")
     parser.add_argument("--opens", type=int, default=10_000)
     parser.add_argument("--damages", type=int, default=2_000)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--writer", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     sys.path.insert(0, str(TESTS))
+    if options.writer:
+        write_until_killed(*options.writer)
+        return
     from faults.kinds import KINDS
 
     if strange := sorted(set(options.kinds) - set(KINDS)):
         parser.error(f"there is no kind {strange[0]!r}; there are {', '.join(KINDS)}")
     if min(options.opens, options.damages) < 0:
         parser.error("openings and damages are counted from 0 on")
+    if options.kills:
+        print(
+            f"{'kind':12}{'kills':>8}{'inside':>8}{'acknowledged':>14}{'lost':>6}{'invented':>9}", flush=True
+        )
+        rows = [killed(name, options.kills) for name in options.kinds or KINDS]
+        print("\n".join(rows))
+        sys.exit(any(row.split()[-2:] != ["0", "0"] for row in rows))
     print(f"{'kind':12}" + "".join(f"{column:>16}" for column in COLUMNS), flush=True)
     broken = False
     for name in options.kinds or KINDS:

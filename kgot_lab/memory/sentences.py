@@ -17,7 +17,7 @@ import numpy as np
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import without_cache
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none
+from kgot_lab.memory.claims.claim import ASKED, ENDED, SAID, from_micros, from_micros_or_none
 from kgot_lab.memory.claims.justification import (
     ActiveClaim,
     claims_deciding,
@@ -29,7 +29,6 @@ from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens, stem
 from kgot_lab.types import Triple
 
-SAID, ASKED, ENDED = "said", "asked", "ended"  # relations of a user to a sentence, and to what ended
 LIGHT_STEMS = frozenset(
     map(stem, "the a an my our new old to of in at for with and from it that this there".split())
 )
@@ -132,7 +131,9 @@ class SentenceIndex:
             if last == self._last:
                 return self._sentences
             since, names = {"known": self._last}, read_aliases(self._storage)
-            if self._last and self._storage.rows(sql.ACTIONS_SINCE, since) == [("learn",)]:
+            if self._last and {("learn",), ("correct",)}.issuperset(
+                self._storage.rows(sql.ACTIONS_SINCE, since)
+            ):
                 facts = names.canonical_facts(self._storage.rows(sql.FACTS_LEARNT_SINCE, since))
                 active = claims_deciding(self._storage, names, facts)
                 new = [claim.id for claim in active if claim.id not in self._by_claim]

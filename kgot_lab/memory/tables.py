@@ -136,6 +136,9 @@ CHANGED_FACTS = f"""SELECT DISTINCT v.opened, {_FACT_COLUMNS} FROM changes x
   JOIN versions v ON v.opened = x.id AND v.kind IN ('drop', 'standing')
   JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
   WHERE x.action IN ('retract fact', 'retract claim', 'accept', 'reject', 'override')"""
+CHANGED_SENTENCES = """SELECT DISTINCT v.opened, f.object FROM changes x
+  JOIN versions v ON v.opened = x.id AND v.kind = 'standing' JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
+  WHERE x.action IN ('learn', 'correct') AND f.relation IN ('said', 'asked')"""
 CHANGE = "SELECT action, erased FROM changes WHERE id = :change"
 CHANGES_UNDOING = "SELECT id FROM changes WHERE undoes = :change"
 DEPENDENT_CHANGES = """SELECT DISTINCT opened FROM versions WHERE kind <> :kind AND closed IS NULL AND replace(key, :name, '') <> key
@@ -153,6 +156,7 @@ OPEN_VERSION = (
 )
 CLOSE_VERSIONS = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND closed IS NULL"
 CLOSE_VERSION = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND value = :value AND closed IS NULL"
+STANDING_NOW = "SELECT key, value FROM versions WHERE kind IN ('standing', 'drop') AND closed IS NULL AND key = ANY(:claims)"
 HISTORY = """SELECT v.kind, v.value, v.number, o.at, e.at, o.who FROM versions v JOIN changes o ON o.id = v.opened
   LEFT JOIN changes e ON e.id = v.closed WHERE v.kind IN (:kind, 'drop') AND v.key = :key ORDER BY v.opened, v.kind, v.value"""
 
@@ -230,7 +234,7 @@ _BY_SOURCE = (
     FACTS_DERIVED, ALL_CLAIMS, FACTS_LEARNT_SINCE, ALL_SPANS, SPANS,
 )  # fmt: skip
 _OF_OWNER = "f.id IN (SELECT c.fact FROM claims c WHERE substr(c.source, 1, :length) = :prefix)"
-_BY_AUTHOR = (CHANGES, CHANGE, CHANGED_SOURCES, CHANGED_FACTS, DECISIONS_LAST)
+_BY_AUTHOR = (CHANGES, CHANGE, CHANGED_SOURCES, CHANGED_FACTS, CHANGED_SENTENCES, DECISIONS_LAST)
 OWNED: Mapping[str, str] = {
     **{statement: _limited(statement, "substr(c.source, 1, :length) = :prefix") for statement in _BY_SOURCE},
     **{statement: _limited(statement, "who = :owner") for statement in _BY_AUTHOR},

@@ -21,6 +21,10 @@ from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.agent import CurrentAnswer, LearningMemory, TurnOutcome, UserTurn
 from kgot_lab.memory.claims.claim import (
+    ASKED,
+    ENDED,
+    NO_FACTS,
+    SAID,
     ChangeEffect,
     ChangeLogEntry,
     Claim,
@@ -42,7 +46,7 @@ from kgot_lab.memory.english.relations import (
     relations_by,
 )
 from kgot_lab.memory.extraction import Extraction, SourcedSentence, facts_prompt, split_grounded
-from kgot_lab.memory.sentences import ASKED, ENDED, LIGHT_STEMS, SAID, Sentence, SentenceIndex, word_stems
+from kgot_lab.memory.sentences import LIGHT_STEMS, Sentence, SentenceIndex, word_stems
 from kgot_lab.memory.tables import OwnedTables
 from kgot_lab.text.cleaning import (
     checked_text,
@@ -54,7 +58,6 @@ from kgot_lab.text.cleaning import (
 from kgot_lab.text.words import name_tokens, stem
 from kgot_lab.types import LLM, Prompt, Triple
 
-_NO_FACTS = frozenset((SAID, ASKED, ENDED))
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOMENT = timedelta(microseconds=1)  # the least time between a beginning and an end
 _YEAR = timedelta(days=365)  # "in May" may be told together with what ended then
@@ -181,7 +184,7 @@ class Memory(Closing, LearningMemory):
                 added += len(sentences)
                 unread += sum(not sentence.is_read for sentence in sentences)
                 dropped += sum(sentence.dropped for sentence in sentences)
-                facts += [c.fact for c in claims if c.kind == "stated" and c.fact.relation not in _NO_FACTS]
+                facts += [c.fact for c in claims if c.kind == "stated" and c.fact.relation not in NO_FACTS]
                 ended += [c.fact for c in claims if c.kind == "ended"]
         unique = tuple(dict.fromkeys(facts)), tuple(dict.fromkeys(ended))
         return Added(tuple(changes), *unique, added, unread, dropped)
@@ -257,7 +260,7 @@ class Memory(Closing, LearningMemory):
                     claim(fact, sentence, max(since, open_facts.pop(fact) + _MOMENT), "ended")
                     if fact.relation == "name":  # of a husband who is none any more
                         names.pop(fact.object.casefold(), None)
-        stated = (each for each in claims if each.kind == "stated" and each.fact.relation not in _NO_FACTS)
+        stated = (each for each in claims if each.kind == "stated" and each.fact.relation not in NO_FACTS)
         told = {each.fact: each.valid_from or at for each in stated}
         return [*claims, *self._ends_told_before(told, at, names)]
 
@@ -372,7 +375,7 @@ class Memory(Closing, LearningMemory):
         since = self._index.open_facts(now).get(fact)
         if since is None:
             problem = f"the memory of {self.user!r} does not hold {short_repr(str(fact))}"
-            raise BadInput(f"{problem}: facts() lists what it holds")
+            raise BadInput(f"{problem}: `facts` lists what it holds")
         if object == fact.object:
             raise BadInput(f"{short_repr(str(fact))} is what it holds: give another object")
         relation = fact.relation.replace("_", " ")
@@ -387,7 +390,7 @@ class Memory(Closing, LearningMemory):
                 for each in (fact, *self._corrected_before(fact, since))
             ),
         ]
-        learnt = self.claims.learn(told, by=self.user)
+        learnt = self.claims.learn(told, by=self.user, action="correct")
         changes = () if learnt.change is None else (learnt.change,)
         return Added(changes, (told[2].fact,), (fact,), 1)
 
@@ -413,7 +416,7 @@ class Memory(Closing, LearningMemory):
         sources = {claim.source for claim in claims}
         if not sources:
             problem = f"{self.user!r} has said nothing that is, or states, {short_repr(str(what))}"
-            raise BadInput(f"{problem}: facts() lists what holds, and recall() the sources")
+            raise BadInput(f"{problem}: `facts` lists what holds, and `recall` what was said")
         return sorted(sources)
 
     def undo(self, change: int) -> ChangeEffect:
@@ -442,11 +445,6 @@ class Memory(Closing, LearningMemory):
             erased = erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
         self._index.forget_vectors(said)
         return erased
-
-
-def is_message(claim: Claim) -> bool:
-    """Return whether a claim stands for a sentence that a user said, and states no fact."""
-    return claim.fact.relation in _NO_FACTS and claim.source.startswith(f"{claim.fact.subject}/")
 
 
 def _replaced(statement: Statement, fact: Triple, open_facts: Mapping[Triple, datetime]) -> list[Triple]:

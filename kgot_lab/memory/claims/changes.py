@@ -154,7 +154,7 @@ def _check_undoable(storage: TableStorage, number: int) -> int:
     """
     rows = storage.rows(sql.CHANGE, {"change": number}) if number <= _MAX_DATABASE_INTEGER else []
     if not rows:
-        raise BadInput(f"there is no change {number}: log() lists them")
+        raise BadInput(f"there is no change {number}: the log lists the changes")
     ((action, erased),) = rows
     if action.startswith("erase"):
         raise BadInput(f"change {number} erased something, which nothing brings back")

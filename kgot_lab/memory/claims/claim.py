@@ -62,6 +62,13 @@ def format_period(since: datetime | None, until: datetime | None) -> str:
 
 
 CLAIM_KINDS = ("stated", "inferred", "ended")
+SAID, ASKED, ENDED = "said", "asked", "ended"  # relations of a user to a sentence, and to what ended by it
+NO_FACTS = frozenset((SAID, ASKED, ENDED))
+
+
+def is_message(fact: Triple, source: str) -> bool:
+    """Return whether a claim of a source stands for a sentence that a user said, and states no fact."""
+    return fact.relation in NO_FACTS and source.startswith(f"{fact.subject}/")
 
 
 @dataclass(frozen=True)
@@ -206,7 +213,8 @@ class ChangeEffect:
     It contains facts that no longer hold, entities that no fact names any more, answers that depended on
     them, and facts that started to hold. `change` undoes it, and is None if nothing was changed. `erased`
     counts what an undo could not restore because it was erased. `overtaken` are later changes of the same
-    claims, which an undo left as they are.
+    claims, which an undo left as they are. `waiting` are facts of claims that wait for review again, `withdrawn`
+    of claims that do so no more, though nobody decided on them.
     """
 
     change: int | None
@@ -216,6 +224,8 @@ class ChangeEffect:
     risen: tuple[Triple, ...] = ()
     erased: int = 0
     overtaken: tuple[int, ...] = ()
+    waiting: tuple[Triple, ...] = ()
+    withdrawn: tuple[Triple, ...] = ()
 
     def __str__(self) -> str:
         groups = (
@@ -223,6 +233,8 @@ class ChangeEffect:
             (self.risen, "fact", "", "began to hold"),
             (self.entities, "entity", "entities", "named by no fact any more"),
             (self.answers, "answer", "", "rested on what fell"),
+            (self.waiting, "claim", "", "waiting for review again"),
+            (self.withdrawn, "claim", "", "waiting for review no more"),
         )
         counts = ((len(found), noun, many, verb) for found, noun, many, verb in groups if found)
         phrases = [f"{format_count(count, noun, many)} {verb}" for count, noun, many, verb in counts]
@@ -278,8 +290,8 @@ class ChangeLogEntry:
     """A change: time, author and kind.
 
     Its effect is in the claims. `clock` is the time of the clock if that had run backwards. `of` names the
-    source that was retracted, or the facts that were retracted or decided on. What was erased since is not
-    named.
+    source that was retracted, the facts that were retracted or decided on, or the sentences that a user told. What
+    was erased since is not named.
     """
 
     id: int
@@ -292,10 +304,23 @@ class ChangeLogEntry:
     of: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        more = f": {'; '.join(self.of)}" if self.of else ""
-        more += f" of change {self.undoes}" if self.undoes else ""
+        left = len(self.of) - _MOST_OF
+        names = [*self.of[:_MOST_OF], *([f"and {left:,} more"] if left > 0 else [])]
+        more = f": {'; '.join(names)}" if names else ""
+        more = f" change {self.undoes}" if self.undoes else more
         more += f" ({self.erased} erased since)" if self.erased else ""
-        return f"{self.id:>6}  {self.at:%Y-%m-%d %H:%M:%S}  {self.action}{more}  {self.by}"
+        is_told = self.action == "learn" and bool(self.of)  # by a user, not read in a document
+        words = "told" if is_told else ACTION_WORDS.get(self.action, self.action)
+        return f"{self.id:>6}  {self.at:%Y-%m-%d %H:%M:%S}  {words}{more}  {self.by}"
+
+
+_MOST_OF = 3  # of what a change was of, on its line in the log
+ACTION_WORDS = {
+    "learn": "learnt", "correct": "corrected", "retract source": "forgot source", "retract fact": "forgot fact",
+    "erase": "erased", "undo": "took back", "accept": "accepted", "reject": "rejected", "override": "overrode",
+    "declare": "declared", "merge": "merged names", "unmerge": "separated names", "add": "added", "write": "wrote",
+    "update": "changed", "delete": "deleted", "expire": "expired",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from kgot_lab.memory.claims.claim import (
     RecordedAnswer,
     fact_id,
     from_micros,
+    is_message,
     triple_key,
 )
 from kgot_lab.memory.claims.justification import (
@@ -30,11 +31,13 @@ from kgot_lab.memory.claims.justification import (
 from kgot_lab.memory.tables import ClaimStorage, fact_keys
 from kgot_lab.types import Triple
 
+_STANDINGS = ("taken", "queued", "accepted", "rejected")
+
 
 @contextmanager
 def record_effect(storage: ClaimStorage, change: Change, claims: Sequence[str]) -> Iterator[EffectHolder]:
-    """Compare what holds before and after the block, at any time and now, for some claims' facts and all that is
-    derived from these.
+    """Compare what holds and what waits before and after the block, at any time and now, for some claims' facts and
+    all that is derived from these. Sentences that users said are no facts.
     """
     holder = EffectHolder()
     names = read_aliases(storage)
@@ -43,16 +46,31 @@ def record_effect(storage: ClaimStorage, change: Change, claims: Sequence[str]) 
 
     def held() -> list[Set[Triple]]:
         deciding = claims_deciding(storage, names, affected)
-        return [held_facts(deciding, at).keys() & affected for at in (None, change.at)]
+        messages = {claim.fact for claim in deciding if is_message(claim.fact, claim.source)}
+        return [held_facts(deciding, at).keys() & affected - messages for at in (None, change.at)]
 
-    before = held()
+    def standings() -> dict[str, str]:
+        rows = storage.rows(sql.STANDING_NOW, {"claims": list(claims)}) if claims else []
+        return dict(sorted(rows, key=lambda row: row[1] in _STANDINGS, reverse=True))  # a drop comes last
+
+    before, stood = held(), standings()
     yield holder
+    stands = standings()
+    waited, waits = ({id for id, value in each.items() if value == "queued"} for each in (stood, stands))
+    decided = {id for id, value in stands.items() if value in _STANDINGS}
+    withdrawn, waiting = (
+        tuple(Triple(*row) for row in storage.rows(sql.FACTS_OF_CLAIMS, {"claims": list(ids)})) if ids else ()
+        for ids in (waited - decided, waits - waited)
+    )
     pairs = list(zip(before, held(), strict=True))
     fallen = tuple(sorted(set().union(*(earlier - later for earlier, later in pairs)), key=triple_key))
     risen = tuple(sorted(set().union(*(later - earlier for earlier, later in pairs)), key=triple_key))
     rows = storage.rows(sql.ANSWERS_ON, {"facts": fact_ids(fallen, names)})
     answers = tuple(RecordedAnswer(id, text, from_micros(at)) for id, text, at in rows)
-    holder.report = ChangeEffect(change.number, fallen, _orphans(storage, fallen), answers, risen)
+    orphans = _orphans(storage, fallen)
+    holder.report = ChangeEffect(
+        change.number, fallen, orphans, answers, risen, waiting=waiting, withdrawn=withdrawn
+    )
 
 
 def _orphans(storage: ClaimStorage, fallen: Sequence[Triple]) -> tuple[str, ...]:
@@ -122,6 +140,8 @@ def erase_claims(
         named = {id for (id,) in storage.rows(statement, parameters())}
         wanted = set(map(names.canonical_fact, facts))
         claims, doomed = _dependents_to_erase(storage, names, named, wanted)
+        rows = storage.rows(sql.CLAIMS, {"claims": claims})
+        messages = {Triple(*row[1:4]) for row in rows if is_message(Triple(*row[1:4]), row[4])}
         ids = set(fact_ids(doomed, names))
         answers = [id for id, *_ in storage.rows(sql.ANSWERS_ON, {"facts": ids})]
         unneeded = {id for (id,) in storage.rows(sql.PREMISES_OF, {"claims": claims})}
@@ -141,7 +161,7 @@ def erase_claims(
         erase_versions(storage, sql.VERSIONS_OF_NAMES, {"names": touched})
     if scrub:
         storage.scrub()
-    count = len(doomed) if claims or erased_facts else 0
+    count = len(doomed - messages) if claims or erased_facts else 0
     return ErasureCounts(change.number, count, len(claims), len(answers))
 
 

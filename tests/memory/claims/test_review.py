@@ -32,6 +32,16 @@ def test_accepting_lets_a_claim_count_and_undo_queues_it_again(memory):
     assert [each.claim for each in review.queue()] == [UNSURE]
 
 
+def test_an_undo_tells_what_waits_again_and_what_does_no_more(memory):
+    learnt = memory.learn([UNSURE, said("Ada knows Mary")]).change
+    accepted = ClaimReview(memory, "Grace").accept(UNSURE.id)
+    again = memory.undo(accepted.change)
+    assert again.waiting == (UNSURE.fact,) and "1 claim waiting for review again" in str(again)
+    gone = memory.undo(learnt)
+    assert gone.withdrawn == (UNSURE.fact,) and gone.facts == (fact("Ada knows Mary"),)
+    assert accepted.withdrawn == () and memory.undo(gone.change).waiting == (UNSURE.fact,)
+
+
 def test_what_was_rejected_stays_so_when_it_is_learnt_again(memory):
     review = ClaimReview(memory)
     memory.learn(UNSURE)
