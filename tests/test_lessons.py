@@ -33,7 +33,9 @@ def test_the_run_of_lesson_00_ends_in_a_fact_of_its_graph_and_costs_what_its_led
     answered, events = lesson_00.answered, lesson_00.run.events
     assert answered.text == "Botswana" and not answered.forced and lesson_00.run.finished
     assert all(fact.split(" --[")[0] in lesson_00.graph for fact in answered.evidence)
-    assert [fact for fact in answered.evidence if "born" in fact] == ["Ayesha Quraishi --[born in]--> Botswana"]
+    assert [fact for fact in answered.evidence if "born" in fact] == [
+        "Ayesha Quraishi --[born in]--> Botswana"
+    ]
     roles = ledger(events).by_role()
     assert {*roles} == {*lesson_00.costs.index}
     for role, (calls, usage) in roles.items():
