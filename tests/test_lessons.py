@@ -8,6 +8,9 @@ from types import SimpleNamespace
 import pytest
 from support.lessons import run_lesson
 
+from kgot_lab.loop.events import Asked, ToolReturned, Voted
+from kgot_lab.loop.state import ledger
+
 pytestmark = pytest.mark.extended
 ROOT = Path(__file__).parents[1]
 
@@ -24,7 +27,40 @@ def lesson(number: int):
     return run
 
 
-lesson_20, lesson_30, lesson_40, lesson_50, lesson_70 = map(lesson, (20, 30, 40, 50, 70))
+lesson_00, lesson_20, lesson_30, lesson_40, lesson_50 = map(lesson, (0, 20, 30, 40, 50))
+
+
+def test_the_run_of_lesson_00_ends_in_a_fact_of_its_graph_and_costs_what_its_ledger_says(lesson_00):
+    answered, events = lesson_00.answered, lesson_00.run.events
+    assert answered.text == "Botswana" and not answered.forced and lesson_00.run.finished
+    assert all(fact.split(" --[")[0] in lesson_00.graph for fact in answered.evidence)
+    assert [fact for fact in answered.evidence if "born" in fact] == [
+        "Ayesha Quraishi --[born in]--> Botswana"
+    ]
+    roles = ledger(events).by_role()
+    assert {*roles} == {*lesson_00.costs.index}
+    for role, (calls, usage) in roles.items():
+        assert [*lesson_00.costs.loc[role]] == pytest.approx(
+            [calls, usage.prompt_tokens, usage.completion_tokens, round(usage.seconds, 1)]
+        )
+    assert lesson_00.costs.calls["vote"] == 2
+
+
+def test_a_vote_of_lesson_00_inserts_and_the_next_one_reads(lesson_00):
+    votes = lesson_00.votes
+    decisions = [event.choice for event in votes.events if isinstance(event, Voted) and event.ballots_cast]
+    assert decisions == ["INSERT", "RETRIEVE"] and votes.answer == votes.about["gold"]
+    assert votes.about["rag"]["answer"] == "New York"
+
+
+def test_the_forks_of_lesson_00_ask_only_what_is_new(lesson_00):
+    lab, run, other = lesson_00.lab, lesson_00.run, lesson_00.other
+    assert isinstance(run.events[3], ToolReturned) and other.first_difference == 3
+    assert other.asked == 0 and other.stopped
+    assert lesson_00.hops.answer == "Portland" and lesson_00.repaired.answer == "Oregon"
+    assert lesson_00.repaired.avoided > lesson_00.repaired.asked > 0
+    last = max(number for number, event in enumerate(run.events) if isinstance(event, Asked))
+    assert lab.fork(run, last, run.events[last].reply).asked == 0
 
 
 def test_the_scores_worked_out_in_lesson_20_are_those_of_the_package(lesson_20):
@@ -153,6 +189,9 @@ def test_lesson_50_shows_no_help_on_musique_and_fewer_exact_answers(lesson_50):
     for name in ("hotpotqa", "2wiki", "2wiki-unseen"):
         assert lesson_50.interval(lesson_50.gain[name].to_numpy())[0] > 0
     assert {each.on for each in lesson_50.rounds.rounds} == {*lesson_50.f1.index.unique("set")}
+
+
+lesson_70 = lesson(70)
 
 
 def test_in_lesson_70_words_find_the_goal_and_edges_find_what_helps(lesson_70):
