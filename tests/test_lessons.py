@@ -27,7 +27,8 @@ def lesson(number: int):
     return run
 
 
-lesson_00, lesson_20, lesson_30, lesson_40, lesson_50 = map(lesson, (0, 20, 30, 40, 50))
+lesson_00, lesson_10, lesson_20 = map(lesson, (0, 10, 20))
+lesson_30, lesson_40, lesson_50 = map(lesson, (30, 40, 50))
 
 
 def test_the_run_of_lesson_00_ends_in_a_fact_of_its_graph_and_costs_what_its_ledger_says(lesson_00):
@@ -61,6 +62,47 @@ def test_the_forks_of_lesson_00_ask_only_what_is_new(lesson_00):
     assert lesson_00.repaired.avoided > lesson_00.repaired.asked > 0
     last = max(number for number, event in enumerate(run.events) if isinstance(event, Asked))
     assert lab.fork(run, last, run.events[last].reply).asked == 0
+
+
+def test_a_diff_of_lesson_10_is_undone_by_comparing_back_and_a_vote_is_decided_when_no_ballot_can_turn_it(
+    lesson_10,
+):
+    before, after, write, decided = lesson_10.before, lesson_10.after, lesson_10.write, lesson_10.decided
+    assert after.diff(before).removed_edges == write.added_edges and len(after.edges) == 2
+    assert before.diff(lesson_10.lab.PropertyGraph.from_networkx(lesson_10.drawn)) == write
+    assert decided(2, 0, possible=3) and decided(0, 2, possible=3) and decided(2, 1, possible=4)
+    assert not decided(1, 1, possible=3) and not decided(1, 2, possible=4) and not decided(1, 2, possible=5)
+
+
+def test_the_run_that_lesson_10_walks_is_the_recorded_one(lesson_10):
+    returned, wrote, answered = lesson_10.returned, lesson_10.wrote, lesson_10.answered
+    assert len(returned.sources) == 3 and all("summer" not in source.title for source in returned.sources)
+    graph = lesson_10.lab.PropertyGraph.of().apply(wrote.diff)
+    assert not any(lesson_10.question in str(node) for node in graph.nodes)
+    assert len(graph.edges) == len(wrote.diff.added_edges) == len(wrote.statement.splitlines()) == 9
+    vote = lesson_10.votes[-1]
+    assert vote.choice == "RETRIEVE" and vote.ballots_cast < vote.possible == lesson_10.limits.voting.votes
+    assert lesson_10.decided(vote.inserts, vote.retrieves, vote.possible)
+    assert answered.text == lesson_10.recorded.answer and not answered.forced
+    unused = [source.title for source in returned.sources if source.id not in answered.passages]
+    assert unused == ["The winter storm of late January 2026"]
+    assert {*answered.passages} < {source.id for source in returned.sources}
+    assert "has no reply" in lesson_10.outcome
+
+
+def test_the_fork_of_lesson_10_asks_everything_again_from_the_search_on(lesson_10):
+    volcano, recorded = lesson_10.volcano, lesson_10.recorded
+    assert volcano.first_difference == 3 and isinstance(recorded.events[3], ToolReturned)
+    assert not any(isinstance(event, Asked) for event in recorded.events[:3])
+    assert volcano.asked > 0 == volcano.avoided and "olcan" in volcano.answer != lesson_10.answered.text
+
+
+def test_the_second_turn_of_lesson_10_brings_the_answer_and_moves_no_node(lesson_10):
+    moved = lesson_10.two.picture.positions
+    for id, place in lesson_10.one.picture.positions.items():
+        assert moved[id] == pytest.approx(place)
+    assert "Portland, Oregon" in lesson_10.second and "Portland, Oregon" not in lesson_10.first
+    assert "singer-songwriter M. Ward" in lesson_10.first and lesson_10.voted.answer == "Oregon"
 
 
 def test_the_scores_worked_out_in_lesson_20_are_those_of_the_package(lesson_20):
