@@ -12,6 +12,7 @@ from kgot_lab.loop.events import Asked, ToolReturned, Voted
 from kgot_lab.loop.state import ledger
 
 pytestmark = pytest.mark.extended
+ROOT = Path(__file__).parents[1]
 
 
 def lesson(number: int):
@@ -166,7 +167,7 @@ def test_in_the_question_of_lesson_50_the_path_holds_the_answer_and_the_prompt_o
 
 
 def test_the_gains_that_lesson_50_works_out_are_those_of_the_results_page(lesson_50):
-    lines = (Path(__file__).parents[1] / "docs" / "results.md").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").splitlines()
     for control in ("rag-split", "paths-no-links", "paths-shuffled"):
         (line,) = (line for line in lines if line.startswith(f"| `{control}` |"))
         difference = lesson_50.f1["paths"] - lesson_50.f1[control]
@@ -188,3 +189,57 @@ def test_lesson_50_shows_no_help_on_musique_and_fewer_exact_answers(lesson_50):
     for name in ("hotpotqa", "2wiki", "2wiki-unseen"):
         assert lesson_50.interval(lesson_50.gain[name].to_numpy())[0] > 0
     assert {each.on for each in lesson_50.rounds.rounds} == {*lesson_50.f1.index.unique("set")}
+
+
+lesson_70 = lesson(70)
+
+
+def test_in_lesson_70_words_find_the_goal_and_edges_find_what_helps(lesson_70):
+    nodes = {node.id: node for node in lesson_70.found.nodes}
+    assert lesson_70.found.ids[0] == "cost of input"
+    assert {*lesson_70.found.ids[1:3]} == {"prompt cache", "shorter prompts"}
+    assert nodes["prompt cache"].text == 0 < nodes["prompt cache"].graph
+    for node in lesson_70.found.nodes:
+        assert node.score == pytest.approx(node.embedding + node.text + node.graph + node.intent, abs=0.001)
+
+
+def test_the_verdicts_that_lesson_70_describes_are_those_of_can_it(lesson_70):
+    def can_it(capability):
+        return lesson_70.lab.query(lesson_70.graph, "can-it", capability=capability)
+
+    assert can_it("reproducible output").status == "yes_with_limitations"
+    assert can_it("prompt injection immunity").status == "no"
+    assert can_it("could it come up with twenty funny names for our beer").status == "unknown"
+    assert can_it("can it work without prompt caching").node == "technique:prompt_caching"
+
+
+def test_impact_in_lesson_70_reaches_what_networkx_reaches_and_more(lesson_70):
+    depth = {node.id: node.depth for node in lesson_70.impact.nodes}
+    assert depth["tool:vector_database"] == 1 and depth["workflow:document_ingestion_workflow"] == 2
+    assert {*lesson_70.reached} - {"tool:embedding_model"} < {*depth}
+    assert all(depth[id] <= steps for id, steps in lesson_70.reached.items() if steps)
+    assert "not followed: alternative_to" in lesson_70.impact.why[0]
+
+
+def test_the_recall_of_lesson_70_is_that_of_the_report_which_shows_no_gain_by_edges(lesson_70):
+    report = (ROOT / "benchmarks" / "results" / "kgos" / "report.md").read_text(encoding="utf-8").splitlines()
+    rows = {
+        line.split(" | ")[0]: line for line in report if line.count("|") == 10 and not line.endswith("– |")
+    }
+    called = {
+        "hybrid": "3-weight hybrid",
+        "shuffled edges": "control: edges shuffled",
+        "no edges": "two, weighted",
+    }
+    called |= {"BM25": "bm25 only", "vectors": "embedding only", "edges alone": "graph boost only"}
+    for name, system in called.items():
+        assert f"| {lesson_70.scores[name].mean():.3f} ".replace("0.", ".") in rows[f"| {system}"]
+    levels = lesson_70.scores.groupby(lesson_70.level).mean()
+    assert len(lesson_70.scores) == 66 and levels["hybrid"]["literal"] > 0.9 > 0.5 > levels["hybrid"]["goal"]
+    assert (levels.drop(columns="edges alone").loc["literal"] > 0.78).all()
+    assert (levels.loc["goal"] < levels.loc["literal"]).all()
+    assert (lesson_70.scores.mean().drop("hybrid") < lesson_70.scores["hybrid"].mean()).all()
+    verdicts = {line.split(" | ")[0]: line for line in report if line.startswith("| ")}
+    assert "**replicates**" in verdicts["| right edges beat shuffled ones"]
+    assert "**replicates**" in verdicts["| hybrid beats embeddings alone"]
+    assert "cannot be decided" in verdicts["| the graph lane adds to meaning and words"]
