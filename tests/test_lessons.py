@@ -262,7 +262,7 @@ def test_lesson_50_shows_no_help_on_musique_and_fewer_exact_answers(lesson_50):
     assert {each.on for each in lesson_50.rounds.rounds} == {*lesson_50.f1.index.unique("set")}
 
 
-lesson_70 = lesson(70)
+lesson_65, lesson_70 = map(lesson, (65, 70))
 
 
 def test_in_lesson_70_words_find_the_goal_and_edges_find_what_helps(lesson_70):
@@ -314,3 +314,45 @@ def test_the_recall_of_lesson_70_is_that_of_the_report_which_shows_no_gain_by_ed
     assert "**replicates**" in verdicts["| right edges beat shuffled ones"]
     assert "**replicates**" in verdicts["| hybrid beats embeddings alone"]
     assert "cannot be decided" in verdicts["| the graph lane adds to meaning and words"]
+
+
+def test_the_rules_of_lesson_65_hide_the_crypt_from_ilse_until_one_relationship_is_added(lesson_65):
+    seen = {each.name for each in lesson_65.tiny.visible_subgraph(lesson_65.ilse.id).entities}
+    assert seen == {"Ilse", "Odo", "Shrine", "Crypt"}, "after it was added"
+    assert all(lesson_65.agree) and len(lesson_65.agree) == 26
+    route = lesson_65.nx.shortest_path(lesson_65.network, "Ilse Marrow", "The Crypt")
+    reachable = lesson_65.nx.descendants(lesson_65.network, "Ilse Marrow")
+    assert len(route) == 3 and "The Crypt" not in lesson_65.seen
+    assert 2.5 < len(reachable) / (len(lesson_65.seen) - 1) < 3.5, "a third of what can be reached"
+
+
+def test_each_relationship_that_lesson_65_names_as_missing_is_enough_alone(lesson_65):
+    why_not, ilse, crypt = lesson_65.npc.why_not, lesson_65.ids["ilse"], lesson_65.ids["crypt"]
+    missing = why_not(lesson_65.world, ilse, crypt).missing
+    assert len(missing) == 2
+    for each in missing:
+        trial = lesson_65.town.settled(lesson_65.written)
+        assert not why_not(trial, ilse, crypt).knows
+        trial.add_relationship(each)
+        assert why_not(trial, ilse, crypt).knows
+    reasons = [{each.reason for each in found.breaks} for found in lesson_65.found]
+    assert not any(each.knows for each in lesson_65.found) and not lesson_65.found[4].missing
+    assert reasons[0] == {"secret"} and not reasons[4] | reasons[5]
+
+
+def test_the_secret_of_lesson_65_gets_out_at_2108_and_the_query_of_the_document_tells_everybody_more(
+    lesson_65,
+):
+    why_not, ids = lesson_65.npc.why_not, lesson_65.ids
+    assert not why_not(lesson_65.before, ids["ilse"], ids["crypt"]).knows
+    assert why_not(lesson_65.after, ids["ilse"], ids["crypt"]).knows
+    assert not why_not(lesson_65.world, ids["vetch"], ids["runners"]).knows
+    assert why_not(lesson_65.late, ids["vetch"], ids["runners"]).knows
+    assert all(each.entities and each.attributes for each in lesson_65.leaks)
+    outcomes = lesson_65.town.fact_outcomes(
+        lesson_65.town.settled(lesson_65.written),
+        lesson_65.town.replay_evening(
+            lesson_65.town.settled(lesson_65.written), lesson_65.evening, lesson_65.extractor
+        ),
+    )
+    assert [each.outcome for each in outcomes if each.author == "false"].count("accepted at once") == 1
