@@ -30,7 +30,7 @@ def lesson(number: int):
     return run
 
 
-lesson_00, lesson_10, lesson_20 = map(lesson, (0, 10, 20))
+lesson_00, lesson_10, lesson_16, lesson_20 = map(lesson, (0, 10, 16, 20))
 lesson_30, lesson_40, lesson_50 = map(lesson, (30, 40, 50))
 
 
@@ -106,6 +106,35 @@ def test_the_second_turn_of_lesson_10_brings_the_answer_and_moves_no_node(lesson
         assert moved[id] == pytest.approx(place)
     assert "Portland, Oregon" in lesson_10.second and "Portland, Oregon" not in lesson_10.first
     assert "singer-songwriter M. Ward" in lesson_10.first and lesson_10.voted.answer == "Oregon"
+
+
+def test_the_right_answer_of_lesson_16_rests_on_both_sentences(lesson_16):
+    assert [passage.title for passage in lesson_16.small] == ["gate", "The shed"]
+    assert lesson_16.right.answer == "Olive Tarn" and lesson_16.right.events[-1].outcome == "supported"
+    pump, key = (support.sentence for support in lesson_16.sentences)
+    assert "pump stands in the north shed" in pump and "key of the north shed" in key
+    holding = [passage.id for passage in lesson_16.library if "stands in" in passage.text]
+    assert holding == ["minutes-march.md#1"] and len(lesson_16.library) == 5
+
+
+def test_the_graph_of_lesson_16_that_gave_the_wrong_answer_has_no_way_to_a_key(lesson_16):
+    graph, lab, nx = lesson_16.graph, lesson_16.lab, lesson_16.nx
+    assert lesson_16.wrong.answer == "Dunmore Tools"
+    assert [edge.source for edge in graph.edges if edge.type == "stands in"] == ["Minutes of 7 March"]
+    assert "north shed" in graph and "the north shed" in graph
+    way = "Minutes of 7 March", "Olive Tarn"
+    assert not nx.has_path(lesson_16.drawn.to_undirected(), *way)
+    assert nx.has_path(lesson_16.joined.to_undirected(), *way)
+    assert len(graph) - len(lab.PropertyGraph.from_networkx(lesson_16.joined)) == 1
+    assert not graph.diff(lab.PropertyGraph.from_networkx(lesson_16.drawn))
+
+
+def test_what_the_folder_of_lesson_16_does_not_say_is_a_guess_and_what_cannot_be_read_is_named(lesson_16):
+    assert not any("treasurer" in passage.text.lower() for passage in lesson_16.library)
+    answered = lesson_16.nobody.events[-1]
+    assert answered.outcome == "not in the sources" and answered.forced
+    assert "it is empty" in lesson_16.empty and "binary" in lesson_16.picture
+    assert lesson_16.costs["calls"].to_dict() == {"right": 5, "wrong": 13, "no treasurer": 5}
 
 
 def test_the_scores_worked_out_in_lesson_20_are_those_of_the_package(lesson_20):
