@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from support.lessons import run_lesson
 
+from kgot_lab.domains.investment.reach import DECAYS
 from kgot_lab.loop.events import Asked, ToolReturned, Voted
 from kgot_lab.loop.state import ledger
 from kgot_lab.retrieval.entity_linking import phrase_graph
@@ -314,7 +317,7 @@ def test_lesson_50_shows_no_help_on_musique_and_fewer_exact_answers(lesson_50):
     assert {each.on for each in lesson_50.rounds.rounds} == {*lesson_50.f1.index.unique("set")}
 
 
-lesson_65, lesson_70 = map(lesson, (65, 70))
+lesson_65, lesson_67, lesson_70 = map(lesson, (65, 67, 70))
 
 
 def test_in_lesson_70_words_find_the_goal_and_edges_find_what_helps(lesson_70):
@@ -408,3 +411,52 @@ def test_the_secret_of_lesson_65_gets_out_at_2108_and_the_query_of_the_document_
         ),
     )
     assert [each.outcome for each in outcomes if each.author == "false"].count("accepted at once") == 1
+
+
+def test_in_lesson_67_an_event_alone_gives_no_briefing_and_a_call_gives_one_until_it_ends(lesson_67):
+    tiny, briefings = lesson_67.tiny, lesson_67.investment.briefings
+    assert [*map(str, lesson_67.investment.reach(tiny.view(), lesson_67.fire.id))]
+    assert not [*briefings(tiny.view(), lesson_67.ada)] and not [*briefings(tiny.view(), lesson_67.ben)]
+    assert len(tiny.view().history(lesson_67.call.id)) == 2
+    again = lesson_67.investment.open_investment_graph(now=lambda: datetime(2026, 3, 2, 9, tzinfo=UTC))
+    again.write([lesson_67.works, lesson_67.share, lesson_67.fire], lesson_67.facts)
+    assert not [*briefings(again.view(), lesson_67.ada)]
+    again.write([lesson_67.call], [lesson_67.lab.Edge(lesson_67.call.id, "about", lesson_67.works.id)])
+    assert len([*briefings(again.view(), lesson_67.ada)]) == 1
+    assert not [*briefings(again.view(), lesson_67.ben)]
+
+
+def test_the_weight_of_a_path_worked_out_in_lesson_67_is_that_of_the_briefing(lesson_67):
+    weights = {each.symbol: each.weight for each in lesson_67.told.reached}
+    assert lesson_67.by_hand == pytest.approx(weights["OTMR"]) and weights["LNFD-31"] > weights["OTMR"]
+    assert {relation: DECAYS[relation] for relation in lesson_67.left} == lesson_67.left
+    bond = next(each for each in lesson_67.told.reached if each.symbol == "LNFD-31")
+    assert "Fixed Income" in str(bond)
+    posted = [each for each in lesson_67.play.told if each.user == "mira" and "n30" in each.items]
+    assert {*weights} - {*posted[0].paths} == {"KSTR"}, "which she did not hold yet on that day"
+
+
+def test_in_lesson_67_all_are_told_by_a_flawless_reader_and_fewer_by_one_that_errs(lesson_67):
+    assert {*lesson_67.score.kinds} == {"right"}
+    sent = {(each.user, item) for each in lesson_67.play.told for item in each.items}
+    silences = [each for each in lesson_67.month.silences if each.kind != "told before"]
+    assert not [each for each in silences if (each.user, each.item) in sent]
+    assert lesson_67.worse.precision.mean < 1 and lesson_67.worse.recall.mean < 1
+    (lithium,) = (each for each in lesson_67.play.places.journal.facts() if each.item == "n15")
+    assert {edge.target for edge in lithium.edges if edge.type == "about"} == {"Company:saltmarch lithium"}
+    then = lesson_67.play.places.graph.view(at=lesson_67.day)
+    (drift,) = (
+        each.node for each in then.nodes("Insight") if "Drift Coin" in each.node.properties["summary"]
+    )
+    assert lesson_67.investment.reach(then, drift.id) == (), "a call on a coin reaches it for three days"
+    assert len(lesson_67.rates(15)) == 2
+    assert lesson_67.rates(16) == {"Bank of Meridia lifts its rate to 3.5 percent"}
+
+
+def test_the_curves_that_lesson_67_links_to_are_read_there_as_they_are():
+    kept = json.loads((ROOT / "benchmarks" / "results" / "briefings.json").read_text(encoding="utf-8"))
+    last = {curve["kind"]: curve["points"][-1] for curve in kept["curves"]}
+    assert kept["seeds"] >= 1 and "no number here is of a language model" in kept["what"]
+    assert last["missed"]["precision"]["mean"] > 0.9 > last["missed"]["recall"]["mean"]
+    assert last["invented"]["recall"]["mean"] > 0.9 > last["invented"]["precision"]["mean"]
+    assert min(last["wrong_date"][each]["mean"] for each in ("precision", "recall")) > 0.95
