@@ -56,7 +56,7 @@ def test_lesson_20_reads_its_plot_and_its_table_as_they_are(lesson_20):
     near = lesson_20.ranks <= 5
     assert (near["bm25"] & ~near["embeddings"]).any() and (~near["bm25"] & near["embeddings"]).any()
     assert len(near) == 120
-    rows = lesson_20.report.comparisons["develop"]
+    rows = lesson_20.report.comparisons["dev"]
     assert all(rows[name].difference.mean > 0 and rows[name].p_holm > 0.05 for name in ("convex", "rrf"))
     assert rows["convex + boost"].p_holm < 0.05 and rows["convex + boost"].losses == 0
 
@@ -99,7 +99,7 @@ def test_the_fusions_worked_out_in_lesson_40_are_those_of_the_package(lesson_40)
 
 
 def test_signs_flipped_in_lesson_40_give_the_p_value_of_the_table_which_decides_nothing(lesson_40):
-    walk = lesson_40.report.comparisons["develop"]["graph walk"]
+    walk = lesson_40.report.comparisons["dev"]["graph walk"]
     assert lesson_40.by_hand == pytest.approx(walk.p, abs=0.02)
     assert walk.difference.mean > 0 and walk.p_holm > 0.05
 

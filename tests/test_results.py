@@ -54,9 +54,9 @@ def test_the_system_expected_best_beats_the_baseline_and_keeps_its_direction_on_
     reports, name
 ):
     report = reports[name]
-    whole, locked = (report.comparisons[part][report.plan.expected] for part in ("all", "locked"))
+    whole, test = (report.comparisons[part][report.plan.expected] for part in ("all", "test"))
     assert whole.difference.low > 0 and whole.p_holm < 0.05
-    assert locked.own.n == 40 and locked.difference.mean > 0
+    assert test.own.n == 40 and test.difference.mean > 0
 
 
 @pytest.mark.parametrize("name, aim", [("2wiki", 0.936), ("musique", 0.72), ("hotpotqa", 0.88)])

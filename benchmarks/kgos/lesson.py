@@ -18,7 +18,7 @@ _EXAMPLES = ("literal-03", "goal-33", "benefit-01")
 
 def lesson_figures(folder: Path) -> dict[str, Json]:
     """Compute every figure of the lesson, as plain values."""
-    report, half = half_report(folder, "locked"), cookbook_queries("locked")
+    report, half = half_report(folder, "test"), cookbook_queries("test")
     dev = {query.id: query for query in cookbook_queries("tuning")}
     runs = {run.system: run for run in report.runs}
     own = {name: scores.per_query("recall@5") for name, scores in report.scores.items()}
@@ -27,7 +27,7 @@ def lesson_figures(folder: Path) -> dict[str, Json]:
         [runs[name].ids(id)[:5] for name in ("3-weight hybrid", "4-weight with intent")]
         for id in own["3-weight hybrid"]
     ]
-    said = {each.system: each for each in intents_said(folder, "locked")}
+    said = {each.system: each for each in intents_said(folder, "test")}
     right = {name: right_intents(each, half) for name, each in said.items()}
     alarms = {
         name: [label != NO_INTENT for id, label in each.labels.items() if id.startswith("outside")]
