@@ -8,7 +8,11 @@ from types import SimpleNamespace
 import pytest
 from support.lessons import run_lesson
 
+from kgot_lab.loop.events import Asked, ToolReturned, Voted
+from kgot_lab.loop.state import ledger
+
 pytestmark = pytest.mark.extended
+ROOT = Path(__file__).parents[1]
 
 
 def lesson(number: int):
@@ -23,7 +27,111 @@ def lesson(number: int):
     return run
 
 
-lesson_20, lesson_30, lesson_40, lesson_50 = map(lesson, (20, 30, 40, 50))
+lesson_00, lesson_10, lesson_16, lesson_20 = map(lesson, (0, 10, 16, 20))
+lesson_30, lesson_40, lesson_50 = map(lesson, (30, 40, 50))
+
+
+def test_the_run_of_lesson_00_ends_in_a_fact_of_its_graph_and_costs_what_its_ledger_says(lesson_00):
+    answered, events = lesson_00.answered, lesson_00.run.events
+    assert answered.text == "Botswana" and not answered.forced and lesson_00.run.finished
+    assert all(fact.split(" --[")[0] in lesson_00.graph for fact in answered.evidence)
+    assert [fact for fact in answered.evidence if "born" in fact] == [
+        "Ayesha Quraishi --[born in]--> Botswana"
+    ]
+    roles = ledger(events).by_role()
+    assert {*roles} == {*lesson_00.costs.index}
+    for role, (calls, usage) in roles.items():
+        assert [*lesson_00.costs.loc[role]] == pytest.approx(
+            [calls, usage.prompt_tokens, usage.completion_tokens, round(usage.seconds, 1)]
+        )
+    assert lesson_00.costs.calls["vote"] == 2
+
+
+def test_a_vote_of_lesson_00_inserts_and_the_next_one_reads(lesson_00):
+    votes = lesson_00.votes
+    decisions = [event.choice for event in votes.events if isinstance(event, Voted) and event.ballots_cast]
+    assert decisions == ["INSERT", "RETRIEVE"] and votes.answer == votes.about["gold"]
+    assert votes.about["rag"]["answer"] == "New York"
+
+
+def test_the_forks_of_lesson_00_ask_only_what_is_new(lesson_00):
+    lab, run, other = lesson_00.lab, lesson_00.run, lesson_00.other
+    assert isinstance(run.events[3], ToolReturned) and other.first_difference == 3
+    assert other.asked == 0 and other.stopped
+    assert lesson_00.hops.answer == "Portland" and lesson_00.repaired.answer == "Oregon"
+    assert lesson_00.repaired.avoided > lesson_00.repaired.asked > 0
+    last = max(number for number, event in enumerate(run.events) if isinstance(event, Asked))
+    assert lab.fork(run, last, run.events[last].reply).asked == 0
+
+
+def test_a_diff_of_lesson_10_is_undone_by_comparing_back_and_a_vote_is_decided_when_no_ballot_can_turn_it(
+    lesson_10,
+):
+    before, after, write, decided = lesson_10.before, lesson_10.after, lesson_10.write, lesson_10.decided
+    assert after.diff(before).removed_edges == write.added_edges and len(after.edges) == 2
+    assert before.diff(lesson_10.lab.PropertyGraph.from_networkx(lesson_10.drawn)) == write
+    assert decided(2, 0, possible=3) and decided(0, 2, possible=3) and decided(2, 1, possible=4)
+    assert not decided(1, 1, possible=3) and not decided(1, 2, possible=4) and not decided(1, 2, possible=5)
+
+
+def test_the_run_that_lesson_10_walks_is_the_recorded_one(lesson_10):
+    returned, wrote, answered = lesson_10.returned, lesson_10.wrote, lesson_10.answered
+    assert len(returned.sources) == 3 and all("summer" not in source.title for source in returned.sources)
+    graph = lesson_10.lab.PropertyGraph.of().apply(wrote.diff)
+    assert not any(lesson_10.question in str(node) for node in graph.nodes)
+    assert len(graph.edges) == len(wrote.diff.added_edges) == len(wrote.statement.splitlines()) == 9
+    vote = lesson_10.votes[-1]
+    assert vote.choice == "RETRIEVE" and vote.ballots_cast < vote.possible == lesson_10.limits.voting.votes
+    assert lesson_10.decided(vote.inserts, vote.retrieves, vote.possible)
+    assert answered.text == lesson_10.recorded.answer and not answered.forced
+    unused = [source.title for source in returned.sources if source.id not in answered.passages]
+    assert unused == ["The winter storm of late January 2026"]
+    assert {*answered.passages} < {source.id for source in returned.sources}
+    assert "has no reply" in lesson_10.outcome
+
+
+def test_the_fork_of_lesson_10_asks_everything_again_from_the_search_on(lesson_10):
+    volcano, recorded = lesson_10.volcano, lesson_10.recorded
+    assert volcano.first_difference == 3 and isinstance(recorded.events[3], ToolReturned)
+    assert not any(isinstance(event, Asked) for event in recorded.events[:3])
+    assert volcano.asked > 0 == volcano.avoided and "olcan" in volcano.answer != lesson_10.answered.text
+
+
+def test_the_second_turn_of_lesson_10_brings_the_answer_and_moves_no_node(lesson_10):
+    moved = lesson_10.two.picture.positions
+    for id, place in lesson_10.one.picture.positions.items():
+        assert moved[id] == pytest.approx(place)
+    assert "Portland, Oregon" in lesson_10.second and "Portland, Oregon" not in lesson_10.first
+    assert "singer-songwriter M. Ward" in lesson_10.first and lesson_10.voted.answer == "Oregon"
+
+
+def test_the_right_answer_of_lesson_16_rests_on_both_sentences(lesson_16):
+    assert [passage.title for passage in lesson_16.small] == ["gate", "The shed"]
+    assert lesson_16.right.answer == "Olive Tarn" and lesson_16.right.events[-1].outcome == "supported"
+    pump, key = (support.sentence for support in lesson_16.sentences)
+    assert "pump stands in the north shed" in pump and "key of the north shed" in key
+    holding = [passage.id for passage in lesson_16.library if "stands in" in passage.text]
+    assert holding == ["minutes-march.md#1"] and len(lesson_16.library) == 5
+
+
+def test_the_graph_of_lesson_16_that_gave_the_wrong_answer_has_no_way_to_a_key(lesson_16):
+    graph, lab, nx = lesson_16.graph, lesson_16.lab, lesson_16.nx
+    assert lesson_16.wrong.answer == "Dunmore Tools"
+    assert [edge.source for edge in graph.edges if edge.type == "stands in"] == ["Minutes of 7 March"]
+    assert "north shed" in graph and "the north shed" in graph
+    way = "Minutes of 7 March", "Olive Tarn"
+    assert not nx.has_path(lesson_16.drawn.to_undirected(), *way)
+    assert nx.has_path(lesson_16.joined.to_undirected(), *way)
+    assert len(graph) - len(lab.PropertyGraph.from_networkx(lesson_16.joined)) == 1
+    assert not graph.diff(lab.PropertyGraph.from_networkx(lesson_16.drawn))
+
+
+def test_what_the_folder_of_lesson_16_does_not_say_is_a_guess_and_what_cannot_be_read_is_named(lesson_16):
+    assert not any("treasurer" in passage.text.lower() for passage in lesson_16.library)
+    answered = lesson_16.nobody.events[-1]
+    assert answered.outcome == "not in the sources" and answered.forced
+    assert "it is empty" in lesson_16.empty and "binary" in lesson_16.picture
+    assert lesson_16.costs["calls"].to_dict() == {"right": 5, "wrong": 13, "no treasurer": 5}
 
 
 def test_the_scores_worked_out_in_lesson_20_are_those_of_the_package(lesson_20):
@@ -130,7 +238,7 @@ def test_in_the_question_of_lesson_50_the_path_holds_the_answer_and_the_prompt_o
 
 
 def test_the_gains_that_lesson_50_works_out_are_those_of_the_results_page(lesson_50):
-    lines = (Path(__file__).parents[1] / "docs" / "results.md").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").splitlines()
     for control in ("rag-split", "paths-no-links", "paths-shuffled"):
         (line,) = (line for line in lines if line.startswith(f"| `{control}` |"))
         difference = lesson_50.f1["paths"] - lesson_50.f1[control]
@@ -152,3 +260,99 @@ def test_lesson_50_shows_no_help_on_musique_and_fewer_exact_answers(lesson_50):
     for name in ("hotpotqa", "2wiki", "2wiki-unseen"):
         assert lesson_50.interval(lesson_50.gain[name].to_numpy())[0] > 0
     assert {each.on for each in lesson_50.rounds.rounds} == {*lesson_50.f1.index.unique("set")}
+
+
+lesson_65, lesson_70 = map(lesson, (65, 70))
+
+
+def test_in_lesson_70_words_find_the_goal_and_edges_find_what_helps(lesson_70):
+    nodes = {node.id: node for node in lesson_70.found.nodes}
+    assert lesson_70.found.ids[0] == "cost of input"
+    assert {*lesson_70.found.ids[1:3]} == {"prompt cache", "shorter prompts"}
+    assert nodes["prompt cache"].text == 0 < nodes["prompt cache"].graph
+    for node in lesson_70.found.nodes:
+        assert node.score == pytest.approx(node.embedding + node.text + node.graph + node.intent, abs=0.001)
+
+
+def test_the_verdicts_that_lesson_70_describes_are_those_of_can_it(lesson_70):
+    def can_it(capability):
+        return lesson_70.lab.query(lesson_70.graph, "can-it", capability=capability)
+
+    assert can_it("reproducible output").status == "yes_with_limitations"
+    assert can_it("prompt injection immunity").status == "no"
+    assert can_it("could it come up with twenty funny names for our beer").status == "unknown"
+    assert can_it("can it work without prompt caching").node == "technique:prompt_caching"
+
+
+def test_impact_in_lesson_70_reaches_what_networkx_reaches_and_more(lesson_70):
+    depth = {node.id: node.depth for node in lesson_70.impact.nodes}
+    assert depth["tool:vector_database"] == 1 and depth["workflow:document_ingestion_workflow"] == 2
+    assert {*lesson_70.reached} - {"tool:embedding_model"} < {*depth}
+    assert all(depth[id] <= steps for id, steps in lesson_70.reached.items() if steps)
+    assert "not followed: alternative_to" in lesson_70.impact.why[0]
+
+
+def test_the_recall_of_lesson_70_is_that_of_the_report_which_shows_no_gain_by_edges(lesson_70):
+    report = (ROOT / "benchmarks" / "results" / "kgos" / "report.md").read_text(encoding="utf-8").splitlines()
+    rows = {
+        line.split(" | ")[0]: line for line in report if line.count("|") == 10 and not line.endswith("– |")
+    }
+    called = {
+        "hybrid": "3-weight hybrid",
+        "shuffled edges": "control: edges shuffled",
+        "no edges": "two, weighted",
+    }
+    called |= {"BM25": "bm25 only", "vectors": "embedding only", "edges alone": "graph boost only"}
+    for name, system in called.items():
+        assert f"| {lesson_70.scores[name].mean():.3f} ".replace("0.", ".") in rows[f"| {system}"]
+    levels = lesson_70.scores.groupby(lesson_70.level).mean()
+    assert len(lesson_70.scores) == 66 and levels["hybrid"]["literal"] > 0.9 > 0.5 > levels["hybrid"]["goal"]
+    assert (levels.drop(columns="edges alone").loc["literal"] > 0.78).all()
+    assert (levels.loc["goal"] < levels.loc["literal"]).all()
+    assert (lesson_70.scores.mean().drop("hybrid") < lesson_70.scores["hybrid"].mean()).all()
+    verdicts = {line.split(" | ")[0]: line for line in report if line.startswith("| ")}
+    assert "**replicates**" in verdicts["| right edges beat shuffled ones"]
+    assert "**replicates**" in verdicts["| hybrid beats embeddings alone"]
+    assert "cannot be decided" in verdicts["| the graph lane adds to meaning and words"]
+
+
+def test_the_rules_of_lesson_65_hide_the_crypt_from_ilse_until_one_relationship_is_added(lesson_65):
+    seen = {each.name for each in lesson_65.tiny.visible_subgraph(lesson_65.ilse.id).entities}
+    assert seen == {"Ilse", "Odo", "Shrine", "Crypt"}, "after it was added"
+    assert all(lesson_65.agree) and len(lesson_65.agree) == 26
+    route = lesson_65.nx.shortest_path(lesson_65.network, "Ilse Marrow", "The Crypt")
+    reachable = lesson_65.nx.descendants(lesson_65.network, "Ilse Marrow")
+    assert len(route) == 3 and "The Crypt" not in lesson_65.seen
+    assert 2.5 < len(reachable) / (len(lesson_65.seen) - 1) < 3.5, "a third of what can be reached"
+
+
+def test_each_relationship_that_lesson_65_names_as_missing_is_enough_alone(lesson_65):
+    why_not, ilse, crypt = lesson_65.npc.why_not, lesson_65.ids["ilse"], lesson_65.ids["crypt"]
+    missing = why_not(lesson_65.world, ilse, crypt).missing
+    assert len(missing) == 2
+    for each in missing:
+        trial = lesson_65.town.settled(lesson_65.written)
+        assert not why_not(trial, ilse, crypt).knows
+        trial.add_relationship(each)
+        assert why_not(trial, ilse, crypt).knows
+    reasons = [{each.reason for each in found.breaks} for found in lesson_65.found]
+    assert not any(each.knows for each in lesson_65.found) and not lesson_65.found[4].missing
+    assert reasons[0] == {"secret"} and not reasons[4] | reasons[5]
+
+
+def test_the_secret_of_lesson_65_gets_out_at_2108_and_the_query_of_the_document_tells_everybody_more(
+    lesson_65,
+):
+    why_not, ids = lesson_65.npc.why_not, lesson_65.ids
+    assert not why_not(lesson_65.before, ids["ilse"], ids["crypt"]).knows
+    assert why_not(lesson_65.after, ids["ilse"], ids["crypt"]).knows
+    assert not why_not(lesson_65.world, ids["vetch"], ids["runners"]).knows
+    assert why_not(lesson_65.late, ids["vetch"], ids["runners"]).knows
+    assert all(each.entities and each.attributes for each in lesson_65.leaks)
+    outcomes = lesson_65.town.fact_outcomes(
+        lesson_65.town.settled(lesson_65.written),
+        lesson_65.town.replay_evening(
+            lesson_65.town.settled(lesson_65.written), lesson_65.evening, lesson_65.extractor
+        ),
+    )
+    assert [each.outcome for each in outcomes if each.author == "false"].count("accepted at once") == 1

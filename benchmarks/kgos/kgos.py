@@ -16,7 +16,6 @@ nodes and edges are checked whenever they are read.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
@@ -97,12 +96,8 @@ def main() -> None:
         measure(given.write, given.open, given.passages)
     if given.write:
         sys.exit(0)
-    from benchmarks.kgos.lesson import lesson_figures
-    from benchmarks.kgos.queries import HALVES
     from kgot_lab.io.files import write_atomically
 
-    figures = json.dumps(lesson_figures(KGOS), indent=1, ensure_ascii=False)
-    write_atomically(KGOS / "lesson.json", f"{figures}\n", "the figures of the lesson")
     halves: tuple[tuple[QueryHalf, str], ...] = (("tuning", "report_tuning.md"), ("test", "report.md"))
     for half, name in halves:
         if (KGOS / f"intents_{HALVES[half]}.jsonl.gz").exists():

@@ -16,12 +16,14 @@ from benchmarks.kgos.benchmark import PLAN, SETTLED, half_report, measure_half, 
 from benchmarks.kgos.claims import Equality, level_said
 from benchmarks.kgos.intent_results import intents_said
 from benchmarks.kgos.intents import (
+    BY_WORDS,
     INTENT_LABELS,
+    NO_INTENT,
     confusions,
     outside_questions,
     right_intents,
 )
-from benchmarks.kgos.lenient import ANY_5, TYPE_5, leniency, lots_of, stood_for
+from benchmarks.kgos.lenient import ANY_5, LENIENT_5, STRICT_5, TYPE_5, leniency, lots_of, stood_for
 from benchmarks.kgos.queries import HALVES, cookbook_data, cookbook_queries
 from benchmarks.kgos.results import kgos_verdicts
 from benchmarks.kgos.systems import kgos_systems
@@ -110,6 +112,21 @@ def test_a_system_finds_today_what_its_result_has(graph, tuning, vectors, name):
     same = sum(list(stage.search(query).ids[:10]) == run.ids(query.id)[:10] for query in asked)
     # the last bits of a vector differ between processors
     assert same >= len(asked) - 2, f"{same} of {len(asked)}"
+
+
+def test_a_lenient_judge_finds_more_than_nodes_of_the_same_types_by_lot_would_give(graph):
+    (run,) = (run for run in half_report(RESULTS, "test").runs if run.system == "3-weight hybrid")
+    judged = leniency(run, cookbook_queries("test"), graph)
+    assert judged.mean(STRICT_5) < judged.mean(TYPE_5) < judged.mean(LENIENT_5) < 1
+
+
+def test_words_find_the_intent_of_three_in_ten_queries_and_a_probe_is_about_as_good():
+    half = cookbook_queries("test")
+    right = {each.system: right_intents(each, half) for each in intents_said(RESULTS, "test")}
+    found = right[BY_WORDS]
+    aimless = [query.id for query in half if query.intent == NO_INTENT]
+    assert (len(aimless), sum(found[id] for id in aimless), sum(found.values())) == (15, 11, 23)
+    assert abs(sum(right["probe"].values()) - sum(found.values())) < 0.1 * len(half)
 
 
 # -----------------------------------------------------------------------------------------------------------------

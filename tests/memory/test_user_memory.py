@@ -488,7 +488,7 @@ def test_users_of_one_file_never_see_each_other(tmp_path):
         bob.add("I live in Rome too, in Trastevere.")
         assert "Ana" not in str(bob.recall("Ana Maria Rome")) and len(bob.history()) == 1
         with pytest.raises(BadInput, match="no change"):
-            bob.undo(ana.history()[0].id)
+            bob.undo(ana.history()[0].change)
         assert bob.history() != () and ana.erase().claims
         assert ana.facts() == () and ana.history() == () and bob.facts() != ()
         assert "Trastevere" in str(bob.recall("Rome"))
