@@ -96,6 +96,7 @@ def main() -> None:
         measure(given.write, given.open, given.passages)
     if given.write:
         sys.exit(0)
+    from benchmarks.kgos.queries import HALVES
     from kgot_lab.io.files import write_atomically
 
     halves: tuple[tuple[QueryHalf, str], ...] = (("tuning", "report_tuning.md"), ("test", "report.md"))
