@@ -32,7 +32,7 @@ def made(data, **found):
     )
 
 
-def test_each_dot_is_a_row_of_its_report_and_the_diamond_of_the_locked_questions():
+def test_each_dot_is_a_row_of_its_report_and_the_diamond_of_the_test_questions():
     pytest.importorskip("matplotlib")
     reports = {"first": made(DATA, one="ac", both="ab"), "second": made(DATA, one="ca", both="ba")}
     drawn = plots.spans(reports, ["both", "one"])
@@ -64,7 +64,7 @@ def test_each_system_has_its_share_in_each_cell_and_unlike_cells_are_refused():
             cell_shares(shares)
 
 
-def test_a_report_without_locked_questions_has_no_diamonds_and_no_report_is_refused():
+def test_a_report_without_test_questions_has_no_diamonds_and_no_report_is_refused():
     pytest.importorskip("matplotlib")
     open_data = Dataset("open", DATA.documents, DATA.queries, DATA.qrels)
     assert "test" not in plots.spans({"open": made(open_data, one="ac", both="ab")}, ["both"]).numbers[0]
