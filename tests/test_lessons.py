@@ -34,7 +34,7 @@ def lesson(number: int):
 
 
 lesson_00, lesson_10, lesson_16, lesson_20 = map(lesson, (0, 10, 16, 20))
-lesson_22, lesson_30, lesson_40, lesson_50 = map(lesson, (22, 30, 40, 50))
+lesson_22, lesson_30, lesson_31, lesson_40, lesson_50 = map(lesson, (22, 30, 31, 40, 50))
 
 
 def test_the_run_of_lesson_00_ends_in_a_fact_of_its_graph_and_costs_what_its_ledger_says(lesson_00):
@@ -246,6 +246,49 @@ def test_in_lesson_30_the_alignment_puts_known_pairs_on_top_and_delta_does_not(l
     shares = lesson_30.vetoed.groupby("known")["vetoed"].mean()
     assert shares[True] < shares[False] < 0.5
     assert "one to one" in lesson_30.refused.properties["veto"]
+
+
+def test_the_trick_of_lesson_31_wins_one_question_and_a_published_test(lesson_31):
+    second, trapped, random = lesson_31.second_nearest, lesson_31.trapped, lesson_31.random
+    assert second(trapped) == "right" != second(random)
+    assert max(random, key=random.get) == "right" != max(trapped, key=trapped.get)
+    assert lesson_31.live["second by surface"] > 0.454 > 0.25 > lesson_31.live["surface"]
+    on_file = lesson_31.answers["dev accuracy"]
+    assert {name: on_file[name] for name in lesson_31.live} == pytest.approx(lesson_31.live, abs=0.02)
+    assert (
+        len(lesson_31.stories) == 260
+        and max(lesson_31.vectors, key=lesson_31.source.dot) is lesson_31.vectors[3]
+    )
+    assert lesson_31.story.kinds[lesson_31.story.answer] == "target" and lesson_31.story.kinds[3] == "noun"
+
+
+def test_each_trick_of_lesson_31_fails_in_a_cell_and_the_alignment_in_none(lesson_31):
+    cells = lesson_31.cells
+    for trick in ("minus surface", "second by surface"):
+        assert cells.loc["near-dissimilar", trick] < 0.05 and cells.loc["matched", trick] < 0.35
+        for of_data in lesson_31.answers["cells"].values():
+            assert of_data[trick]["near-dissimilar"] < 0.25
+    assert cells["minus surface"].idxmin() == "near-dissimilar"
+    assert cells["second by surface"].max() < 0.5 and cells.loc["far-similar", "surface"] < 0.25
+    assert cells.loc["matched", "noun veto"] < 0.35 < cells["aligned"].min()
+    assert cells["noun veto"].drop("matched").min() > 0.6
+    assert min(lesson_31.answers["cells"]["parallelparc"]["delta, as specified"].values()) < 0.25
+
+
+def test_lesson_31_reads_gains_long_stories_and_edges_as_they_are(lesson_31):
+    answers, gains = lesson_31.answers, lesson_31.gains.set_index("set")["gain"]
+    assert all(gains[f"{data} matched"] > 0 for data in ("storyanalogy-mc", "analobench S1", "parallelparc"))
+    assert "analobench S1 cells" in answers["beyond chance"]["aligned"]["worse"] and len(gains) == 12
+    assert "storyanalogy-mc cells" in answers["beyond chance"]["fitted surface + aligned"]["better"]
+    ahead = [
+        answers["accuracy"][name]["aligned"] - answers["accuracy"][name]["surface"]
+        for name in lesson_31.lengths
+    ]
+    assert ahead[0] > 0 and max(ahead[1:]) < 0.02
+    edges = answers["edges"]
+    assert all(row["right"] < 0.5 * row["edges"] for row in edges)
+    specified = [row for row in edges if row["edges by"] == "delta, as specified"]
+    assert specified and all(row["right"] < 0.1 * row["edges"] for row in specified)
 
 
 def test_each_family_adds_a_relevant_text_to_the_smallest_case_of_lesson_40(lesson_40):
