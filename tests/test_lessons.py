@@ -27,7 +27,7 @@ def lesson(number: int):
     return run
 
 
-lesson_00, lesson_20, lesson_30, lesson_40, lesson_50 = map(lesson, (0, 20, 30, 40, 50))
+lesson_00, lesson_05, lesson_20, lesson_30, lesson_40, lesson_50 = map(lesson, (0, 5, 20, 30, 40, 50))
 
 
 def test_the_run_of_lesson_00_ends_in_a_fact_of_its_graph_and_costs_what_its_ledger_says(lesson_00):
@@ -243,3 +243,37 @@ def test_the_recall_of_lesson_70_is_that_of_the_report_which_shows_no_gain_by_ed
     assert "**replicates**" in verdicts["| right edges beat shuffled ones"]
     assert "**replicates**" in verdicts["| hybrid beats embeddings alone"]
     assert "cannot be decided" in verdicts["| the graph lane adds to meaning and words"]
+
+
+def test_the_loop_of_lesson_05_finds_the_river_in_three_texts_where_the_model_and_rag_are_wrong(lesson_05):
+    assert lesson_05.answer == "Vaigai" and lesson_05.run.answer == "Vaigai"
+    assert lesson_05.run.outcome == "not in the sources"
+    assert [title for step, title, _ in lesson_05.log if step == "INSERT"] == [
+        "Ada Lovelace",
+        "Augustus De Morgan",
+        "Madurai",
+    ]
+    assert "Augustus De Morgan" not in lesson_05.best
+    read = [
+        lesson_05.ask(f"{lesson_05.question} Answer with a name only."),
+        lesson_05.ask(
+            "\n".join(lesson_05.texts[title] for title in lesson_05.best)
+            + f"\n\nQuestion: {lesson_05.question}\nAnswer with a name only."
+        ),
+    ]
+    assert not any("Vaigai" in text for text in read)
+
+
+def test_without_its_check_the_loop_of_lesson_05_names_a_river_that_no_text_holds(lesson_05, monkeypatch):
+    asked, ask, names = [], lesson_05.ask, lesson_05.think.__globals__
+    monkeypatch.setitem(names, "ask", lambda prompt: asked.append(prompt) or ask(prompt))
+    lesson_05.think(lesson_05.start, lesson_05.relations)
+    assert len(asked) == 8  # the right answer of the first exercise
+
+    def retrieve(graph, node, relation):
+        facts = lesson_05.facts_around(graph, node)
+        return ask(lesson_05.READ.format(facts=facts, relation=relation, node=node)) if facts else "unknown"
+
+    monkeypatch.setitem(names, "retrieve", retrieve)
+    river, *_ = lesson_05.think(lesson_05.start, lesson_05.relations)
+    assert "Kaveri" in river and "Kaveri" not in " ".join(lesson_05.texts.values())
