@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,8 @@ from support.lessons import run_lesson
 from kgot_lab.domains.investment.reach import DECAYS
 from kgot_lab.loop.events import Asked, ToolReturned, Voted
 from kgot_lab.loop.state import ledger
+from kgot_lab.retrieval.entity_linking import phrase_graph
+from kgot_lab.retrieval.pass_through import Walk, traverse
 
 pytestmark = pytest.mark.extended
 ROOT = Path(__file__).parents[1]
@@ -31,7 +34,7 @@ def lesson(number: int):
 
 
 lesson_00, lesson_10, lesson_16, lesson_20 = map(lesson, (0, 10, 16, 20))
-lesson_30, lesson_40, lesson_50 = map(lesson, (30, 40, 50))
+lesson_22, lesson_30, lesson_40, lesson_50 = map(lesson, (22, 30, 40, 50))
 
 
 def test_the_run_of_lesson_00_ends_in_a_fact_of_its_graph_and_costs_what_its_ledger_says(lesson_00):
@@ -175,6 +178,55 @@ def test_lesson_20_reads_its_plot_and_its_table_as_they_are(lesson_20):
 def test_the_sliders_of_lesson_20_are_a_pipeline_that_finds_the_same(lesson_20):
     explorer = lesson_20.explorer
     assert explorer.ranking.hits == explorer.stage.search(explorer.question).hits[: explorer.mix.k]
+
+
+def test_the_walk_worked_out_in_lesson_22_is_that_of_the_package(lesson_22):
+    lab, texts = lesson_22.lab, lesson_22.texts
+    entry = lab.Stage("by hand", lambda ranking: lab.ranked(ranking.query, lesson_22.similarity))
+    for links in (lesson_22.links, lesson_22.wider):
+        graph = lab.PropertyGraph.from_networkx(links.to_directed())
+        graph = lab.PropertyGraph.of(
+            (lab.Node(id, (), {"text": texts.get(id, "")}) for id in graph.ids), graph.edges
+        )
+        for hits, through in itertools.product((["tides"], ["tides", "moon"]), (False, True)):
+            walk = Walk(entry=len(hits))
+            package = traverse(graph, entry, through_hubs=through, walk=walk).search("Why does the sea rise?")
+            found = lesson_22.walk(links, texts, hits, through_hubs=through)
+            assert package.ids == [*hits, *lesson_22.in_order(found, lesson_22.similarity)]
+    assert lesson_22.in_order(lesson_22.both, lesson_22.similarity) == ["orbit", "apple"]
+    assert lesson_22.walk(lesson_22.links, texts, ["moon"], through_hubs=False) == {}
+    described = texts | {"gravity": "Things fall."}
+    assert [*lesson_22.walk(lesson_22.links, described, ["tides"], through_hubs=False)] == ["gravity"]
+
+
+def test_the_walk_of_lesson_22_over_phrases_finds_the_lost_passage_as_that_of_the_package_does(lesson_22):
+    data, query = lesson_22.data, lesson_22.query
+    package = traverse(phrase_graph(data.documents, data.triples), lesson_22.bm25).search(query)
+    scores = {hit.id: hit.score for hit in lesson_22.found.hits}
+    assert package.ids == [*lesson_22.found.ids[:5], *lesson_22.in_order(lesson_22.walked, scores)]
+    (lost,) = lesson_22.lost
+    ((hit, hub),) = lesson_22.walked[lost]
+    assert (lesson_22.passages[hit], hub) == ("The Oddventures of Mr. Cool", "francis magalona")
+    original = lesson_22.walk(
+        lesson_22.phrases, lesson_22.passages, lesson_22.found.ids[:5], through_hubs=False
+    )
+    assert original == {}
+
+
+def test_lesson_22_reads_its_measurement_as_it_is(lesson_22):
+    report, rows = lesson_22.report, lesson_22.chosen
+    hubs = [row for row in report["graphs"] if row["bare"]]
+    assert all(row["of_these_reached_by_pass_through"] > row["of_these_reached_by_original"] for row in hubs)
+    assert all(row["low"] <= 0 < row["mean"] and row["p_holm"] > 0.05 for row in report["primary"])
+    assert all(row["ties"] > row["n"] / 2 for row in report["primary"])
+    assert sum(row["n"] for row in report["primary"]) == 172
+    titles = rows.query("graph == 'titles'").set_index(["against", "dataset"])
+    alone, gained = titles.loc["entry only"], titles.loc["original", "mean"]
+    assert {*alone.index[alone["low"] > 0]} == {"2wiki", "hotpotqa"}
+    assert all(gained[name] < alone.loc[name, "mean"] / 2 for name in ("2wiki", "hotpotqa"))
+    assert (rows.query("against == 'shuffled hubs'")["low"] > 0).all()
+    undecided = lesson_22.rows.query("against == 'pass-through by similarity'")
+    assert len(undecided) and (undecided["p"] > 0.05).all()
 
 
 def test_in_lesson_30_skeletons_by_hand_find_the_loop_and_those_of_the_parser_miss_it(lesson_30):
