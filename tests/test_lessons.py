@@ -488,6 +488,8 @@ def test_without_its_check_the_loop_of_lesson_05_names_a_river_that_no_text_hold
     monkeypatch.setitem(names, "retrieve", retrieve)
     path, *_ = lesson_05.think(lesson_05.start, lesson_05.relations)
     assert "Kaveri" in path[-1] and "Kaveri" not in " ".join(lesson_05.texts.values())
+
+
 def test_in_the_smallest_case_of_lesson_52_only_a_name_leads_to_the_answer(lesson_52):
     assert "Ida Marl" not in " ".join(text.text for text in lesson_52.found)
     assert [text.title for text in lesson_52.named] == ["Orsk Works"] and "Ida Marl" in lesson_52.named[
