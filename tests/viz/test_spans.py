@@ -11,7 +11,6 @@ from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.types import Document, Hit, Query
 from kgot_lab.viz import plots
-from notebooks.retrieval_plots import cell_shares
 
 DATA = Dataset(
     "toy",
@@ -49,19 +48,6 @@ def test_a_plot_is_drawn_by_its_name_and_an_unknown_name_lists_those_there_are()
     assert set(plots.PLOTS) == set(plots.__all__) - {"PLOTS", "Plot", "plot_named"}
     with pytest.raises(UnknownName, match="lifelines"):
         plots.plot_named("lifeline")
-
-
-def test_each_system_has_its_share_in_each_cell_and_unlike_cells_are_refused():
-    pytest.importorskip("matplotlib")
-    drawn = cell_shares({"trick": {"near": 0.0, "far": 0.9}, "plain": {"near": 1.0, "far": 0.1}})
-    assert list(drawn.numbers) == [
-        {"system": "trick", "near": 0.0, "far": 0.9},
-        {"system": "plain", "near": 1.0, "far": 0.1},
-    ]
-    assert {"near", "far", "trick"} <= {node.text or "" for node in ET.fromstring(drawn.svg).iter("text")}
-    for shares in ({}, {"trick": {}}, {"trick": {"near": 1.0}, "plain": {"far": 1.0}}):
-        with pytest.raises(BadInput):
-            cell_shares(shares)
 
 
 def test_a_report_without_test_questions_has_no_diamonds_and_no_report_is_refused():
