@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TESTS = Path(__file__).parents[2] / "tests"
@@ -60,38 +61,38 @@ def counted(name: str, opens: int, damages: int) -> dict[str, tuple[int, list[st
 
 
 def killed(name: str, kills: int) -> str:
-    """What became of a file to which two processes wrote at once, each killed between its first and fifth write."""
+    """What became of a file to which two processes wrote at once, each killed at a moment of its first writes."""
     from faults.kinds import KINDS
 
-    chance, done, begun, count, inside, strange = random.Random(1), set[int](), set[int](), 0, 0, 0
-    with tempfile.TemporaryDirectory() as folder:
+    chance, done, begun, count, inside = random.Random(1), set[int](), set[int](), 0, 0
+
+    def killed_writer(first: int, most: int, delay: float) -> tuple[list[int], list[int]]:
+        command = [sys.executable, "-m", "benchmarks.fire.files", "--writer", name, str(path), str(first)]
+        mine: dict[str, list[int]] = {"begin": [], "done": []}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            for line in writer.stdout:  # to its end: it may have said more before it died
+                word, number = line.split()
+                mine[word].append(int(number))
+                if word == "begin" and len(mine[word]) == most:
+                    time.sleep(delay)
+                    writer.send_signal(signal.SIGKILL)
+        if writer.returncode != -signal.SIGKILL:
+            raise RuntimeError(f"a writer of {name} ended with {writer.returncode} before it was killed")
+        return mine["begin"], mine["done"]
+
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as threads:
         path = Path(folder) / KINDS[name].file
         KINDS[name].open(path).close()
         while count < kills:
-            start = max(begun, default=1) + 1
-            command = [sys.executable, "-m", "benchmarks.fire.files", "--writer", name, str(path)]
-            writers = [
-                subprocess.Popen([*command, str(start + each)], stdout=subprocess.PIPE, text=True)
-                for each in range(2)
-            ]
-            for writer in writers:
-                assert writer.stdout is not None
-                mine, most = [list[int](), list[int]()], chance.randint(1, 5)
-                for line in writer.stdout:  # to its end: it may have said more before it died
-                    word, number = line.split()
-                    mine[word == "done"].append(int(number))
-                    if word == "begin" and len(mine[0]) == most:
-                        time.sleep(chance.uniform(0, 0.01))
-                        writer.send_signal(signal.SIGKILL)
-                writer.wait()
-                count, inside = count + 1, inside + (len(mine[0]) > len(mine[1]))
-                begun.update(mine[0])
-                done.update(mine[1])
-            held = KINDS[name].things(path)
-            strange += len(held.keys() - begun)
-            lost = len(done - held.keys())
-            if lost or strange:
-                break
+            first = max(begun, default=1) + 1
+            moments = [(first + each, chance.randint(1, 9), chance.uniform(0, 0.01)) for each in range(2)]
+            for mine_begun, mine_done in threads.map(lambda moment: killed_writer(*moment), moments):
+                count, inside = count + 1, inside + (len(mine_begun) > len(mine_done))
+                begun.update(mine_begun)
+                done.update(mine_done)
+        held = KINDS[name].things(path)
+    lost, strange = len(done - held.keys()), len(held.keys() - begun)
     return f"{name:12}{count:8}{inside:8}{len(done):14}{lost:6}{strange:9}"
 
 

@@ -293,7 +293,7 @@ def print_log(changes: Iterable[ChangeLogEntry], as_json: bool) -> None:
     """Print changes, as JSON or a line each."""
     changes = list(changes)
     rows = [
-        {"change": change.id, "at": change.at.isoformat(), "by": change.by, "action": change.action}
+        {"change": change.change, "at": change.at.isoformat(), "by": change.by, "action": change.action}
         | {"of": list(change.of), "undoes": change.undoes, "erased": change.erased}
         for change in changes
     ]
@@ -434,10 +434,10 @@ def _find_source(claims: Claims, text: str) -> str:
 
 def effects_to_json(effects: ChangeEffect) -> dict[str, Any]:
     """Convert the effects of a change to plain JSON values."""
-    groups = {"fallen": effects.facts, "risen": effects.risen}
-    groups |= {"waiting": effects.waiting, "withdrawn": effects.withdrawn}
-    facts = {name: [*map(fact_to_json, found)] for name, found in groups.items()}
-    return {"change": effects.change, **facts, "answers": list(map(_answer_to_json, effects.answers))}
+    facts = {"fallen": [*map(fact_to_json, effects.facts)], "risen": [*map(fact_to_json, effects.risen)]}
+    answers = list(map(_answer_to_json, effects.answers))
+    queue = {"waits": effects.waits, "withdrawn": effects.withdrawn}
+    return {"change": effects.change, **facts, "answers": answers, **queue}
 
 
 def _answer_to_json(answer: RecordedAnswer) -> dict[str, str]:
@@ -448,8 +448,7 @@ def effect_lines(effects: ChangeEffect) -> Iterator[str]:
     """Format the effects of a change as printable lines."""
     number = f"change {effects.change}: " if effects.change is not None else ""
     yield f"{number}{effects}"
-    groups = (("fell", effects.facts), ("holds", effects.risen))
-    for what, facts in (*groups, ("waits again", effects.waiting), ("waits no more", effects.withdrawn)):
+    for what, facts in (("fell", effects.facts), ("holds", effects.risen)):
         yield from (printable_line(f"  {what}: {fact}") for fact in facts)
     yield from (printable_line(f"  an answer rested on it: {a.id} {a.text}") for a in effects.answers)
 

@@ -156,7 +156,6 @@ OPEN_VERSION = (
 )
 CLOSE_VERSIONS = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND closed IS NULL"
 CLOSE_VERSION = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND value = :value AND closed IS NULL"
-STANDING_NOW = "SELECT key, value FROM versions WHERE kind IN ('standing', 'drop') AND closed IS NULL AND key = ANY(:claims)"
 HISTORY = """SELECT v.kind, v.value, v.number, o.at, e.at, o.who FROM versions v JOIN changes o ON o.id = v.opened
   LEFT JOIN changes e ON e.id = v.closed WHERE v.kind IN (:kind, 'drop') AND v.key = :key ORDER BY v.opened, v.kind, v.value"""
 

@@ -213,8 +213,8 @@ class ChangeEffect:
     It contains facts that no longer hold, entities that no fact names any more, answers that depended on
     them, and facts that started to hold. `change` undoes it, and is None if nothing was changed. `erased`
     counts what an undo could not restore because it was erased. `overtaken` are later changes of the same
-    claims, which an undo left as they are. `waiting` are facts of claims that wait for review again, `withdrawn`
-    of claims that do so no more, though nobody decided on them.
+    claims, which an undo left as they are. `waits` says that what was decided on waits again, and `withdrawn` is the
+    number of items that an undo took out of the review queue.
     """
 
     change: int | None
@@ -224,8 +224,8 @@ class ChangeEffect:
     risen: tuple[Triple, ...] = ()
     erased: int = 0
     overtaken: tuple[int, ...] = ()
-    waiting: tuple[Triple, ...] = ()
-    withdrawn: tuple[Triple, ...] = ()
+    waits: bool = False
+    withdrawn: int = 0
 
     def __str__(self) -> str:
         groups = (
@@ -233,8 +233,6 @@ class ChangeEffect:
             (self.risen, "fact", "", "began to hold"),
             (self.entities, "entity", "entities", "named by no fact any more"),
             (self.answers, "answer", "", "rested on what fell"),
-            (self.waiting, "claim", "", "waiting for review again"),
-            (self.withdrawn, "claim", "", "waiting for review no more"),
         )
         counts = ((len(found), noun, many, verb) for found, noun, many, verb in groups if found)
         phrases = [f"{format_count(count, noun, many)} {verb}" for count, noun, many, verb in counts]
@@ -242,6 +240,9 @@ class ChangeEffect:
             [f"{format_count(self.erased, 'part')} erased since, not to come back"] if self.erased else []
         )
         phrases += [f"changed again since by {', '.join(map(str, self.overtaken))}"] if self.overtaken else []
+        phrases += ["what was decided on waits again"] if self.waits else []
+        left = f"{format_count(self.withdrawn, 'item')} left the review queue"
+        phrases += [left] if self.withdrawn else []
         return "; ".join(phrases) or "nothing fell"
 
 
@@ -294,7 +295,7 @@ class ChangeLogEntry:
     was erased since is not named.
     """
 
-    id: int
+    change: int
     at: datetime
     by: str
     action: str
@@ -311,7 +312,7 @@ class ChangeLogEntry:
         more += f" ({self.erased} erased since)" if self.erased else ""
         is_told = self.action == "learn" and bool(self.of)  # by a user, not read in a document
         words = "told" if is_told else ACTION_WORDS.get(self.action, self.action)
-        return f"{self.id:>6}  {self.at:%Y-%m-%d %H:%M:%S}  {words}{more}  {self.by}"
+        return f"{self.change:>6}  {self.at:%Y-%m-%d %H:%M:%S}  {words}{more}  {self.by}"
 
 
 _MOST_OF = 3  # of what a change was of, on its line in the log

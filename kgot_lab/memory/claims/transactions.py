@@ -31,12 +31,10 @@ from kgot_lab.memory.claims.justification import (
 from kgot_lab.memory.tables import ClaimStorage, fact_keys
 from kgot_lab.types import Triple
 
-_STANDINGS = ("taken", "queued", "accepted", "rejected")
-
 
 @contextmanager
 def record_effect(storage: ClaimStorage, change: Change, claims: Sequence[str]) -> Iterator[EffectHolder]:
-    """Compare what holds and what waits before and after the block, at any time and now, for some claims' facts and
+    """Compare what holds before and after the block, at any time and now, for some claims' facts and
     all that is derived from these. Sentences that users said are no facts.
     """
     holder = EffectHolder()
@@ -49,28 +47,14 @@ def record_effect(storage: ClaimStorage, change: Change, claims: Sequence[str]) 
         messages = {claim.fact for claim in deciding if is_message(claim.fact, claim.source)}
         return [held_facts(deciding, at).keys() & affected - messages for at in (None, change.at)]
 
-    def standings() -> dict[str, str]:
-        rows = storage.rows(sql.STANDING_NOW, {"claims": list(claims)}) if claims else []
-        return dict(sorted(rows, key=lambda row: row[1] in _STANDINGS, reverse=True))  # a drop comes last
-
-    before, stood = held(), standings()
+    before = held()
     yield holder
-    stands = standings()
-    waited, waits = ({id for id, value in each.items() if value == "queued"} for each in (stood, stands))
-    decided = {id for id, value in stands.items() if value in _STANDINGS}
-    withdrawn, waiting = (
-        tuple(Triple(*row) for row in storage.rows(sql.FACTS_OF_CLAIMS, {"claims": list(ids)})) if ids else ()
-        for ids in (waited - decided, waits - waited)
-    )
     pairs = list(zip(before, held(), strict=True))
     fallen = tuple(sorted(set().union(*(earlier - later for earlier, later in pairs)), key=triple_key))
     risen = tuple(sorted(set().union(*(later - earlier for earlier, later in pairs)), key=triple_key))
     rows = storage.rows(sql.ANSWERS_ON, {"facts": fact_ids(fallen, names)})
     answers = tuple(RecordedAnswer(id, text, from_micros(at)) for id, text, at in rows)
-    orphans = _orphans(storage, fallen)
-    holder.report = ChangeEffect(
-        change.number, fallen, orphans, answers, risen, waiting=waiting, withdrawn=withdrawn
-    )
+    holder.report = ChangeEffect(change.number, fallen, _orphans(storage, fallen), answers, risen)
 
 
 def _orphans(storage: ClaimStorage, fallen: Sequence[Triple]) -> tuple[str, ...]:

@@ -32,20 +32,21 @@ def test_accepting_lets_a_claim_count_and_undo_queues_it_again(memory):
     assert [each.claim for each in review.queue()] == [UNSURE]
 
 
-def test_an_undo_tells_what_waits_again_and_what_does_no_more(memory):
+def test_an_undo_tells_what_leaves_the_queue(memory):
     learnt = memory.learn([UNSURE, said("Ada knows Mary")]).change
-    accepted = ClaimReview(memory, "Grace").accept(UNSURE.id)
-    again = memory.undo(accepted.change)
-    assert again.waiting == (UNSURE.fact,) and "1 claim waiting for review again" in str(again)
     gone = memory.undo(learnt)
-    assert gone.withdrawn == (UNSURE.fact,) and gone.facts == (fact("Ada knows Mary"),)
-    assert accepted.withdrawn == () and memory.undo(gone.change).waiting == (UNSURE.fact,)
+    assert gone.withdrawn == 1 and str(gone).endswith("1 item left the review queue")
+    again = memory.undo(gone.change)
+    assert again.waits and again.withdrawn == 0
 
 
 def test_what_was_rejected_stays_so_when_it_is_learnt_again(memory):
     review = ClaimReview(memory)
     memory.learn(UNSURE)
     review.reject(UNSURE.id)
+    for again in (review.accept, review.reject):
+        with pytest.raises(AlreadyDecided, match="It was rejected on"):
+            again(UNSURE.id)
     assert memory.learn(UNSURE).change is None and not memory.holds(UNSURE.fact) and review.queue() == ()
     sure = said("Ada knows Charles")
     memory.learn(sure)
@@ -68,11 +69,12 @@ def test_an_override_gives_another_confidence_or_another_object(memory):
 def test_a_decision_that_was_overtaken_is_not_undone_before_the_later_one(memory):
     review = ClaimReview(memory)
     learnt = memory.learn(UNSURE).change
-    accepted, rejected = review.accept(UNSURE.id).change, review.reject(UNSURE.id).change
-    with pytest.raises(BadInput, match=f"changed again since, by {rejected}: undo that first"):
+    accepted = review.accept(UNSURE.id).change
+    overridden = review.override(UNSURE.id, confidence=0.6).change
+    with pytest.raises(BadInput, match=f"changed again since, by {overridden}: undo that first"):
         memory.undo(accepted)
-    memory.undo(rejected)
-    memory.undo(accepted)
+    assert not memory.undo(overridden).waits
+    assert str(memory.undo(accepted)).endswith("; what was decided on waits again")
     assert [each.claim for each in review.queue()] == [UNSURE]
     memory.undo(learnt)
     assert review.queue() == () and memory.facts() == ()
