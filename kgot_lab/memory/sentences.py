@@ -282,8 +282,8 @@ class _Ranking:
         self._told, self._over = array("d"), array("d")
         self._is_question, self._is_about_user = array("b"), array("b")
         self._by_stem = defaultdict[str, "array[int]"](partial(array, "q"))
-        self._by_relation = defaultdict[str, "array[int]"](partial(array, "q"))
-        self._by_own_relation = defaultdict[str, "array[int]"](partial(array, "q"))
+        # by relation, and whether it is one of the user
+        self._by_relation = defaultdict[tuple[str, bool], "array[int]"](partial(array, "q"))
 
     def add(self, sentence: Sentence) -> None:
         """Add the next sentence."""
@@ -295,9 +295,7 @@ class _Ranking:
         for word in sentence.stems.union(*named):
             self._by_stem[word].append(sentence.number)
         for fact in sentence.facts:
-            self._by_relation[fact.relation].append(sentence.number)
-            if fact.subject == self._user:
-                self._by_own_relation[fact.relation].append(sentence.number)
+            self._by_relation[fact.relation, fact.subject == self._user].append(sentence.number)
 
     def set_end(self, sentence: Sentence) -> None:
         """Note from when on nothing is true any more that a sentence states."""
@@ -314,11 +312,11 @@ class _Ranking:
         shared, is_of_relation, own = (np.zeros(len(near), dtype=kind) for kind in (float, bool, float))
         for word in words & self._by_stem.keys():
             shared[np.frombuffer(self._by_stem[word], int)] += 1 / len(words)
-        for relation, numbers in self._by_relation.items():
+        for (relation, is_of_user), numbers in self._by_relation.items():
             if not question_stems(relation).isdisjoint(words):
                 is_of_relation[np.frombuffer(numbers, int)] = True
-                if is_own:
-                    own[np.frombuffer(self._by_own_relation[relation], int)] = _OWN
+                if is_own and is_of_user:
+                    own[np.frombuffer(numbers, int)] = _OWN
         told, over, now = np.frombuffer(self._told), np.frombuffer(self._over), at.timestamp()
         is_general = np.frombuffer(self._is_about_user, bool) & (not words)  # "what do you know of me?"
         score = (

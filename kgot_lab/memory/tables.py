@@ -325,6 +325,8 @@ class OwnedTables:
 
     def __init__(self, storage: ClaimStorage, user: str) -> None:
         self._storage, self._user = storage, user
+        self.insert, self.reading, self.changing = storage.insert, storage.reading, storage.changing
+        self.scrub, self.close = storage.scrub, storage.close
 
     def __repr__(self) -> str:
         return repr(self._storage)
@@ -338,23 +340,3 @@ class OwnedTables:
         prefix = f"{self._user}/"
         limits = {"owner": self._user, "prefix": prefix, "length": len(prefix)}
         return self._storage.rows(owned, {**values, **limits})
-
-    def insert(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run a statement that inserts, once for each of some values."""
-        self._storage.insert(statement, rows)
-
-    def reading(self) -> AbstractContextManager[object]:
-        """Return a context in which all that is read is of one time."""
-        return self._storage.reading()
-
-    def changing(self) -> AbstractContextManager[object]:
-        """Return the context of a change."""
-        return self._storage.changing()
-
-    def scrub(self) -> None:
-        """Remove the bytes of deleted rows from every file."""
-        self._storage.scrub()
-
-    def close(self) -> None:
-        """Close the tables."""
-        self._storage.close()
