@@ -305,7 +305,7 @@ def _load_pipeline() -> Any:
         return import_module(MODEL).load()
 
 
-_HYPHENATED = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+_HYPHENATED = re.compile(r"\b[^\W_]+(?:-[^\W\d_]+)+\b(?!-)")
 
 
 def parse_english(texts: Iterable[str], *, whole_words: bool = False) -> list[Any]:

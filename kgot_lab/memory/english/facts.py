@@ -94,7 +94,7 @@ class ClauseReader(EndReader):
         elif self.verb.lemma_ in {"start", "begin"} and noun_of_relation(subject):
             gained = relations_by("nouns").get(subject.lemma_.lower(), ())
             preps = (child for child in subject.children if child.lower_ in {"at", "with"})
-            places = [noun for prep in preps for noun in prep.children if noun.pos_ == "PROPN"]
+            places = [noun for prep in preps for noun in prep.children if noun.dep_ == "pobj"]
         else:
             return
         time = find_time(self.text, self.at, future=is_present)
@@ -108,6 +108,12 @@ class ClauseReader(EndReader):
         if self.verb.lemma_ in CHANGING and new:  # "changed my major to biology", "switched to tea"
             role = "" if self.direct is None else self.direct.lemma_.lower()
             named = self._fact_of_noun(role, new[0]) if role else None
+            preps = [prep for prep in new[0].children if prep.lower_ in {"at", "with"}]
+            if (
+                not role and preps and new[0].lemma_.lower() in relations_by("nouns")
+            ):  # "to a new job at Acme"
+                new = [noun for prep in preps for noun in prep.children if noun.dep_ == "pobj"] or new
+                named = self._fact(subject, "works_at", self._phrase(new[0]))
             yield named or self._fact_of_change(subject, f"{self.verb.lemma_}_to", new[0])
             return
         for relation, noun in self._relations().items():
