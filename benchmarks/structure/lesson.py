@@ -15,7 +15,7 @@ _COMPARED = ("aligned", "fitted surface + aligned")
 def lesson_figures(folder: Path) -> dict[str, Json]:
     """Compute every figure of the lesson, as plain values."""
     answers = KeptAnswers.of(folder)
-    dev = {question.id for question in choices("storyanalogy-mc").develop.questions}
+    dev = {question.id for question in choices("storyanalogy-mc").dev.questions}
     drawn = list(answers.sets["storyanalogy-mc cells"][1])
     gains = {system: answers.gains(system) for system in _COMPARED}
     asked = answers.sets["storyanalogy-mc"][1]
