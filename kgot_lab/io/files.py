@@ -154,7 +154,9 @@ def detect_wide_encoding(data: bytes) -> str:
     zeros = {"utf-16-le": (even_zeros, odd_zeros), "utf-16-be": (odd_zeros, even_zeros)}
     for encoding, (low_byte_zeros, high_byte_zeros) in zeros.items():
         # Asian text has few zeros, so it is recognized only by a mark
-        if not low_byte_zeros and 2 * high_byte_zeros >= half and _is_text(sample, encoding):
+        # and a NUL in another text is no letter
+        is_likely = len(sample) % 2 == 0 and 4 * high_byte_zeros >= 3 * half
+        if not low_byte_zeros and is_likely and _is_text(sample, encoding):
             return encoding
     return ""
 

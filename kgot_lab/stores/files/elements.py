@@ -51,6 +51,11 @@ _BOUNDS = {"start", "end", "from", "to"}  # names of ends, and of what lasts
 _DAY = r"(\d{4}[-/.]\d\d?([-/.]\d\d?)?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?/\d\d?/\d\d)"
 _DATE = re.compile(rf"{_DAY}([T ].*)?|\d+(:\d\d)+([.,]\d+)?( ?[ap]m)?", re.I)
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I)  # as any program writes it
+NOT_FINITE = frozenset(
+    f"{sign}{text}"
+    for sign in ("", "+", "-")
+    for text in ("nan", "NaN", "NAN", "inf", "Inf", "INF", "Infinity")
+)
 _NESTED = ("data", "attributes", "properties", "metadata")  # objects with fields of the record around them
 _IDS = ("id", "key", "_id", "Id", "ID", "element_id", "elementId", "identity")  # what only identifies a node
 _NAMES = ("name", "entity_name", "title", "label")  # what identifies one without an id, and stays a field
@@ -139,7 +144,7 @@ class Elements:
         if (old_labels, old) != (labels, fields):
             both = tuple(dict.fromkeys((*(old_labels or ()), *(labels or ())))) or old_labels
             others = sum(value != old[name] for name, value in fields.items() if name in old)
-            self.left_out["other value of a node that is described twice"] += others
+            self.left_out["value other than the first of a node that is described twice"] += others
             self.nodes[id] = (both, fields | old)
         return id
 
@@ -296,6 +301,11 @@ def find_ends(names: tuple[str, ...]) -> Ends | None:
     plain = {plain_name(name): name for name in reversed(names)}
     pairs = ((one, other) for one, other in _END_NAMES if one in plain and other in plain)
     return next(((plain[one], plain[other]) for one, other in pairs), None)
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number as any program writes it, also one that JSON cannot hold, such as NaN."""
+    return text in NOT_FINITE or bool(NUMBER.fullmatch(text))
 
 
 def scalar_id(value: object) -> str | None:

@@ -39,7 +39,7 @@ def read_json(text: str, source: str, options: Options) -> Elements:
     found = Elements("JSON")
     try:
         value = json.loads(text, object_pairs_hook=_distinct_fields) if text.strip() else []
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         if "Extra data" not in str(error):
             raise BadInput(f"{source}: not JSON: {error}") from None
         value = [_parse_line(line, f"{source}, line {n}") for n, line in enumerate(text.split("\n"), start=1)]
@@ -103,7 +103,7 @@ def _arrows(edge: Any) -> set[str]:
 def _parse_line(line: str, location: str) -> Any:
     try:
         return json.loads(line, object_pairs_hook=_distinct_fields) if line.strip() else None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise BadInput(f"{location}: not JSON: {error}") from None
 
 
