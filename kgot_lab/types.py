@@ -173,11 +173,15 @@ Rows = tuple[Json, ...]
 
 @dataclass(frozen=True)
 class Document(CheckedRecord):
-    """A text one can find: its id, title and words."""
+    """A text one can find: its id, title and words. Raises BadInput for a blank id."""
 
     id: str
     text: str
     title: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_words("the id of a document", self.id)
 
 
 @dataclass(frozen=True)

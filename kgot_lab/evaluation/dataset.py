@@ -45,7 +45,8 @@ class Dataset:
     `isomorphic` are the delta edges computed between the documents. `groups` is the group of a query, where
     some are not independent, such as those that share a step. `excluded` are documents to remove from the
     ranking of a query: its own text, and what was not judged. Raises BadInput for qrels of documents that are
-    not there, for two documents or queries with one id, and for grades that are no whole numbers.
+    not there, for two documents or queries with one id, for grades that are no whole numbers, and for unknown
+    `locked` queries.
     """
 
     name: str
@@ -67,6 +68,9 @@ class Dataset:
         ids = [document.id for document in self.documents]
         require_unique(ids, "document ids")
         require_unique([query.id for query in self.queries if query.id], "query ids")
+        require_known(
+            "query of the held-out split", {query.id for query in self.queries}, *sorted(self.locked)
+        )
         known = {*ids}
         for query, grades in self.qrels.items():
             if not isinstance(grades, Mapping):

@@ -129,6 +129,7 @@ def _one_line(text: str, max_length: int) -> str:
 
 Direction = Literal["out", "in", "both"]
 Properties = Mapping[str, Json]
+_NO_ROWS: Any = ()
 _NO_PROPERTIES: Properties = {}  # shared by every node and edge without properties; never handed out
 
 
@@ -140,15 +141,16 @@ class PropertyGraph:
     one edge. `sources` and `targets` hold node rows.
     """
 
-    ids: tuple[str, ...]
-    node_labels: tuple[tuple[str, ...], ...]
-    node_properties: tuple[Properties, ...]
-    sources: Ints
-    targets: Ints
-    type_codes: Ints
-    type_names: tuple[str, ...]
-    edge_properties: tuple[Properties, ...]
-    edge_keys: tuple[str, ...]
+    # without a column the graph is refused
+    ids: tuple[str, ...] = ()
+    node_labels: tuple[tuple[str, ...], ...] = ()
+    node_properties: tuple[Properties, ...] = ()
+    sources: Ints = _NO_ROWS
+    targets: Ints = _NO_ROWS
+    type_codes: Ints = _NO_ROWS
+    type_names: tuple[str, ...] = ()
+    edge_properties: tuple[Properties, ...] = ()
+    edge_keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         ends = ((self.sources, self.ids), (self.targets, self.ids), (self.type_codes, self.type_names))

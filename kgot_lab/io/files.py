@@ -260,13 +260,19 @@ def require_valid_path(path: Path) -> None:
         raise BadInput(f"{str(path)!r} can be no path: give another")
 
 
-def is_nonempty_file(path: Path) -> bool:
-    """Return whether a file exists and is not empty, creating its folder if it is missing.
+def require_folder_of(path: Path) -> None:
+    """Raise BadInput if the folder of a new file is missing, which may be a typing mistake."""
+    if not path.parent.is_dir():
+        raise BadInput(f"there is no folder {path.parent}: make it first, or name another file")
 
-    Raises StoreUnavailable if the path is not a file or cannot be opened.
+
+def is_nonempty_file(path: Path) -> bool:
+    """Return whether a file exists and is not empty.
+
+    Raises BadInput if there is no folder for it, and StoreUnavailable if it is not a file or cannot be opened.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        require_folder_of(path)
         if not path.exists() or (path.is_file() and not path.stat().st_size):
             return False
     except OSError as error:

@@ -22,6 +22,7 @@ from kgot_lab.io.files import (
     back_up_damaged_file,
     os_errors_as,
     read_regular_file,
+    require_folder_of,
     require_valid_path,
     write_atomically,
 )
@@ -256,7 +257,7 @@ def _open_locked(path: Path) -> io.FileIO:
     """
     while True:
         with os_errors_as(f"{path}: cannot be opened", StoreUnavailable):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            require_folder_of(path)
             if path.exists() and not stat.S_ISREG(path.stat().st_mode):
                 raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
             # unbuffered, so that nothing of a failed write remains for a later one

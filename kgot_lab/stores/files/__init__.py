@@ -24,6 +24,7 @@ from kgot_lab.io.files import (
     read_file_as,
     read_regular_file,
     refuse_wide_encoding,
+    require_folder_of,
     write_atomically,
 )
 from kgot_lab.sandbox.sparql.rdf import PREFIXES
@@ -378,8 +379,7 @@ def _sorted_lines(data: bytes) -> list[bytes]:
 
 
 def _find_form(path: Path, form: str | None = None, *, of_any: bool = False) -> str:
-    if not path.parent.is_dir():
-        raise BadInput(f"there is no folder {path.parent}: make it first, or name another file")
+    require_folder_of(path)
     suffix = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
     known = _FORMAT_BY_SUFFIX | ({} if of_any else _FORMAT_OF_SOME)
     if form is None and suffix not in known:
