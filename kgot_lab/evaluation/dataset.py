@@ -45,8 +45,7 @@ class Dataset:
     `isomorphic` are the delta edges computed between the documents. `groups` is the group of a query, where
     some are not independent, such as those that share a step. `excluded` are documents to remove from the
     ranking of a query: its own text, and what was not judged. Raises BadInput for qrels of documents that are
-    not there, for two documents or queries with one id, for grades that are no whole numbers, and for unknown
-    `locked` queries.
+    not there, for two documents or queries with one id, and for grades that are no whole numbers.
     """
 
     name: str
@@ -68,9 +67,6 @@ class Dataset:
         ids = [document.id for document in self.documents]
         require_unique(ids, "document ids")
         require_unique([query.id for query in self.queries if query.id], "query ids")
-        require_known(
-            "query of the held-out split", {query.id for query in self.queries}, *sorted(self.locked)
-        )
         known = {*ids}
         for query, grades in self.qrels.items():
             if not isinstance(grades, Mapping):
@@ -97,12 +93,20 @@ class Dataset:
     @property
     def develop(self) -> Dataset:
         """The queries of the dev split, for inspection and tuning."""
-        return with_queries(self, {query.id for query in self.queries} - self.locked, self.qrels)
+        return self.only({query.id for query in self.queries} - self._held_out_ids)
 
     @property
     def held_out(self) -> Dataset:
         """The queries of the held-out test split."""
-        return with_queries(self, self.locked, self.qrels)
+        return self.only(self._held_out_ids)
+
+    @property
+    def _held_out_ids(self) -> frozenset[str]:
+        """The ids of `locked` that are here. Raises UnknownName for one that no query of the whole has."""
+        ids = frozenset(query.id for query in self.queries)
+        if not self.is_part:
+            require_known("query of the held-out split", ids, *sorted(self.locked))
+        return ids & self.locked
 
     def __repr__(self) -> str:
         relevant = sum(grade > 0 for grades in self.qrels.values() for grade in grades.values())

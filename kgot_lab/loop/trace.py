@@ -6,7 +6,6 @@ has a checksum of itself and of those before it. Lines of older versions have no
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from kgot_lab.errors import BadInput, BadReply, TraceError, TraceLocked, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import write_snapshot
+from kgot_lab.io.files import detect_wide_encoding
 from kgot_lab.io.processes import lock_file
 from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.approval import NotApproved
@@ -245,7 +245,8 @@ def reopen_trace(path: str | Path) -> TraceWriter:
 def is_trace(path: str | Path) -> bool:
     """Return whether a file begins as a trace does, after an optional byte order mark. Raises OSError."""
     with Path(path).open("rb") as file:
-        return file.read(64).removeprefix(codecs.BOM_UTF8).startswith(b'{"trace"')
+        head = file.read(64)
+    return head.decode(detect_wide_encoding(head) or "utf-8-sig", "replace").startswith('{"trace"')
 
 
 @check_arguments

@@ -99,8 +99,6 @@ def check_short_text(text: str, what: str, *, blank: bool = False) -> str:
 
 # adding or deleting one direction does it for both
 SYMMETRIC_TYPES = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
-# of an entity to itself they say nothing
-_BETWEEN_TWO = SYMMETRIC_TYPES | {"LOCATED_AT", "MEMBER_OF", "CHILD_OF"}
 # boolean attributes of a relationship: with one of them, it is shown to nobody in the world
 SECRET_MARKS = ("secret", "hidden")
 
@@ -167,8 +165,6 @@ class Relationship:
         object.__setattr__(self, "source_id", check_id(self.source_id))
         object.__setattr__(self, "target_id", check_id(self.target_id))
         object.__setattr__(self, "type", check_short_text(self.type, "the type of a relationship"))
-        if self.source_id == self.target_id and self.type in _BETWEEN_TWO:
-            raise BadInput(f"no entity is {self.type} itself: name another end of {self.source_id}")
         attributes = check_attributes(self.attributes, "a relationship", marks=SECRET_MARKS)
         object.__setattr__(self, "attributes", attributes)
         expected = "the provenance of a relationship is a Provenance(session_id, timestamp, confidence, …)"

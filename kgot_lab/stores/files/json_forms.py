@@ -103,8 +103,11 @@ def _arrows(edge: Any) -> set[str]:
 def _parse_line(line: str, location: str) -> Any:
     try:
         return json.loads(line, object_pairs_hook=_distinct_fields) if line.strip() else None
-    except ValueError as error:
-        raise BadInput(f"{location}: not JSON: {error}") from None
+    except (ValueError, RecursionError) as error:
+        problem = (
+            f"not JSON: {error}" if isinstance(error, ValueError) else "its values are nested too deeply"
+        )
+        raise BadInput(f"{location}: {problem}") from None
 
 
 def _distinct_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
