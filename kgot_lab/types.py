@@ -173,15 +173,11 @@ Rows = tuple[Json, ...]
 
 @dataclass(frozen=True)
 class Document(CheckedRecord):
-    """A text one can find: its id, title and words. Raises BadInput for a blank id."""
+    """A text one can find: its id, title and words."""
 
     id: str
     text: str
     title: str = ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_words("the id of a document", self.id)
 
 
 @dataclass(frozen=True)
@@ -469,6 +465,8 @@ def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
     documents = tuple(documents)
     for document in documents:
         require(document, Document, "each document is a Document(id, text, title)")
+        if not document.id.strip():
+            raise BadInput(f"the id of the document {short_repr(main_text(document))} is blank: give one")
         if not is_plain_text(f"{document.id}{document.title}{document.text}"):
             problem = "holds a NUL or half a surrogate pair, which no database and no model takes"
             raise BadInput(f"document {short_repr(document.id)} {problem}: replace it")
