@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
     from mcp.types import ToolAnnotations
     from starlette.applications import Starlette
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from kgot_lab.memory.user_memory import Memory, Recalled
 
@@ -147,35 +146,12 @@ def http_app(server: MCPServer[Any]) -> Starlette:
     from mcp.server.transport_security import TransportSecuritySettings
     from starlette.routing import Route
 
+    from kgot_lab.kgos.query.answering_server import ExplainedBodies
+
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app = server.streamable_http_app(stateless_http=True, json_response=True, transport_security=unchecked)
-    app.router.routes[:] = [
-        Route("/mcp", _ExplainedBodies(server.session_manager.asgi_app), methods=["POST"])
-    ]
+    app.router.routes[:] = [Route("/mcp", ExplainedBodies(server.session_manager.asgi_app), methods=["POST"])]
     return app
-
-
-class _ExplainedBodies:
-    """An application that says of a body which is no JSON-RPC message what it should be, in one sentence."""
-
-    def __init__(self, app: ASGIApp):
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_plainly(message: Message) -> None:
-            body = bytes(message.get("body", b""))
-            if b'"message":"Validation error: ' in body:
-                reply = json.loads(body)
-                reply["error"]["message"] = (
-                    "the body is no JSON-RPC message: give jsonrpc '2.0', id, method and params"
-                )
-                message = {
-                    **message,
-                    "body": json.dumps(reply).encode().ljust(len(body)),
-                }  # its length was sent
-            await send(message)
-
-        await self._app(scope, receive, send_plainly)
 
 
 def tool_annotations(*, reads: bool, destroys: bool = False) -> ToolAnnotations:

@@ -127,6 +127,8 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
         files = [
             each for each in files if each.is_file() and not _HIDDEN.search(str(each)[len(str(folder)) :])
         ]
+    if not files:
+        raise BadInput(f"{path} holds no file, so there is no graph to read")
     heads = _find_heads(files)
     files = [each for each in files if heads.get(each) != ""]
     read, errors = list[Elements](), list[BadInput]()

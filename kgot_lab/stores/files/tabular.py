@@ -347,7 +347,8 @@ def _is_staff(ends: Sequence[str], rows: Sequence[Sequence[Any]], at: Sequence[i
 def _are_numbers(cells: Iterable[Any]) -> bool:
     """Return whether all cells of a column are numbers or missing, and some are numbers."""
     texts = {str(cell).lower() for cell in cells} - _MISSING
-    return all(map(_PLAIN_NUMBER.fullmatch, texts)) if texts else any(map(is_number, map(str, cells)))
+    only = {str(cell) for cell in cells} - {""}
+    return all(map(_PLAIN_NUMBER.fullmatch, texts)) if texts else bool(only) and only <= NOT_FINITE
 
 
 def _parse_columns(
