@@ -20,12 +20,8 @@ from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, LabError, StoreUnavailable, UnknownName, short_repr
 
 # by the kind in a mode
-SPECIAL_FILES = {
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+SPECIAL_FILES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+SPECIAL_FILES |= dict.fromkeys((stat.S_IFCHR, stat.S_IFBLK), "a device")
 # a pipe does not block, and a terminal does not become that of the program; Windows has other flags
 _READ_FLAGS = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_NONBLOCK", "O_BINARY", "O_NOCTTY"))
 _CHUNK = 1 << 20
@@ -95,9 +91,8 @@ def os_errors_as(problem: str, kind: type[LabError] = BadInput) -> Iterator[None
     try:
         yield
     except (OSError, UnicodeDecodeError) as error:
-        raise kind(
-            f"{problem}: {getattr(error, 'strerror', '') or getattr(error, 'reason', error)}"
-        ) from error
+        reason = getattr(error, "strerror", "") or getattr(error, "reason", error)
+        raise kind(f"{problem}: {reason}") from error
 
 
 def utf8_text(data: bytes, path: Path | str) -> str:

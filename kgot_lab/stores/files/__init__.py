@@ -54,10 +54,7 @@ _OTHERS = {  # beginnings of files that hold no graph, what they are, and what t
     b"%PDF-": ("a PDF", "read_documents reads its text"),
     b"PK\x03\x04": ("a zip, or a file of Office", "unpack it, or save its tables as CSV"),
     b"\xd0\xcf\x11\xe0": ("a file of an older Office", "save its tables as CSV"),
-    **dict.fromkeys(
-        (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM6"),
-        ("a picture or a recording", "name a graph file"),
-    ),
+    **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"GIF8"), ("a picture", "name a graph file")),
 }
 _NEVER_EMPTY = (".graphml", ".gexf", ".xgmml", ".gml", ".rdf")
 _HIDDEN = re.compile(r"/(\.|__MACOSX)")
@@ -124,9 +121,8 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
     if (folder / "xl" / "workbook.xml").exists():
         raise BadInput(f"{path} is a workbook of Excel: save its sheets as CSV")
     if not is_list:
-        files = [
-            each for each in files if each.is_file() and not _HIDDEN.search(str(each)[len(str(folder)) :])
-        ]
+        start = len(str(folder))
+        files = [each for each in files if each.is_file() and not _HIDDEN.search(str(each)[start:])]
     if not files:
         raise BadInput(f"{path} holds no file, so there is no graph to read")
     heads = _find_heads(files)
@@ -164,10 +160,8 @@ def _find_heads(files: Sequence[Path]) -> dict[Path, str]:
     names = {each: plain_name(each.name.partition(".")[0]) for each in files if each.is_file()}
     is_due = any("header" in name for name in names.values())
     read = {each: read_file_as("a graph", each)[:_HEAD] for each in names if is_due}
-    starts, heads = (
-        {each: data.decode("utf-8-sig", "replace") for each, data in read.items()},
-        dict[Path, str](),
-    )
+    starts = {each: data.decode("utf-8-sig", "replace") for each, data in read.items()}
+    heads = dict[Path, str]()
     for each in sorted(names, key=lambda each: len(names[each])):  # so that the longest name is the last
         if "header" in names[each] and HEADER.fullmatch(starts[each]):
             name = names[each].replace("header", "")
@@ -266,10 +260,7 @@ def _decode(data: bytes, encoding: str, path: Path) -> tuple[str, str]:
 
 
 def _is_utf8(data: bytes) -> bool:
-    try:
-        return bool(data.decode())
-    except UnicodeDecodeError:
-        return False
+    return data.decode(errors="replace").encode() == data
 
 
 def _write_rdf(graph: PropertyGraph, path: Path, form: str) -> None:

@@ -51,11 +51,7 @@ _BOUNDS = {"start", "end", "from", "to"}  # names of ends, and of what lasts
 _DAY = r"(\d{4}[-/.]\d\d?([-/.]\d\d?)?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?/\d\d?/\d\d)"
 _DATE = re.compile(rf"{_DAY}([T ].*)?|\d+(:\d\d)+([.,]\d+)?( ?[ap]m)?", re.I)
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I)  # as any program writes it
-NOT_FINITE = frozenset(
-    f"{sign}{text}"
-    for sign in ("", "+", "-")
-    for text in ("nan", "NaN", "NAN", "inf", "Inf", "INF", "Infinity")
-)
+NOT_FINITE = frozenset("nan NaN NAN inf -inf +inf Inf -Inf INF -INF +INF Infinity -Infinity".split())
 _NESTED = ("data", "attributes", "properties", "metadata")  # objects with fields of the record around them
 _IDS = ("id", "key", "_id", "Id", "ID", "element_id", "elementId", "identity")  # what only identifies a node
 _NAMES = ("name", "entity_name", "title", "label")  # what identifies one without an id, and stays a field
@@ -207,9 +203,8 @@ def are_bounds(names: Iterable[str], pairs: Sequence[Ends], *, is_part: bool) ->
 
 def bounds_error(location: str, names: Iterable[str], pair: Iterable[str]) -> BadInput:
     """Return the error for a file whose only ends of edges are `are_bounds`."""
-    problem = (
-        f"{' and '.join(names)} are times or ranges of numbers, as in {' and '.join(pair)}, and no nodes"
-    )
+    named, values = map(" and ".join, (names, pair))
+    problem = f"{named} are times or ranges of numbers, as in {values}, and no nodes"
     how = "name the columns of the ends, or these: source='start', target='end'"
     return BadInput(f"{location}: {problem}; {how}")
 
@@ -355,9 +350,8 @@ def build_graph(
     first = spoken[:1] if reader_languages()[0] != "en" and all(map(is_opaque_id, nodes)) else []
     name_field = names or next(chain(first, own, name_fields, spoken), "")
     ways = {name for name in edge_fields.keys() - {relation} if plain_name(name) == "type"}
-    ways = {
-        name for name in ways if {str(each.fields.get(name, "")).lower() for each in found.edges} <= _WAYS
-    }
+    seen = {name: {str(each.fields.get(name, "")).lower() for each in found.edges} for name in ways}
+    ways = {name for name in ways if seen[name] <= _WAYS}
     order = [relation] if relation else _ordered(_RELATION_FIELDS, edge_fields.keys() - ways)
     used: Counter[str] = Counter()
     edges = [_typed_edge(edge, order, ways, used, relation) for edge in found.edges]
@@ -479,9 +473,8 @@ def _keep_json(fields: Fields, left_out: Counter[str]) -> None:
 
 def _text_fields(rows: Iterable[Fields]) -> Counter[str]:
     """Count the rows in which each field is a text or a list."""
-    return Counter(
-        name for row in rows for name, value in row.items() if isinstance(value, str | list) and value
-    )
+    values = ((name, value) for row in rows for name, value in row.items())
+    return Counter(name for name, value in values if isinstance(value, str | list) and value)
 
 
 def _ordered(known: list[str], names: Iterable[str]) -> list[str]:

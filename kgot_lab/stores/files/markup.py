@@ -261,10 +261,8 @@ def read_pajek(text: str, source: str) -> Elements:
             section, relation = words[0].lower(), words[2] if words[2:] else None
             if section == "*vertices":
                 if not "".join(words[1:2]).isdecimal():
-                    problem = (
-                        f"{source}, line {number}: after *Vertices comes their number, as in *Vertices 12"
-                    )
-                    raise BadInput(f"{problem}, not {short_repr(' '.join(words[1:]))}")
+                    problem = "*Vertices is followed by their number, as in *Vertices 12"
+                    raise BadInput(f"{source}, line {number}: {problem}, not {short_repr(words[1:])}")
                 vertices = int(words[1])
                 if vertices > _MAX_VERTICES:
                     problem = f"{source}, line {number}: {words[1]} vertices are more than can be read"

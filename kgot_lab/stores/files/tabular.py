@@ -34,15 +34,7 @@ _PLAIN_NUMBER = re.compile(r"-?((0|[1-9]\d{0,17})(\.\d{1,20})?|\.\d{1,20})(e[-+]
 _WITH_COMMA = re.compile(r"-?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")  # a number as in 1.234,5
 _WITH_POINTS = re.compile(r"-?\d{1,3}(\.\d{3})*")  # one without commas, as in 1.234
 # in a column of numbers
-_MISSING = {
-    "",
-    "na",
-    "n/a",
-    "null",
-    "none",
-    "-",
-    *(f"{sign}{text}" for sign in ("", "+", "-") for text in ("nan", "inf", "infinity")),
-}
+_MISSING = {"", "na", "n/a", "null", "none", "-", *map(str.lower, NOT_FINITE)}
 _COUNTERPARTS = "from to,source target,src dst,origin destination,home away,von an,1 2,a b".split(",")
 # a column of neo4j-admin
 _TYPED = re.compile(r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|IGNORE|[a-z]\w*)(\(.*\))?(\[\])?")
@@ -295,7 +287,7 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
         raise BadInput(f"{location}: two columns are called {short_repr(duplicates[0])}: rename one")
     typed = {name: kind for name, kind in zip(columns, kinds, strict=False) if kind}
     declared = {
-        name: kind[0].rpartition(":")[2] for name, kind in typed.items() if kind[0][-8:] != ":boolean"
+        each: kind[0].rpartition(":")[2] for each, kind in typed.items() if kind[0][-8:] != ":boolean"
     }
     ignored = ", ".join(kind[1] for kind in typed.values() if kind[2] == "IGNORE")
     found.notes += [f"left out, as it says: {ignored}"] if ignored else []
