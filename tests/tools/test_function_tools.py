@@ -95,7 +95,7 @@ def test_arguments_are_converted_to_the_types_of_the_signature(arguments: dict[s
     [
         ({}, "weather: city: it is missing; it expects: city, days, unit"),
         ({"city": "Oslo", "days": "many"}, "days: it has to be a whole number"),
-        ({"city": "Oslo", "unit": "K"}, "unit: it is C or F"),
+        ({"city": "Oslo", "unit": "K"}, "unit: it has to be C or F"),
         ({"city": "Oslo", "country": "Norway"}, "country: Unexpected keyword argument"),
         ({"city": None}, "city: it has to be a text"),
     ],
