@@ -943,6 +943,7 @@ QUIET = [  # what was taken without a word
         ("a NUL", lambda: lab.read_graph(binary("g.csv", b"source,target\na\0b,c\n")), "line 2: a NUL"),
         ("no text", lambda: lab.read_graph(binary("g.csv", b"\x80\x04\x95\0\0K\1")), "is no text"),
         ("an empty GraphML", lambda: lab.read_graph(binary("g.graphml", b"")), "is empty"),
+        ("a text for SQLite", lambda: lab.read_graph(file("g.db", "Ada met Bob.")), "a text and no SQLite"),
         ("brackets", lambda: lab.read_graph(file("g.json", "[" * 100_000)), "nested too deeply"),
         (
             "no number",

@@ -261,6 +261,13 @@ def require_folder_of(path: Path) -> None:
         raise BadInput(f"there is no folder {path.parent}: make it first, or name another file")
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder if it is missing. Raises BadInput if the one it would be in is missing too, or it is a file."""
+    require_folder_of(folder)
+    with os_errors_as(f"cannot make the folder {folder}"):
+        folder.mkdir(exist_ok=True)
+
+
 def is_nonempty_file(path: Path) -> bool:
     """Return whether a file exists and is not empty.
 

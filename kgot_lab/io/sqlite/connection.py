@@ -125,10 +125,7 @@ def file_error(error: Exception, path: Path | None, advice: str = RESTORE_ADVICE
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
         reason = f"another process has been writing to it for {BUSY_TIMEOUT:g} s"
         return StoreUnavailable(f"{location}: {reason}; try again when it is done")
-    if code == sqlite3.SQLITE_NOTADB:
-        problem = f"{location} is no SQLite file, or its beginning was lost ({error})"
-        return StoreDamaged(f"{problem}; nothing was changed: name another file, or if it was one, {advice}")
-    if code == sqlite3.SQLITE_CORRUPT or isinstance(error, UnicodeDecodeError):
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError):
         return damage_error(path, str(error), advice)  # a message of SQLite's that quotes the damage
     return StoreUnavailable(f"{location}: {error}; {FILE_ADVICE}") if code in _FILE_CODES else None
 
