@@ -475,7 +475,7 @@ def test_a_place_that_cannot_be_a_file_is_a_clear_error(tmp_path):
     with pytest.raises(StoreUnavailable, match="give another path"):
         Sqlite(tmp_path)
     for place in (tmp_path / "file" / "below", tmp_path / "deep" / "below"):
-        with pytest.raises(BadInput, match="there is no folder .*: make it first, or name another"):
+        with pytest.raises(BadInput, match=r"there is no folder .*: make it first, or name another"):
             Sqlite(place)
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
