@@ -34,7 +34,7 @@ def lesson(number: int):
 
 
 lesson_00, lesson_10, lesson_16, lesson_20 = map(lesson, (0, 10, 16, 20))
-lesson_22, lesson_30, lesson_40, lesson_50 = map(lesson, (22, 30, 40, 50))
+lesson_22, lesson_30, lesson_31, lesson_40, lesson_50 = map(lesson, (22, 30, 31, 40, 50))
 
 
 def test_the_run_of_lesson_00_ends_in_a_fact_of_its_graph_and_costs_what_its_ledger_says(lesson_00):
@@ -170,7 +170,7 @@ def test_lesson_20_reads_its_plot_and_its_table_as_they_are(lesson_20):
     near = lesson_20.ranks <= 5
     assert (near["bm25"] & ~near["embeddings"]).any() and (~near["bm25"] & near["embeddings"]).any()
     assert len(near) == 120
-    rows = lesson_20.report.comparisons["develop"]
+    rows = lesson_20.report.comparisons["dev"]
     assert all(rows[name].difference.mean > 0 and rows[name].p_holm > 0.05 for name in ("convex", "rrf"))
     assert rows["convex + boost"].p_holm < 0.05 and rows["convex + boost"].losses == 0
 
@@ -248,6 +248,49 @@ def test_in_lesson_30_the_alignment_puts_known_pairs_on_top_and_delta_does_not(l
     assert "one to one" in lesson_30.refused.properties["veto"]
 
 
+def test_the_trick_of_lesson_31_wins_one_question_and_a_published_test(lesson_31):
+    second, trapped, random = lesson_31.second_nearest, lesson_31.trapped, lesson_31.random
+    assert second(trapped) == "right" != second(random)
+    assert max(random, key=random.get) == "right" != max(trapped, key=trapped.get)
+    assert lesson_31.live["second by surface"] > 0.454 > 0.25 > lesson_31.live["surface"]
+    on_file = lesson_31.answers["dev accuracy"]
+    assert {name: on_file[name] for name in lesson_31.live} == pytest.approx(lesson_31.live, abs=0.02)
+    assert (
+        len(lesson_31.stories) == 260
+        and max(lesson_31.vectors, key=lesson_31.source.dot) is lesson_31.vectors[3]
+    )
+    assert lesson_31.story.kinds[lesson_31.story.answer] == "target" and lesson_31.story.kinds[3] == "noun"
+
+
+def test_each_trick_of_lesson_31_fails_in_a_cell_and_the_alignment_in_none(lesson_31):
+    cells = lesson_31.cells
+    for trick in ("minus surface", "second by surface"):
+        assert cells.loc["near-dissimilar", trick] < 0.05 and cells.loc["matched", trick] < 0.35
+        for of_data in lesson_31.answers["cells"].values():
+            assert of_data[trick]["near-dissimilar"] < 0.25
+    assert cells["minus surface"].idxmin() == "near-dissimilar"
+    assert cells["second by surface"].max() < 0.5 and cells.loc["far-similar", "surface"] < 0.25
+    assert cells.loc["matched", "noun veto"] < 0.35 < cells["aligned"].min()
+    assert cells["noun veto"].drop("matched").min() > 0.6
+    assert min(lesson_31.answers["cells"]["parallelparc"]["delta, as specified"].values()) < 0.25
+
+
+def test_lesson_31_reads_gains_long_stories_and_edges_as_they_are(lesson_31):
+    answers, gains = lesson_31.answers, lesson_31.gains.set_index("set")["gain"]
+    assert all(gains[f"{data} matched"] > 0 for data in ("storyanalogy-mc", "analobench S1", "parallelparc"))
+    assert "analobench S1 cells" in answers["beyond chance"]["aligned"]["worse"] and len(gains) == 12
+    assert "storyanalogy-mc cells" in answers["beyond chance"]["fitted surface + aligned"]["better"]
+    ahead = [
+        answers["accuracy"][name]["aligned"] - answers["accuracy"][name]["surface"]
+        for name in lesson_31.lengths
+    ]
+    assert ahead[0] > 0 and max(ahead[1:]) < 0.02
+    edges = answers["edges"]
+    assert all(row["right"] < 0.5 * row["edges"] for row in edges)
+    specified = [row for row in edges if row["edges by"] == "delta, as specified"]
+    assert specified and all(row["right"] < 0.1 * row["edges"] for row in specified)
+
+
 def test_each_family_adds_a_relevant_text_to_the_smallest_case_of_lesson_40(lesson_40):
     found = {family: len({*ids} & {*lesson_40.relevant}) for family, ids in lesson_40.first.items()}
     assert found == {"dense": 1, "BM25": 1, "hybrid": 1, "RRF": 1, "graph walk": 2, "walk + delta edges": 3}
@@ -262,7 +305,7 @@ def test_the_fusions_worked_out_in_lesson_40_are_those_of_the_package(lesson_40)
 
 
 def test_signs_flipped_in_lesson_40_give_the_p_value_of_the_table_which_decides_nothing(lesson_40):
-    walk = lesson_40.report.comparisons["develop"]["graph walk"]
+    walk = lesson_40.report.comparisons["dev"]["graph walk"]
     assert lesson_40.by_hand == pytest.approx(walk.p, abs=0.02)
     assert walk.difference.mean > 0 and walk.p_holm > 0.05
 
@@ -317,7 +360,7 @@ def test_lesson_50_shows_no_help_on_musique_and_fewer_exact_answers(lesson_50):
     assert {each.on for each in lesson_50.rounds.rounds} == {*lesson_50.f1.index.unique("set")}
 
 
-lesson_52, lesson_65, lesson_67, lesson_70 = map(lesson, (52, 65, 67, 70))
+lesson_52, lesson_65, lesson_67, lesson_70, lesson_75 = map(lesson, (52, 65, 67, 70, 75))
 
 
 def test_in_lesson_70_words_find_the_goal_and_edges_find_what_helps(lesson_70):
@@ -529,3 +572,34 @@ def test_the_graph_of_lesson_52_wins_beyond_chance_but_not_on_musique_as_the_res
     p = {name: lesson_52.p_value(row["RAG"], row["graph"]) for name, row in table.iterrows()}
     assert p["musique-498"] > 0.2 and max(p["hotpotqa"], p["2wiki"], p["all sets"]) < 0.01
     assert "3.2" in f"{lesson_52.answers['graph']['calls'].mean():.1f}"
+
+
+def test_an_invented_citation_is_caught_in_lesson_75_and_a_limitation_is_in_the_prompt(lesson_75):
+    answered = lesson_75.answered
+    assert [node.name for node in answered.cited] == ["Cool water"]
+    assert answered.false == ("graph:Milk",) and "Milk (not in the context)" in answered.text
+    assert [name for name in lesson_75.cited if name not in lesson_75.given] == ["Milk"]
+    assert [f"graph:{name}" for name in lesson_75.by_hand] == answered.thought.limitations
+    fence = [line for line in lesson_75.prompts[0].splitlines() if line.startswith(("<<<", ">>>"))]
+    assert len(fence) == 2 and fence[0][3:19] == fence[1][3:19]
+
+
+def test_the_recorded_expert_of_lesson_75_names_the_limitation_and_then_its_workaround(lesson_75):
+    first, second = lesson_75.first, lesson_75.second
+    assert "Prompt caching" in [node.name for node in first.thought.nodes]
+    assert "cookbook:Prefix sensitivity" in first.thought.limitations
+    assert "Prefix sensitivity" in first.cited[-1].name and first.thought.steps[1].method == "want_to"
+    assert "Stable part first" in [node.name for node in second.cited]
+
+
+def test_in_lesson_75_a_checked_citation_is_no_answer_and_nothing_found_is_said_by_rule(lesson_75):
+    third, fourth, refused = lesson_75.third, lesson_75.fourth, lesson_75.refusals["graph"]
+    assert third.cited and not third.false and third.thought.unsaid == ["wine", "fish"]
+    assert not fourth.cited and fourth.text.startswith("My graph says nothing of capital, Peru.")
+    assert [sum(id.startswith("none") for id in refused), len(refused)] == [5, 23]
+
+
+def test_a_trial_without_an_effect_names_a_winner_in_at_most_one_of_twenty_as_the_documentation_says():
+    trials = json.loads((ROOT / "benchmarks" / "results" / "ab_trials.json").read_text(encoding="utf-8"))
+    alike = [row for row in trials["trials"] if not row["effect"]]
+    assert alike and all(row["betting"]["high"] < 0.05 < row["t_test"]["rate"] for row in alike)
