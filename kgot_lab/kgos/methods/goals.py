@@ -234,8 +234,8 @@ def _best_matches(index: GraphIndex, capability: str, embedder: Embedder | None)
     for word, rows in holding.items():
         shares[rows] += weight[word] / total
     if embedder is not None:
-        rows, scores = rows_and_scores(index.dense_retriever(embedder).search(capability), index.graph.ids)
-        cosines[rows] = scores
+        near, scores = rows_and_scores(index.dense_retriever(embedder).search(capability), index.graph.ids)
+        cosines[near] = scores
     found = []
     for row in np.flatnonzero((shares > 0) | (cosines >= _MIN_COSINE)).tolist():
         name, labels = topic_words(index.names[row]).keys(), index.graph.node_labels[row]
