@@ -29,7 +29,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     module, original = _PUBLIC[name]
-    found: object = getattr(import_module(module), original)
+    found: object = getattr(import_module(module), original, None) or import_module(f"{module}.{original}")
     globals()[name] = found
     return found
 

@@ -8,6 +8,8 @@ if TYPE_CHECKING:  # so that mypy checks the modules of a cycle of imports in th
     from kgot_lab.api.find import find
     from kgot_lab.documents.folder import read_documents
     from kgot_lab.kgos.query.graph_loading import read_graph
+    from kgot_lab.kgos.query.graph_loading import load_graph
+    from kgot_lab.kgos.query.question_arguments import ask_by_name as query
     from kgot_lab.llm import connect
     from kgot_lab.stores.opening import open_store
     from kgot_lab.tools.search import search
@@ -27,6 +29,8 @@ if TYPE_CHECKING:  # so that mypy checks the modules of a cycle of imports in th
     from kgot_lab.loop.trace import graph_after
     from kgot_lab.memory.user_memory import open_memory
     from kgot_lab.api.expert import expert
+    from kgot_lab.domains import npc
+    from kgot_lab.domains import investment
     from kgot_lab.api.show import show
     from kgot_lab.viz.stepping.stepper import stepper
     from kgot_lab.viz.explorer.explorer import explore
@@ -67,7 +71,7 @@ __all__ = [
     "Query", "Ranking", "Report", "Resources", "Stage", "Trace", "Triple", "approve", "aresume", "ask",
     "ask_model", "athink", "bench", "bench_families", "bundled_file", "compare_texts", "connect",
     "doctor", "embedder", "exercise", "expert", "explore", "find", "fork", "graph_after", "hand_in",
-    "html", "load_dataset", "load_run", "open_memory", "open_store", "plot", "python", "ranked",
-    "read_documents", "read_graph", "recorded_fork", "replay", "resume", "search", "show", "solve",
-    "stepper", "systems", "think", "verify",
+    "html", "investment", "load_dataset", "load_graph", "load_run", "npc", "open_memory", "open_store",
+    "plot", "python", "query", "ranked", "read_documents", "read_graph", "recorded_fork", "replay",
+    "resume", "search", "show", "solve", "stepper", "systems", "think", "verify",
 ]  # fmt: skip

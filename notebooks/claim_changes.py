@@ -87,14 +87,17 @@ def before_and_after(claims: Claims, change: ChangeEffect, *, limit: int = 12) -
     require_count(limit, 1, "limit")
     if change.change is None:
         raise BadInput("this report is of a change that changed nothing: there is no before and after")
-    logged = next((entry for entry in claims.log() if entry.id == change.change), None)
+    logged = next((entry for entry in claims.log() if entry.change == change.change), None)
     if logged is None:
         raise BadInput(f"these claims have no change {change.change}: give the memory that made the report")
-    before, after = (Beliefs(claims.storage, id, now=claims.now).facts() for id in (logged.id - 1, logged.id))
+    before, after = (
+        Beliefs(claims.storage, id, now=claims.now).facts() for id in (logged.change - 1, logged.change)
+    )
     author = f" by {logged.by}" if logged.by else ""
     undone = f" of change {logged.undoes}" if logged.undoes else ""
     left, right, drawn_note = _draw_changes(change, {*before} & {*after}, limit)
-    description = f"Change {logged.id}: {logged.action}{undone}{author}, {logged.at:%Y-%m-%d %H:%M} UTC. {str(change).capitalize()}.{drawn_note}"
+    what = f"{logged.action}{undone}{author}, {logged.at:%Y-%m-%d %H:%M} UTC"
+    description = f"Change {logged.change}: {what}. {str(change).capitalize()}.{drawn_note}"
     return BeforeAfter(change, description, (len(before), len(after)), (left, right))
 
 

@@ -58,7 +58,7 @@ from kgot_lab.types import Message
 from kgot_lab.viz.explorer.explorer import Retrievers
 from kgot_lab.viz.graph.svg import svg
 
-LONGEST = 520  # characters of a message; the longest names all limits
+LONGEST = 560  # characters of a message; the longest names all limits
 HUGE = "x" * 1_000_000
 NAN = float("nan")
 QUESTION = "Where was Ada Lovelace born?"
@@ -966,7 +966,7 @@ QUIET = [  # what was taken without a word
     Case("recall: blank", lambda: lab.open_memory(embedder=None).recall(" "), "is blank"),
     Case(
         "held_out: unknown",
-        lambda: replace(judged(), locked=frozenset({"q9"})).held_out,
+        lambda: replace(judged(), test_ids=frozenset({"q9"})).held_out,
         "held-out split 'q9'",
     ),
     Case("replay: another class for a mode", lambda: lab.replay(RUN, mode=int), "made from Mode"),

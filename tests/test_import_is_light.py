@@ -34,11 +34,11 @@ HEAVY = {
 }
 HEAVY_AT_THE_DOOR = HEAVY | {"bm25s", "openai", "networkx"}
 EVERYTHING = """
-import importlib, pkgutil, types, kgot_lab
+import importlib, pkgutil, sys, kgot_lab
 for module in pkgutil.walk_packages(kgot_lab.__path__, "kgot_lab."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
-hidden = [name for name in kgot_lab.__all__ if isinstance(getattr(kgot_lab, name), types.ModuleType)]
+hidden = [name for name in kgot_lab.__all__ if f"kgot_lab.{name}" in sys.modules]
 assert not hidden, f"public names that modules hide: {hidden}"
 """
 

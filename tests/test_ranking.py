@@ -9,7 +9,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.dense import best_sentence, dense
-from kgot_lab.retrieval.fusion import hit_rows, merge_rankings, weighted
+from kgot_lab.retrieval.fusion import merge_rankings, rows_and_scores, weighted
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, HitColumns, Query, Ranking, ranked
 
@@ -80,7 +80,7 @@ def ranking_of(hits, system="retriever") -> Ranking:
 def test_a_hit_that_is_no_document_is_refused_by_name():
     for hits in (found(), TUPLE):
         with pytest.raises(BadInput, match="retriever found 'd', which is none of the documents"):
-            hit_rows(ranking_of(hits), ["c", "a"])
+            rows_and_scores(ranking_of(hits), ["c", "a"])
 
 
 def test_nothing_is_gathered_from_nothing():

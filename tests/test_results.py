@@ -50,13 +50,13 @@ def test_the_numbers_on_file_are_those_that_the_results_give(reports):
 
 
 @pytest.mark.parametrize("name", MULTI_HOP)
-def test_the_system_expected_best_beats_the_baseline_and_keeps_its_direction_on_the_locked_questions(
+def test_the_system_expected_best_beats_the_baseline_and_keeps_its_direction_on_the_test_questions(
     reports, name
 ):
     report = reports[name]
-    whole, locked = (report.comparisons[part][report.plan.expected] for part in ("all", "locked"))
+    whole, test = (report.comparisons[part][report.plan.expected] for part in ("all", "test"))
     assert whole.difference.low > 0 and whole.p_holm < 0.05
-    assert locked.own.n == 40 and locked.difference.mean > 0
+    assert test.own.n == 40 and test.difference.mean > 0
 
 
 @pytest.mark.parametrize("name, aim", [("2wiki", 0.936), ("musique", 0.72), ("hotpotqa", 0.88)])

@@ -58,13 +58,16 @@ def run_monitor(
     context: typer.Context,
     *,
     reader: _ReaderOptions,
-    news: Path | None = option(f"a file of news, a line of JSON each (default: FOLDER/{NEWS})"),
+    news: Path | None = option(f"a file of news (default: FOLDER/{NEWS})"),
     post: str | None = option(f"an address that briefings are posted to (default: FOLDER/{BRIEFINGS})"),
     minutes: float = option("minutes between two ticks", "--every", default=60.0),
     once: bool = option("one tick, and an exit code of 1 if something in it failed", default=False),
 ) -> None:
     """Read news and deliver briefings. The command resumes after a stop. Ctrl-C ends it after the current
     step.
+
+    The file of news has a JSON object a line: id (kept for good), headline and published_at (ISO 8601 with its zone,
+    2026-02-05T14:00:00+00:00), and may have text and source.
     """
     from kgot_lab.domains.investment.briefing import DISCLAIMER
     from kgot_lab.domains.investment.monitor.events import StageFailed
@@ -111,17 +114,27 @@ def record_position(
     symbol: str = argument("of the asset, such as AAPL"),
     shares: str = argument("how many; 0 ends the position"),
     cost: str = argument("what a share cost on average", default="0"),
+    as_json: bool = options.AS_JSON,
 ) -> None:
-    """Record what a user holds, in the accounts only."""
+    """Record what a user holds, in the accounts only, and show the position."""
     from kgot_lab.domains.investment.monitor.monitor import open_places
+    from kgot_lab.domains.investment.view import symbol_key
 
+    ticker = symbol_key(symbol)
     with open_places(context.obj) as places:
         with places.accounts.storage.changing():
             if user not in places.accounts.users():
                 places.accounts.set_profile(user)
             places.accounts.set_position(user, symbol, shares, cost)
+            positions = {each.symbol: each for each in places.accounts.account(user).positions}
+        row: dict[str, Any] = {"user": user, "symbol": ticker, "shares": "0", "average_cost": "0"}
+        line = f"{user} holds no {ticker}."
+        if held := positions.get(ticker):
+            row |= {"shares": str(held.shares), "average_cost": str(held.average_cost)}
+            line = f"{user} holds {held.shares} {ticker} at {held.average_cost} on average."
+        print_result(row, as_json, [line])
         known_symbols = places.graph.view().symbols_meant(symbol)
-        if (ticker := symbol.strip().upper()) not in known_symbols:
+        if held and ticker not in known_symbols:
             issued = f"it is the ticker of who issued {' and '.join(known_symbols)}"
             reason = issued if known_symbols else "a signal reaches it once news has named it"
             terminal.say(f"Noted; no asset in the graph has the symbol {ticker} now: {reason}.")
@@ -138,13 +151,21 @@ def erase_user(context: typer.Context, user: str = argument("who leaves")) -> No
 
 
 @investments.command("brief")
-def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
+def list_briefings(
+    context: typer.Context,
+    name: str = argument("a user, or the symbol of an asset: only the briefings for it", default=""),
+    as_json: bool = options.AS_JSON,
+) -> None:
     """List the briefings that were posted, with evidence and paths, and whether they were sent and still hold."""
     from kgot_lab.domains.investment.monitor.monitor import open_places
 
     if not (context.obj / "accounts.db").exists():
         raise BadInput(f"{context.obj} holds no accounts: `invest FOLDER hold USER SYMBOL SHARES` makes one")
     with open_places(context.obj) as places:
+        users, symbols = places.accounts.users(), set(places.graph.view().symbols_meant(name))
+        if name and name not in users and not symbols:
+            known = f"the users are {', '.join(users)}" if users else "there are no users"
+            raise BadInput(f"{name} is no user here, and no asset in the graph has this symbol: {known}")
         rows: list[dict[str, Any]] = [
             {
                 "user": e.user,
@@ -153,6 +174,7 @@ def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> N
                 **e.body,
             }
             for e in places.accounts.outbox()
+            if not name or e.user == name or symbols & set(e.body["symbols"])
         ]
     sent = {row["key"]: "sent" if row["sent_at"] else "not sent" for row in rows}
     states = {row["key"]: sent[row["key"]] + ", no longer holds" * (not row["holds"]) for row in rows}

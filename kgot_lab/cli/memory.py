@@ -271,7 +271,7 @@ def print_log(changes: Iterable[ChangeLogEntry], as_json: bool) -> None:
     """Print changes, as JSON or a line each."""
     changes = list(changes)
     rows = [
-        {"change": change.id, "at": change.at.isoformat(), "by": change.by, "action": change.action}
+        {"change": change.change, "at": change.at.isoformat(), "by": change.by, "action": change.action}
         | {"of": list(change.of), "undoes": change.undoes, "erased": change.erased}
         for change in changes
     ]
@@ -413,7 +413,8 @@ def _find_source(claims: Claims, text: str) -> str:
 def effects_to_json(effects: ChangeEffect) -> dict[str, Any]:
     """Convert the effects of a change to plain JSON values."""
     facts = {"fallen": [*map(fact_to_json, effects.facts)], "risen": [*map(fact_to_json, effects.risen)]}
-    return {"change": effects.change, **facts, "answers": list(map(_answer_to_json, effects.answers))}
+    answers = list(map(_answer_to_json, effects.answers))
+    return {"change": effects.change, **facts, "answers": answers, "waits": effects.waits}
 
 
 def _answer_to_json(answer: RecordedAnswer) -> dict[str, str]:

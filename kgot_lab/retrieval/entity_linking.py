@@ -281,7 +281,7 @@ def follow(
         if not ranking.hits:
             return ranking
         value = np.zeros(len(ids))
-        rows, scores = rows_and_scores(ranking, ids)
+        rows, scores = rows_and_scores(ranking, ids, row_of)
         value[rows] = scale_by_maximum(scores)
         named_ids = {id for name in titles.find_names(ranking.query.text, cased=False) for id in titles[name]}
         value[[row_of[id] for id in named_ids]] += weights.asked

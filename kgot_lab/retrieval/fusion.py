@@ -144,27 +144,22 @@ def ranking_scores(ranking: Ranking) -> _Floats:
     return np.array([score for _, score in ranking.hits], dtype=np.float64)
 
 
-def hit_rows(ranking: Ranking, ids: Sequence[str]) -> _Ints:
-    """Return the index of each hit of a ranking in a list of ids.
+def rows_and_scores(
+    ranking: Ranking, ids: Sequence[str], row_of: Mapping[str, int] | None = None
+) -> tuple[_Ints, _Floats]:
+    """Return the index of each hit of a ranking in a list of ids, and the scores of the hits.
 
-    Raises BadInput if a hit is not in the list.
+    `row_of` is the index of each id, for callers that have it: to make it takes long for many ids. Raises
+    BadInput if a hit is not among the ids.
     """
     if isinstance(ranking.hits, HitColumns) and ranking.hits.ids == ids:
-        return np.asarray(ranking.hits.rows, dtype=np.int64)
-    row_of = {id: row for row, id in enumerate(ids)}
+        return np.asarray(ranking.hits.rows, dtype=np.int64), ranking_scores(ranking)
+    row_of = row_of or {id: row for row, id in enumerate(ids)}
     try:
-        return np.array([row_of[id] for id in ranking.ids], dtype=np.int64)
+        return np.array([row_of[id] for id in ranking.ids], dtype=np.int64), ranking_scores(ranking)
     except KeyError as error:
         problem = f"{ranking.system or 'the ranking'} found {error.args[0]!r}"
         raise BadInput(f"{problem}, which is none of the documents at hand") from None
-
-
-def rows_and_scores(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
-    """Return the index of each hit of a ranking in a list of ids, and the scores of the hits.
-
-    Raises BadInput if a hit is not among the ids.
-    """
-    return hit_rows(ranking, ids), ranking_scores(ranking)
 
 
 def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:

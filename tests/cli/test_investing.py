@@ -48,7 +48,10 @@ def test_a_tick_from_the_command_line_reads_all_news_and_says_that_it_is_no_advi
     (row,) = json.loads(listed.out)
     assert (row["user"], row["action"], row["symbols"]) == ("ada", "buy", ["LNTN"]) and row["sent_at"]
     assert [path.stem for path in Path("briefings").iterdir()] == [row["key"]]
-    assert "ada, sent: buy signal" in kgot_lab("invest", ".", "brief").out
+    for name in ((), ("ada",), ("lntn",)):
+        assert "ada, sent: buy signal" in kgot_lab("invest", ".", "brief", *name).out
+    unknown = kgot_lab("invest", ".", "brief", "NOFUND")
+    assert unknown.code == 1 and "NOFUND is no user here, and no asset" in unknown.err
     last = json.loads(kgot_lab("invest", ".", "log", "--json").out)[-1]
     assert last["action"] == "write" and last["by"] in {item.id for item in ITEMS}
     undone = kgot_lab("invest", ".", "undo", str(last["change"]))
@@ -164,7 +167,9 @@ def test_a_position_by_a_shared_ticker_is_noted_and_says_whose_assets_it_may_mea
         "no asset in the graph has the symbol SAL now: it is the ticker of who issued SAL.MD and SAL.OR"
         in ran.err
     )
-    assert kgot_lab("invest", str(tmp_path), "hold", "ada", "SAL.MD", "3").err == ""
+    held = kgot_lab("invest", str(tmp_path), "hold", "ada", "sal.md", "3", "10.5")
+    assert (held.err, held.out) == ("", "ada holds 3 SAL.MD at 10.5 on average.\n")
+    assert "ada holds no NEW" in kgot_lab("invest", str(tmp_path), "hold", "ada", "NEW", "0").out
     assert "once news has named it" in kgot_lab("invest", str(tmp_path), "hold", "ada", "NEW", "3").err
     with open_places(tmp_path) as places:
         assert places.accounts.account("ada").held == {"SAL", "SAL.MD", "NEW"}

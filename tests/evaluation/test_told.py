@@ -13,7 +13,7 @@ from notebooks.report_rows import format_gain, head_to_head
 
 @pytest.fixture(scope="module")
 def made() -> Report:
-    """Three systems on eight questions with two gold passages each, half of them locked: none, one or both
+    """Three systems on eight questions with two gold passages each, half of them held out: none, one or both
     found.
     """
     documents = tuple(Document(id, f"text {id}") for id in "abcd")
@@ -23,7 +23,7 @@ def made() -> Report:
         documents,
         queries,
         {query.id: {"a": 1, "b": 1} for query in queries},
-        locked=frozenset({"q4", "q5", "q6", "q7"}),
+        test_ids=frozenset({"q4", "q5", "q6", "q7"}),
     )
     found = {"none": "cd", "one": "ca", "both": "ab"}
     runs = [
@@ -40,7 +40,7 @@ def made() -> Report:
 
 
 def test_a_gain_is_signed_and_has_its_interval_and_the_baseline_has_none(made):
-    gains = [format_gain(made, system, part) for system, part in (("both", "all"), ("none", "locked"))]
+    gains = [format_gain(made, system, part) for system, part in (("both", "all"), ("none", "test"))]
     assert gains[0].startswith(format_signed(0.5)) and gains[1].startswith(format_signed(-0.5))
     assert " " not in gains[0] and format_gain(made, "one") == ""
 

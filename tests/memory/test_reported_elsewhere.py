@@ -257,7 +257,7 @@ def test_two_memories_on_one_file_wait_for_each_other(path, monkeypatch):
     with Claims(SQLiteClaims(path)) as claims:
         assert failed == []
         assert len(claims.facts()) == 45
-        assert [each.id for each in claims.log()] == list(range(1, 46))
+        assert [each.change for each in claims.log()] == list(range(1, 46))
 
 
 def test_a_triple_memory_deletes_from_its_file_what_it_deletes(tmp_path):

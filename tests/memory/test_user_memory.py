@@ -488,7 +488,7 @@ def test_users_of_one_file_never_see_each_other(tmp_path):
         bob.add("I live in Rome too, in Trastevere.")
         assert "Ana" not in str(bob.recall("Ana Maria Rome")) and len(bob.history()) == 1
         with pytest.raises(BadInput, match="no change"):
-            bob.undo(ana.history()[0].id)
+            bob.undo(ana.history()[0].change)
         assert bob.history() != () and ana.erase().claims
         assert ana.facts() == () and ana.history() == () and bob.facts() != ()
         assert "Trastevere" in str(bob.recall("Rome"))
@@ -653,7 +653,7 @@ def test_a_user_needs_a_name_without_a_slash_before_a_file_is_made(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_embedder_finds_what_shares_no_word_and_what_is_told_anew(memory):
+def test_an_embedder_finds_what_shares_no_word_and_what_is_told_again(memory):
     with open_memory(user="ana", embedder=lab.embedder("minilm"), now=lambda: day(11)) as near:
         told(
             near,

@@ -229,3 +229,14 @@ def test_a_passage_has_the_same_features_among_some_passages_but_for_the_ranges(
     assert np.array_equal(tables[0], tables[1])
     exact = [FEATURES.index(clue) for clue in ("asked", "to its title", "from its text", "beside")]
     assert np.allclose(tables[0][::3, exact], tables[2][:, exact])
+
+
+def test_in_a_very_large_collection_each_retriever_of_the_hybrid_finds_its_best_documents_only(monkeypatch):
+    documents = [*PASSAGES, *CROWD]
+    exact = retriever.hybrid_multihop(documents, Letters()).search(QUESTION)
+    monkeypatch.setattr(retriever, "SIGN_BITS_FROM", 100)
+    monkeypatch.setattr(retriever, "_KEPT", 20)
+    kept = retriever.hybrid_multihop(documents, Letters()).search(QUESTION)
+    assert kept.ids[:3] == exact.ids[:3] == ["f", "d", "o"]
+    hybrid = retriever.convex_hybrid(documents, Letters()).search(QUESTION)
+    assert len(exact.ids) == len(documents) and 20 <= len(hybrid.ids) <= 40

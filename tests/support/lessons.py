@@ -11,7 +11,7 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 def run_lesson(number: int) -> dict[str, Any]:
     """Run the code cells of the notebook with this number and return its variables."""
-    (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
+    (path,) = NOTEBOOKS.glob(f"{number:02}_*.ipynb")
     names: dict[str, Any] = {}
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":

@@ -49,6 +49,9 @@ def interface() -> str:
 def api_lines() -> Iterator[str]:
     for name in sorted(kgot_lab.__all__):
         found = getattr(kgot_lab, name)
+        if inspect.ismodule(found):
+            yield from (f"{name}.{each}{signature(getattr(found, each))}" for each in sorted(found.__all__))
+            continue
         yield name + signature(found)
         if inspect.isclass(found):
             yield from (f"    {line}" for line in members(found))

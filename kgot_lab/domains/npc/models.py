@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 from uuid import UUID, uuid4
 
 from kgot_lab.errors import BadInput, require, require_count, require_known, require_probability, short_repr
@@ -97,6 +97,8 @@ def check_short_text(text: str, what: str, *, blank: bool = False) -> str:
     return text
 
 
+Built = TypeVar("Built")
+
 # adding or deleting one direction does it for both
 SYMMETRIC_TYPES = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
 # boolean attributes of a relationship: with one of them, it is shown to nobody in the world
@@ -125,6 +127,9 @@ class Provenance:
             object.__setattr__(self, "timestamp", to_utc(self.timestamp, "the timestamp of a provenance"))
         require_known("source of a provenance", ("stated", "inferred"), self.source)
         require(self.dm_confirmed, bool, "dm_confirmed is true or false")
+
+
+NO_PROVENANCE = Provenance()
 
 
 @dataclass(frozen=True)
@@ -261,6 +266,16 @@ class IdentitySnapshot:
 
     entity: Entity
     ties: tuple[Tie, ...] = ()
+
+
+def build_unchecked(kind: type[Built], **values: Any) -> Built:
+    """Create an object without validation, from values that were validated when they were stored.
+
+    Validating them again would take longer than reading them.
+    """
+    instance = object.__new__(kind)
+    vars(instance).update(values)
+    return instance
 
 
 def _equal_values(one: Json, other: Json) -> bool:

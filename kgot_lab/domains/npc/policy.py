@@ -16,10 +16,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from kgot_lab.domains.npc.models import Entity, Provenance, Relationship, check_bounded_depth, check_types
+from kgot_lab.domains.npc.models import (
+    NO_PROVENANCE,
+    Entity,
+    Relationship,
+    build_unchecked,
+    check_bounded_depth,
+    check_types,
+)
 from kgot_lab.errors import BadInput, require
 from kgot_lab.types import Json
 
@@ -86,13 +93,16 @@ def is_in_scope(entity: Entity, character: Entity) -> bool:
 def public_form_of_entity(entity: Entity, policy: VisibilityPolicy) -> Entity:
     """Return an entity with what others may see of it."""
     public = _public_attributes(entity.attributes, policy.public_attributes.get(entity.type, ()))
-    return replace(entity, attributes=public, created_at=None, updated_at=None)
+    return build_unchecked(
+        Entity, **vars(entity) | {"attributes": public, "created_at": None, "updated_at": None}
+    )
 
 
 def public_form_of_relationship(relationship: Relationship) -> Relationship:
     """Return a relationship with what others may know of it."""
-    public = _public_attributes(relationship.attributes, ())
-    return replace(relationship, attributes=public, provenance=Provenance(), created_at=None, updated_at=None)
+    hidden = {"provenance": NO_PROVENANCE, "created_at": None, "updated_at": None}
+    public = {"attributes": _public_attributes(relationship.attributes, ())}
+    return build_unchecked(Relationship, **vars(relationship) | public | hidden)
 
 
 def _public_attributes(attributes: Mapping[str, Json], always_public: Iterable[str]) -> dict[str, Json]:

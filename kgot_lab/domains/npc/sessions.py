@@ -127,10 +127,15 @@ class WorldReview(ReviewQueue[Relationship]):
         return item
 
     def _standing(self, id: str) -> str:
+        return next((standing for _, standing in self._stated(id)), "")
+
+    def _is_decided(self, id: str) -> bool:
+        return any(standing == "rejected" or said.dm_confirmed for said, standing in self._stated(id))
+
+    def _stated(self, id: str) -> list[tuple[Provenance, RelationshipStanding]]:
         *key, session = json.loads(id)
         rows = self.world.storage.rows(statements.SUPPORT_OF, key_parameters(tuple(key)))
-        stated = map(support_from_row, rows)
-        return next((standing for said, standing in stated if said.session_id == session), "")
+        return [each for each in map(support_from_row, rows) if each[0].session_id == session]
 
     def _subject(self, id: str) -> str | None:
         source, target, type, _ = json.loads(id)

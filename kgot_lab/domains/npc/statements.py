@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 from uuid import UUID
 
 from kgot_lab.domains.npc import models
@@ -34,7 +34,11 @@ _KEY_CONDITION = "source_id = :source AND target_id = :target AND rel_type = :ty
 
 ENTITIES = f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE e.id = ANY(:ids)"
 RELATIONSHIPS_FROM = f"SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r WHERE r.source_id = ANY(:ids)"
-LOCATED_THERE = f"""SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r JOIN entities e ON e.id = r.source_id
+# of relationships of others: what of them may be seen, which is neither their provenance nor their times
+_PUBLIC_COLUMNS = "r.source_id, r.target_id, r.rel_type, r.attributes, '{}', r.standing, NULL, NULL"
+PUBLIC_FROM = f"""SELECT {_PUBLIC_COLUMNS} FROM relationships r
+  WHERE r.source_id = ANY(:ids) AND r.rel_type = ANY(:types)"""
+LOCATED_THERE = f"""SELECT {_PUBLIC_COLUMNS} FROM relationships r JOIN entities e ON e.id = r.source_id
   WHERE r.rel_type = 'LOCATED_AT' AND r.target_id = ANY(:ids) AND e.type = ANY(:types)"""
 _AMONG_CONDITION = "r.source_id = ANY(:sources) AND r.target_id = ANY(:targets) AND r.rel_type = ANY(:types)"
 RELATIONSHIPS_AMONG = f"SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r WHERE {_AMONG_CONDITION}"
@@ -134,15 +138,13 @@ class WorldStorage(TableStorage, Protocol):
 
 # Conversion between rows and entities or relationships, for both engines.
 
-Built = TypeVar("Built")
-
 
 def to_entity(row: WorldRow) -> models.Entity:
     """Convert a row to an entity."""
     id, type, name, attributes, created_at, updated_at = row
     times = {"created_at": to_utc(created_at), "updated_at": to_utc(updated_at)}
     values = {"type": type, "name": name, "attributes": parse_json_column(attributes), "id": str(id)}
-    return build_unchecked(models.Entity, **values, **times)
+    return models.build_unchecked(models.Entity, **values, **times)
 
 
 def to_relationship(row: WorldRow) -> models.Relationship:
@@ -152,23 +154,13 @@ def to_relationship(row: WorldRow) -> models.Relationship:
     said = _provenance_from_json(parse_json_column(provenance))
     values = {"attributes": parse_json_column(attributes), "provenance": said, "standing": standing}
     times = {"created_at": to_utc(created_at), "updated_at": to_utc(updated_at)}
-    return build_unchecked(models.Relationship, **ends, **values, **times)
+    return models.build_unchecked(models.Relationship, **ends, **values, **times)
 
 
 def _provenance_from_json(data: Mapping[str, Json]) -> models.Provenance:
     if not data:
-        return models.Provenance()
-    return build_unchecked(models.Provenance, **{**data, "timestamp": to_utc(data["timestamp"])})
-
-
-def build_unchecked(kind: type[Built], **values: Any) -> Built:
-    """Create an object without validation, from values that were validated when they were stored.
-
-    Validating them again would take longer than reading them.
-    """
-    instance = object.__new__(kind)
-    vars(instance).update(values)
-    return instance
+        return models.NO_PROVENANCE
+    return models.build_unchecked(models.Provenance, **{**data, "timestamp": to_utc(data["timestamp"])})
 
 
 def provenance_text(provenance: models.Provenance) -> str:
@@ -207,6 +199,8 @@ def uuids(*ids: str) -> list[UUID]:
 
 def parse_json_column(value: Any) -> Any:
     """Parse the value of a JSON column."""
+    if value == "{}":  # most often
+        return {}
     return parse_jsonb(value) if isinstance(value, str) else value
 
 

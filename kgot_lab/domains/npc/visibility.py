@@ -276,22 +276,27 @@ def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPoli
         if not found:
             return None
         character = to_entity(found[0])
+        own = _public_edges(storage, statements.RELATIONSHIPS_FROM, {npc_id})
+        spreading = partial(_public_edges, storage, statements.PUBLIC_FROM, types=policy.spreading)
         located = partial(_public_edges, storage, statements.LOCATED_THERE, types=policy.perceived_types)
-        outgoing = partial(_public_edges, storage, statements.RELATIONSHIPS_FROM)
-        known = uuids(npc_id, *policy_walk(outgoing, located, npc_id, policy).known)
+        known = uuids(npc_id, *policy_walk(own, spreading, located, npc_id, policy).known)
         entities = [to_entity(row) for row in storage.rows(statements.ENTITIES, {"ids": known})]
         entities = [entity for entity in entities if is_in_scope(entity, character)]
         ids = {entity.id for entity in entities}
-        edges = [edge for edge in outgoing(ids) if edge.target_id in ids]
-    shown = [edge for edge in edges if edge.source_id == npc_id or edge.type in policy.public_types]
+        others = ids - {npc_id}
+        shown = _public_edges(storage, statements.PUBLIC_FROM, others, types=policy.public_types, among=ids)
     return VisibleWorld(
         tuple(e if e.id == npc_id else public_form_of_entity(e, policy) for e in entities),
-        tuple(e if e.source_id == npc_id else public_form_of_relationship(e) for e in shown),
+        (*(e for e in own if e.target_id in ids), *map(public_form_of_relationship, shown)),
     )
 
 
 def policy_walk(
-    public_edges: PublicEdges, located: PublicEdges, npc_id: str, policy: VisibilityPolicy
+    own: Iterable[Relationship],
+    spreading: PublicEdges,
+    located: PublicEdges,
+    npc_id: str,
+    policy: VisibilityPolicy,
 ) -> PolicyWalk:
     """Walk as the policy does: the entity's own relationships, then the spreading types level by level.
 
@@ -307,23 +312,26 @@ def policy_walk(
         return {relationship.target_id for relationship in followed}
 
     # of several to one target the last one counts: where it is, if it is there
-    own = sorted(public_edges({npc_id}), key=lambda each: each.type == "LOCATED_AT")
+    own = sorted(own, key=lambda each: each.type == "LOCATED_AT")
     level = follow(own, knows=True)
     frontier, visited = set(level), set[str]()
     for _ in range(policy.knows_depth - 1):
-        level = follow(public_edges(level), knows=True)
+        level = follow(spreading(level), knows=True)
         frontier |= level
     while frontier:
         visited |= frontier
-        frontier = follow(public_edges(frontier), knows=False) - visited
+        frontier = follow(spreading(frontier), knows=False) - visited
     beside = {each.source_id: each for each in located({e.target_id for e in own if e.type == "LOCATED_AT"})}
     return PolicyWalk({each.target_id: each for each in own}, spread, beside)
 
 
-def _public_edges(storage: WorldStorage, statement: str, ids: set[str], **more: Any) -> list[Relationship]:
-    """Return the public ones of the relationships that a statement finds for some entities."""
-    rows = storage.rows(statement, {"ids": uuids(*sorted(ids)), **more})
-    return [each for each in map(to_relationship, rows) if is_public_relationship(each)]
+def _public_edges(
+    storage: WorldStorage, statement: str, ids: set[str], *, among: set[str] | None = None, **more: Any
+) -> list[Relationship]:
+    """Return the public ones of the relationships that a statement finds for some entities, to those in `among`."""
+    rows = storage.rows(statement, {"ids": uuids(*sorted(ids)), **more}) if ids else []
+    found = (to_relationship(row) for row in rows if among is None or str(row[1]) in among)
+    return [each for each in found if is_public_relationship(each)]
 
 
 # The visibility policy as one statement for PostgreSQL, so that hidden data never leaves the server.

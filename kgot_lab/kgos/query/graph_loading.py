@@ -177,8 +177,9 @@ def _require_sound_file(connection: sqlite3.Connection, path: Path) -> None:
 NoteCallback = Callable[[str], None]
 
 
+@check_arguments
 def load_graph(
-    where: str,
+    where: str | Path,
     *,
     namespace: str | None = None,
     cache: Path | Literal[False] | None = None,
@@ -187,13 +188,13 @@ def load_graph(
     client: Any = None,
     all_files: bool = False,
 ) -> PropertyGraph:
-    """Load the graph at a location without changing what is there.
+    """Load the graph at a location, such as a folder of code, a file or a store's address, without changing it.
 
     `say` receives what had to be guessed, and `progress` the files of a folder. A Dask `client` distributes
     the reading of a folder; `all_files` reads build output and ignored files too. Raises BadInput if nothing
     can be read, and what opening a store raises.
     """
-    report = say or (lambda _: None)
+    report, where = say or (lambda _: None), str(where)
     if "://" in where:
         if not namespace:
             how = f"--namespace NAME before its address; kgot-lab namespaces {where} lists them"

@@ -33,13 +33,14 @@ def get_question(name: str) -> GraphQuestion:
 
 
 @check_arguments
-def ask_by_name(graph: PropertyGraph, name: str, arguments: Mapping[str, Any]) -> MethodResult:
-    """Ask a question by its name and return the answer.
+def ask_by_name(graph: PropertyGraph, question: str, /, **arguments: Any) -> MethodResult:
+    """Ask a graph a question by its name, as `kgot-lab query` does, and return the answer.
 
-    Texts are converted to numbers if the argument is a number. Raises UnknownName and BadInput.
+    For example, `query(graph, "used-by", node="get_command")`. Texts are converted to numbers if the argument is
+    a number. Raises UnknownName, which lists the questions or the arguments, and BadInput.
     """
-    question = get_question(name)
-    return question.ask(graph, **convert_arguments(question, arguments))
+    known = get_question(question)
+    return known.ask(graph, **convert_arguments(known, arguments))
 
 
 def convert_arguments(question: GraphQuestion, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,7 +176,8 @@ def _answer_in_worker(line: str) -> AnsweredLine:
 
 def _answer_line(graph: PropertyGraph, line: str) -> AnsweredLine:
     try:
-        return AnsweredLine(line, ask_by_name(graph, *parse_line(line)))
+        name, arguments = parse_line(line)
+        return AnsweredLine(line, ask_by_name(graph, name, **arguments))
     except LabError as error:
         return AnsweredLine(line, None, str(error))
 

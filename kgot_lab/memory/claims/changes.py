@@ -6,6 +6,7 @@ Everything that may change is a row of `versions`, which only the change that cl
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -144,6 +145,14 @@ class EffectHolder:
     report = ChangeEffect(None)
 
 
+# the kind and value of a version by which something waits for a decision: a claim, or a statement in a world
+_QUEUED = re.compile(r'standing queued|support .*"queued"\]')
+
+
+def _waits(storage: TableStorage, kind: str, key: str, value: str) -> bool:
+    return bool(_QUEUED.fullmatch(f"{kind} {value}")) and value in open_versions(storage, kind, key)
+
+
 VersionKeys = Sequence[tuple[str, str]]  # kind and key of each
 
 
@@ -245,8 +254,9 @@ class RecordedTables(TableBacked):
                 by_later = ", ".join(map(str, sorted(later)))
                 overtaken = f"what change {change} did was changed again since, by {by_later}"
                 raise BadInput(f"{overtaken}: undo that first")
-            report, overtaken_by = holder.report, tuple(sorted(later))
-        return replace(report, change=undoing.number, erased=erased, overtaken=overtaken_by)
+            waits = any(_waits(storage, *row[:3]) for row in closed)
+            report = replace(holder.report, overtaken=tuple(sorted(later)), waits=waits)
+        return replace(report, change=undoing.number, erased=erased)
 
     def log(self) -> tuple[ChangeLogEntry, ...]:
         """Return every change with what it was of, first one first."""

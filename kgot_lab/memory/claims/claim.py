@@ -206,7 +206,7 @@ class ChangeEffect:
     It contains facts that no longer hold, entities that no fact names any more, answers that depended on
     them, and facts that started to hold. `change` undoes it, and is None if nothing was changed. `erased`
     counts what an undo could not restore because it was erased. `overtaken` are later changes of the same
-    claims, which an undo left as they are.
+    claims, which an undo left as they are. `waits` says that what was decided on waits again.
     """
 
     change: int | None
@@ -216,6 +216,7 @@ class ChangeEffect:
     risen: tuple[Triple, ...] = ()
     erased: int = 0
     overtaken: tuple[int, ...] = ()
+    waits: bool = False
 
     def __str__(self) -> str:
         groups = (
@@ -230,6 +231,7 @@ class ChangeEffect:
             [f"{format_count(self.erased, 'part')} erased since, not to come back"] if self.erased else []
         )
         phrases += [f"changed again since by {', '.join(map(str, self.overtaken))}"] if self.overtaken else []
+        phrases += ["what was decided on waits again"] if self.waits else []
         return "; ".join(phrases) or "nothing fell"
 
 
@@ -282,7 +284,7 @@ class ChangeLogEntry:
     named.
     """
 
-    id: int
+    change: int
     at: datetime
     by: str
     action: str
@@ -295,7 +297,7 @@ class ChangeLogEntry:
         more = f": {'; '.join(self.of)}" if self.of else ""
         more += f" of change {self.undoes}" if self.undoes else ""
         more += f" ({self.erased} erased since)" if self.erased else ""
-        return f"{self.id:>6}  {self.at:%Y-%m-%d %H:%M:%S}  {self.action}{more}  {self.by}"
+        return f"{self.change:>6}  {self.at:%Y-%m-%d %H:%M:%S}  {self.action}{more}  {self.by}"
 
 
 @dataclass(frozen=True)

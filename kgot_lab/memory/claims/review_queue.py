@@ -37,12 +37,13 @@ class ReviewQueue(ABC, Generic[Item]):
     def accept(self, item: Item | str) -> ChangeEffect:
         """Accept an item. The report has what holds from now on.
 
-        Raises BadInput if there is nothing to decide on.
+        Raises AlreadyDecided if somebody decided on it before (undo that first), and BadInput if there is
+        nothing to decide on.
         """
         return self._decide("accept", self._id(item), "accepted")
 
     def reject(self, item: Item | str) -> ChangeEffect:
-        """Reject an item, which then stays rejected if it is stated again."""
+        """Reject an item, which then stays rejected if it is stated again. See `accept`."""
         return self._decide("reject", self._id(item), "rejected")
 
     def decide(self, item: Item | str, verdict: str, **instead: Any) -> ChangeEffect:
@@ -101,8 +102,15 @@ class ReviewQueue(ABC, Generic[Item]):
         """Return what an error calls an item, or None if it is gone."""
 
     def _decide(self, action: str, id: str, standing: str) -> ChangeEffect:
-        """Give an item a standing in a change of its own."""
-        return self._record(action, [id], lambda change: self._set_standing(change, id, standing))
+        """Give an item that nobody decided on a standing, in a change of its own."""
+        with self.tables.storage.changing():
+            if self._is_decided(id):
+                raise self._already_decided(id)
+            return self._record(action, [id], lambda change: self._set_standing(change, id, standing))
+
+    def _is_decided(self, id: str) -> bool:
+        """Return whether somebody decided on an item."""
+        return self._standing(id) in ("accepted", "rejected")
 
     @abstractmethod
     def _set_standing(self, change: Change, id: str, standing: str) -> None:

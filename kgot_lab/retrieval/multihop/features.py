@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.embedding.embedder import row_products
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.retrieval.entity_linking import (
     CAPITALISED_RUN,
@@ -336,9 +337,9 @@ class QuestionFeatures:
         self._index, self._vector, self._left = index, vector, vector.astype(np.float64)
         self._words = {word: index.words[word] for word in dict.fromkeys(words) if word in index.words}
         self._by_words = self._lexical_scores(frozenset())
-        self._likeness = (index.passages @ vector).astype(np.float64)
+        self._likeness = row_products(index.passages, vector).astype(np.float64)
         self.likeness = scale_by_range(self._likeness)
-        self._cosines = (index.sentences @ vector).astype(np.float64)
+        self._cosines = row_products(index.sentences, vector).astype(np.float64)
         best = np.maximum.reduceat(self._cosines, mentions.bounds[:-1])
         self.sentence = scale_by_range(best)
         own = 0.36 * self.likeness + 0.36 * self.sentence
@@ -379,7 +380,7 @@ class QuestionFeatures:
     def choose(self, row: int) -> CandidateEdges:
         """Choose a passage: follow its names, and mark what it says as answered."""
         index, confidence = self._index, self.confidence(row)
-        similarity = index.passages @ index.passages[row]
+        similarity = row_products(index.passages, index.passages[row])
         length = np.linalg.norm(self._vector + index.passages[row]) or 1
         joint_similarity = scale_by_range((self._likeness + similarity) / length)
         edges = self._candidate_edges(row, confidence, joint_similarity)
@@ -391,7 +392,7 @@ class QuestionFeatures:
         answer_vector = index.sentences[start + int(np.argmax(self._cosines[start:end]))].astype(np.float64)
         answered = _ANSWERED_SHARE * max(0.0, float(self._left @ answer_vector))
         self._left = self._left - answered * answer_vector
-        meaning = (index.sentences @ self._left.astype(np.float32)).astype(np.float64)
+        meaning = row_products(index.sentences, self._left.astype(np.float32)).astype(np.float64)
         self._meaning = scale_by_range(np.maximum.reduceat(meaning, index.mentions.bounds[:-1]))
         self._repeated = np.maximum(self._repeated, similarity)
         self._joined = np.maximum(self._joined, joint_similarity)

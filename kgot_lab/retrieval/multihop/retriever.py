@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder, argsort_descending, normalise_rows
 from kgot_lab.errors import BadInput, require_count
-from kgot_lab.retrieval.dense import dense
+from kgot_lab.retrieval.dense import SIGN_BITS_FROM, dense
 from kgot_lab.retrieval.entity_linking import name_words
 from kgot_lab.retrieval.fusion import fused_ranking, rows_and_scores, weighted
 from kgot_lab.retrieval.lexical import bm25, word_scores
@@ -125,6 +125,7 @@ POOL_ABOVE = 20_000  # passages; as many or fewer are all compared
 # passages of each kind to compare in a larger collection, the last of the earlier ranking, and the first whose
 # names are followed: chosen on the dev splits of 2wiki and musique
 _POOL, _LAST, _LINKED_FROM = 1_000, 200, 20
+_KEPT = 2_000  # hits of each retriever in a collection of SIGN_BITS_FROM documents or more
 MARGIN = 0.5  # chosen on the dev splits of single-hop and multi-hop sets that docs/recall.md names
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
 _SHOWN_NAMES = ("to its title, likely", "from its text, likely", "shared")
@@ -167,7 +168,7 @@ def multihop(
         question = ranking.query.text
         if not name_words(question):
             return ranking
-        earlier, earlier_scores = rows_and_scores(ranking, ids)
+        earlier, earlier_scores = rows_and_scores(ranking, ids, whole.mentions.row_of)
         vector = normalise_rows(embedder.embed([question]), embedder.name)[0]
         words = words_of(question)
         large = len(ids) > POOL_ABOVE and earlier.size > 0
@@ -208,9 +209,15 @@ def hybrid_multihop(documents: Iterable[Document], embedder: Embedder) -> Stage:
 
 
 def convex_hybrid(documents: Iterable[Document], embedder: Embedder, name: str = "embeddings") -> Stage:
-    """Build the hybrid retriever: .7 embeddings, by `name`, + .3 BM25."""
+    """Build the hybrid retriever: .7 embeddings, by `name`, + .3 BM25.
+
+    From SIGN_BITS_FROM documents on, each of the two finds its best _KEPT documents and not all.
+    """
     documents = checked_documents(documents)
-    return weighted((0.7, dense(documents, embedder, name=name)), (0.3, bm25(documents)))
+    large = len(documents) >= SIGN_BITS_FROM
+    by_vector = dense(documents, embedder, keep=_KEPT if large else None, name=name)
+    by_words = bm25(documents)
+    return weighted((0.7, by_vector), (0.3, by_words % _KEPT if large else by_words))
 
 
 def build_index(documents: list[Document], embedder: Embedder) -> MultihopIndex:

@@ -6,7 +6,7 @@ import pytest
 
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.sessions import WorldReview
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import AlreadyDecided, BadInput
 
 GRIM, ELARA, GUILD = Entity("npc", "Grimjaw"), Entity("npc", "Elara"), Entity("faction", "Guild")
 
@@ -64,8 +64,11 @@ def test_what_is_rejected_is_not_told_however_often_its_session_says_it(review):
     )
     review.reject(heard(GRIM, "KNOWS", ELARA, 0.7, "s2"))
     assert known(review.world) == set()
-    review.accept(knows)
-    assert known(review.world) == {"Elara", "Guild"}, "a decision can be changed"
+    for again in (review.accept, review.reject):
+        with pytest.raises(AlreadyDecided, match=r"no longer waits\. It was rejected on"):
+            again(knows)
+    review.reject(allied)
+    assert review.undo().waits and review.queue() == (allied,)
 
 
 def test_a_decision_on_what_nobody_said_is_one_error(review):

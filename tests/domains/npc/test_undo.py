@@ -113,7 +113,7 @@ def test_what_cannot_be_undone_is_one_error(town):
         town.undo(99)
     town.delete_entity(NELL.id)
     with pytest.raises(BadInput, match="erased something, which nothing brings back"):
-        town.undo(town.log()[-1].id)
+        town.undo(town.log()[-1].change)
     assert NELL.id not in str(town.storage.rows("SELECT * FROM versions"))
     layers = WorldLayers(town, planted_embedder())
     ann = Entity("npc", "Ann")

@@ -40,7 +40,7 @@ def test_each_question_has_an_answer_with_reasons_and_says_what_it_asks(name):
         for parameter in question.parameters
         if parameter.default is Parameter.empty
     }
-    found = ask_by_name(GRAPH, name, needed)
+    found = ask_by_name(GRAPH, name, **needed)
     assert all(len(row) == len(found.COLUMNS) for row in found.rows()) and found.title
     assert set(found.ids) <= set(GRAPH.ids) and question.help.endswith(".")
     assert all(parameter.help for parameter in question.parameters)
@@ -100,7 +100,8 @@ def test_a_question_is_read_from_a_line(line, name, arguments):
 )
 def test_what_is_asked_wrongly_is_told_in_a_line(line, said):
     with pytest.raises(BadInput, match=re.escape(said)) as error:
-        ask_by_name(GRAPH, *parse_line(line))
+        name, arguments = parse_line(line)
+        ask_by_name(GRAPH, name, **arguments)
     assert "\n" not in str(error.value)
 
 
@@ -146,8 +147,8 @@ def test_a_node_is_found_by_an_alias_by_its_name_in_another_language_and_by_its_
 def test_a_path_does_not_go_through_a_package_that_both_use():
     text = "a imports package:os, b imports package:os, a imports c, c imports b"
     graph = linked(text, Node("package:os", ("package",)))
-    assert ask_by_name(graph, "trace", {"node": "a", "other": "b"}).ids == ["a", "c", "b"]
-    assert ask_by_name(graph, "trace", {"node": "a", "other": "package:os"}).ids == ["a", "package:os"]
+    assert ask_by_name(graph, "trace", node="a", other="b").ids == ["a", "c", "b"]
+    assert ask_by_name(graph, "trace", node="a", other="package:os").ids == ["a", "package:os"]
 
 
 def test_a_pipe_hands_on_what_was_found():

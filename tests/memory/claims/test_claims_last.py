@@ -128,7 +128,7 @@ def test_two_processes_that_write_a_thousand_times_each_lose_nothing(postgres):
     with postgres.opened() as claims:
         found = {each.subject for each in claims.facts()}
         assert found == {f"{source}-{i}" for source in ("one", "two") for i in range(1000)}
-        assert [each.id for each in claims.log()] == list(range(1, 2001))
+        assert [each.change for each in claims.log()] == list(range(1, 2001))
 
 
 @pytest.mark.extended

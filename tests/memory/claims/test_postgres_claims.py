@@ -154,7 +154,7 @@ def test_a_reader_sees_one_time_while_others_write_and_writers_wait_for_each_oth
             )
             claims.learn(said("Ada is back"))
         second.join()
-        assert [each.id for each in claims.log()] == [1, 2, 3, 4] and len(claims.facts()) == 4
+        assert [each.change for each in claims.log()] == [1, 2, 3, 4] and len(claims.facts()) == 4
 
 
 def test_a_child_forked_within_a_change_leaves_it_to_its_parent(postgres):

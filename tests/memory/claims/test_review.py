@@ -36,6 +36,9 @@ def test_what_was_rejected_stays_so_when_it_is_learnt_again(memory):
     review = ClaimReview(memory)
     memory.learn(UNSURE)
     review.reject(UNSURE.id)
+    for again in (review.accept, review.reject):
+        with pytest.raises(AlreadyDecided, match="It was rejected on"):
+            again(UNSURE.id)
     assert memory.learn(UNSURE).change is None and not memory.holds(UNSURE.fact) and review.queue() == ()
     sure = said("Ada knows Charles")
     memory.learn(sure)
@@ -58,11 +61,12 @@ def test_an_override_gives_another_confidence_or_another_object(memory):
 def test_a_decision_that_was_overtaken_is_not_undone_before_the_later_one(memory):
     review = ClaimReview(memory)
     learnt = memory.learn(UNSURE).change
-    accepted, rejected = review.accept(UNSURE.id).change, review.reject(UNSURE.id).change
-    with pytest.raises(BadInput, match=f"changed again since, by {rejected}: undo that first"):
+    accepted = review.accept(UNSURE.id).change
+    overridden = review.override(UNSURE.id, confidence=0.6).change
+    with pytest.raises(BadInput, match=f"changed again since, by {overridden}: undo that first"):
         memory.undo(accepted)
-    memory.undo(rejected)
-    memory.undo(accepted)
+    assert not memory.undo(overridden).waits
+    assert str(memory.undo(accepted)).endswith("; what was decided on waits again")
     assert [each.claim for each in review.queue()] == [UNSURE]
     memory.undo(learnt)
     assert review.queue() == () and memory.facts() == ()

@@ -91,16 +91,17 @@ def unsupported_names(text: str, summary: str) -> list[str]:
 _AFFECTED_EDGES = ("affects", "about")  # from an event or an observation to what it affects
 
 
-_WITH_PARTICLE = re.compile(r"(?i)\b(\w+)[ -](out|off|down|up|over|back|in)\b")
+_WITH_PARTICLE = re.compile(r"\b(?!(?:is|are|was|were|be|been)\b)(\w+) (out|off|down|up|over|back|in)\b")
 
 
 @cache
-def _event_vocabulary() -> tuple[dict[str, str], dict[str, str], frozenset[str]]:
-    """Read the stems of each kind of event with its first word, the forms of verbs, and the words of denials."""
+def _event_vocabulary() -> tuple[dict[str, str], dict[str, str], dict[str, str], frozenset[str]]:
+    """Read the kind of each stem, the word of each phrase, the verb of each form, and the stems of denials."""
     path = Path(__file__).with_name("event_words.txt")
-    kinds, forms, denying = re.split(r"#.*\n", read_regular_text(path))[1:]
-    kind_of = {stem(word): row.split()[0] for row in kinds.splitlines() for word in row.split()}
-    return kind_of, dict(pair.split("/") for pair in forms.split()), frozenset(denying.split())
+    kinds, *pairs, denying = re.split(r"#.*\n", read_regular_text(path))[1:]
+    kind_of = {stem(word): stem(row.split()[0]) for row in kinds.splitlines() for word in row.split()}
+    phrases, forms = (dict(pair.split("/") for pair in each.splitlines()) for each in pairs)
+    return kind_of, phrases, forms, frozenset(map(stem, denying.split()))
 
 
 def event_words(texts: Iterable[str]) -> set[str]:
@@ -108,10 +109,11 @@ def event_words(texts: Iterable[str]) -> set[str]:
 
     "There was no walkout" and "they walked out" share a word.
     """
-    kind_of, forms, denying = _event_vocabulary()
-    joined = _WITH_PARTICLE.sub(
-        lambda pair: f"{forms.get(pair[1].casefold()) or stem(pair[1])}{pair[2]}", " ".join(texts)
-    )
+    kind_of, phrases, forms, denying = _event_vocabulary()
+    text = " ".join(name_tokens(" ".join(texts)))
+    for phrase, word in phrases.items():
+        text = re.sub(rf"\b{phrase}\b", word, text)
+    joined = _WITH_PARTICLE.sub(lambda pair: f"{forms.get(pair[1]) or stem(pair[1])}{pair[2]}", text)
     stems = [stem(forms.get(w, w)) for w in name_tokens(joined) if w not in CONTENT_STOP_WORDS]
     return {kind_of.get(word, word) for word in stems} - denying
 

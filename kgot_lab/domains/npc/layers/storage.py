@@ -6,19 +6,20 @@ GraphRAG takes two queries in Python and one in PostgreSQL.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from heapq import nsmallest
 from typing import Any
 
 import numpy as np
 
 from kgot_lab.domains.npc import visibility
 from kgot_lab.domains.npc.layers import models
+from kgot_lab.domains.npc.models import build_unchecked
 from kgot_lab.domains.npc.opening import PostgresWorld, SQLiteWorld
 from kgot_lab.domains.npc.statements import (
     DEFINITIONS,
     WorldRow,
-    build_unchecked,
     parse_json_column,
     to_entity,
     to_utc,
@@ -101,17 +102,11 @@ def _parse_audience(value: Any) -> models.Audience:
     return None if value is None else tuple(parse_json_column(value))
 
 
-def rank_rows_by_cosine(rows: Iterable[WorldRow], vector: Matrix) -> list[models.ChunkMatch]:
-    """Convert rows to chunks with their exact cosines."""
-    rows = list(rows)
-    vectors = np.zeros((0, len(vector)))
-    if rows:
-        vectors = np.frombuffer(b"".join(row[-1] for row in rows), "<f4").reshape(len(rows), -1)
+def cosines_of_rows(rows: Sequence[WorldRow], vector: Matrix) -> list[float]:
+    """Return the exact cosines of the chunks in some rows, to six digits."""
+    vectors = np.frombuffer(b"".join(row[-1] for row in rows), "<f4").reshape(len(rows), len(vector))
     cosines = vectors.astype(float) @ vector.astype(float)
-    return [
-        models.ChunkMatch(chunk_from_row(row), math.floor(cosine * 1000000 + 0.5) / 1000000)
-        for row, cosine in zip(rows, cosines, strict=True)
-    ]
+    return [math.floor(cosine * 1000000 + 0.5) / 1000000 for cosine in cosines]
 
 
 # GraphRAG as one statement for PostgreSQL, so that hidden data never leaves the server.
@@ -196,8 +191,10 @@ class SQLiteLayers:
         return np.asarray(row, "<f4").tobytes()
 
     def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[models.ChunkMatch, ...]:
-        found = rank_rows_by_cosine(self.rows(CHUNKS, {"embedder": embedder}), vector)
-        return tuple(sorted(found, key=lambda e: (-e.similarity, e.chunk.entity_id, e.chunk.id))[:limit])
+        rows = self.rows(CHUNKS, {"embedder": embedder})
+        ranked = zip(cosines_of_rows(rows, vector), rows, strict=True)
+        best = nsmallest(limit, ranked, key=lambda each: (-each[0], each[1][1], each[1][0]))
+        return tuple(models.ChunkMatch(chunk_from_row(row), cosine) for cosine, row in best)
 
     def query_with_context(self, query: models.ContextQuery) -> tuple[models.ContextResult, ...]:
         """Return what the one statement of PostgreSQL does, in the same order, from graph and texts in turn.
@@ -215,14 +212,15 @@ class SQLiteLayers:
             for ids in (hops_by_id if query.ranking.hops else None, query.scope):
                 entities = {id: each for id, each in entities.items() if ids is None or id in ids}
             rows = self.rows(CHUNKS_OF, {"embedder": query.embedder, "ids": uuids(*entities)})
-        found = []
-        for match in rank_rows_by_cosine(rows, query.vector):
-            chunk, hops = match.chunk, hops_by_id.get(match.chunk.entity_id)
-            score, entity = query.ranking.score(match.similarity, hops), entities[chunk.entity_id]
-            result = models.ContextResult(entity, chunk.text, match.similarity, hops, score)
-            if models.may_know(chunk.audience, query.npc_id):
-                found.append((-score, chunk.entity_id, chunk.id, result))
-        return tuple(result for *_, result in sorted(found, key=lambda e: e[:3])[: query.ranking.limit])
+        rows = [row for row in rows if models.may_know(_parse_audience(row[3]), query.npc_id)]
+        scored = (
+            (-query.ranking.score(cosine, hops_by_id.get(row[1])), row[1], row[0], row[2], cosine)
+            for cosine, row in zip(cosines_of_rows(rows, query.vector), rows, strict=True)
+        )
+        return tuple(
+            models.ContextResult(entities[entity], text, cosine, hops_by_id.get(entity), -score)
+            for score, entity, _, text, cosine in nsmallest(query.ranking.limit, scored)
+        )
 
 
 # The layers of a world on PostgreSQL: its full-text search, pgvector, and both with the graph in one

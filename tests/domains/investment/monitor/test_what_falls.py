@@ -192,6 +192,12 @@ def test_an_older_call_that_arrives_late_does_not_end_the_later(market):
         ("It raised its prices", "no price increase"),
         ("A blast hit its mill", "no explosion"),
         ("It filed for bankruptcy", "it is not insolvent"),
+        ("It lays off 300 workers", "no job cuts"),
+        ("Its chief executive quit", "its chief executive remains in post"),
+        ("Workers began industrial action", "no strike took place"),
+        ("It closes its mill", "the mill stays open"),
+        ("Hackers breached its systems", "there was no data breach"),
+        ("It was fined 4 million", "no penalty was imposed"),
     ],
 )
 def test_a_denial_in_other_words_is_matched(summary, denial):
