@@ -342,7 +342,7 @@ CASES = [
         ("empty", lambda: lab.connect(""), "unknown model"),
         ("only the kind", lambda: lab.connect("openai:"), "openai:MODEL"),
         ("an unknown option", lambda: lab.connect("http://127.0.0.1:1/v1#m", wrong=1), "it knows patience"),
-        ("a tape with options", lambda: lab.connect("recorded:tape", seconds=3), "it knows model"),
+        ("a recording with options", lambda: lab.connect("recorded:recording", seconds=3), "it knows model"),
         ("a huge name", lambda: lab.connect(HUGE), "unknown model"),
     ),
     *cases(
@@ -676,7 +676,7 @@ CHECKED = [
     (lab.find, (QUESTION, ADA), "question documents k"),
     (lab.read_documents, (".",), "folder"),
     (lab.read_graph, (TABLE,), "path names types relation source target encoding say"),
-    (lab.connect, ("openai:gpt",), "tape models say"),
+    (lab.connect, ("openai:gpt",), "recording models say"),
     (lab.search, (ADA, WORDS), "documents retriever k name progress"),
     (lab.ask_model, (lambda text: text,), "name max_tokens"),
     (lab.load_run, (TABLE,), "path"),

@@ -6,7 +6,7 @@ named simulated_*.
 
 python -m benchmarks.recording.record_traces                      all of them python -m
 benchmarks.recording.record_traces winter_storm         one python -m benchmarks.recording.record_traces
---tapes runs/tapes   and the replies alone, a tape beside each; what a tape holds is not asked again
+--recordings runs/recordings   and the replies alone, a recording beside each; what a recording holds is not asked again
 """
 
 from __future__ import annotations
@@ -155,14 +155,14 @@ def known_beforehand(question: Question) -> dict[str, Json]:
 
 
 def main() -> None:
-    """Record each trace whose name is given, or all; where a folder for tapes is given, the replies alone as
+    """Record each trace whose name is given, or all; where a folder for recordings is given, the replies alone as
     well.
     """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", help="which to record, all unless named")
-    parser.add_argument("--tapes", type=Path, help="a folder for the tapes")
+    parser.add_argument("--recordings", type=Path, help="a folder for the recordings")
     given = parser.parse_args()
     wanted = wanted_runs()
     if unknown := set(given.names) - set(wanted):
@@ -171,7 +171,7 @@ def main() -> None:
     local = Local() if any(wanted[name].llm is None for name in names) else None
     for name in names:
         llm = wanted[name].llm or (
-            Recorder(local, given.tapes / f"{name}.jsonl") if local and given.tapes else local
+            Recorder(local, given.recordings / f"{name}.jsonl") if local and given.recordings else local
         )
         assert llm is not None
         with closing(open_store(wanted[name].store)) as store:

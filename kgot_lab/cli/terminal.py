@@ -120,7 +120,7 @@ def actual_model_name(model: str, models: str | None = None) -> str:
 def connect_model(
     spec: str,
     budget: Budget | Spending | None = None,
-    tape: Path | None = None,
+    recording: Path | None = None,
     *,
     trace: Path | None = None,
     models: str | None = None,
@@ -128,7 +128,7 @@ def connect_model(
     """Connect to a model by its specification, with a budget and an optional recording of its replies.
 
     The local model is downloaded if necessary. With the trace of a resumed run, recorded replies continue
-    after those already used, and earlier replies are on the tape too. Raises LabError.
+    after those already used, and earlier replies are in the recording too. Raises LabError.
     """
     from kgot_lab.llm import connect as connect_spec
     from kgot_lab.llm.budget import Budget, Budgeted, Spending
@@ -145,13 +145,13 @@ def connect_model(
         llm.rewind(recorded)
     limits = budget.budget if isinstance(budget, Spending) else budget
     llm = Budgeted(llm, budget) if budget is not None and limits != Budget() else llm
-    return llm if tape is None else Recorder(llm, tape, asked=recorded)
+    return llm if recording is None else Recorder(llm, recording, asked=recorded)
 
 
 def reconnect_model(
     name: str,
     budget: Budget | Spending,
-    tape: Path | None = None,
+    recording: Path | None = None,
     *,
     trace: Path,
     models: str | None = None,
@@ -167,8 +167,8 @@ def reconnect_model(
         if models:
             with suppress(UnknownName):  # the other model of a run may be no entry
                 entry = entry_for(load_models(models), name)
-                return connect_model(entry, budget, tape, trace=trace, models=models)
-        return connect_model("local" if name.startswith("local:") else name, budget, tape, trace=trace)
+                return connect_model(entry, budget, recording, trace=trace, models=models)
+        return connect_model("local" if name.startswith("local:") else name, budget, recording, trace=trace)
     except UnknownName:
         advice = f"name that model with {option}, a server as http://HOST:PORT/v1#MODEL"
         raise BadInput(f"the run was made with {name!r}: {advice}") from None

@@ -254,14 +254,14 @@ def test_a_time_out_says_how_to_allow_more_not_to_look_for_the_server() -> None:
     assert "running" not in str(caught.value)
 
 
-def test_budgets_and_tapes_hold_for_a_function(tmp_path: Any) -> None:
+def test_budgets_and_recordings_hold_for_a_function(tmp_path: Any) -> None:
     kept = Budgeted(connect(str.upper), Budget(tokens=200))
     with pytest.raises(OverBudget):
         for _ in range(50):
             kept(HELLO)
     assert Budgeted(connect(str.upper, price=Price(1, 1)), Budget(dollars=1))(HELLO).text
-    taped = connect(str.upper, tape=tmp_path / "tape")(HELLO)
-    assert Recorded(tmp_path / "tape")(HELLO).text == taped.text
+    taped = connect(str.upper, recording=tmp_path / "recording")(HELLO)
+    assert Recorded(tmp_path / "recording")(HELLO).text == taped.text
 
 
 # --- chat models of LangChain
