@@ -575,8 +575,8 @@ CASES = [
     *cases(
         "plot",
         ("a dictionary", lambda: lab.plot({"a": 1}), "'name' is a text"),
-        ("nothing to plot", lambda: lab.plot("ballots"), "plot('ballots'): missing a required argument"),
-        ("an unknown option", lambda: lab.plot("ballots", [], size=3), "it takes "),
+        ("nothing to plot", lambda: lab.plot("votes"), "plot('votes'): missing a required argument"),
+        ("an unknown option", lambda: lab.plot("votes", [], size=3), "it takes "),
     ),
     Case("show: nothing", lambda: show(None), "not None"),
     Case("show: a text", lambda: show("run.jsonl"), "there is no file run.jsonl"),

@@ -40,7 +40,7 @@ STORM = "Why did the US have a winter storm in late January 2026?"
 STORM_LIMITS = LOCAL.but(answer_format="default", unpolled=1, tool_tokens=400, row_tokens=900)
 # the model itself writes what reads the answer
 IN_ITS_LANGUAGE = LOCAL.but(reading="statements", unpolled=1, steps=2)
-# a ballot says INSERT or RETRIEVE first, and then why, or the answer
+# a vote says INSERT or RETRIEVE first, and then why, or the answer
 VOTING = LOCAL.but(reading="whole graph", unpolled=1)
 LESSON_RUNS: dict[str, tuple[str, Limits, str]] = {  # by the id of a question
     "vote_inserts": ("5ae1e3955542997f29b3c169", VOTING, "in_memory"),

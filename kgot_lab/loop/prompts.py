@@ -87,7 +87,7 @@ def format_tools(tools: Iterable[Tool]) -> str:
 
 
 def retrieve_request(dialect: Dialect | None) -> str:
-    """Return what a ballot for RETRIEVE must give: a statement, or without a dialect the answer itself."""
+    """Return what a vote for RETRIEVE must give: a statement, or without a dialect the answer itself."""
     if dialect is None:
         return str(_TEXTS["retrieve"]["answer"])
     return Template(_TEXTS["retrieve"]["statement"]).substitute(
@@ -104,14 +104,14 @@ def _format_arguments(tool: Tool) -> list[str]:
 
 
 class Vote(BaseModel):
-    """A ballot: what next, and the reason (INSERT) or the read statement or answer (RETRIEVE)."""
+    """A vote: what next, and the reason (INSERT) or the read statement or answer (RETRIEVE)."""
 
     choice: Literal["INSERT", "RETRIEVE"]
     text: str
 
 
 class OperationsVote(BaseModel):
-    """A ballot in operations mode: an answer tried on the facts, the names in the graph it rests on, and what is missing."""
+    """A vote in operations mode: an answer tried on the facts, the names in the graph it rests on, and what is missing."""
 
     answer: str
     choice: Literal["INSERT", "RETRIEVE"]

@@ -402,7 +402,7 @@ class EditableStore(Protocol):
 
 @dataclass(frozen=True)
 class Candidate:
-    """Rows read from the graph that an answer can be made from, and in direct mode the answer of a ballot."""
+    """Rows read from the graph that an answer can be made from, and in direct mode the answer of a vote."""
 
     rows: Rows
     said: str = ""

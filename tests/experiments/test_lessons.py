@@ -62,7 +62,7 @@ def test_a_step_that_a_rule_decides_is_no_vote():
     )
 
 
-def test_a_refused_read_of_a_ballot_that_is_mended_and_finds_rows():
+def test_a_refused_read_of_a_vote_that_is_mended_and_finds_rows():
     run = walked(vote=[*votes("I", "I", "I"), *BOTH], mend={"statement": "result = facts('Ada Lovelace')"})
     shown = lessons_of(run)
     (at,) = shown["a wrong RETRIEVE mended"]

@@ -332,7 +332,7 @@ def test_a_chat_model_that_returns_no_text_is_named() -> None:
 
 # --- temperature and seed
 
-BALLOT = Prompt(HELLO.messages, temperature=0.7, seed=3, max_tokens=50)
+VOTE = Prompt(HELLO.messages, temperature=0.7, seed=3, max_tokens=50)
 Taken = dict[str, Any]
 
 
@@ -399,7 +399,7 @@ def test_temperature_and_seed_are_passed_where_they_are_taken_and_else_told_once
     caplog.clear()
     taken: Taken = {}
     llm = connect(keeping(taken)[number])
-    assert llm(BALLOT).text and llm(BALLOT).text and taken == expected
+    assert llm(VOTE).text and llm(VOTE).text and taken == expected
     assert [record.getMessage() for record in caplog.records] == [own] * bool(own)
 
 

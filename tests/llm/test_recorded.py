@@ -42,7 +42,7 @@ class Live:
         return Reply(f"reply {self.calls} \u2028 ü", Usage(10, self.calls, 0.5, 0.01))
 
 
-def test_five_equal_ballots_replay_five_replies(tmp_path: Path) -> None:
+def test_five_equal_votes_replay_five_replies(tmp_path: Path) -> None:
     recorder = Recorder(Live(), tmp_path / "recording.jsonl")
     said = [recorder(VOTE) for _ in range(5)]
     recording = Recorded(tmp_path / "recording.jsonl")
