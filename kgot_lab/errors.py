@@ -290,7 +290,7 @@ def error_message(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as broken:
-        return f"(what it says cannot be told: {type(broken).__name__})"
+        return f"(its message cannot be shown: {type(broken).__name__})"
 
 
 _OUT_OF_MEMORY = re.compile(

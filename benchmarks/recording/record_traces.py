@@ -54,7 +54,7 @@ LESSON_RUNS: dict[str, tuple[str, Limits, str]] = {  # by the id of a question
 }
 DAYS = "How many days did the winter storm of late January 2026 last?"
 CITY = "Which city was the first to lose power in the winter storm of late January 2026?"
-MENDING = LOCAL.but(  # a read is asked for at once, and a mend is drawn so freely that the model does not repeat itself
+MENDING = LOCAL.but(  # a read is asked for at once, and a repair is sampled so freely that the model does not repeat itself
     reading="statements", unpolled=1, votes=1, parses=1, steps=1, repairs=1, graph_tokens=200,
     reply_tokens={"vote": 120, "read": 120, "mend": 120}, temperatures={"read": 0.8, "mend": 2.0},
 )  # fmt: skip

@@ -85,7 +85,7 @@ _ONE_INPUT = ("documents", "graph", "memory", "user")
 def _refuse_repeats(command: Any) -> None:
     """Have a command, or those of a group, raise BadInput for two values of an option that names the input.
 
-    Of other options the last value counts, as is usual: whoever repeats one changes it.
+    Of other options the last value counts, as is usual: repeating one changes it.
     """
     if commands := getattr(command, "commands", {}):
         for each in commands.values():

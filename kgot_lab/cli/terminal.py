@@ -68,7 +68,7 @@ def format_failures(failed: int, damaged: int, noun: str) -> str:
 def format_os_error(error: OSError) -> str:
     """Format an OSError with its file, if known, such as "run.jsonl: No space left on device"."""
     if isinstance(error, BrokenPipeError):
-        return "the output could not be written: whoever read it has stopped reading"
+        return "the output could not be written: its reader has stopped"
     if error.filename:
         return f"{error.filename}: {error.strerror}"
     return f"the output could not be written: {error.strerror or error}"
@@ -490,7 +490,7 @@ def show_answer(
     if costs.without_usage:
         tokens_text = f"{tokens} and those" if total.prompt_tokens else "tokens"
         tokens = f"{tokens_text} that the server does not tell for {costs.without_usage} of them"
-        dollars = f"{dollars} and what those cost" if total.cost else "dollars not told"
+        dollars = f"{dollars} and what those cost" if total.cost else "dollars not reported"
     spent = f"{tokens}, {total.seconds:.0f} s, {dollars}"
     typer.echo(f"{len(costs.entries)} model calls, {spent}; run: {path}")
 

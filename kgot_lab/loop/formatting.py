@@ -210,9 +210,9 @@ def _failed(event: events.Failed) -> FormattedEvent:
 
 def _repaired(event: events.Repaired) -> FormattedEvent:
     statement = Part("verbatim", event.statement), _REFUSED_PART, Part("verbatim", event.error)
-    parts = *statement, Part("words", "The model mended it:"), Part("verbatim", event.mended)
+    parts = *statement, Part("words", "The model repaired it:"), Part("verbatim", event.mended)
     text = f"{_one_line(event.error)} -> {_one_line(event.mended)}"
-    return FormattedEvent("mended", "repaired", text, parts)
+    return FormattedEvent("repaired", "repaired", text, parts)
 
 
 def _refused(event: events.Refused) -> FormattedEvent:

@@ -187,7 +187,7 @@ def test_what_fails_before_the_first_piece_is_asked_for_again(before: Answer) ->
         (tells([delta("Once")]), "the answer ends before its end", 3),
         (
             tells([delta("Once"), event({"error": {"message": f"no luck with {CANARY}", "code": 500}})]),
-            "HTTP 500, told within an answer", 3,
+            "HTTP 500, reported within an answer", 3,
         ),
         (tells([delta("Once"), event({"error": {"message": "no memory"}})]), "no memory", 1),
         (tells([delta("Once"), event("{")]), "not a chat completion", 1),

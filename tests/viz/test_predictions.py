@@ -34,7 +34,7 @@ def trace(request):
 
 @pytest.fixture(scope="module")
 def mended():
-    """A run whose first write and first read were refused and mended; one read of it finds nothing."""
+    """A run whose first write and first read were refused and repaired; one read of it finds nothing."""
     texts = ("result = [", "result = facts('Nobody')")
     samples = [*({"choice": "RETRIEVE", "text": text} for text in texts), *votes("R", "R", "R")]
     llm = scripted(

@@ -72,7 +72,7 @@ def walked(trace):
 
 @pytest.fixture(scope="module")
 def mended():
-    """A run whose write was refused twice and mended twice, after a vote that was decided early."""
+    """A run whose write was refused twice and repaired twice, after a vote that was decided early."""
     llm = scripted(
         vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], tools=call(), parse={"answer": "London"},
         write={"statements": ["add("]}, mend=[{"statement": "add(1"}, {"statement": WRITE["statements"][0]}],
@@ -201,7 +201,7 @@ def test_a_vote_in_which_the_run_stops_is_open(mended):
     assert round["end"] == -1 and len(round["samples"]) == 1 and round["possible"] == 5
 
 
-def test_a_mended_statement_is_shown_with_every_form_it_had_and_why_each_was_refused(mended):
+def test_a_repaired_statement_is_shown_with_every_form_it_had_and_why_each_was_refused(mended):
     at = of(Wrote, mended)
     first, second = preceding_repairs(mended, at)
     assert (first.statement, first.mended, second.mended) == ("add(", "add(1", mended[at].statement)

@@ -117,7 +117,7 @@ def refuse_foreign_head(
 def describe_version(found: int, known: int) -> str:
     """Describe what another version of this package made, and what to do with it."""
     age, advice = (
-        ("a newer", "update the package") if found > known else ("an older", "write what it held anew")
+        ("a newer", "update the package") if found > known else ("an older", "write what it held again")
     )
     origin = f"made by {age} version of this package (format {found}, known is {known})"
     return f"{origin}, so it was not touched; {advice}"

@@ -59,7 +59,7 @@ class Scorer:
         shapes = [part.shape for part in (self.straight, self.inner, self.bias, self.bent)]
         if shapes != [(count,), (count, units), (units,), (units,)]:
             problem = f"a scorer of {count} features has other shapes than {shapes}"
-            raise BadInput(f"{problem}; fit it anew with benchmarks/standard_sets/fit_trail.py")
+            raise BadInput(f"{problem}; fit it again with benchmarks/standard_sets/fit_trail.py")
         if not all(np.isfinite(part).all() for part in (self.straight, self.inner, self.bias, self.bent)):
             raise BadInput("the weights of a scorer are finite numbers")
 
@@ -104,7 +104,7 @@ class Scorer:
         """
         if not isinstance(values, dict) or values.get("clues") != list(FEATURES):
             problem = "these weights are of other features than there are now"
-            raise BadInput(f"{problem}; fit them anew with benchmarks/standard_sets/fit_trail.py")
+            raise BadInput(f"{problem}; fit them again with benchmarks/standard_sets/fit_trail.py")
         try:
             return Scorer(*(np.array(values[name], np.float64) for name in _WEIGHTS))
         except (KeyError, TypeError, ValueError) as error:

@@ -315,7 +315,7 @@ def _repairs_markup(events: Sequence[Event], number: int) -> Iterator[Markup]:
     parts = [element("p", head, f" {tries} before it was run or given up")]
     for repair in repairs:
         parts += [preformatted(repair.statement), element("p", "refused: ", repair.error, class_="refusal")]
-    parts.append(element("p", "mended, and then:"))
+    parts.append(element("p", "repaired, and then:"))
     yield element("div", *parts, class_="event repaired")
 
 
