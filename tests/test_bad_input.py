@@ -56,7 +56,7 @@ from kgot_lab.types import Message
 from kgot_lab.viz.explorer.explorer import Retrievers
 from kgot_lab.viz.graph.svg import svg
 
-LONGEST = 520  # characters of a message; the longest names all limits
+LONGEST = 560  # characters of a message; the longest names all limits
 HUGE = "x" * 1_000_000
 NAN = float("nan")
 QUESTION = "Where was Ada Lovelace born?"

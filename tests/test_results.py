@@ -50,7 +50,7 @@ def test_the_numbers_on_file_are_those_that_the_results_give(reports):
 
 
 @pytest.mark.parametrize("name", MULTI_HOP)
-def test_the_system_expected_best_beats_the_baseline_and_keeps_its_direction_on_the_locked_questions(
+def test_the_system_expected_best_beats_the_baseline_and_keeps_its_direction_on_the_test_questions(
     reports, name
 ):
     report = reports[name]

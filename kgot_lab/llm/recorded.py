@@ -1,7 +1,7 @@
 """Recorded replies, so that notebooks and tests run without the model, a key or a network.
 
 A recording is JSON lines of replies. The header is {"tape": 1, "model", "model_sha256", "engine", "recorded",
-"note"}; "tape" is what files call a recording. Each further line is a reply: {"key", "prompt" (its last words,
+"note"}; "recording" is what files call a recording. Each further line is a reply: {"key", "prompt" (its last words,
 for people), "reply", "usage"}. A trace (kgot_lab.loop.trace) is a whole run, event by event, whose replies can
 be used as a recording.
 """

@@ -205,7 +205,7 @@ def test_the_same_call_on_the_same_folder_goes_on_and_runs_nothing_twice(tmp_pat
     assert len(asked) == 9 and f"{again}" == f"{made}" and again.csv() == made.csv()
 
 
-def test_a_system_that_raised_begins_anew_once_it_is_mended(tmp_path):
+def test_a_system_that_raised_starts_over_once_it_is_repaired(tmp_path):
     def broken(ranking):
         if ranking.query.id == "q3":
             raise ZeroDivisionError("mine")

@@ -51,7 +51,7 @@ def test_the_hash_of_a_set_changes_with_any_answer():
 # ------------------------------------------------------------------------------------------------------
 
 
-def test_the_locked_questions_are_asked_only_when_they_are_named():
+def test_the_test_questions_are_asked_only_when_they_are_named():
     held_out = set(hotpotqa_split()["held_out"])
     ids = {
         part: {question.id for question in Selection(part=part).select(hotpotqa()).questions}

@@ -216,7 +216,7 @@ def test_a_bundled_name_is_that_set_even_beside_a_folder_of_that_name(tmp_path, 
     assert len(made.dataset.documents) == 994
 
 
-def test_results_of_the_develop_questions_do_not_stand_for_all(tmp_path):
+def test_results_of_the_dev_questions_do_not_stand_for_all(tmp_path):
     run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], dev=True)
     message = r"was made on other questions.* than hotpotqa has now; name another folder"
     with pytest.raises(BadInput, match=message):

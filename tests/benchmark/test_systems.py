@@ -146,7 +146,7 @@ def test_names_are_unique_as_names_of_files():
     assert len({file_name(name).lower() for name in names}) == len(names) and all(map(file_name, names))
 
 
-def test_nothing_is_tuned_on_fewer_than_four_develop_queries():
+def test_nothing_is_tuned_on_fewer_than_four_dev_queries():
     few = tiny(test_ids=frozenset({"q0", "q1", "q2", "q3", "q4"}))
     assert set(systems(tiny(), VECTORS)) - set(systems(few, VECTORS)) == TUNED
 

@@ -50,7 +50,7 @@ def test_each_half_is_answered_by_what_was_fitted_on_the_other():
             assert set(stage.search(query).ids) == {query.id for query in other.queries}
 
 
-def test_locked_and_unknown_queries_are_answered_by_what_was_fitted_on_all_develop_queries():
+def test_test_and_unknown_queries_are_answered_by_what_was_fitted_on_all_dev_queries():
     data = tiny(test_ids=TEST)
     stage = cross_fit(data, Spy(), "tuned")
     dev = {query.id for query in data.dev.queries}
@@ -58,7 +58,7 @@ def test_locked_and_unknown_queries_are_answered_by_what_was_fitted_on_all_devel
         assert set(stage.search(query).ids) == dev
 
 
-def test_no_fit_ever_sees_a_locked_query():
+def test_no_fit_ever_sees_a_test_query():
     spy = Spy()
     cross_fit(tiny(test_ids=TEST), spy, "tuned")
     assert len(spy.parts) == 3
@@ -66,7 +66,7 @@ def test_no_fit_ever_sees_a_locked_query():
         assert not TEST & {query.id for query in part.queries} and not TEST & set(part.qrels)
 
 
-def test_the_tuned_systems_never_put_a_locked_query_while_they_are_built(monkeypatch):
+def test_the_tuned_systems_never_put_a_test_query_while_they_are_built(monkeypatch):
     data, asked = tiny(test_ids=TEST), set()
     searched = Stage.search
     monkeypatch.setattr(
@@ -128,6 +128,6 @@ def test_admitted_decides_as_the_gate_does(fuse):
         assert ours.stage.search(query) == theirs.stage.search(query)
 
 
-def test_too_few_develop_queries_are_refused_even_where_locked_ones_would_make_enough():
+def test_too_few_dev_queries_are_refused_even_where_test_ones_would_make_enough():
     with pytest.raises(BadInput, match="3 dev queries; tuning in two halves takes at least 4"):
         cross_fit(tiny(test_ids=frozenset({"q0", "q1", "q2", "q3", "q4"})), Spy(), "tuned")

@@ -87,7 +87,7 @@ def test_a_stop_after_some_minutes_says_what_is_left(bench):
 
 
 def test_the_questions_to_tune_on_have_a_folder_of_their_own(bench, monkeypatch):
-    monkeypatch.setattr(plan, "Design", lambda samples, develop: replace(TINY, samples=samples, dev=develop))
+    monkeypatch.setattr(plan, "Design", lambda samples, dev: replace(TINY, samples=samples, dev=dev))
     with answering_server(told_in_brief) as server:
         code, out, err = bench("--dev", "--estimate", "--only", "rag")
         assert code == 0

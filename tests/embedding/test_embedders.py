@@ -222,7 +222,7 @@ def at(server, **options):
     return embedder("api", model=f"{server.url}#tiny", **options)
 
 
-def test_a_server_is_asked_in_batches_and_its_order_is_mended():
+def test_a_server_is_asked_in_batches_and_its_order_is_restored():
     with openai_server(numbers([3, 4], [0, 2]), numbers([5, 0])) as server:
         model = at(server, batch=2)
         vectors = model.embed(["a", "b", "c"])

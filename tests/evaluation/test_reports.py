@@ -107,7 +107,7 @@ def test_the_exports_hold_every_mean_and_the_plan(made):
     assert made.latex().count(r"\begin{tabular}") == made.latex().count(r"\end{tabular}") == 2
 
 
-def test_locked_questions_are_reported_apart():
+def test_test_questions_are_reported_apart():
     data = toy(test_ids=frozenset({"q4", "q5"}))
     made = report(
         [finding("base", "axb"), finding("best", "ab", q5="xx", q4="yz")], data, Plan("base", rounds=200)
@@ -296,7 +296,7 @@ def test_a_page_with_hostile_texts_and_names_holds_no_tag_of_theirs():
     assert not tags.open and "script" not in tags.seen and "img" not in tags.seen
 
 
-def test_the_page_does_not_list_what_was_missed_on_locked_questions():
+def test_the_page_does_not_list_what_was_missed_on_test_questions():
     data = toy(test_ids=frozenset({"q4", "q5"}))
     page = recall_page(
         [report([finding("base", "ac"), finding("best", "ab", q1="cd")], data, Plan("base", rounds=200))]

@@ -62,7 +62,7 @@ def test_texts_are_joined_by_a_bare_hub_for_each_noun_that_a_few_share(scripts):
 
 
 @pytest.mark.parametrize("name", ["storyanalogy-mc", "parallelparc", "analobench S1"])
-def test_develop_sources_ask_for_develop_analogues_and_no_others(scripts, name):
+def test_dev_sources_ask_for_dev_analogues_and_no_others(scripts, name):
     whole = pairs(f"{name} pairs")
     asked = scripts["questions"](name, "develop", whole.dev)
     assert {q.id for q in asked.queries} == {content_id("", i.source) for i in items(name) if not i.held_out}
@@ -161,7 +161,7 @@ def test_the_figures_follow_from_the_values_of_the_queries(scripts):
     assert scripts["delta_table"](result).count("\n") > len(result["primary"])
 
 
-def test_where_the_locked_part_is_open_it_stands_apart_and_with_the_others(scripts):
+def test_where_the_test_part_is_there_it_stands_apart_and_with_the_others(scripts):
     def row(part, system, *values):
         told = {"dataset": "toy", "part": part, "system": system, "measure": "recall@10"}
         return {**told, "questions": list(values)}

@@ -33,14 +33,14 @@ def test_what_one_clue_decides_is_learnt(units, least):
     assert share_right(fit_scorer(known, units=units, seeds=1), new) > least
 
 
-def test_nothing_is_learnt_on_a_question_that_is_locked_anywhere():
+def test_nothing_is_learnt_on_a_question_that_is_held_out_anywhere():
     asked = {(p.name.removesuffix("-untitled"), query.id) for p in dev_parts() for query in p.queries}
     test_ids = {(name, id) for name in BUNDLED for id in load_dataset(name).test_ids}
     test_ids |= {("2wiki-1000", id) for id in load_dataset("2wiki").test_ids}
     assert len(asked) > 900 and not asked & test_ids
 
 
-def test_no_locked_question_shares_a_step_or_a_gold_passage_with_one_to_develop_on():
+def test_no_test_question_shares_a_step_or_a_gold_passage_with_a_dev_question():
     for name in ("2wiki-1000", "musique-498"):
         data = load_dataset(name)
         groups = {

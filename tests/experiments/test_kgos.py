@@ -160,7 +160,7 @@ def test_an_equality_holds_within_the_margin_fails_beyond_it_and_is_open_over_it
     assert said(-0.05, 0.01) == said(-0.05, 0.05) == "cannot be decided"
 
 
-def test_every_claim_has_a_verdict_of_the_locked_half_and_the_hybrid_beats_its_lanes_there():
+def test_every_claim_has_a_verdict_of_the_test_half_and_the_hybrid_beats_its_lanes_there():
     verdicts = {row.claim.text: row for row in kgos_verdicts(half_report(RESULTS, "test"))}
     assert len(verdicts) == 17 and {row.difference.mean > 0 for row in list(verdicts.values())[:3]} == {True}
     assert all(

@@ -93,7 +93,7 @@ def test_the_bundled_embedder_reaches_here_what_it_reaches_on_the_standard_sets(
 
 
 @pytest.mark.extended
-def test_the_questions_counted_as_locked_are_those_of_the_data(both):
+def test_the_questions_counted_as_test_are_those_of_the_data(both):
     test_ids = load_dataset("musique-498").test_ids
     for report in both:
         assert report.row("convex", part="test").n == len(test_ids) == 338

@@ -59,7 +59,7 @@ def test_the_page_of_results_says_what_the_results_give():
                 assert format_decimal(mean) in page, (name, run.system)
 
 
-def test_develop_questions_crossed_are_all_that_are_locked_nowhere_and_the_page_tells_the_difference_on_both():
+def test_dev_questions_crossed_are_all_that_are_held_out_nowhere_and_the_page_tells_the_difference_on_both():
     dataset = load_dataset("2wiki-1000")
     crossed = json.loads((FOLDER / "crossed.json").read_text(encoding="utf-8"))["2wiki-1000"]
     test_ids = dataset.test_ids | load_dataset("2wiki").test_ids

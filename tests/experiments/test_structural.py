@@ -44,12 +44,12 @@ SAID = {
 }
 
 
-def test_the_best_control_is_chosen_on_the_develop_questions_alone():
+def test_the_best_control_is_chosen_on_the_dev_questions_alone():
     assert best_control(asked(), SAID, fitted=False) == "surface"
     assert best_control(asked(), SAID, fitted=True) == "fitted surface"
 
 
-def test_a_gain_is_paired_and_told_apart_for_locked_questions_and_groups():
+def test_a_gain_is_paired_and_told_apart_for_test_questions_and_groups():
     own, other = (graded(SAID[name], asked()) for name in ("own", "fitted surface"))
     found = gaps(asked(), own, other)
     assert [len(found[part]) for part in ("all", "test", "groups")] == [40, 10, 20]
@@ -68,7 +68,7 @@ def test_results_give_the_same_tables_without_a_model(tmp_path):
     assert accuracies(some, found).text == accuracies(drawn, SAID).text
 
 
-def test_before_the_locked_questions_are_opened_only_the_others_are_read(tmp_path):
+def test_before_the_test_questions_are_evaluated_only_the_others_are_read(tmp_path):
     drawn = asked(cells=True)
     save_choices(drawn, tmp_path / "questions" / "drawn cells.jsonl.gz")
     part = {f"q{n:02}" for n in range(30)}

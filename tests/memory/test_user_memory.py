@@ -653,7 +653,7 @@ def test_a_user_needs_a_name_without_a_slash_before_a_file_is_made(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_embedder_finds_what_shares_no_word_and_what_is_told_anew(memory):
+def test_an_embedder_finds_what_shares_no_word_and_what_is_told_again(memory):
     with open_memory(user="ana", embedder=lab.embedder("minilm"), now=lambda: day(11)) as near:
         told(
             near,

@@ -129,7 +129,7 @@ def test_finding_nothing_is_a_failure_that_says_what_to_do():
         search(DOCUMENTS, bm25(DOCUMENTS))(query="zzzz")
 
 
-def test_search_finds_gold_passages_of_the_develop_questions_within_the_usual_share():
+def test_search_finds_gold_passages_of_the_dev_questions_within_the_usual_share():
     data, dev = hotpotqa(), set(hotpotqa_split()["dev"])
     questions = [question for question in data.questions if question.id in dev]
     gold = {id for question in questions for id in question.gold}

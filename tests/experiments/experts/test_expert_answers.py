@@ -81,13 +81,13 @@ class Scripted:
 # ----------------------------------------------------------------------------------------------------
 
 
-def test_sixty_questions_are_locked_and_twelve_are_to_develop_on():
+def test_sixty_questions_are_for_the_test_and_twelve_for_dev():
     test, dev = expert_questions("test"), expert_questions("dev")
     assert {kind: sum(each.kind == kind for each in test) for kind in KINDS} == KINDS
     assert {kind: sum(each.kind == kind for each in dev) for kind in KINDS} == dict.fromkeys(KINDS, 2)
     assert len({each.id for each in ALL}) == len({each.question for each in ALL}) == 72
     with pytest.raises(UnknownName, match="split"):
-        expert_questions("test")
+        expert_questions("train")
 
 
 def test_gold_is_in_the_graph_and_a_limitation_belongs_to_a_gold_node():
