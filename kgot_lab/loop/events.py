@@ -354,12 +354,9 @@ class Answered(Event):
         return "the documents do not say" if self.forced and is_no_answer(str(self.text)) else self.text
 
 
+EVENTS = {kind.__name__: kind for kind in Event.__subclasses__() if kind is not TextDelta}
 _ON_DISK = {"Vote": "Ballot"}  # what traces call an event
-EVENTS = {
-    _ON_DISK.get(kind.__name__, kind.__name__): kind
-    for kind in Event.__subclasses__()
-    if kind is not TextDelta
-}
+_FROM_DISK = {name: event for event, name in _ON_DISK.items()}
 
 
 def to_json(event: Event) -> dict[str, Json]:
@@ -392,7 +389,8 @@ def _is_omitted(item: Field[Any], value: Any) -> bool:
 
 def from_json(data: Mapping[str, Json]) -> Event:
     """Build an event from the output of `to_json`. Raises TraceError if it is damaged."""
-    kind = EVENTS.get(str(data.get("event"))) if isinstance(data, Mapping) else None
+    name = str(data.get("event")) if isinstance(data, Mapping) else ""
+    kind = EVENTS.get(_FROM_DISK.get(name, name))
     if kind is None:
         raise TraceError(f"not an event: {str(data)[:120]}")
     try:

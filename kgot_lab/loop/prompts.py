@@ -100,18 +100,18 @@ def _format_arguments(tool: Tool) -> list[str]:
     return [f"{name}: {part.get('description', part.get('type', ''))}" for name, part in properties.items()]
 
 
-# Schemas of structured replies.
+# Schemas of structured replies. Their docstrings are part of the prompts that traces hold, and stay.
 
 
 class Vote(BaseModel):
-    """A vote: what next, and the reason (INSERT) or the read statement or answer (RETRIEVE)."""
+    """A ballot: what next, and the reason (INSERT) or the read statement or answer (RETRIEVE)."""
 
     choice: Literal["INSERT", "RETRIEVE"]
     text: str
 
 
 class OperationsVote(BaseModel):
-    """A vote in operations mode: an answer tried on the facts, the names in the graph it rests on, and what is missing."""
+    """A ballot in operations mode: an answer tried on the facts, the names in the graph it rests on, and what is missing."""
 
     answer: str
     choice: Literal["INSERT", "RETRIEVE"]
