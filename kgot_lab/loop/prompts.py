@@ -87,7 +87,7 @@ def format_tools(tools: Iterable[Tool]) -> str:
 
 
 def retrieve_request(dialect: Dialect | None) -> str:
-    """Return what a vote for RETRIEVE must give: a statement, or without a dialect the answer itself."""
+    """Return what a ballot for RETRIEVE must give: a statement, or without a dialect the answer itself."""
     if dialect is None:
         return str(_TEXTS["retrieve"]["answer"])
     return Template(_TEXTS["retrieve"]["statement"]).substitute(
@@ -100,7 +100,7 @@ def _format_arguments(tool: Tool) -> list[str]:
     return [f"{name}: {part.get('description', part.get('type', ''))}" for name, part in properties.items()]
 
 
-# Schemas of structured replies. Their docstrings are part of the prompts that traces hold, and stay.
+# Schemas of structured replies.
 
 
 class Vote(BaseModel):
