@@ -34,7 +34,8 @@ def lesson(number: int):
 
 
 lesson_00, lesson_10, lesson_16, lesson_20 = map(lesson, (0, 10, 16, 20))
-lesson_22, lesson_30, lesson_31, lesson_40, lesson_50 = map(lesson, (22, 30, 31, 40, 50))
+lesson_22, lesson_30, lesson_31 = map(lesson, (22, 30, 31))
+lesson_40, lesson_42, lesson_50 = map(lesson, (40, 42, 50))
 
 
 def test_the_run_of_lesson_00_ends_in_a_fact_of_its_graph_and_costs_what_its_ledger_says(lesson_00):
@@ -327,6 +328,33 @@ def test_lesson_40_reads_the_table_of_families_as_it_is(lesson_40):
         assert rows[name]["delta edges add"].text.startswith("−") and rows[name]["delta edges add"].bold
 
 
+def test_the_shares_counted_by_hand_in_lesson_42_are_those_of_linked_gold(lesson_42):
+    lab = lesson_42.lab
+    toy = lab.Dataset("few", tuple(lesson_42.passages), (lesson_42.question,), lesson_42.gold)
+    few = lesson_42.linked_gold.linked_gold(toy)
+    assert (few.of_all, few.of_linked) == (lesson_42.of_all, lesson_42.of_linked) == (1 / 6, 1 / 2)
+    assert few.times == 3 and lesson_42.many.of_linked == 1 / 8
+
+
+def test_the_passages_of_lesson_42_have_more_names_than_links(lesson_42):
+    hall, university = lesson_42.needed
+    assert lesson_42.linked_to(hall) == [university.title] and lesson_42.linked_to(university) == [hall.title]
+    named = {*lesson_42.names_in(hall), *lesson_42.names_in(university)}
+    titles = {document.title for document in lesson_42.data.documents}
+    assert len(named) == 5 and not {"Canberra", "Australia", "Acton"} & titles
+    for found in lesson_42.strength.values():
+        assert found.times > 100 and found.names > 2 * found.links
+
+
+def test_the_gains_of_lesson_42_grow_with_the_strength_of_links_and_are_none_on_single_steps(lesson_42):
+    places = lesson_42.places.sort_values("links that lead to the partner")
+    assert places.index[0] == lesson_42.gains.drop("musique-steps").idxmin() == "musique"
+    assert places["gain in recall@5"].is_monotonic_increasing
+    steps = lesson_42.recall.loc["musique-steps"]
+    for system in ("follow, sentences", "follow", "pagerank, titles"):
+        assert steps[system] < steps["convex"]
+
+
 def test_in_the_question_of_lesson_50_the_path_holds_the_answer_and_the_prompt_of_rag_does_not(lesson_50):
     assert {*lesson_50.data.qrels[lesson_50.question.id]} <= {*lesson_50.found["follow"][:2]}
     path = " ".join(lesson_50.read)
@@ -360,7 +388,7 @@ def test_lesson_50_shows_no_help_on_musique_and_fewer_exact_answers(lesson_50):
     assert {each.on for each in lesson_50.rounds.rounds} == {*lesson_50.f1.index.unique("set")}
 
 
-lesson_52, lesson_65, lesson_67, lesson_70 = map(lesson, (52, 65, 67, 70))
+lesson_52, lesson_65, lesson_67, lesson_70, lesson_75 = map(lesson, (52, 65, 67, 70, 75))
 
 
 def test_in_lesson_70_words_find_the_goal_and_edges_find_what_helps(lesson_70):
@@ -572,3 +600,34 @@ def test_the_graph_of_lesson_52_wins_beyond_chance_but_not_on_musique_as_the_res
     p = {name: lesson_52.p_value(row["RAG"], row["graph"]) for name, row in table.iterrows()}
     assert p["musique-498"] > 0.2 and max(p["hotpotqa"], p["2wiki"], p["all sets"]) < 0.01
     assert "3.2" in f"{lesson_52.answers['graph']['calls'].mean():.1f}"
+
+
+def test_an_invented_citation_is_caught_in_lesson_75_and_a_limitation_is_in_the_prompt(lesson_75):
+    answered = lesson_75.answered
+    assert [node.name for node in answered.cited] == ["Cool water"]
+    assert answered.false == ("graph:Milk",) and "Milk (not in the context)" in answered.text
+    assert [name for name in lesson_75.cited if name not in lesson_75.given] == ["Milk"]
+    assert [f"graph:{name}" for name in lesson_75.by_hand] == answered.thought.limitations
+    fence = [line for line in lesson_75.prompts[0].splitlines() if line.startswith(("<<<", ">>>"))]
+    assert len(fence) == 2 and fence[0][3:19] == fence[1][3:19]
+
+
+def test_the_recorded_expert_of_lesson_75_names_the_limitation_and_then_its_workaround(lesson_75):
+    first, second = lesson_75.first, lesson_75.second
+    assert "Prompt caching" in [node.name for node in first.thought.nodes]
+    assert "cookbook:Prefix sensitivity" in first.thought.limitations
+    assert "Prefix sensitivity" in first.cited[-1].name and first.thought.steps[1].method == "want_to"
+    assert "Stable part first" in [node.name for node in second.cited]
+
+
+def test_in_lesson_75_a_checked_citation_is_no_answer_and_nothing_found_is_said_by_rule(lesson_75):
+    third, fourth, refused = lesson_75.third, lesson_75.fourth, lesson_75.refusals["graph"]
+    assert third.cited and not third.false and third.thought.unsaid == ["wine", "fish"]
+    assert not fourth.cited and fourth.text.startswith("My graph says nothing of capital, Peru.")
+    assert [sum(id.startswith("none") for id in refused), len(refused)] == [5, 23]
+
+
+def test_a_trial_without_an_effect_names_a_winner_in_at_most_one_of_twenty_as_the_documentation_says():
+    trials = json.loads((ROOT / "benchmarks" / "results" / "ab_trials.json").read_text(encoding="utf-8"))
+    alike = [row for row in trials["trials"] if not row["effect"]]
+    assert alike and all(row["betting"]["high"] < 0.05 < row["t_test"]["rate"] for row in alike)

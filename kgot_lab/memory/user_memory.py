@@ -291,7 +291,7 @@ class Memory(Closing, LearningMemory):
         and, with a question mark, what a later sentence seems to tell again. With `at`, only what was said until then
         is recalled, with what had ended by then, even if that was told later.
         """
-        checked_text(question, "a question", blank=True)
+        checked_text(question, "a question")
         require_count(tokens, 1, "tokens")
         at = self.claims.query_time(at)
         found, used = list[Recalled](), 0
