@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment import statements as sql
@@ -93,7 +94,7 @@ class InvestmentGraph(RecordedTables):
         *,
         owner: str = "",
         by: str = "",
-        expires_at: Mapping[str | versions.EdgeKey, datetime | None] | None = None,
+        expires_at: Mapping[Any, datetime | None] | None = None,
     ) -> GraphUpdate:
         """Write new nodes and edges, or new properties of existing ones (None removes one), all or none.
 
@@ -122,10 +123,8 @@ class InvestmentGraph(RecordedTables):
             owner_faults = versions.ownership_faults(nodes, existing, owner)
             faults = find_faults(self.vocabulary, written.values(), edges, types=types)
             warnings = refuse_errors([*owner_faults, *faults])
-            changed_nodes = tuple(
-                node.id for node in written.values() if change.write_node(node, existing.get(node.id))
-            )
-            changed_edges = self._write_edges(change, edges, known)
+            changed_nodes = tuple(id for id, e in written.items() if change.write_node(e, existing.get(id)))
+            changed_edges = change.write_edges(edges, known, self.vocabulary)
         given = len(written) + len(set(map(versions.edge_key, edges)))
         unchanged = given - len(changed_nodes) - len(changed_edges)
         return GraphUpdate(changed_nodes, changed_edges, unchanged, warnings, recorded.number)
@@ -140,7 +139,7 @@ class InvestmentGraph(RecordedTables):
             for part in target if isinstance(target, tuple) and len(target) == 3 else [target]:
                 versions.check_storable_key(part, "what is to end")
         with self.change("expire", by) as recorded:
-            change = versions.GraphChange(recorded, owner)
+            change = versions.GraphChange(recorded, owner, (), {})
             nodes = change.last_nodes(target for target in targets if isinstance(target, str))
             edges = change.last_edges(target[0] for target in targets if not isinstance(target, str))
             own = {id: node for id, node in nodes.items() if node.owner == owner} | edges
@@ -161,20 +160,6 @@ class InvestmentGraph(RecordedTables):
         at, states = self._current_time(), versions.current_states(self.storage, keys)
         facts = (versions.live_fact(kind, key, state, at) for (kind, key), state in states.items())
         return {fact for fact in facts if fact is not None}
-
-    def _write_edges(
-        self, change: versions.GraphChange, edges: Sequence[Edge], nodes: Mapping[str, Node]
-    ) -> tuple[versions.EdgeKey, ...]:
-        existing = change.last_edges(edge.source for edge in edges)
-        classes_by_asset = change.classes_by_asset(edges, nodes, self.vocabulary)
-        changed: dict[versions.EdgeKey, None] = {}
-        for edge in edges:
-            identity = versions.edge_key(edge)
-            classes = {each for end in (edge.source, edge.target) for each in classes_by_asset.get(end, ())}
-            written = change.write_edge(edge, existing.get(identity), nodes[edge.source], classes)
-            if written is not None:
-                existing[identity], changed[identity] = written, None
-        return tuple(changed)
 
 
 def open_investment_graph(

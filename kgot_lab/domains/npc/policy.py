@@ -34,7 +34,8 @@ SPREADING_TYPES = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 # of the four, those that others can see; KNOWS is not among them
 PUBLIC_TYPES = ("LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 # by usual type, the attributes visible to everyone who sees the entity
-PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+_NamesByType = Mapping[str, tuple[str, ...]]
+PUBLIC_ATTRIBUTES: _NamesByType = MappingProxyType(
     {
         "npc": ("appearance", "occupation", "speaking_style"),
         "player": ("class", "race", "notable_traits"),
@@ -56,9 +57,7 @@ class VisibilityPolicy:
 
     spreading: tuple[str, ...] = SPREADING_TYPES
     public_types: tuple[str, ...] = PUBLIC_TYPES
-    public_attributes: Mapping[str, tuple[str, ...]] = field(
-        default_factory=lambda: PUBLIC_ATTRIBUTES, hash=False
-    )
+    public_attributes: _NamesByType = field(default_factory=lambda: PUBLIC_ATTRIBUTES, hash=False)
     knows_depth: int = 1
     perceived_types: tuple[str, ...] = ("npc", "player")  # of those whom one at the same place perceives
 

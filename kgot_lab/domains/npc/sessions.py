@@ -21,7 +21,6 @@ from kgot_lab.domains.npc.statements import (
     row_key,
     support_from_row,
     support_from_text,
-    to_relationship,
     uuids,
 )
 from kgot_lab.domains.npc.world import NpcWorld, key_parameters, store_decision
@@ -150,12 +149,8 @@ class WorldReview(ReviewQueue[Relationship]):
     def _ended_by(self, id: str) -> Iterable[str]:
         """Return the ids of the places where an entity is, if it is said to be at another."""
         source, _, type, _ = json.loads(id)
-        rows = (
-            self.world.storage.rows(statements.PLACES_OF, {"ids": uuids(source)})
-            if type == "LOCATED_AT"
-            else []
-        )
-        for place in (to_relationship(row).key for row in rows):
+        places = {"ids": uuids(*([source] if type == "LOCATED_AT" else []))}
+        for place in map(row_key, self.world.storage.rows(statements.PLACES_OF, places)):
             stated = self.world.storage.rows(statements.SUPPORT_OF, key_parameters(place))
             yield from (json.dumps([*place, support_from_row(row)[0].session_id]) for row in stated)
 
