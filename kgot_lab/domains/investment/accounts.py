@@ -87,9 +87,7 @@ class Accounts(TableBacked):
             owner, risk, horizon, goals, preferences = self._require_profile(user)
             positions = self.storage.rows(sql.POSITIONS, {"user": user})
             watched = self.storage.rows(sql.WATCHED, {"user": user})
-        held = tuple(
-            HeldPosition(s, Decimal(n), Decimal(cost), from_micros(at)) for s, n, cost, at in positions
-        )
+        held = tuple(HeldPosition(s, Decimal(n), Decimal(c), from_micros(at)) for s, n, c, at in positions)
         parsed = tuple(json.loads(goals)), json.loads(preferences)
         return UserAccount(user, owner, risk, horizon, *parsed, held, tuple(symbol for (symbol,) in watched))
 

@@ -92,6 +92,7 @@ def _lifetime_days(
 
 
 EdgeKey = tuple[str, str, str]  # source, type, target
+_Nodes = Mapping[str, Node]  # by id
 # explicit expiries, in microseconds
 Expiries = Mapping[str | EdgeKey, int | None]
 
@@ -139,12 +140,10 @@ class GraphChange:
         self._open_version(previous, DatedNode(self._owner, created, expires, self.at, None, node))
         return True
 
-    def write_edges(
-        self, edges: Sequence[Edge], nodes: Mapping[str, Node], vocabulary: Vocabulary
-    ) -> tuple[EdgeKey, ...]:
+    def write_edges(self, edges: Sequence[Edge], nodes: _Nodes, of: Vocabulary) -> tuple[EdgeKey, ...]:
         """Open a new version of each edge that has anything new, and return the keys of these."""
         existing = self.last_edges(edge.source for edge in edges)
-        classes_by_asset = self._classes_by_asset(edges, nodes, vocabulary)
+        classes_by_asset = self._classes_by_asset(edges, nodes, of)
         changed: dict[EdgeKey, None] = {}
         for key, edge in ((edge_key(each), each) for each in edges):
             previous, source = existing.get(key), nodes[edge.source]
@@ -167,16 +166,14 @@ class GraphChange:
         self._open_version(dated, replace(dated, expires=self.at))
         return True
 
-    def _classes_by_asset(
-        self, edges: Sequence[Edge], nodes: Mapping[str, Node], vocabulary: Vocabulary
-    ) -> dict[str, set[str]]:
+    def _classes_by_asset(self, edges: Sequence[Edge], nodes: _Nodes, of: Vocabulary) -> dict[str, set[str]]:
         """Return the names of the classes to which assets at the ends of edges belong themselves.
 
         They are keyed by the id of the asset.
         """
         ends = {end for edge in edges for end in (edge.source, edge.target)}
         assets = {end for end in ends if nodes[end].labels == ("Asset",)}
-        view = InvestmentView(self._storage, self._owner, self.at, vocabulary)
+        view = InvestmentView(self._storage, self._owner, self.at, of)
         links = [(edge.source, edge.target) for edge in edges if edge.type == "belongs_to"]
         if assets:
             known = (dated.edge for dated in view.edges_from(assets, ["belongs_to"]))

@@ -19,14 +19,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from kgot_lab.domains.npc.models import (
-    NO_PROVENANCE,
-    Entity,
-    Relationship,
-    build_unchecked,
-    check_bounded_depth,
-    check_types,
-)
+from kgot_lab.domains.npc import models
+from kgot_lab.domains.npc.models import Entity, Relationship, check_bounded_depth, check_types
 from kgot_lab.errors import BadInput, require
 from kgot_lab.types import Json
 
@@ -92,16 +86,15 @@ def is_in_scope(entity: Entity, character: Entity) -> bool:
 def public_form_of_entity(entity: Entity, policy: VisibilityPolicy) -> Entity:
     """Return an entity with what others may see of it."""
     public = _public_attributes(entity.attributes, policy.public_attributes.get(entity.type, ()))
-    return build_unchecked(
-        Entity, **vars(entity) | {"attributes": public, "created_at": None, "updated_at": None}
-    )
+    hidden = {"created_at": None, "updated_at": None}
+    return models.build_unchecked(Entity, **vars(entity) | {"attributes": public} | hidden)
 
 
 def public_form_of_relationship(relationship: Relationship) -> Relationship:
     """Return a relationship with what others may know of it."""
-    hidden = {"provenance": NO_PROVENANCE, "created_at": None, "updated_at": None}
+    hidden = {"provenance": models.NO_PROVENANCE, "created_at": None, "updated_at": None}
     public = {"attributes": _public_attributes(relationship.attributes, ())}
-    return build_unchecked(Relationship, **vars(relationship) | public | hidden)
+    return models.build_unchecked(Relationship, **vars(relationship) | public | hidden)
 
 
 def _public_attributes(attributes: Mapping[str, Json], always_public: Iterable[str]) -> dict[str, Json]:

@@ -52,8 +52,8 @@ from kgot_lab.types import Json, Triple
 # `Relationship.key`: the ids of its ends, and its type, as in the primary key of its table. It is no
 # `Edge.identity`: relationships have no parallel edges, and so no key of their own.
 _Key = tuple[str, str, str]
-_Said = tuple[Provenance, RelationshipStanding]  # what a session states, and its standing
-Supports = dict[str, _Said]  # by session
+Said = tuple[Provenance, RelationshipStanding]  # what a session states, and its standing
+Supports = dict[str, Said]  # by session
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class _Stored:
     def standing(self) -> str:
         return strongest_support(self.supports)[1] if self.supports else ""
 
-    def with_support(self, said: _Said, attributes: Mapping[str, Json] = {}) -> _Stored:
+    def with_support(self, said: Said, attributes: Mapping[str, Json] = {}) -> _Stored:
         """Return the relationship with the statement of a session in place of its earlier one."""
         supports = {**self.supports, said[0].session_id: said}
         return _Stored(merged_properties(self.attributes, attributes), supports)
@@ -193,7 +193,7 @@ def _entity_text(entity: Entity | None) -> str | None:
     return json.dumps([entity.type, entity.name, dict(entity.attributes)], sort_keys=True)
 
 
-def _support_text(support: _Said | None) -> str | None:
+def _support_text(support: Said | None) -> str | None:
     return support and json.dumps([json.loads(statements.provenance_text(support[0])), support[1]])
 
 
@@ -231,7 +231,7 @@ def _read_stored(storage: TableStorage, relationships: Sequence[Relationship]) -
     return stored
 
 
-def _support_with_standing(provenance: Provenance, previous: _Said | None, accept_from: float) -> _Said:
+def _support_with_standing(provenance: Provenance, previous: Said | None, accept_from: float) -> Said:
     """Decide the standing of what a session states.
 
     A decision of the game master is kept.
@@ -243,14 +243,14 @@ def _support_with_standing(provenance: Provenance, previous: _Said | None, accep
     return replace(provenance, dm_confirmed=confirmed), "accepted" if is_accepted else "queued"
 
 
-def strongest_support(supports: Supports) -> _Said:
+def strongest_support(supports: Supports) -> Said:
     """Return the strongest support of a relationship.
 
     Accepted goes before queued, then confirmed, more confident and later support.
     """
     order = {"accepted": 3, "queued": 2, "ended": 1, "rejected": 0}
 
-    def strength(support: _Said) -> tuple[Any, ...]:
+    def strength(support: Said) -> tuple[Any, ...]:
         said, standing = support
         return order[standing], said.dm_confirmed, said.confidence, said.timestamp, said.session_id
 
@@ -445,7 +445,7 @@ class NpcWorld(RecordedTables, Traversals):
         found = (to_relationship(row) for row in rows if row[0] is not None)
         return tuple(sorted((each for each in found if criteria.matches(each, id)), key=lambda e: e.key))
 
-    def support(self, source_id: str, target_id: str, type: str) -> tuple[_Said, ...]:
+    def support(self, source_id: str, target_id: str, type: str) -> tuple[Said, ...]:
         """Return what each session states for a relationship, and its standing.
 
         Raises BadInput if the relationship does not exist.
