@@ -5,6 +5,7 @@ Nothing is deleted, so the state at any time can be viewed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,13 +15,13 @@ from typing import Any
 from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment import versions
-from kgot_lab.domains.investment.view import InvestmentView
+from kgot_lab.domains.investment.view import InvestmentView, owned_prefix
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault, find_faults, refuse_errors
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
-from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys
+from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys, erase_versions
 from kgot_lab.memory.claims.claim import to_micros, to_micros_or_none, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import LAST_CHANGE, TableStorage
@@ -151,6 +152,24 @@ class InvestmentGraph(RecordedTables):
         ended_nodes = tuple(target for target in ended if isinstance(target, str))
         ended_edges = tuple(target for target in ended if not isinstance(target, str))
         return GraphUpdate(ended_nodes, ended_edges, change=recorded.number)
+
+    def erase_owner(self, owner: str, *, by: str = "") -> int | None:
+        """Erase all nodes and edges of an owner with their history, which nothing brings back.
+
+        Returns the number of the change, or None if there was nothing. Raises BadInput for what all share.
+        """
+        versions.check_owner(owner)
+        if not owner:
+            raise BadInput("what all share is of no owner: expire() ends it, and undo() takes it back")
+        with self.change("erase", by) as change:
+            if self.storage.rows(sql.ALL_OF_OWNER, {"owner": owner}):
+                change.begin()
+                prefix, ending = owned_prefix(owner), f", {json.dumps(owner)}]"
+                values = {"prefix": prefix, "length": len(prefix), "ending": ending}
+                erase_versions(self.storage, sql.VERSIONS_OF_OWNER, values)
+                for statement in sql.ERASE_OWNER:
+                    self.storage.rows(statement, {"owner": owner})
+            return change.number
 
     def _restore(self, change: Change, keys: VersionKeys) -> None:
         versions.restore_versions(change, keys)

@@ -56,6 +56,14 @@ OPEN_NODE = """INSERT INTO nodes (owner, id, type, name, symbol, properties, cre
 OPEN_EDGE = """INSERT INTO edges (owner, source, type, target, properties, created_at, expires_at, opened)
   VALUES (:owner, :source, :type, :target, :properties, :created_at, :expires_at, :at)"""
 
+ALL_OF_OWNER = (
+    "SELECT owner FROM nodes WHERE owner = :owner UNION SELECT owner FROM edges WHERE owner = :owner"
+)
+ERASE_OWNER = ("DELETE FROM edges WHERE owner = :owner", "DELETE FROM nodes WHERE owner = :owner")
+# the key of a node begins with its owner, that of an edge ends with it
+VERSIONS_OF_OWNER = """(v.kind = 'node' AND substr(v.key, 1, :length) = :prefix
+  OR v.kind = 'edge' AND replace(v.key, :ending, '') <> v.key)"""
+
 # --- accounts: holdings are stored here only ---
 
 # "kglu"
