@@ -56,9 +56,8 @@ class VisibilityPolicy:
     perceived_types: tuple[str, ...] = ("npc", "player")  # of those whom one at the same place perceives
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "spreading", check_types(self.spreading))
-        object.__setattr__(self, "public_types", check_types(self.public_types))
-        object.__setattr__(self, "perceived_types", check_types(self.perceived_types))
+        for name in ("spreading", "public_types", "perceived_types"):
+            object.__setattr__(self, name, check_types(getattr(self, name)))
         check_bounded_depth(self.knows_depth, "knows_depth", "how many steps KNOWS leads, its own the first")
         expected = "public_attributes is a dictionary: for each type, the names of attributes"
         require(self.public_attributes, Mapping, expected)
