@@ -13,6 +13,7 @@ from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import ComputedEdges, compare_texts, delta_edges
 from kgot_lab.analogy.linguistic import LinguisticSkeletons
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
+from kgot_lab.benchmark.questions.sets import read_split
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.graph import PropertyGraph
@@ -112,7 +113,7 @@ class Processes:
 
 
 def processes() -> Processes:
-    """The texts of ParallelPARC's develop part: for each process that a pair starts from, the first pair that
+    """The texts of ParallelPARC's dev part: for each process that a pair starts from, the first pair that
     crosses fields.
 
     A node's label is its field; its properties are `name`, what the text is on, and `summary`, the text.
@@ -162,6 +163,6 @@ def _node(row: Json, side: str) -> Node:
 
 
 def _dev_rows(folder: str, name: str) -> list[Json]:
-    held_out = set(json.loads(bundled_path(f"{folder}/split.json").read_text(encoding="utf-8"))["locked"])
+    held_out = read_split(folder, "held_out")["held_out"]
     with gzip.open(bundled_path(f"{folder}/{name}"), "rt", encoding="utf-8") as lines:
         return [row for row in map(json.loads, lines) if row["_id"] not in held_out]

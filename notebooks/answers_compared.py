@@ -1,24 +1,27 @@
-"""Rows and sentences on compared answers for lessons 50 and 52, all derived from the results on file."""
+"""Rounds, duels and rows of compared answers for lessons 50 and 52, all derived from the results on file."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import pandas as pd
 
-from kgot_lab.benchmark.comparison.losses import LossesBySet
-from kgot_lab.benchmark.comparison.results import ComparisonResults, SystemScores
+from kgot_lab.benchmark.comparison.losses import LossesBySet, load_losses
+from kgot_lab.benchmark.comparison.plan import drawn_samples
+from kgot_lab.benchmark.comparison.results import ComparisonResults
+from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, PassageSearches
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.reports import Contest, ContestRound, Sentences, format_p, span
-from kgot_lab.evaluation.tables import format_decimal, format_signed
+from kgot_lab.evaluation.reports import Contest, ContestRound
+from kgot_lab.evaluation.tables import format_decimal
+from kgot_lab.io.files import bundled_path
 from kgot_lab.text.cleaning import format_count
-from kgot_lab.types import Json
+from kgot_lab.types import Document, Json
 
-NOT_YET = "not answered yet"
 _EQUAL = 1e-9
 
 
@@ -31,32 +34,6 @@ def contest(f1: pd.DataFrame, systems: Mapping[str, str]) -> Contest:
     return Contest(
         dict(systems), tuple(_round(str(name), row, len(f1.loc[name])) for name, row in means.iterrows())
     )
-
-
-def gaps_told(findings: ComparisonResults, pairs: Sequence[tuple[str, str]]) -> Sentences:
-    """A sentence for each pair and set: the difference of F1 on the questions that both answered, and what
-    chance has to say of it.
-
-    A pair of which one has answered nothing gets one sentence in all.
-    """
-    lines: list[str] = []
-    for system, other in pairs:
-        if missing := [name for name in (system, other) if name not in findings.answers]:
-            lines.append(f"{system} against {other}: {NOT_YET} by {_listed(missing)}.")
-        else:
-            lines += (_gap(findings, system, other, set) for set in findings.sets)
-    return Sentences(tuple(lines))
-
-
-def spending_told(findings: ComparisonResults, system: str, others: Sequence[str]) -> Sentences:
-    """A sentence for each other system: how much evidence and time the first takes beside it, on all sets."""
-    rows = {row.system: row for row in findings.system_scores if row.on == findings.sets[-1]}
-    own = rows.get(system)
-    if own is None:
-        return Sentences(
-            (f"{system} has answered no question of this comparison yet, so what it takes is not known.",)
-        )
-    return Sentences(tuple(_costs(own, rows.get(other), other) for other in others))
 
 
 # --- parts ---
@@ -73,46 +50,6 @@ def _round(name: str, means: pd.Series, n: int) -> ContestRound:
     ahead = best - others.max()
     said = f"{first[0]} is first with {format_decimal(best)}, {format_decimal(ahead)} before {others.idxmax()}, {over}."
     return ContestRound(name, first, ahead, n, said)
-
-
-def _gap(findings: ComparisonResults, system: str, other: str, set: str) -> str:
-    pair = next(
-        (each for each in findings.pairs if (each.system, each.other, each.on) == (system, other, set)), None
-    )
-    begun = f"{system} against {other} on {set}: "
-    if pair is None:
-        missing = [name for name in (system, other) if not findings.results_on(name, set)]
-        return begun + (
-            f"{NOT_YET} by {_listed(missing)}." if missing else "not compared, or on too few questions yet."
-        )
-    gap = pair.difference
-    beyond = "more, beyond chance" if gap.mean > 0 else "less, beyond chance"
-    verdict = beyond if pair.p_holm < 0.05 else "the two cannot be told apart"
-    questions = format_count(gap.n, "question")
-    difference = f"{format_signed(gap.mean)} ({span(gap)}) on {questions}"
-    return f"{begun}{difference}, p {format_p(pair.p_holm)} after Holm: {verdict}."
-
-
-def _costs(own: SystemScores, other: SystemScores | None, name: str) -> str:
-    if other is None:
-        return f"{own.system} beside {name}: {name} has answered no question yet."
-    parts = list(_beside(own, other))
-    return (
-        f"{own.system} beside {name}: {'; '.join(parts)}."
-        if parts
-        else f"{own.system} beside {name}: no result tells."
-    )
-
-
-def _beside(own: SystemScores, other: SystemScores) -> Iterator[str]:
-    if own.evidence_tokens is not None and other.evidence_tokens is not None:
-        share = (
-            f", {own.evidence_tokens / other.evidence_tokens:.0%} of that" if other.evidence_tokens else ""
-        )
-        yield f"{own.evidence_tokens:,.0f} tokens of evidence where the other reads {other.evidence_tokens:,.0f}{share}"
-    yield f"{own.calls:.1f} calls of the model instead of {other.calls:.1f}"
-    if own.seconds is not None and other.seconds:
-        yield f"{own.seconds:.0f} seconds instead of {other.seconds:.0f}, {own.seconds / other.seconds:.1f} times as long"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -188,6 +125,28 @@ def duels(
         for question in questions.questions
         if all((key := (name, question.id)) in findings.answers[system] for system in (rag, graph))
     ]
+
+
+def recorded_duels() -> list[Duel]:
+    """Load the duels of RAG and the mode `paths` on the 370 questions that were drawn."""
+    folder = bundled_path("benchmarks/results/graph_pays")
+    findings = ComparisonResults.load(folder)
+    return duels(findings, _samples(), load_losses(folder, findings.plan))
+
+
+def passages_found(duel: Duel, *systems: str) -> list[list[Document]]:
+    """Search again for what each of some systems found for the question of a duel; no model is needed."""
+    searches, question = PassageSearches(_samples()[duel.on]), duel.question
+    tools = (searches.tools(ANSWER_SYSTEMS[system], question)[0] for system in systems)
+    return [[*tool(query=question.text).sources] for tool in tools]
+
+
+def passages_needed(duel: Duel) -> list[Document]:
+    """Return the passages that hold what an answer to the question of a duel needs."""
+    return [each for each in _samples()[duel.on].documents if each.id in duel.question.gold]
+
+
+_samples = cache(drawn_samples)
 
 
 def one_of_each(every: Sequence[Duel], wanted: Iterable[tuple[str, str]] = SIX_SHOWN) -> list[Duel]:

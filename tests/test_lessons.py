@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from support.lessons import run_lesson
 
+from kgot_lab.domains.investment.reach import DECAYS
 from kgot_lab.loop.events import Asked, ToolReturned, Voted
 from kgot_lab.loop.state import ledger
+from kgot_lab.retrieval.entity_linking import phrase_graph
+from kgot_lab.retrieval.pass_through import Walk, traverse
 
 pytestmark = pytest.mark.extended
 ROOT = Path(__file__).parents[1]
@@ -28,7 +34,8 @@ def lesson(number: int):
 
 
 lesson_00, lesson_10, lesson_16, lesson_20 = map(lesson, (0, 10, 16, 20))
-lesson_30, lesson_40, lesson_50 = map(lesson, (30, 40, 50))
+lesson_22, lesson_30, lesson_31 = map(lesson, (22, 30, 31))
+lesson_40, lesson_42, lesson_50 = map(lesson, (40, 42, 50))
 
 
 def test_the_run_of_lesson_00_ends_in_a_fact_of_its_graph_and_costs_what_its_ledger_says(lesson_00):
@@ -164,7 +171,7 @@ def test_lesson_20_reads_its_plot_and_its_table_as_they_are(lesson_20):
     near = lesson_20.ranks <= 5
     assert (near["bm25"] & ~near["embeddings"]).any() and (~near["bm25"] & near["embeddings"]).any()
     assert len(near) == 120
-    rows = lesson_20.report.comparisons["develop"]
+    rows = lesson_20.report.comparisons["dev"]
     assert all(rows[name].difference.mean > 0 and rows[name].p_holm > 0.05 for name in ("convex", "rrf"))
     assert rows["convex + boost"].p_holm < 0.05 and rows["convex + boost"].losses == 0
 
@@ -172,6 +179,55 @@ def test_lesson_20_reads_its_plot_and_its_table_as_they_are(lesson_20):
 def test_the_sliders_of_lesson_20_are_a_pipeline_that_finds_the_same(lesson_20):
     explorer = lesson_20.explorer
     assert explorer.ranking.hits == explorer.stage.search(explorer.question).hits[: explorer.mix.k]
+
+
+def test_the_walk_worked_out_in_lesson_22_is_that_of_the_package(lesson_22):
+    lab, texts = lesson_22.lab, lesson_22.texts
+    entry = lab.Stage("by hand", lambda ranking: lab.ranked(ranking.query, lesson_22.similarity))
+    for links in (lesson_22.links, lesson_22.wider):
+        graph = lab.PropertyGraph.from_networkx(links.to_directed())
+        graph = lab.PropertyGraph.of(
+            (lab.Node(id, (), {"text": texts.get(id, "")}) for id in graph.ids), graph.edges
+        )
+        for hits, through in itertools.product((["tides"], ["tides", "moon"]), (False, True)):
+            walk = Walk(entry=len(hits))
+            package = traverse(graph, entry, through_hubs=through, walk=walk).search("Why does the sea rise?")
+            found = lesson_22.walk(links, texts, hits, through_hubs=through)
+            assert package.ids == [*hits, *lesson_22.in_order(found, lesson_22.similarity)]
+    assert lesson_22.in_order(lesson_22.both, lesson_22.similarity) == ["orbit", "apple"]
+    assert lesson_22.walk(lesson_22.links, texts, ["moon"], through_hubs=False) == {}
+    described = texts | {"gravity": "Things fall."}
+    assert [*lesson_22.walk(lesson_22.links, described, ["tides"], through_hubs=False)] == ["gravity"]
+
+
+def test_the_walk_of_lesson_22_over_phrases_finds_the_lost_passage_as_that_of_the_package_does(lesson_22):
+    data, query = lesson_22.data, lesson_22.query
+    package = traverse(phrase_graph(data.documents, data.triples), lesson_22.bm25).search(query)
+    scores = {hit.id: hit.score for hit in lesson_22.found.hits}
+    assert package.ids == [*lesson_22.found.ids[:5], *lesson_22.in_order(lesson_22.walked, scores)]
+    (lost,) = lesson_22.lost
+    ((hit, hub),) = lesson_22.walked[lost]
+    assert (lesson_22.passages[hit], hub) == ("The Oddventures of Mr. Cool", "francis magalona")
+    original = lesson_22.walk(
+        lesson_22.phrases, lesson_22.passages, lesson_22.found.ids[:5], through_hubs=False
+    )
+    assert original == {}
+
+
+def test_lesson_22_reads_its_measurement_as_it_is(lesson_22):
+    report, rows = lesson_22.report, lesson_22.chosen
+    hubs = [row for row in report["graphs"] if row["bare"]]
+    assert all(row["of_these_reached_by_pass_through"] > row["of_these_reached_by_original"] for row in hubs)
+    assert all(row["low"] <= 0 < row["mean"] and row["p_holm"] > 0.05 for row in report["primary"])
+    assert all(row["ties"] > row["n"] / 2 for row in report["primary"])
+    assert sum(row["n"] for row in report["primary"]) == 172
+    titles = rows.query("graph == 'titles'").set_index(["against", "dataset"])
+    alone, gained = titles.loc["entry only"], titles.loc["original", "mean"]
+    assert {*alone.index[alone["low"] > 0]} == {"2wiki", "hotpotqa"}
+    assert all(gained[name] < alone.loc[name, "mean"] / 2 for name in ("2wiki", "hotpotqa"))
+    assert (rows.query("against == 'shuffled hubs'")["low"] > 0).all()
+    undecided = lesson_22.rows.query("against == 'pass-through by similarity'")
+    assert len(undecided) and (undecided["p"] > 0.05).all()
 
 
 def test_in_lesson_30_skeletons_by_hand_find_the_loop_and_those_of_the_parser_miss_it(lesson_30):
@@ -193,6 +249,49 @@ def test_in_lesson_30_the_alignment_puts_known_pairs_on_top_and_delta_does_not(l
     assert "one to one" in lesson_30.refused.properties["veto"]
 
 
+def test_the_trick_of_lesson_31_wins_one_question_and_a_published_test(lesson_31):
+    second, trapped, random = lesson_31.second_nearest, lesson_31.trapped, lesson_31.random
+    assert second(trapped) == "right" != second(random)
+    assert max(random, key=random.get) == "right" != max(trapped, key=trapped.get)
+    assert lesson_31.live["second by surface"] > 0.454 > 0.25 > lesson_31.live["surface"]
+    on_file = lesson_31.answers["dev accuracy"]
+    assert {name: on_file[name] for name in lesson_31.live} == pytest.approx(lesson_31.live, abs=0.02)
+    assert (
+        len(lesson_31.stories) == 260
+        and max(lesson_31.vectors, key=lesson_31.source.dot) is lesson_31.vectors[3]
+    )
+    assert lesson_31.story.kinds[lesson_31.story.answer] == "target" and lesson_31.story.kinds[3] == "noun"
+
+
+def test_each_trick_of_lesson_31_fails_in_a_cell_and_the_alignment_in_none(lesson_31):
+    cells = lesson_31.cells
+    for trick in ("minus surface", "second by surface"):
+        assert cells.loc["near-dissimilar", trick] < 0.05 and cells.loc["matched", trick] < 0.35
+        for of_data in lesson_31.answers["cells"].values():
+            assert of_data[trick]["near-dissimilar"] < 0.25
+    assert cells["minus surface"].idxmin() == "near-dissimilar"
+    assert cells["second by surface"].max() < 0.5 and cells.loc["far-similar", "surface"] < 0.25
+    assert cells.loc["matched", "noun veto"] < 0.35 < cells["aligned"].min()
+    assert cells["noun veto"].drop("matched").min() > 0.6
+    assert min(lesson_31.answers["cells"]["parallelparc"]["delta, as specified"].values()) < 0.25
+
+
+def test_lesson_31_reads_gains_long_stories_and_edges_as_they_are(lesson_31):
+    answers, gains = lesson_31.answers, lesson_31.gains.set_index("set")["gain"]
+    assert all(gains[f"{data} matched"] > 0 for data in ("storyanalogy-mc", "analobench S1", "parallelparc"))
+    assert "analobench S1 cells" in answers["beyond chance"]["aligned"]["worse"] and len(gains) == 12
+    assert "storyanalogy-mc cells" in answers["beyond chance"]["fitted surface + aligned"]["better"]
+    ahead = [
+        answers["accuracy"][name]["aligned"] - answers["accuracy"][name]["surface"]
+        for name in lesson_31.lengths
+    ]
+    assert ahead[0] > 0 and max(ahead[1:]) < 0.02
+    edges = answers["edges"]
+    assert all(row["right"] < 0.5 * row["edges"] for row in edges)
+    specified = [row for row in edges if row["edges by"] == "delta, as specified"]
+    assert specified and all(row["right"] < 0.1 * row["edges"] for row in specified)
+
+
 def test_each_family_adds_a_relevant_text_to_the_smallest_case_of_lesson_40(lesson_40):
     found = {family: len({*ids} & {*lesson_40.relevant}) for family, ids in lesson_40.first.items()}
     assert found == {"dense": 1, "BM25": 1, "hybrid": 1, "RRF": 1, "graph walk": 2, "walk + delta edges": 3}
@@ -207,7 +306,7 @@ def test_the_fusions_worked_out_in_lesson_40_are_those_of_the_package(lesson_40)
 
 
 def test_signs_flipped_in_lesson_40_give_the_p_value_of_the_table_which_decides_nothing(lesson_40):
-    walk = lesson_40.report.comparisons["develop"]["graph walk"]
+    walk = lesson_40.report.comparisons["dev"]["graph walk"]
     assert lesson_40.by_hand == pytest.approx(walk.p, abs=0.02)
     assert walk.difference.mean > 0 and walk.p_holm > 0.05
 
@@ -227,6 +326,33 @@ def test_lesson_40_reads_the_table_of_families_as_it_is(lesson_40):
     assert stories["BM25"].bold and not stories["delta edges add"].bold
     for name in ("MuSiQue", "HotpotQA"):
         assert rows[name]["delta edges add"].text.startswith("−") and rows[name]["delta edges add"].bold
+
+
+def test_the_shares_counted_by_hand_in_lesson_42_are_those_of_linked_gold(lesson_42):
+    lab = lesson_42.lab
+    toy = lab.Dataset("few", tuple(lesson_42.passages), (lesson_42.question,), lesson_42.gold)
+    few = lesson_42.linked_gold.linked_gold(toy)
+    assert (few.of_all, few.of_linked) == (lesson_42.of_all, lesson_42.of_linked) == (1 / 6, 1 / 2)
+    assert few.times == 3 and lesson_42.many.of_linked == 1 / 8
+
+
+def test_the_passages_of_lesson_42_have_more_names_than_links(lesson_42):
+    hall, university = lesson_42.needed
+    assert lesson_42.linked_to(hall) == [university.title] and lesson_42.linked_to(university) == [hall.title]
+    named = {*lesson_42.names_in(hall), *lesson_42.names_in(university)}
+    titles = {document.title for document in lesson_42.data.documents}
+    assert len(named) == 5 and not {"Canberra", "Australia", "Acton"} & titles
+    for found in lesson_42.strength.values():
+        assert found.times > 100 and found.names > 2 * found.links
+
+
+def test_the_gains_of_lesson_42_grow_with_the_strength_of_links_and_are_none_on_single_steps(lesson_42):
+    places = lesson_42.places.sort_values("links that lead to the partner")
+    assert places.index[0] == lesson_42.gains.drop("musique-steps").idxmin() == "musique"
+    assert places["gain in recall@5"].is_monotonic_increasing
+    steps = lesson_42.recall.loc["musique-steps"]
+    for system in ("follow, sentences", "follow", "pagerank, titles"):
+        assert steps[system] < steps["convex"]
 
 
 def test_in_the_question_of_lesson_50_the_path_holds_the_answer_and_the_prompt_of_rag_does_not(lesson_50):
@@ -262,7 +388,7 @@ def test_lesson_50_shows_no_help_on_musique_and_fewer_exact_answers(lesson_50):
     assert {each.on for each in lesson_50.rounds.rounds} == {*lesson_50.f1.index.unique("set")}
 
 
-lesson_65, lesson_70 = map(lesson, (65, 70))
+lesson_52, lesson_65, lesson_67, lesson_70, lesson_75 = map(lesson, (52, 65, 67, 70, 75))
 
 
 def test_in_lesson_70_words_find_the_goal_and_edges_find_what_helps(lesson_70):
@@ -356,3 +482,152 @@ def test_the_secret_of_lesson_65_gets_out_at_2108_and_the_query_of_the_document_
         ),
     )
     assert [each.outcome for each in outcomes if each.author == "false"].count("accepted at once") == 1
+
+
+def test_in_lesson_67_an_event_alone_gives_no_briefing_and_a_call_gives_one_until_it_ends(lesson_67):
+    tiny, briefings = lesson_67.tiny, lesson_67.investment.briefings
+    assert [*map(str, lesson_67.investment.reach(tiny.view(), lesson_67.fire.id))]
+    assert not [*briefings(tiny.view(), lesson_67.ada)] and not [*briefings(tiny.view(), lesson_67.ben)]
+    assert len(tiny.view().history(lesson_67.call.id)) == 2
+    again = lesson_67.investment.open_investment_graph(now=lambda: datetime(2026, 3, 2, 9, tzinfo=UTC))
+    again.write([lesson_67.works, lesson_67.share, lesson_67.fire], lesson_67.facts)
+    assert not [*briefings(again.view(), lesson_67.ada)]
+    again.write([lesson_67.call], [lesson_67.lab.Edge(lesson_67.call.id, "about", lesson_67.works.id)])
+    assert len([*briefings(again.view(), lesson_67.ada)]) == 1
+    assert not [*briefings(again.view(), lesson_67.ben)]
+
+
+def test_the_weight_of_a_path_worked_out_in_lesson_67_is_that_of_the_briefing(lesson_67):
+    weights = {each.symbol: each.weight for each in lesson_67.told.reached}
+    assert lesson_67.by_hand == pytest.approx(weights["OTMR"]) and weights["LNFD-31"] > weights["OTMR"]
+    assert {relation: DECAYS[relation] for relation in lesson_67.left} == lesson_67.left
+    bond = next(each for each in lesson_67.told.reached if each.symbol == "LNFD-31")
+    assert "Fixed Income" in str(bond)
+    posted = [each for each in lesson_67.play.told if each.user == "mira" and "n30" in each.items]
+    assert {*weights} - {*posted[0].paths} == {"KSTR"}, "which she did not hold yet on that day"
+
+
+def test_in_lesson_67_all_are_told_by_a_flawless_reader_and_fewer_by_one_that_errs(lesson_67):
+    assert {*lesson_67.score.kinds} == {"right"}
+    sent = {(each.user, item) for each in lesson_67.play.told for item in each.items}
+    silences = [each for each in lesson_67.month.silences if each.kind != "told before"]
+    assert not [each for each in silences if (each.user, each.item) in sent]
+    assert lesson_67.worse.precision.mean < 1 and lesson_67.worse.recall.mean < 1
+    (lithium,) = (each for each in lesson_67.play.places.journal.facts() if each.item == "n15")
+    assert {edge.target for edge in lithium.edges if edge.type == "about"} == {"Company:saltmarch lithium"}
+    then = lesson_67.play.places.graph.view(at=lesson_67.day)
+    (drift,) = (
+        each.node for each in then.nodes("Insight") if "Drift Coin" in each.node.properties["summary"]
+    )
+    assert lesson_67.investment.reach(then, drift.id) == (), "a call on a coin reaches it for three days"
+    assert len(lesson_67.rates(15)) == 2
+    assert lesson_67.rates(16) == {"Bank of Meridia lifts its rate to 3.5 percent"}
+
+
+def test_the_curves_that_lesson_67_links_to_are_read_there_as_they_are():
+    kept = json.loads((ROOT / "benchmarks" / "results" / "briefings.json").read_text(encoding="utf-8"))
+    last = {curve["kind"]: curve["points"][-1] for curve in kept["curves"]}
+    assert kept["seeds"] >= 1 and "no number here is of a language model" in kept["what"]
+    assert last["missed"]["precision"]["mean"] > 0.9 > last["missed"]["recall"]["mean"]
+    assert last["invented"]["recall"]["mean"] > 0.9 > last["invented"]["precision"]["mean"]
+    assert min(last["wrong_date"][each]["mean"] for each in ("precision", "recall")) > 0.95
+
+
+lesson_05 = lesson(5)
+
+
+def test_the_loop_of_lesson_05_finds_the_river_in_three_texts_where_the_model_and_rag_are_wrong(lesson_05):
+    assert lesson_05.path == ["Ada Lovelace", "Augustus De Morgan", "Madurai", "Vaigai"]
+    assert lesson_05.seen == lesson_05.path[:3] and "Augustus De Morgan" not in lesson_05.best
+    assert (lesson_05.run.answer, lesson_05.run.outcome) == ("Vaigai", "not in the sources")
+    found = "\n".join(lesson_05.texts[title] for title in lesson_05.best)
+    alone = lesson_05.ask(f"{lesson_05.question} Answer with a name only.")
+    rag = lesson_05.ask(f"{found}\n\nQuestion: {lesson_05.question}\nAnswer with a name only.")
+    assert "Vaigai" not in alone + rag
+
+
+def test_without_its_check_the_loop_of_lesson_05_names_a_river_that_no_text_holds(lesson_05, monkeypatch):
+    asked, ask, names = [], lesson_05.ask, lesson_05.think.__globals__
+    monkeypatch.setitem(names, "ask", lambda prompt: asked.append(prompt) or ask(prompt))
+    lesson_05.think(lesson_05.start, lesson_05.relations)
+    assert len(asked) == 8  # the right answer of the first exercise
+
+    def retrieve(graph, node, relation):
+        facts = lesson_05.facts_around(graph, node)
+        return ask(lesson_05.READ.format(facts=facts, relation=relation, node=node)) if facts else "unknown"
+
+    monkeypatch.setitem(names, "retrieve", retrieve)
+    path, *_ = lesson_05.think(lesson_05.start, lesson_05.relations)
+    assert "Kaveri" in path[-1] and "Kaveri" not in " ".join(lesson_05.texts.values())
+
+
+def test_in_the_smallest_case_of_lesson_52_only_a_name_leads_to_the_answer(lesson_52):
+    assert "Ida Marl" not in " ".join(text.text for text in lesson_52.found)
+    assert [text.title for text in lesson_52.named] == ["Orsk Works"] and "Ida Marl" in lesson_52.named[
+        0
+    ].text
+
+
+def test_the_six_of_lesson_52_are_lost_where_it_says(lesson_52):
+    six, outcomes = lesson_52.six, [each.outcome for each in lesson_52.six]
+    assert max(map(outcomes.count, outcomes)) <= len(six) / 3
+    assert {*outcomes} == {*lesson_52.answers_compared.WINNERS}
+    assert len([each for each in six if "misread" in each.ends]) >= 2
+    assert {"misread"} <= {each.ends[0] for each in six} & {each.ends[1] for each in six}
+    assert not any(each.ends[1] == "passages not all found" for each in six)
+    assert lesson_52.guess.score() == "nothing guessed yet"
+
+
+def test_following_names_finds_the_passages_that_rag_lacks_in_lesson_52(lesson_52):
+    needed = {*lesson_52.films.question.gold}
+    assert needed == {each.id for each in lesson_52.needed}
+    assert not needed <= {each.id for each in lesson_52.rag}
+    assert needed <= {each.id for each in lesson_52.followed}
+    assert {*lesson_52.network.edges} >= {("Caresses", "Ventura Pons")}
+    assert lesson_52.album.graph.evidence_tokens < lesson_52.album.rag.evidence_tokens / 5
+    assert lesson_52.album.ends == ("right", "misread")
+    (none,) = (each for each in lesson_52.six if each.outcome == "neither")
+    (found,) = lesson_52.answers_compared.passages_found(none, "rag")
+    missing = {*lesson_52.answers_compared.passages_needed(none)} - {*found}
+    assert [each.title for each in missing] == ["Staithes group"], "the solution of 52.2"
+
+
+def test_the_graph_of_lesson_52_wins_beyond_chance_but_not_on_musique_as_the_results_say(lesson_52):
+    table, winners = lesson_52.table, [*lesson_52.answers_compared.WINNERS]
+    whole = table.loc["all sets"]
+    assert whole["questions"] == 370 and whole["neither"] == whole[winners].max()
+    assert (table["graph"] > table["RAG"]).all()
+    p = {name: lesson_52.p_value(row["RAG"], row["graph"]) for name, row in table.iterrows()}
+    assert p["musique-498"] > 0.2 and max(p["hotpotqa"], p["2wiki"], p["all sets"]) < 0.01
+    assert "3.2" in f"{lesson_52.answers['graph']['calls'].mean():.1f}"
+
+
+def test_an_invented_citation_is_caught_in_lesson_75_and_a_limitation_is_in_the_prompt(lesson_75):
+    answered = lesson_75.answered
+    assert [node.name for node in answered.cited] == ["Cool water"]
+    assert answered.false == ("graph:Milk",) and "Milk (not in the context)" in answered.text
+    assert [name for name in lesson_75.cited if name not in lesson_75.given] == ["Milk"]
+    assert [f"graph:{name}" for name in lesson_75.by_hand] == answered.thought.limitations
+    fence = [line for line in lesson_75.prompts[0].splitlines() if line.startswith(("<<<", ">>>"))]
+    assert len(fence) == 2 and fence[0][3:19] == fence[1][3:19]
+
+
+def test_the_recorded_expert_of_lesson_75_names_the_limitation_and_then_its_workaround(lesson_75):
+    first, second = lesson_75.first, lesson_75.second
+    assert "Prompt caching" in [node.name for node in first.thought.nodes]
+    assert "cookbook:Prefix sensitivity" in first.thought.limitations
+    assert "Prefix sensitivity" in first.cited[-1].name and first.thought.steps[1].method == "want_to"
+    assert "Stable part first" in [node.name for node in second.cited]
+
+
+def test_in_lesson_75_a_checked_citation_is_no_answer_and_nothing_found_is_said_by_rule(lesson_75):
+    third, fourth, refused = lesson_75.third, lesson_75.fourth, lesson_75.refusals["graph"]
+    assert third.cited and not third.false and third.thought.unsaid == ["wine", "fish"]
+    assert not fourth.cited and fourth.text.startswith("My graph says nothing of capital, Peru.")
+    assert [sum(id.startswith("none") for id in refused), len(refused)] == [5, 23]
+
+
+def test_a_trial_without_an_effect_names_a_winner_in_at_most_one_of_twenty_as_the_documentation_says():
+    trials = json.loads((ROOT / "benchmarks" / "results" / "ab_trials.json").read_text(encoding="utf-8"))
+    alike = [row for row in trials["trials"] if not row["effect"]]
+    assert alike and all(row["betting"]["high"] < 0.05 < row["t_test"]["rate"] for row in alike)

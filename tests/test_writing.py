@@ -179,7 +179,7 @@ def test_no_module_writes_a_result_in_place_but_those_with_a_reason():
     assert set(IN_PLACE) <= set(found), "a module that writes nothing in place needs no reason"
 
 
-def test_whoever_writes_in_place_is_found_however_it_is_put():
+def test_writing_in_place_is_found_however_it_is_put():
     source = """
 path.write_text("whole")
 path.write_bytes(b"whole")

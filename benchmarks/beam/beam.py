@@ -2,7 +2,7 @@
 BEAM, into results/beam.
 
 python -m benchmarks.beam.beam --beam DIR             # the open chats: results, tables, report.md python
-benchmarks/beam/beam.py --beam DIR --locked    # the locked chats, once: what ranks is not changed afterwards
+benchmarks/beam/beam.py --beam DIR --test    # the test chats, once: what ranks is not changed afterwards
 python -m benchmarks.beam.beam --table                # the tables again from the results, without the chats
 and without a model
 
@@ -23,8 +23,8 @@ from kgot_lab.errors import LabError
 RESULTS = Path(__file__).parents[1] / "results" / "beam"
 
 
-def measure(data: Path, vectors: Path | None, results: Path, *, locked: bool) -> None:
-    """Measure the open chats or the locked ones into results."""
+def measure(data: Path, vectors: Path | None, results: Path, *, held_out: bool) -> None:
+    """Measure the open chats or the test ones into results."""
     from benchmarks.beam.chats import data_digest, read_chats
     from benchmarks.beam.measuring import measure_chats, plan_of_chats
     from kgot_lab.embedding.pretrained import MiniLM
@@ -39,7 +39,7 @@ def measure(data: Path, vectors: Path | None, results: Path, *, locked: bool) ->
             chats,
             embedder,
             plan_of_chats(data_digest(data), embedder),
-            locked=locked,
+            held_out=held_out,
             progress=progress,
         )
 
@@ -51,7 +51,7 @@ def main() -> None:
     )
     parser.add_argument("--beam", type=Path, metavar="DIR", help="the folder with the chats and questions")
     parser.add_argument(
-        "--locked", action="store_true", help="open the locked chats; a second time only by the same plan"
+        "--test", action="store_true", help="evaluate the test chats; a second time only by the same plan"
     )
     parser.add_argument(
         "--table", action="store_true", help="derive the tables from the results, without measuring"
@@ -66,7 +66,7 @@ def main() -> None:
     )
     try:
         if not wanted.table:
-            measure(wanted.beam, wanted.vectors, wanted.results, locked=wanted.locked)
+            measure(wanted.beam, wanted.vectors, wanted.results, held_out=wanted.test)
         from benchmarks.beam.results import chat_grids, chat_report
 
         grids = chat_grids(wanted.results)

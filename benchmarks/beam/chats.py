@@ -73,7 +73,7 @@ class LongChat:
     """
 
     id: str
-    locked: bool
+    held_out: bool
     turns: tuple[ChatTurn, ...]
     questions: tuple[ChatQuestion, ...]
 
@@ -146,7 +146,9 @@ def _check(name: str, rows: Sequence[Json], asked: Sequence[Json]) -> None:
     if any(later["in_short"] > earlier["in_short"] for earlier, later in pairwise(rows)):
         raise BadInput(f"the shortened chat {name} is not the beginning of the whole")
     if len({row["locked"] for row in [*rows, *asked]}) > 1:
-        raise BadInput(f"chat {name} is locked in part; a chat is locked with its questions or not at all")
+        raise BadInput(
+            f"chat {name} is held out in part; a chat is held out with its questions or not at all"
+        )
 
 
 def _turn_id(chat: str, number: object) -> str:

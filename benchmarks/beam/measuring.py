@@ -1,4 +1,4 @@
-"""The comparison as it was planned, and its results: the locked chats are opened by one plan, once."""
+"""The comparison as it was planned, and its results: the test chats are evaluated by one plan, once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kgot_lab.io.files import write_atomically
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json
 
-OPEN_CHATS, LOCKED_CHATS = "open", "locked"
-CHAT_PARTS = (OPEN_CHATS, LOCKED_CHATS)
+OPEN_CHATS, TEST_CHATS = "open", "test"
+CHAT_PARTS = {OPEN_CHATS: "open", TEST_CHATS: "locked"}  # and what plan and results call them
 BEST_CONTROL = "convex, user turns"  # by recall@5 over the questions of the open chats
 # where the memory is to be above the best control
 AIMED_AT = ("knowledge_update", "contradiction_resolution")
@@ -44,7 +44,7 @@ def plan_of_chats(data: str, embedder: Embedder) -> dict[str, Json]:
     return {
         "kind": "turns of long chats", "data": data, "embedder": f"{embedder.name} {embedder.digest}", "code": code,
         "systems": system_names(), "rules": asdict(TurnRules()), "best control": BEST_CONTROL, "aimed at": list(AIMED_AT),
-        "measures": ["recall@5", "recall@10"], "primary": "recall@5", "part that decides": LOCKED_CHATS,
+        "measures": ["recall@5", "recall@10"], "primary": "recall@5", "part that decides": CHAT_PARTS[TEST_CHATS],
     }  # fmt: skip
 
 
@@ -59,43 +59,43 @@ def measure_chats(
     embedder: Embedder,
     plan: Mapping[str, Json],
     *,
-    locked: bool,
+    held_out: bool,
     progress: ChatProgress,
 ) -> None:
-    """Rank the turns for every question of the open chats, or of the locked ones, into results in a folder.
+    """Rank the turns for every question of the open chats, or of the test ones, into results in a folder.
 
-    The open chats may be measured as often as one likes until the locked ones were opened; those only by one
-    plan, whose results stay. Raises BadInput where the locked chats were opened by another plan, or there
+    The open chats may be measured as often as one likes until the test ones were evaluated; those only by one
+    plan, whose results stay. Raises BadInput where the test chats were evaluated by another plan, or there
     are none.
     """
-    opened = any((folder / LOCKED_CHATS).glob("*.jsonl.gz"))
+    opened = any((folder / CHAT_PARTS[TEST_CHATS]).glob("*.jsonl.gz"))
     if opened:
         check_same_plan(folder, plan)
-        if locked:
+        if held_out:
             return
-    chosen = [chat for chat in chats if chat.locked == locked]
+    chosen = [chat for chat in chats if chat.held_out == held_out]
     if not chosen:
-        raise BadInput(f"there are no {LOCKED_CHATS if locked else OPEN_CHATS} chats in the data")
+        raise BadInput(f"there are no {TEST_CHATS if held_out else OPEN_CHATS} chats in the data")
     write_atomically(folder / PLAN_OF_CHATS, json.dumps(plan, indent=1) + "\n", "the plan")
     runs = _runs(chosen, embedder, progress)
     for name, made in runs.items():
-        save_results(made, chat_results(folder, LOCKED_CHATS if locked else OPEN_CHATS, name), _KEPT)
+        save_results(made, chat_results(folder, TEST_CHATS if held_out else OPEN_CHATS, name), _KEPT)
     _write_evidence(folder, chosen)
 
 
 def check_same_plan(folder: Path, plan: Mapping[str, Json]) -> None:
-    """Raise BadInput where the plan of a folder, whose locked chats were opened, is another one."""
+    """Raise BadInput where the plan of a folder, whose test chats were evaluated, is another one."""
     there = json.loads((folder / PLAN_OF_CHATS).read_text(encoding="utf-8"))
     if other := sorted(name for name in {*there, *plan} if there.get(name) != plan.get(name)):
-        said = f"the locked chats of {folder} were opened by another plan ({', '.join(other)} differ)"
+        said = f"the test chats of {folder} were evaluated by another plan ({', '.join(other)} differ)"
         raise BadInput(
-            f"{said}. They are opened once: what is changed now needs other chats and another folder"
+            f"{said}. They are evaluated once: what is changed now needs other chats and another folder"
         )
 
 
 def chat_results(folder: Path, part: str, system: str) -> Path:
     """Where the result of a system on a part of the chats stands."""
-    return folder / part / f"{'-'.join(system.replace(',', '').split())}.jsonl.gz"
+    return folder / CHAT_PARTS[part] / f"{'-'.join(system.replace(',', '').split())}.jsonl.gz"
 
 
 def _runs(chats: Sequence[LongChat], embedder: Embedder, progress: ChatProgress) -> dict[str, Run]:

@@ -16,8 +16,8 @@ from benchmarks.beam.measuring import (
     BEST_CONTROL,
     CHAT_PARTS,
     EVIDENCE_FILE,
-    LOCKED_CHATS,
     OPEN_CHATS,
+    TEST_CHATS,
     chat_results,
     system_names,
 )
@@ -50,7 +50,7 @@ class AbilityGap:
 
 @dataclass(frozen=True)
 class ChatFindings:
-    """The runs of a part of the chats, "open", "locked" or "all", with the evidence that they are scored
+    """The runs of a part of the chats, "open", "test" or "all", with the evidence that they are scored
     against.
     """
 
@@ -146,11 +146,10 @@ def _together(runs: list[Run]) -> Run:
 
 
 def chat_grids(folder: Path) -> list[Grid]:
-    """All tables of what a folder holds; the locked chats come first once they were opened."""
-    opened = any((folder / LOCKED_CHATS).glob("*.jsonl.gz"))
+    """All tables of what a folder holds; the test chats come first once they were opened."""
+    opened = any((folder / CHAT_PARTS[TEST_CHATS]).glob("*.jsonl.gz"))
     found = [
-        chat_findings(folder, part)
-        for part in ((LOCKED_CHATS, _ALL, OPEN_CHATS) if opened else (OPEN_CHATS,))
+        chat_findings(folder, part) for part in ((TEST_CHATS, _ALL, OPEN_CHATS) if opened else (OPEN_CHATS,))
     ]
     grids = []
     for part in found:

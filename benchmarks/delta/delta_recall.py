@@ -9,21 +9,21 @@ in two ways, which the walk counts. A query is the source of an analogy, relevan
 from the ranking, and so are texts of which nobody said whether they are analogous to it. "traverse": 5 hits
 by meaning, then what one walks to from them through the nouns, hits and walked taking turns, the rest by
 meaning. "traverse + delta": the same, with structural_isomorphism edges walked as well: at the specified
-thresholds and at thresholds calibrated on the develop pairs of the set (F1 at the share of analogous pairs
+thresholds and at thresholds calibrated on the dev pairs of the set (F1 at the share of analogous pairs
 that the set has), each with and without a verifier that may veto. Controls: the same delta edges with their
 targets in another order (five times, averaged), as many `similarity` edges (the texts most alike), and the
 edges found with the skeletons of other texts of like length. Primary: recall@10, "traverse + delta,
 calibrated, verified" against "traverse", the three sets one family (Holm). All else explains. "ceiling" walks
 the analogous pairs themselves, and shows what room there is for edges.
 
-Added after the first run on develop queries, and so exploratory: comparisons with "entry only", because the
+Added after the first run on dev queries, and so exploratory: comparisons with "entry only", because the
 nouns turned out to do harm on all three sets; "delta alone", a walk without the nouns; and similarity edges
 that the verifier let stand. The control with skeletons of others had kept the calibrated thresholds, and with
 them fewer edges (a tenth to two thirds); it now has as many, found by lowering the threshold of the
-skeletons. The thresholds are calibrated on the pairs that develop queries ask for, which flatters; the locked
+skeletons. The thresholds are calibrated on the pairs that dev queries ask for, which flatters; the test
 part tells.
 
-Develop queries only, unless --open: then the locked ones too, apart. Texts of the locked part stand in the
+Dev queries only, unless --open: then the test ones too, apart. Texts of the test part stand in the
 graph, as in any search; nothing is chosen on them. A set that is finished is kept in delta_recall.partial, so
 an interrupted run goes on with the next.
 """
@@ -53,7 +53,7 @@ def main() -> None:
         action="store_true",
         help="derive the numbers again from the values of the queries, without a model",
     )
-    parser.add_argument("--open", action="store_true", help="open the locked queries too: once, at the end")
+    parser.add_argument("--open", action="store_true", help="evaluate the test queries too: once, at the end")
     wanted = parser.parse_args()
     if wanted.table:
         known = json.loads(RESULT.read_text(encoding="utf-8"))

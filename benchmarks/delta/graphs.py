@@ -66,7 +66,7 @@ class StoryCase:
 def story_case(name: str, parts: Sequence[str], embedder: Embedder, nouns: NounsOf) -> StoryCase:
     """The graph of a set, and the queries of some of its parts."""
     whole = pairs(f"{name} pairs")
-    judged = {"develop": whole.develop, "locked": whole.opened}
+    judged = {"develop": whole.dev, "locked": whole.held_out}
     asked = {part: questions(name, part, judged[part]) for part in parts}
     texts = PropertyGraph.of(
         Node(document.id, ("Text",), {"text": document.text}) for document in whole.documents
@@ -84,7 +84,9 @@ def questions(name: str, part: str, judged: AnalogyPairs) -> Dataset:
         near.setdefault(first, {})[second] = 1
         near.setdefault(second, {})[first] = 1
     asked = {
-        content_id("", item.source): item.source for item in items(name) if item.locked is (part == "locked")
+        content_id("", item.source): item.source
+        for item in items(name)
+        if item.held_out is (part == "locked")
     }
     queries = tuple(Query(text, id) for id, text in sorted(asked.items()))
     return Dataset(
@@ -136,12 +138,12 @@ def by_meaning(texts: PropertyGraph, embedder: Embedder) -> Stage:
 
 
 def calibration(part: AnalogyPairs, made: Skeletons, embedder: Embedder) -> CalibratedThresholds:
-    """The thresholds with the highest F1 on pairs of develop texts, at the share of analogous pairs that
+    """The thresholds with the highest F1 on pairs of dev texts, at the share of analogous pairs that
     these have.
 
     All analogous pairs count, and at most _OTHERS of the rest, drawn by lot.
     """
-    text_of = {document.id: document.text for document in part.documents if document.id in part.develop_ends}
+    text_of = {document.id: document.text for document in part.documents if document.id in part.dev_ends}
     ids = [id for id, text in sorted(text_of.items()) if text in made.by_text]
     texts = [text_of[id] for id in ids]
     raw, skeleton = (
@@ -191,7 +193,7 @@ def edge_sets(one: StoryCase, embedder: Embedder) -> tuple[dict[str, Sequence[Ed
     """The edges that each system walks beside the nouns, by its name, and how they were made."""
     made = make_skeletons([node.text for node in one.texts.nodes], LinguisticSkeletons())
     # as measured before short skeletons were refused
-    own = replace(calibration(one.pairs.develop, made, embedder), words=0)
+    own = replace(calibration(one.pairs.dev, made, embedder), words=0)
     verifier = KeptVerdicts(Aligner(embedder))
     found: dict[str, ComputedEdges] = {}
     for said, thresholds in (("specified", replace(DEFAULT_THRESHOLDS, words=0)), ("calibrated", own)):

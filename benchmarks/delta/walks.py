@@ -81,7 +81,7 @@ def measured_walks(one: StoryCase, embedder: Embedder, say: Callable[[str], None
     chosen, made = edge_sets(one, embedder)
     say(f"edges: {', '.join(f'{len(edges):,}' for edges in chosen.values())}")
     rows: list[Row] = []
-    parts = {"develop": one.pairs.develop, "locked": one.pairs.opened}
+    parts = {"develop": one.pairs.dev, "locked": one.pairs.held_out}
     for part, data in one.parts.items():
         judged = parts[part]
         for system, several in delta_stages(
@@ -156,7 +156,7 @@ def delta_figures(rows: list[Row]) -> tuple[list[Row], list[Row]]:
     """From the values of the queries alone: the rows with mean and interval, and the differences that tell.
 
     These are every system against "traverse", the chosen one against each control, and delta edges with and
-    without the nouns against the entry alone; where the locked part is there, on all queries too.
+    without the nouns against the entry alone; where the test part is there, on all queries too.
     """
     whole = [
         {**{name: row[name] for name in ("dataset", "part", "system", "measure")}, **estimated(_own(row))}

@@ -1,7 +1,7 @@
 """The shipped expert on the curated graph: what it cites, of what it warns, when it says that it does not
 know; with its graph and without.
 
-python -m benchmarks.experts.expert_answers --model local                    # the 12 questions to develop on;
+python -m benchmarks.experts.expert_answers --model local                    # the 12 questions of the dev split;
 goes on where it stopped python -m benchmarks.experts.expert_answers --model local --split test     # the 60
 that were written before the expert was measured python -m benchmarks.experts.expert_answers --model local
 --table            # from the replies on file, without a model python -m benchmarks.experts.expert_answers
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parents[1] / "results" / "expert_answers"
 SCORES = Path(__file__).parents[2] / "kgot_lab" / "experts" / "shipped" / "scores" / "expert_cookbook.json"
-_PARTS = {"dev": "develop", "test": "locked"}  # splits, and what the files of questions call them
+_FILES = {"dev": "develop", "test": "locked"}  # splits, and what the files of replies call them
 
 
 def searching_with() -> Embedder | None:
@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument(
         "--model", default="local", help='"local", or any other that connect() takes (%(default)s)'
     )
-    parser.add_argument("--split", choices=tuple(_PARTS), default="dev", help="(%(default)s)")
+    parser.add_argument("--split", choices=tuple(_FILES), default="dev", help="(%(default)s)")
     parser.add_argument("--minutes", type=float, help="begin no further reply after so many minutes")
     parser.add_argument("--folder", type=Path, default=RESULTS, help="where the replies are kept")
     parser.add_argument("--table", action="store_true", help="only the table, from what is on file")
@@ -111,8 +111,9 @@ def main() -> None:
     )
     options = parser.parse_args()
     command = f"python -m benchmarks.experts.expert_answers --model {options.model} --split {options.split}"
-    options.split = _PARTS[options.split]
-    path = options.folder / f"{options.split}_{options.model.replace(':', '_').replace('/', '_')}.jsonl"
+    path = (
+        options.folder / f"{_FILES[options.split]}_{options.model.replace(':', '_').replace('/', '_')}.jsonl"
+    )
     try:
         if options.table:
             require_files(

@@ -15,8 +15,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path, read_regular_text
 from kgot_lab.text.words import searched_words, stem
 
-QuestionSplit = Literal["develop", "locked"]
-QUESTION_SPLITS: Mapping[QuestionSplit, str] = {"develop": "develop.jsonl", "locked": "questions.jsonl"}
+QuestionSplit = Literal["dev", "test"]
+QUESTION_SPLITS: Mapping[QuestionSplit, str] = {"dev": "develop.jsonl", "test": "questions.jsonl"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ExpertQuestion:
 
 
 def expert_questions(split: QuestionSplit) -> tuple[ExpertQuestion, ...]:
-    """The questions of a split: those to develop on, or the sixty that are asked once. Raises UnknownName for
+    """The questions of a split: the dev questions, or the sixty that are asked once. Raises UnknownName for
     another split.
     """
     if split not in QUESTION_SPLITS:

@@ -2,7 +2,7 @@
 questions of each set.
 
 python -m benchmarks.graph_pays.ablations            # asks the local model, goes on after a stop
-python -m benchmarks.graph_pays.ablations --develop  # asks the dev split instead, in a folder of its own
+python -m benchmarks.graph_pays.ablations --dev  # asks the dev split instead, in a folder of its own
 `kgot-lab bench questions --table --folder FOLDER` shows what is on file.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice
-from kgot_lab.benchmark.comparison.plan import Design, develop_samples
+from kgot_lab.benchmark.comparison.plan import Design, dev_samples
 from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, AnswerSystem
 from kgot_lab.types import Json
 
@@ -76,15 +76,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--develop", action="store_true", help="ask the dev split")
+    parser.add_argument("--dev", action="store_true", help="ask the dev split")
     parser.add_argument("--limit", type=int, help="ask only the first so many questions of each set")
     parser.add_argument("--folder", type=Path, help="by default runs/graph-pays-ablations")
     options = parser.parse_args()
     from kgot_lab.llm import connect
 
-    design = Design(develop_samples(), develop=True) if options.develop else Design()
+    design = Design(dev_samples(), dev=True) if options.dev else Design()
     design = replace(design, systems=ABLATIONS, pairs=ABLATION_PAIRS, aims=())
-    folder = options.folder or Path(f"runs/graph-pays-ablations{'-develop' * options.develop}")
+    folder = options.folder or Path(f"runs/graph-pays-ablations{'-dev' * options.dev}")
     run = ComparisonRun(design, folder, connect("local"))
     for due, result in run.answer_missing(ComparisonSlice(limit=options.limit)):
         print(f"{due.set:12} {due.system:28} {result.id:30} {result.f1:.2f}", flush=True)

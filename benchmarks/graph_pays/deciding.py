@@ -9,7 +9,7 @@ python -m benchmarks.graph_pays.deciding no-code   # the same, without comparing
 python -m benchmarks.graph_pays.deciding open --table      # asks nothing
 python -m benchmarks.graph_pays.deciding open --small URL  # another model, on half of the questions
 
-A stopped run goes on. With --develop, the dev split is asked instead, into runs/.
+A stopped run goes on. With --dev, the dev split is asked instead, into runs/.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from benchmarks.graph_pays.controls import Walk, with_shuffled_links, without_graph
 from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice
-from kgot_lab.benchmark.comparison.plan import DRAW_SEED, Design, Goal, develop_samples, drawn_samples
+from kgot_lab.benchmark.comparison.plan import DRAW_SEED, Design, Goal, dev_samples, drawn_samples
 from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids
 from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, AnswerSystem
 from kgot_lab.benchmark.questions.question import QuestionSet
@@ -82,10 +82,10 @@ def samples() -> dict[str, QuestionSet]:
     return found
 
 
-def design(part: str, *, develop: bool = False, small: bool = False) -> Design:
+def design(part: str, *, dev: bool = False, small: bool = False) -> Design:
     """Return the design of a part. A small model is asked every second question, by all but what takes minutes."""
     asked = {}
-    for name, of in (develop_samples() if develop else samples()).items():
+    for name, of in (dev_samples() if dev else samples()).items():
         ids = [question.id for question in of.questions if is_open(question.text) is (part == "open")]
         if ids := ids[:: 2 if small else 1]:
             asked[name] = of.only(ids)
@@ -95,7 +95,7 @@ def design(part: str, *, develop: bool = False, small: bool = False) -> Design:
     if part == "no-code":
         systems = {name: _without_code(SYSTEMS[name]) for name in ("paths", *CONTROLS)}
     pairs = [pair for pair in PAIRS if systems.keys() >= set(pair)]
-    return Design(asked, systems, pairs, GOALS if part == "open" else (), develop=develop)
+    return Design(asked, systems, pairs, GOALS if part == "open" else (), dev=dev)
 
 
 def _without_code(system: AnswerSystem) -> AnswerSystem:
@@ -111,18 +111,18 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("part", choices=PARTS)
-    parser.add_argument("--develop", action="store_true", help="ask the dev split")
+    parser.add_argument("--dev", action="store_true", help="ask the dev split")
     parser.add_argument("--small", metavar="MODEL", help="ask this model, half of the questions")
     parser.add_argument("--limit", type=int, help="ask only the first so many questions of each set")
     parser.add_argument("--minutes", type=float, help="begin no question after so many minutes")
     parser.add_argument("--table", action="store_true", help="ask nothing")
     given = parser.parse_args()
-    root = Path("runs/deciding-develop") if given.develop else FOLDER
+    root = Path("runs/deciding-dev") if given.dev else FOLDER
     folder = root / (f"{given.part}-small" if given.small else given.part)
     if not given.table:
         from kgot_lab.llm import connect
 
-        chosen = design(given.part, develop=given.develop, small=bool(given.small))
+        chosen = design(given.part, dev=given.dev, small=bool(given.small))
         reuse = [each for part in PARTS if (each := root / folder.name.replace(given.part, part)).is_dir()]
         run = ComparisonRun(chosen, folder, connect(given.small or "local"), reuse=reuse)
         slow = [name for name, system in chosen.systems.items() if system.questions is not None]

@@ -68,7 +68,7 @@ def words(size: int) -> list[dict[str, Any]]:
     """BM25 on two bundled sets."""
     rows = []
     for name in ("musique", "2wiki"):
-        data = load_dataset(name).develop
+        data = load_dataset(name).dev
         stage, asked = bm25(data.documents), [query.text for query in data.queries]
         found = {text: by_row(stage.search(text)) for text in asked}
         ways: dict[str, Work] = {"lane": stage.search} | by_numba(data.documents)

@@ -1,4 +1,4 @@
-"""The KG-OS benchmark: what is written down before, then each half of the queries into results, the locked
+"""The KG-OS benchmark: what is written down before, then each half of the queries into results, the test
 one last and once.
 """
 
@@ -31,7 +31,7 @@ SETTLED = "before.json"
 
 
 def write_before(folder: Path, vectors: Embedder) -> None:
-    """Learn the fusion on the tuning half and write down, before the locked half is opened, all that is
+    """Learn the fusion on the tuning half and write down, before the test half is evaluated, all that is
     settled by then.
 
     What is there is left alone; raises BadInput where it says something else than the program does now.
@@ -58,7 +58,7 @@ def settled_before(folder: Path, graph: PropertyGraph, vectors: InMemoryVectors)
     path = folder / SETTLED
     if not path.exists() or not (folder / PLAN).exists():
         raise BadInput(
-            f"{folder} holds no {PLAN} and {SETTLED}: they are written before the locked half is opened"
+            f"{folder} holds no {PLAN} and {SETTLED}: they are written before the test half is evaluated"
         )
     there = json.loads(read_regular_text(path))
     fusion = LearnedFusion.of_json(there["learned fusion"])
@@ -106,7 +106,7 @@ def half_report(folder: Path, half: QueryHalf) -> Report:
 
 
 def _settled(graph: PropertyGraph, vectors: InMemoryVectors, fusion: LearnedFusion) -> dict[str, Json]:
-    """All that is settled before the locked half is opened, but for the plan."""
+    """All that is settled before the test half is evaluated, but for the plan."""
     frozen = json.loads(bundled_path("cookbook/FROZEN.json").read_text(encoding="utf-8"))
     names = [*kgos_systems(graph, vectors), LEARNED_FUSION]
     return {

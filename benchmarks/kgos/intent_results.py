@@ -22,7 +22,7 @@ from benchmarks.kgos.intents import (
     right_intents,
     said_of_queries,
 )
-from benchmarks.kgos.queries import CookbookQuery, QueryHalf, cookbook_queries
+from benchmarks.kgos.queries import HALVES, CookbookQuery, QueryHalf, cookbook_queries
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import format_p
@@ -137,5 +137,5 @@ def _values(right: Mapping[str, float]) -> np.ndarray[tuple[int], np.dtype[np.fl
     return np.array(list(right.values()), np.float64)
 
 
-def _file(folder: Path, half: str) -> Path:
-    return folder / f"intents_{half}.jsonl.gz"
+def _file(folder: Path, half: QueryHalf) -> Path:
+    return folder / f"intents_{HALVES[half]}.jsonl.gz"

@@ -3,7 +3,7 @@ a fusion that is learnt.
 
     python -m benchmarks.kgos.kgos --write    # learn the fusion on the tuning half and write down what is
     settled before python -m benchmarks.kgos.kgos            # the tuning half: results, and its tables on
-    the screen python -m benchmarks.kgos.kgos --open     # the locked half too, once all that is settled is on
+    the screen python -m benchmarks.kgos.kgos --open     # the test half too, once all that is settled is on
     file; results that are there are kept python -m benchmarks.kgos.kgos --passages # fusions learnt on
     public passages, tried on others python -m benchmarks.kgos.kgos --table    # the tables from the results,
     without a model
@@ -48,11 +48,11 @@ def kgos_page(half: QueryHalf) -> str:
     from benchmarks.kgos.results import kgos_grids, kgos_sentences, markdown_of, passage_grid
 
     grids: list[Grid] = list(kgos_grids(KGOS, half, public_verdicts()))
-    if half == "locked" and PASSAGES.exists():
+    if half == "test" and PASSAGES.exists():
         grids.append(passage_grid(PASSAGES, RECALL))
     which = (
-        "the locked half, opened once"
-        if half == "locked"
+        "the test half, evaluated once"
+        if half == "test"
         else "the tuning half, which systems were developed on"
     )
     return markdown_of(f"KG-OS on the curated graph: {which}", kgos_sentences(KGOS, half), grids)
@@ -76,7 +76,7 @@ def measure(write: bool, opened: bool, passages: bool) -> None:
     if passages:
         measure_passages(PASSAGES, minilm(), tell)
         return
-    halves: tuple[QueryHalf, ...] = ("tuning", "locked") if opened else ("tuning",)
+    halves: tuple[QueryHalf, ...] = ("tuning", "test") if opened else ("tuning",)
     for half in halves:
         measure_half(KGOS, half, minilm(), tell)
         measure_intents(KGOS, half, minilm())
@@ -87,7 +87,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     for name, what in (
-        ("write", "only write down what is settled before"), ("open", "open the locked half"),
+        ("write", "only write down what is settled before"), ("open", "evaluate the test half"),
         ("passages", "the learned fusion on public passages"), ("table", "derive the tables from the results, without a model"),
     ):  # fmt: skip
         parser.add_argument(f"--{name}", action="store_true", help=what)
@@ -96,11 +96,12 @@ def main() -> None:
         measure(given.write, given.open, given.passages)
     if given.write:
         sys.exit(0)
+    from benchmarks.kgos.queries import HALVES
     from kgot_lab.io.files import write_atomically
 
-    halves: tuple[tuple[QueryHalf, str], ...] = (("tuning", "report_tuning.md"), ("locked", "report.md"))
+    halves: tuple[tuple[QueryHalf, str], ...] = (("tuning", "report_tuning.md"), ("test", "report.md"))
     for half, name in halves:
-        if (KGOS / f"intents_{half}.jsonl.gz").exists():
+        if (KGOS / f"intents_{HALVES[half]}.jsonl.gz").exists():
             print(f"{write_atomically(KGOS / name, kgos_page(half), 'the report').name} is written")
 
 

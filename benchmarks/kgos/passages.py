@@ -1,4 +1,4 @@
-"""The learned fusion on public sets of passages: learnt on develop questions of one set, tried on locked ones
+"""The learned fusion on public sets of passages: learnt on dev questions of one set, tried on test ones
 and on other sets.
 """
 
@@ -34,7 +34,7 @@ _FUSIONS = "fusions.json"
 
 @dataclass(frozen=True)
 class Transfer:
-    """A fusion that was learnt on one set and tried on another, or on the locked questions of the same:
+    """A fusion that was learnt on one set and tried on another, or on the test questions of the same:
     differences in recall@5.
     """
 
@@ -47,7 +47,7 @@ class Transfer:
 def measure_passages(
     folder: Path, vectors: Embedder, tell: Callable[[str], object] = lambda name: None
 ) -> None:
-    """Learn a fusion on the develop questions of each set and run it on all questions of every set, into
+    """Learn a fusion on the dev questions of each set and run it on all questions of every set, into
     results; those there are kept.
     """
     built = {name: _lanes(load_dataset(name), vectors) for name in PASSAGE_SETS}
@@ -56,7 +56,7 @@ def measure_passages(
         learnt = {}
         for name, (dataset, lanes) in built.items():
             tell(f"learning on {name}")
-            part = dataset.develop
+            part = dataset.dev
             learnt[name] = learn_fusion(lanes, part.queries, part.qrels).as_json()
         write_atomically(path, json.dumps(learnt, indent=1) + "\n", "what was learnt")
     learnt = json.loads(read_regular_text(path))
@@ -73,7 +73,7 @@ def measure_passages(
 
 def transfers(folder: Path, recall: Path) -> list[Transfer]:
     """Every fusion on every set, from its results and those of the recall benchmark; of the set it was
-    learnt on the locked questions.
+    learnt on the test questions.
     """
     found = []
     for learnt_on in PASSAGE_SETS:
@@ -95,7 +95,7 @@ def transfer_grid(some: list[Transfer]) -> Grid:
     for row, each in enumerate(some):
         cells = [
             Cell(each.learnt_on),
-            Cell(f"{each.tried_on}{', locked' * (each.learnt_on == each.tried_on)}"),
+            Cell(f"{each.tried_on}{', test' * (each.learnt_on == each.tried_on)}"),
         ]
         cells += [Cell(str(len(each.gaps[DENSE]))), Cell(format_decimal(each.mean))]
         for name, corrected in ps.items():

@@ -1,4 +1,4 @@
-"""The queries of the curated graph, in two halves: one to develop on, one that is opened last. Both are
+"""The queries of the curated graph, in two halves: one for tuning, and a test half. Both are
 checked against their hashes.
 """
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,8 +17,8 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.types import Query
 
-QueryHalf = Literal["tuning", "locked"]
-HALVES: tuple[QueryHalf, ...] = ("tuning", "locked")
+QueryHalf = Literal["tuning", "test"]
+HALVES: Mapping[QueryHalf, str] = {"tuning": "tuning", "test": "locked"}  # and what files call them
 _FOLDER = "cookbook"
 
 
@@ -44,7 +44,7 @@ def cookbook_queries(half: QueryHalf) -> tuple[CookbookQuery, ...]:
     if half not in HALVES:
         raise UnknownName("half of the queries", str(half), HALVES)
     frozen = json.loads(bundled_path(f"{_FOLDER}/FROZEN.json").read_text(encoding="utf-8"))["sha256"]
-    name = f"queries_{half}.jsonl"
+    name = f"queries_{HALVES[half]}.jsonl"
     for file in (name, "nodes.jsonl", "edges.jsonl"):
         if hashlib.sha256(bundled_path(f"{_FOLDER}/{file}").read_bytes()).hexdigest() != frozen[file]:
             raise BadInput(
@@ -71,7 +71,7 @@ def cookbook_data(half: QueryHalf, queries: Sequence[CookbookQuery], graph: Prop
     """
     asked = [query for query in queries if query.strict]
     return Dataset(
-        f"cookbook-{half}",
+        f"cookbook-{HALVES[half]}",
         graph_index(graph).documents,
         tuple(Query(query.text, query.id) for query in asked),
         {query.id: dict.fromkeys(sorted(query.strict), 1) for query in asked},

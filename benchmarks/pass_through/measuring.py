@@ -226,7 +226,7 @@ def _facts(case: HubCase) -> Row:
 
 def hub_cases() -> Iterable[tuple[Row, HubCase]]:
     for name in ("musique", "2wiki", "hotpotqa"):
-        data = load_dataset(name).develop
+        data = load_dataset(name).dev
         cosines = _cosines_of(data)
         titles = title_graph(data.documents)
         for share in SHARES:

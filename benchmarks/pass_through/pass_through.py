@@ -4,7 +4,7 @@ benchmarks/results/pass_through.json.
 Decided before the first run: the walk starts at 5 hits; the primary measure is recall@10, hits first,
 pass-through against the original retrieval (neighbours without a text are dropped), on the title graphs whose
 10 % busiest passages lost their text; the three data sets are one family (Holm). Everything else in the file
-is there to explain. Develop questions only; gold passages that lost their text cannot be found by anyone:
+is there to explain. Dev questions only; gold passages that lost their text cannot be found by anyone:
 they are counted, and left out of the recall.
 
 Two graphs, both from kgot_lab.retrieval.entity_linking. "titles": passages, with an edge where one mentions the title

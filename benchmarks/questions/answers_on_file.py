@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+_FILES = {"dev": "develop"}  # what the files call that split
+
 
 def answers_file(folder: Path, part: str, system: str) -> Path:
     """The file with the results of a system."""
-    return folder / f"hotpotqa_{part}_{system}.jsonl"
+    return folder / f"hotpotqa_{_FILES.get(part, part)}_{system}.jsonl"
 
 
 def rows_on_file(path: Path) -> list[dict[str, Any]]:
@@ -32,14 +34,14 @@ def answers_table(folder: Path, part: str) -> str:
     """The results as Markdown, derived from the per-question results alone."""
     columns = "| system | n | EM | F1 [95 % interval] | median s | calls | answers resting on rows | steps used up | rows hold the answer |"
     lines = [columns, "|" + "---|" * 9]
-    for path in sorted(folder.glob(f"hotpotqa_{part}_*.jsonl")):
+    for path in sorted(folder.glob(f"hotpotqa_{_FILES.get(part, part)}_*.jsonl")):
         data = rows_on_file(path)
         if not data:
             continue
         scores = [float(row["f1"]) for row in data]
         low, high = _interval(scores)
         cells = [
-            path.stem.removeprefix(f"hotpotqa_{part}_"),
+            path.stem.removeprefix(f"hotpotqa_{_FILES.get(part, part)}_"),
             len(data),
             f"{np.mean([row['em'] for row in data]):.3f}",
         ]

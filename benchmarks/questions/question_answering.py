@@ -66,7 +66,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    arguments.add_argument("--split", default="develop", choices=["develop", "test"])
+    arguments.add_argument("--split", default="dev", choices=["dev", "test"])
     arguments.add_argument("--systems", default="closed_book,rag,kgot_local")
     arguments.add_argument("--limit", type=int, default=30)
     arguments.add_argument("--table", action="store_true")

@@ -25,7 +25,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    arguments.add_argument("--split", default="test", choices=["develop", "test"])
+    arguments.add_argument("--split", default="test", choices=["dev", "test"])
     arguments.add_argument(
         "--table", action="store_true", help="count what was found when the traces were here"
     )

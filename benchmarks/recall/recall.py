@@ -1,4 +1,4 @@
-"""The recall benchmark of record: every system on the bundled data, locked questions included, into
+"""The recall benchmark of record: every system on the bundled data, test questions included, into
 benchmarks/results.
 
 Writes the results (recall/, recall_published/), what indexing takes (recall_indexing.json), what the gate
@@ -54,14 +54,14 @@ LARGEST = "2wiki"  # 6,119 passages
 
 def measure() -> None:
     """Run what is missing."""
-    run_reports(RECALL, [], [], develop=False)
+    run_reports(RECALL, [], [], dev=False)
     compare_with_published(PUBLISHED, minilm())
     if not GATE.exists():
         decisions = {}
         for name in DATASETS:
             remembered = InMemoryVectors(minilm())
             dataset = load_dataset(name)
-            remembered.add_texts([query.text for query in dataset.develop.queries])
+            remembered.add_texts([query.text for query in dataset.dev.queries])
             decisions[name] = selection_decisions(dataset, remembered)
         GATE.write_text(json.dumps(decisions, indent=1) + "\n", encoding="utf-8")
     if not INDEXING.exists():
@@ -72,7 +72,7 @@ def measure() -> None:
 
 
 def selection_decisions(dataset: Dataset, vectors: Embedder) -> list[Json]:
-    """Which retrievers are selected for each fusion, on either half of the develop queries and on both."""
+    """Which retrievers are selected for each fusion, on either half of the dev queries and on both."""
     made, first_and_second = systems(dataset, vectors), halves(dataset)
     candidates = {
         {"graph boost only": "graph boost", "pagerank, titles": "pagerank"}.get(name, name): made[name]()
@@ -82,9 +82,7 @@ def selection_decisions(dataset: Dataset, vectors: Embedder) -> list[Json]:
         "equal weights": lambda lanes: weighted(*((1 / len(lanes), lane) for lane in lanes)),
         "rrf": lambda lanes: rrf(*lanes),
     }
-    parts = dict(
-        zip(("one half", "the other half", "both"), (*first_and_second, dataset.develop), strict=True)
-    )
+    parts = dict(zip(("one half", "the other half", "both"), (*first_and_second, dataset.dev), strict=True))
     decided = []
     for fusion, fuse in fusions.items():
         for name, part in parts.items():
@@ -140,7 +138,7 @@ def show(reports: list[Report]) -> None:
 
 
 def gate_grid() -> Grid:
-    """What each gate let in, for each half of the develop questions and for all of them."""
+    """What each gate let in, for each half of the dev questions and for all of them."""
     rows = []
     for name, decisions in json.loads(GATE.read_text(encoding="utf-8")).items():
         for decision in decisions:

@@ -22,6 +22,7 @@ from benchmarks.structure.answered import graded
 from benchmarks.structure.tables import FITTED, AnswersOfSystems, best_control, gaps, kept
 from kgot_lab.benchmark.comparison.plan import ALL_SETS
 from kgot_lab.benchmark.comparison.results import ComparisonResults
+from kgot_lab.benchmark.questions.sets import read_split
 from kgot_lab.benchmark.recall.bench import family_table
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import results_path
@@ -31,7 +32,6 @@ from kgot_lab.evaluation.reports import Report, derive_reports
 from kgot_lab.evaluation.results import load_results
 from kgot_lab.evaluation.significance import Estimate, compare, interval
 from kgot_lab.evaluation.tables import format_decimal, format_signed
-from kgot_lab.io.files import bundled_path
 
 ROOT = Path(__file__).parents[2]
 PAGES = tuple(ROOT / name for name in ("README.md", "benchmarks/results/README.md", "notebooks/README.md"))
@@ -52,7 +52,7 @@ HEAD = (
 @dataclass(frozen=True)
 class Result:
     """One comparison: what is asked, on which questions, the two means, and their paired difference, also on
-    locked questions alone.
+    test questions alone.
     """
 
     asked: str
@@ -60,7 +60,7 @@ class Result:
     without: float
     with_it: float
     gain: Estimate
-    locked: Estimate | None = None
+    test: Estimate | None = None
     so_far: bool = False  # some of the planned questions are not answered yet, and who looks before the end may see what chance shows
     corrected: float = 0.0  # its p after Holm's correction, where it is one of many comparisons of a plan
     refuted: str = ""  # what was found on questions that nothing was fitted on
@@ -75,14 +75,14 @@ class Result:
         return f"{says}, so far" if self.so_far else f"**{says}**"
 
     def __str__(self) -> str:
-        locked = "" if self.locked is None else span(self.locked)
+        test = "" if self.test is None else span(self.test)
         cells = (
             self.asked,
             self.data,
             format_decimal(self.without),
             format_decimal(self.with_it),
             span(self.gain),
-            locked,
+            test,
             self.said,
         )
         return f"| {' | '.join(cells)} |"
@@ -136,7 +136,7 @@ def pays() -> ComparisonResults:
 
 
 def found(asked: str, name: str, told: str, other: str = BASELINE) -> Result:
-    """The trail against another system, on the locked questions of a standard set; p is corrected over the
+    """The trail against another system, on the test questions of a standard set; p is corrected over the
     systems that ran there.
     """
     scores, groups = standard_scores(name)
@@ -153,7 +153,7 @@ def standard_scores(name: str) -> tuple[dict[str, Scores], Mapping[str, str]]:
     folder, dataset = ROOT / "benchmarks" / "results" / "standard_sets", load_dataset(name)
     runs = {system: load_results(results_path(folder, dataset, system)) for system in STANDARD_SYSTEMS}
     scores = {
-        system: score(run, dataset.qrels, ["recall@5"]).only(dataset.locked) for system, run in runs.items()
+        system: score(run, dataset.qrels, ["recall@5"]).only(dataset.test_ids) for system, run in runs.items()
     }
     return scores, dataset.groups
 
@@ -165,10 +165,10 @@ def structure_sets() -> list[AnswersOfSystems]:
 
 
 def searched(asked: str, system: str, rival: str) -> Result:
-    """Two systems on the locked queries of the curated graph; p is corrected over all claims that are tested
+    """Two systems on the test queries of the curated graph; p is corrected over all claims that are tested
     there.
     """
-    report = half_report(ROOT / "benchmarks" / "results" / "kgos", "locked")
+    report = half_report(ROOT / "benchmarks" / "results" / "kgos", "test")
     (row,) = (row for row in kgos_verdicts(report) if (row.claim.better, row.claim.worse) == (system, rival))
     data = f"curated graph, {len(report.dataset.queries)} test queries: recall@5"
     return Result(
@@ -181,12 +181,12 @@ def likened(asked: str, name: str, told: str) -> Result:
     some, said = next(pair for pair in structure_sets() if pair[0].name == name)
     ours, rival = f"{FITTED} surface + aligned", best_control(some, said, fitted=True)
     found = gaps(some, graded(said[ours], some), graded(said[rival], some))
-    means = (graded(said[system], some).only(some.locked).mean("accuracy") for system in (rival, ours))
+    means = (graded(said[system], some).only(some.test_ids).mean("accuracy") for system in (rival, ours))
     return Result(
         asked,
-        f"{told}, {len(some.locked)} test questions: accuracy",
+        f"{told}, {len(some.test_ids)} test questions: accuracy",
         *means,
-        interval(found["locked"]),
+        interval(found["test"]),
         refuted="[not on pairs that nothing was fitted on](structure/story_pairs.md)",
     )
 
@@ -332,10 +332,14 @@ def doubts() -> str:
 def untouched(name: str) -> tuple[str, int, int]:
     """Recall@5 of the trail on test questions that were not answered before the split, and how many were."""
     folder, dataset = ROOT / "benchmarks" / "results" / "standard_sets", load_dataset(name)
-    asked = json.loads(bundled_path(f"{name}/split.json").read_text(encoding="utf-8"))["locked"]
-    seen = dataset.locked & set(asked)
+    asked = read_split(name, "held_out")["held_out"]
+    seen = dataset.test_ids & set(asked)
     scores = score(load_results(results_path(folder, dataset, TRAIL)), dataset.qrels, ["recall@5"])
-    return format_decimal(scores.only(dataset.locked - seen).mean("recall@5")), len(seen), len(dataset.locked)
+    return (
+        format_decimal(scores.only(dataset.test_ids - seen).mean("recall@5")),
+        len(seen),
+        len(dataset.test_ids),
+    )
 
 
 def notebooks() -> str:

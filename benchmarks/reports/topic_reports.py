@@ -66,7 +66,7 @@ def recall_summary() -> str:
     table, *found = (part(recall_reports()) for part in (recall, gains, gates, speed, claims))
     learnt = (
         "`trail` was learnt on the other questions of these sets: it was added, and the rule of `gate` was "
-        "changed, when the locked questions were open."
+        "changed, when the test questions were open."
     )
     return "\n\n".join(
         ["# Recall: the summary", "All systems and measures: [report.md](report.md).", table, learnt, *found]
@@ -160,7 +160,7 @@ def recall(reports: list[Report]) -> str:
             if system not in report.scores:
                 cells.append("")
                 continue
-            row = report.row(system, part="locked")
+            row = report.row(system, part="test")
             cells.append(
                 f"{format_decimal(row.mean)} [{format_decimal(row.low)}, {format_decimal(row.high)}]"
             )
@@ -172,7 +172,7 @@ def gains(reports: list[Report]) -> str:
     """What the system expected best gains over the baseline, on the test split."""
     reports = multi_hop(reports)
     plan = reports[0].plan
-    planned = holm([report.comparisons["locked"][plan.expected].p for report in reports])
+    planned = holm([report.comparisons["test"][plan.expected].p for report in reports])
     head = (
         f"`{plan.expected}` minus `{plan.baseline}`",
         "the 40 test questions",
@@ -182,7 +182,7 @@ def gains(reports: list[Report]) -> str:
         "|---|---:|---:|---:|",
     ]
     for report, p in zip(reports, planned, strict=True):
-        shut = report.comparisons["locked"][plan.expected]
+        shut = report.comparisons["test"][plan.expected]
         cells = (
             span(shut.difference),
             format_p_value(shut.p_holm),
@@ -249,7 +249,7 @@ def span(gap: Estimate) -> str:
 
 
 def walks() -> str:
-    """What delta edges give a walk over the stories of each set, all queries and locked ones."""
+    """What delta edges give a walk over the stories of each set, all queries and test ones."""
     found = json.loads((RESULTS / "delta_recall.json").read_text(encoding="utf-8"))
     names = (
         "entry only",
@@ -260,11 +260,11 @@ def walks() -> str:
     )
     values: dict[tuple[str, str], list[float]] = {}
     for row in found["systems"]:
-        if row["measure"] == "recall@10":  # the develop and the locked queries
+        if row["measure"] == "recall@10":  # the dev and the test queries
             values.setdefault((row["dataset"], row["system"]), []).extend(row["questions"])
     means = {key: sum(some) / len(some) for key, some in values.items()}
     lines = [
-        f"| recall@10 | {' | '.join(names)} | gain by delta edges | on locked ones |",
+        f"| recall@10 | {' | '.join(names)} | gain by delta edges | on test ones |",
         "|---|" + "---:|" * (len(names) + 2),
     ]
     gains = {(row["dataset"], row["part"]): row for row in found["primary"]}

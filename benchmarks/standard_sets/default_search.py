@@ -31,7 +31,7 @@ Values = dict[str, dict[str, list[float]]]  # by system and measure, one number 
 def measure_search(name: str) -> tuple[str, Values, list[str]]:
     """Return the name of a set, the recall of each query by system and measure, and the queries' groups."""
     dataset = open_dataset(name if not Path(name).is_dir() else Path(name))
-    asked = [query for query in dataset.queries if not dataset.locked or query.id in dataset.locked]
+    asked = [query for query in dataset.queries if not dataset.test_ids or query.id in dataset.test_ids]
     embedder = InMemoryVectors(minilm())
     embedder.add_texts([query.text for query in asked])
     made = systems(dataset, embedder)

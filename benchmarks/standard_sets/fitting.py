@@ -18,7 +18,7 @@ from kgot_lab.retrieval.multihop.retriever import Scorer, build_index
 from kgot_lab.text.words import searched_words
 
 _Floats = NDArray[Any]
-# of cross-validation on develop questions; docs/recall.md has the others that were tried
+# of cross-validation on dev questions; docs/recall.md has the others that were tried
 UNITS, SEEDS, DECAY = (16, 3, 1.0)
 _HOPS = 5
 _CANDIDATES = 100  # of each choice: the highest by the scorer at hand, and the gold

@@ -20,15 +20,15 @@ CROSSED_BY = "recall@5"
 LearningProgress = Callable[[int, int, str], object]  # done, total, what is next
 
 
-def develop_parts() -> list[Dataset]:
-    """What may be learnt on: the develop questions of LEARNT_ON that are locked nowhere, over passages with
+def dev_parts() -> list[Dataset]:
+    """What may be learnt on: the dev questions of LEARNT_ON that are held out nowhere, over passages with
     titles and without.
     """
-    locked = load_dataset("2wiki").locked
-    parts = [load_dataset(name).develop for name in LEARNT_ON]
+    test_ids = load_dataset("2wiki").test_ids
+    parts = [load_dataset(name).dev for name in LEARNT_ON]
     parts = [
         part.only(
-            [query.id for query in part.queries if not (part.name == "2wiki-1000" and query.id in locked)]
+            [query.id for query in part.queries if not (part.name == "2wiki-1000" and query.id in test_ids)]
         )
         for part in parts
     ]
@@ -36,18 +36,18 @@ def develop_parts() -> list[Dataset]:
 
 
 def learnt_scorers(embedder: Embedder, progress: LearningProgress) -> dict[str, Scorer]:
-    """The scorers learnt on all develop questions, by the file they belong in: that of a trail, and the
+    """The scorers learnt on all dev questions, by the file they belong in: that of a trail, and the
     control that looks at no names.
     """
-    found = learnt_choices(develop_parts(), InMemoryVectors(embedder), progress)
+    found = learnt_choices(dev_parts(), InMemoryVectors(embedder), progress)
     return {LEARNED_WEIGHTS: fit_scorer(found), WITHOUT_LINKS: fit_scorer(found, without=LINK_FEATURES)}
 
 
 def crossed(embedder: Embedder, progress: LearningProgress) -> dict[str, dict[str, float]]:
-    """recall@5 of every develop question, by data set, with a scorer learnt on the other half of them; groups
+    """recall@5 of every dev question, by data set, with a scorer learnt on the other half of them; groups
     stay together.
     """
-    parts, found = develop_parts(), dict[str, dict[str, float]]()
+    parts, found = dev_parts(), dict[str, dict[str, float]]()
     remembered = InMemoryVectors(embedder)
     halves = [
         [part.only([query.id for query in part.queries if half_of(part, query.id) == half]) for part in parts]
@@ -79,5 +79,5 @@ def learnt_choices(parts: list[Dataset], embedder: Embedder, progress: LearningP
 
 
 def half_of(part: Dataset, query: str) -> int:
-    """Which half of the develop questions one belongs to, 0 or 1, by a hash of its group."""
+    """Which half of the dev questions one belongs to, 0 or 1, by a hash of its group."""
     return hashlib.sha256(f"half {part.groups.get(query, query)}".encode()).digest()[0] % 2

@@ -19,7 +19,7 @@ from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_valu
 
 # a trail with the weights of the package
 EMBEDDER_SYSTEMS = ("embeddings", BASELINE, "follow, sentences", TRAIL)
-_MEASURE, _LOCKED, _DEVELOP = "recall@5", "locked", "develop"
+_MEASURE, _TEST, _DEV = "recall@5", "test", "dev"
 
 
 def embedder_tables(folder: Path) -> list[Grid]:
@@ -70,7 +70,7 @@ def _reached_by(reports: Sequence[Report]) -> Grid:
     for report in reports:
         for system in _ordered(report):
             cells = [embedder_of(report), system]
-            for part in (_LOCKED, _DEVELOP):
+            for part in (_TEST, _DEV):
                 row = report.row(system, _MEASURE, part)
                 cells += [
                     format_decimal(row.mean),
@@ -78,34 +78,34 @@ def _reached_by(reports: Sequence[Report]) -> Grid:
                 ]
             gained = ["", "", ""]
             if report is not first and system in first.scores:
-                gap, p = gap_between(report, first, system, _LOCKED)
+                gap, p = gap_between(report, first, system, _TEST)
                 gained = [
                     format_signed(gap.mean),
                     f"{format_signed(gap.low)} to {format_signed(gap.high)}",
                     format_p_value(p),
                 ]
             rows.append(tuple(map(Cell, [*cells, *gained])))
-    counted = {part: first.row(BASELINE, _MEASURE, part).n for part in (_LOCKED, _DEVELOP)}
+    counted = {part: first.row(BASELINE, _MEASURE, part).n for part in (_TEST, _DEV)}
     columns = (
         "embedder",
         "system",
-        "locked",
+        "test",
         "95 %",
-        "develop",
+        "dev",
         "95 %",
-        "locked, minus the bundled embedder's",
+        "test, minus the bundled embedder's",
         "95 %",
         "p",
     )
-    told = f"{counted[_LOCKED]} locked and {counted[_DEVELOP]} develop questions; what was learnt has seen the develop ones"
+    told = f"{counted[_TEST]} test and {counted[_DEV]} dev questions; what was learnt has seen the dev ones"
     return Grid(f"{first.dataset.name}: recall@5, {told}", columns, tuple(rows))
 
 
 def _kinds_by(reports: Sequence[Report]) -> Grid:
     dataset = reports[0].dataset
-    locked = query_splits(dataset)[_LOCKED]
+    test_ids = query_splits(dataset)[_TEST]
     kinds = {
-        kind: [id for id in locked if dataset.types[id] == kind]
+        kind: [id for id in test_ids if dataset.types[id] == kind]
         for kind in sorted(set(dataset.types.values()))
     }
     rows = []
@@ -114,7 +114,7 @@ def _kinds_by(reports: Sequence[Report]) -> Grid:
             means = [report.scores[system].only(ids).mean(_MEASURE) for ids in kinds.values()]
             rows.append(tuple(map(Cell, [embedder_of(report), system, *map(format_decimal, means)])))
     columns = ("embedder", "system", *(f"{kind} ({len(ids)})" for kind, ids in kinds.items()))
-    return Grid(f"{dataset.name}: recall@5 by kind of question, locked", columns, tuple(rows))
+    return Grid(f"{dataset.name}: recall@5 by kind of question, test split", columns, tuple(rows))
 
 
 def _ordered(report: Report) -> list[str]:

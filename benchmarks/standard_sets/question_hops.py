@@ -3,7 +3,7 @@ split as MuSiQue was composed?
 
 python -m benchmarks.standard_sets.question_hops --table    the table of the results
 
-Develop questions alone, for the locked ones of musique-498 were open when this was tried. What the model made
+Dev questions alone, for the test ones of musique-498 were open when this was tried. What the model made
 of each question stands in results/standard_sets/hops.jsonl, recall@5 of each question in split.json: clues by
 hops, learnt on one half and measured on the other. Splits by hand bound what a better model could give. The
 code that split and learnt stands at commit f449c983.
@@ -49,9 +49,9 @@ def splits_grid(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Grid:
                     format_p_value(sign_flip_p(gaps, some)),
                 ]
             rows.append(tuple(map(Cell, [*cells, *[""] * (7 - len(cells))])))
-    columns = ("develop questions of", "split", "questions", "recall@5", "more", "95 %", "p")
+    columns = ("dev questions of", "split", "questions", "recall@5", "more", "95 %", "p")
     return Grid(
-        "A trail on questions split into hops: learnt on one half of these develop questions, measured on the other",
+        "A trail on questions split into hops: learnt on one half of these dev questions, measured on the other",
         columns,
         tuple(rows),
     )

@@ -43,7 +43,7 @@ STANDARD_SYSTEMS = (
 )
 STANDARD_PLAN = Plan(BASELINE, measures=("recall@1", "recall@2", "recall@5", "all@5"), expected=TRAIL)
 _DEEP = 10  # hits kept
-_LOCKED = "locked"
+_TEST = "test"
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,10 @@ def standard_tables(
     """The tables: recall of each system by set, by kind of question, paired differences, and published
     figures.
 
-    `crossed`: recall@5 of develop questions by scorers that were not learnt on them, by data set.
+    `crossed`: recall@5 of dev questions by scorers that were not learnt on them, by data set.
     """
     by_name = {report.dataset.name: report for report in reports}
-    grids = [_reached(by_name, _LOCKED), _differences(by_name)]
+    grids = [_reached(by_name, _TEST), _differences(by_name)]
     if crossed and "2wiki-1000" in by_name:
         grids.append(_beside_rival(by_name["2wiki-1000"], crossed["2wiki-1000"]))
     grids += [_by_kind(by_name[name]) for name in ("2wiki-1000", "musique-498") if name in by_name]
@@ -137,7 +137,7 @@ def _reached(reports: Mapping[str, Report], part: str) -> Grid:
             Cell(format_decimal(report.row(TRAIL, "all@5", part).mean)),
         ]
         rows.append(tuple(cells))
-    what = "questions that nothing was tuned or learnt on" if part == _LOCKED else f"{part} questions"
+    what = "questions that nothing was tuned or learnt on" if part == _TEST else f"{part} questions"
     columns = ("set", "questions", "passages", *STANDARD_SYSTEMS, f"95 % of {TRAIL}", f"{TRAIL}, all@5")
     return Grid(f"recall@5, {what}", columns, tuple(rows))
 
@@ -148,7 +148,7 @@ def _differences(reports: Mapping[str, Report]) -> Grid:
         others = [BASELINE, "follow, sentences", NO_LINKS, *[RIVAL] * (RIVAL in report.scores)]
         for measure in ("recall@1", "recall@5"):
             for other in others:
-                gap, p, (wins, ties, losses) = paired(report, TRAIL, other, measure, _LOCKED)
+                gap, p, (wins, ties, losses) = paired(report, TRAIL, other, measure, _TEST)
                 span = f"{format_signed(gap.low)} to {format_signed(gap.high)}"
                 cells = (
                     name,
@@ -161,7 +161,7 @@ def _differences(reports: Mapping[str, Report]) -> Grid:
                 )
                 rows.append(tuple(map(Cell, cells)))
     columns = ("set", "measure", "minus", "difference", "95 %", "p", "wins/ties/losses")
-    return Grid(f"{TRAIL} minus others, locked questions", columns, tuple(rows))
+    return Grid(f"{TRAIL} minus others, test questions", columns, tuple(rows))
 
 
 def paired(
@@ -177,14 +177,14 @@ def paired(
 
 
 def _beside_rival(report: Report, crossed: Mapping[str, float]) -> Grid:
-    """The paired difference to the published rival on locked questions, on develop questions crossed, and on
+    """The paired difference to the published rival on test questions, on dev questions crossed, and on
     both, also by kind.
     """
     rival = report.scores[RIVAL].per_query("recall@5")
     reached = report.scores[TRAIL].per_query("recall@5")
-    locked = {query: reached[query] for query in query_splits(report.dataset)[_LOCKED]}
+    test = {query: reached[query] for query in query_splits(report.dataset)[_TEST]}
     rows = []
-    for what, own in (("locked", locked), ("develop, crossed", crossed), ("both", {**locked, **crossed})):
+    for what, own in (("test", test), ("dev, crossed", crossed), ("both", {**test, **crossed})):
         kinds = {report.dataset.types[query] for query in own} if what == "both" else set()
         for kind in ("", *sorted(kinds)):
             some = [
@@ -213,7 +213,7 @@ def _beside_rival(report: Report, crossed: Mapping[str, float]) -> Grid:
 
 
 def _by_kind(report: Report) -> Grid:
-    ids = query_splits(report.dataset)[_LOCKED]
+    ids = query_splits(report.dataset)[_TEST]
     kinds = sorted({report.dataset.types[id] for id in ids})
     columns, rows = ["system"], []
     for kind in kinds:
@@ -224,7 +224,9 @@ def _by_kind(report: Report) -> Grid:
             some = report.scores[run.system].only([id for id in ids if report.dataset.types[id] == kind])
             cells += [Cell(format_decimal(some.mean("recall@5"))), Cell(format_decimal(some.mean("all@5")))]
         rows.append(tuple(cells))
-    return Grid(f"{report.dataset.name}: recall@5 by kind of question, locked", tuple(columns), tuple(rows))
+    return Grid(
+        f"{report.dataset.name}: recall@5 by kind of question, test split", tuple(columns), tuple(rows)
+    )
 
 
 def _beside(reports: Mapping[str, Report]) -> Grid:
@@ -242,7 +244,7 @@ def _beside(reports: Mapping[str, Report]) -> Grid:
     for name in ("2wiki-1000", "musique-498"):
         for system in (BASELINE, "follow, sentences", TRAIL, RIVAL):
             if name in reports and system in reports[name].scores:
-                row = reports[name].row(system, part=_LOCKED)
+                row = reports[name].row(system, part=_TEST)
                 whose = "their run, our scoring" if system == RIVAL else "ours"
                 models = "7B embedder, 70B model, 8B reranker" if system == RIVAL else "22M embedder"
                 span = f"{format_decimal(row.low)} to {format_decimal(row.high)}"

@@ -22,7 +22,7 @@ def kept_alarms(path: Path) -> list[dict[str, Json]]:
 
 
 def measured_shares(rows: Sequence[Mapping[str, Json]]) -> dict[bool, BandShares]:
-    """The means over the sets of the shares of develop pairs that get an edge in each band, without and with
+    """The means over the sets of the shares of dev pairs that get an edge in each band, without and with
     a verifier.
     """
     found = {}
@@ -63,16 +63,14 @@ def alarm_grid(rows: Sequence[Mapping[str, Json]]) -> Grid:
     parts = {(row["texts"], row["by"], row["from"], row["part"]): row for row in lines}
     made = []
     for texts, by, start in dict.fromkeys((row["texts"], row["by"], row["from"]) for row in lines):
-        develop, locked = (parts.get((texts, by, start, part)) for part in ("develop", "locked"))
+        dev, test = (parts.get((texts, by, start, part)) for part in ("develop", "locked"))
         name = f"{texts}, {start} words or more {'left of the skeleton' if by == 'left' else 'long'}"
-        known = develop or locked
-        made.append(
-            tuple(map(Cell, (name, _percent(develop), _percent(locked), _high(known), _stand(known))))
-        )
+        known = dev or test
+        made.append(tuple(map(Cell, (name, _percent(dev), _percent(test), _high(known), _stand(known)))))
     columns = (
         "both texts have",
-        "edges, develop",
-        "edges, locked",
+        "edges, dev",
+        "edges, test",
         "of them in band high",
         "of them a verifier lets stand",
     )
@@ -96,7 +94,7 @@ def twelve_grid(rows: Sequence[Mapping[str, Json]]) -> Grid:
 
 
 def precision_grid(rows: Sequence[Mapping[str, Json]]) -> Grid:
-    """The precision to expect of the edges of a locked part, from the shares of the develop parts, beside
+    """The precision to expect of the edges of a test part, from the shares of the dev parts, beside
     that found.
     """
     measured, made = measured_shares(rows), []
@@ -122,7 +120,7 @@ def precision_grid(rows: Sequence[Mapping[str, Json]]) -> Grid:
                         )
                     )
                 )
-    columns = ("locked part, band", "edges", "analogous pairs", "expected to be right", "found right")
+    columns = ("test part, band", "edges", "analogous pairs", "expected to be right", "found right")
     return Grid(
         "The precision to expect at the prevalence of a graph, and the precision found", columns, tuple(made)
     )

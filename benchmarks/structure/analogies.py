@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
+from kgot_lab.benchmark.questions.sets import read_split
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.io.files import bundled_path
 from kgot_lab.types import Json
@@ -55,25 +56,25 @@ class Choice:
 
 @dataclass(frozen=True, repr=False)
 class Choices:
-    """Questions with choices; the `locked` ones are opened last."""
+    """Questions with choices; those of `test_ids` are evaluated last."""
 
     name: str
     questions: tuple[Choice, ...]
-    locked: frozenset[str] = frozenset()
+    test_ids: frozenset[str] = frozenset()
 
     def only(self, ids: Collection[str]) -> Choices:
         """Some of the questions."""
         return replace(self, questions=tuple(question for question in self.questions if question.id in ids))
 
     @property
-    def develop(self) -> Choices:
+    def dev(self) -> Choices:
         """The questions one may look at and tune on."""
-        return self.only({question.id for question in self.questions} - self.locked)
+        return self.only({question.id for question in self.questions} - self.test_ids)
 
     @property
-    def opened(self) -> Choices:
-        """The locked questions."""
-        return self.only(self.locked)
+    def held_out(self) -> Choices:
+        """The test questions."""
+        return self.only(self.test_ids)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -93,8 +94,8 @@ class Choices:
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{cell} {len(ids)}" for cell, ids in self.cells.items())
-        locked = len(self.opened.questions)
-        return f"<{self.name}: {len(self.questions)} questions, {locked} of them locked{f'; {counts}' if counts else ''}>"
+        size = f"{len(self.questions)} questions, {len(self.held_out.questions)} of them held out"
+        return f"<{self.name}: {size}{f'; {counts}' if counts else ''}>"
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class Item:
     analogue: str
     kin: frozenset[str]
     group: str
-    locked: bool = False
+    held_out: bool = False
 
 
 def choices(name: str) -> Choices:
@@ -147,19 +148,19 @@ def _storyanalogy() -> Choices:
         )
         for row in rows
     )
-    return Choices("storyanalogy-mc", tuple(questions), locked_in("storyanalogy-mc"))
+    return Choices("storyanalogy-mc", tuple(questions), read_test_ids("storyanalogy-mc"))
 
 
 def _analobench(length: str) -> Choices:
-    """Questions are locked by their query; the choices come from all clusters.
+    """Questions are held out by their query; the choices come from all clusters.
 
     Wrong choices are "other"; in five questions one of them is the query "itself", an accident of the
     published draw that is kept.
     """
     corpus = {row["_id"]: row for row in jsonl_rows("analobench/corpus.jsonl.gz")}
-    told, away = length.lower(), locked_in("analobench")
+    told, away = length.lower(), read_test_ids("analobench")
     questions: list[Choice] = []
-    locked: set[str] = set()
+    test_ids: set[str] = set()
     for row in jsonl_rows("analobench/t1_subset.jsonl.gz"):
         query, options = corpus[row["query"]], [corpus[id] for id in row["options"]]
         kinds = ["itself" if option is query else "other" for option in options]
@@ -176,8 +177,8 @@ def _analobench(length: str) -> Choices:
             )
         )
         if row["query"] in away:
-            locked.add(row["_id"])
-    return Choices(f"analobench T1 {length}", tuple(questions), frozenset(locked))
+            test_ids.add(row["_id"])
+    return Choices(f"analobench T1 {length}", tuple(questions), frozenset(test_ids))
 
 
 def _parallelparc(level: str) -> Choices:
@@ -188,7 +189,7 @@ def _parallelparc(level: str) -> Choices:
     what is left when the other three are found in the list of human-checked pairs.
     """
     pairs = {row["source"]: row for row in jsonl_rows("parallelparc/gold.jsonl.gz")}
-    rows, away = jsonl_rows(f"parallelparc/mc_{level}.jsonl.gz"), locked_in("parallelparc")
+    rows, away = jsonl_rows(f"parallelparc/mc_{level}.jsonl.gz"), read_test_ids("parallelparc")
     rest = "random, broken" if level == "advanced" else "random"
     questions: list[Choice] = []
     for row in rows:
@@ -200,8 +201,8 @@ def _parallelparc(level: str) -> Choices:
                 row["_id"], row["source"], texts, row["label"], kinds, group=pair["source_subject"], far=far
             )
         )
-    locked = frozenset(row["_id"] for row in rows if pairs[row["source"]]["_id"] in away)
-    return Choices(f"parallelparc {level}", tuple(questions), locked)
+    test_ids = frozenset(row["_id"] for row in rows if pairs[row["source"]]["_id"] in away)
+    return Choices(f"parallelparc {level}", tuple(questions), test_ids)
 
 
 # --- analogous pairs ---
@@ -209,7 +210,7 @@ def _parallelparc(level: str) -> Choices:
 
 def _story_items() -> tuple[Item, ...]:
     """Stories that share a text are kin: what is analogous to one may be analogous to the other."""
-    rows, away = jsonl_rows("storyanalogy-mc/mc.jsonl.gz"), locked_in("storyanalogy-mc")
+    rows, away = jsonl_rows("storyanalogy-mc/mc.jsonl.gz"), read_test_ids("storyanalogy-mc")
     stories = {row["_id"]: _story(row) for row in rows}
     group_of = linked(stories)
     return tuple(Item(id, *both, frozenset(both), group_of[id], id in away) for id, both in stories.items())
@@ -217,7 +218,7 @@ def _story_items() -> tuple[Item, ...]:
 
 def _sentence_items() -> tuple[Item, ...]:
     """Each sentence with one mate of its cluster, the first by hash."""
-    rows, away = jsonl_rows("analobench/corpus.jsonl.gz"), locked_in("analobench")
+    rows, away = jsonl_rows("analobench/corpus.jsonl.gz"), read_test_ids("analobench")
     found = []
     for row in rows:
         mates = [other for other in rows if other["cluster"] == row["cluster"] and other is not row]
@@ -231,7 +232,7 @@ def _sentence_items() -> tuple[Item, ...]:
 
 def _process_items() -> tuple[Item, ...]:
     """The human-checked pairs; those that share a subject, on whichever side, are kin."""
-    rows, away = jsonl_rows("parallelparc/gold.jsonl.gz"), locked_in("parallelparc")
+    rows, away = jsonl_rows("parallelparc/gold.jsonl.gz"), read_test_ids("parallelparc")
     kin = [frozenset({row["source_subject"], row["target_subject"]}) for row in rows]
     return tuple(
         Item(row["_id"], row["source"], row["target"], both, row["source_subject"], row["_id"] in away)
@@ -283,9 +284,12 @@ def jsonl_rows(path: str) -> list[Json]:
         return [json.loads(line) for line in lines]
 
 
-def locked_in(folder: str) -> frozenset[str]:
-    """The ids that a bundled data set opens last."""
-    return frozenset(json.loads(bundled_path(f"{folder}/split.json").read_text(encoding="utf-8"))["locked"])
+SPLITS = {"develop": "dev", "locked": "test"}  # what results on file call the splits, and what we do
+
+
+def read_test_ids(folder: str) -> frozenset[str]:
+    """The ids of a bundled data set's test split."""
+    return frozenset(read_split(folder, "held_out")["held_out"])
 
 
 def hashed(*parts: str, seed: int = SEED) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from benchmarks.structure.analogies import Item, choices, items, jsonl_rows, locked_in
+from benchmarks.structure.analogies import Item, choices, items, jsonl_rows, read_test_ids
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import content_id
 from kgot_lab.types import Document
@@ -20,8 +20,8 @@ class AnalogyPairs:
 
     A pair is judged when one of its `ends` is in this part and it is not `left_out`: pairs left out speak of
     the same thing without being called analogous by anyone. Every other pair counts as not analogous, which
-    is an assumption, not a judgement. `locked` are the analogous pairs that are opened last, `develop_ends`
-    and `locked_ends` the texts of either part; some are in both.
+    is an assumption, not a judgement. `test_ids` are the analogous pairs that are evaluated last, `dev_ends`
+    and `test_ends` the texts of either part; some are in both.
     """
 
     name: str
@@ -29,26 +29,26 @@ class AnalogyPairs:
     analogous: frozenset[IdPair]
     left_out: frozenset[IdPair]
     ends: frozenset[str]
-    locked: frozenset[IdPair] = field(default=frozenset())
-    develop_ends: frozenset[str] = field(default=frozenset())
-    locked_ends: frozenset[str] = field(default=frozenset())
+    test_ids: frozenset[IdPair] = field(default=frozenset())
+    dev_ends: frozenset[str] = field(default=frozenset())
+    test_ends: frozenset[str] = field(default=frozenset())
 
     @property
-    def develop(self) -> AnalogyPairs:
-        """The pairs one may look at and tune on: those with an end that is not locked. The other texts stay
+    def dev(self) -> AnalogyPairs:
+        """The pairs one may look at and tune on: those with an end that is not held out. The other texts stay
         in the graph.
         """
-        kept = self.analogous - self.locked
+        kept = self.analogous - self.test_ids
         return replace(
-            self, analogous=kept, left_out=self.left_out | (self.analogous - kept), ends=self.develop_ends
+            self, analogous=kept, left_out=self.left_out | (self.analogous - kept), ends=self.dev_ends
         )
 
     @property
-    def opened(self) -> AnalogyPairs:
-        """The pairs with a locked end."""
-        kept = self.analogous & self.locked
+    def held_out(self) -> AnalogyPairs:
+        """The pairs with a test end."""
+        kept = self.analogous & self.test_ids
         return replace(
-            self, analogous=kept, left_out=self.left_out | (self.analogous - kept), ends=self.locked_ends
+            self, analogous=kept, left_out=self.left_out | (self.analogous - kept), ends=self.test_ends
         )
 
     def judges(self, first: str, second: str) -> bool:
@@ -93,7 +93,7 @@ def pair(first: str, second: str) -> IdPair:
 def _storyanalogy() -> AnalogyPairs:
     """Sources and choices of all questions; a source and its right choice are analogous."""
     asked = choices("storyanalogy-mc")
-    texts = {False: asked.develop.texts, True: asked.opened.texts}
+    texts = {False: asked.dev.texts, True: asked.held_out.texts}
     return _of_items("storyanalogy-mc pairs", items("storyanalogy-mc"), texts)
 
 
@@ -103,7 +103,7 @@ def _parallelparc() -> AnalogyPairs:
     """
     found = items("parallelparc")
     texts = {
-        part: [text for item in found if item.locked is part for text in (item.source, item.analogue)]
+        part: [text for item in found if item.held_out is part for text in (item.source, item.analogue)]
         for part in (False, True)
     }
     return _of_items("parallelparc pairs", found, texts)
@@ -111,7 +111,7 @@ def _parallelparc() -> AnalogyPairs:
 
 def _analobench() -> AnalogyPairs:
     """The sentences; those of a cluster are analogous."""
-    rows, away = jsonl_rows("analobench/corpus.jsonl.gz"), locked_in("analobench")
+    rows, away = jsonl_rows("analobench/corpus.jsonl.gz"), read_test_ids("analobench")
     ids = {row["_id"]: _id(row["s1"]) for row in rows}
     same = [
         (ids[a["_id"]], ids[b["_id"]], a["_id"] in away)
@@ -119,13 +119,13 @@ def _analobench() -> AnalogyPairs:
         if a["cluster"] == b["cluster"]
     ]
     analogous = frozenset(pair(first, second) for first, second, _ in same)
-    locked = frozenset(pair(first, second) for first, second, part in same if part)
+    test = frozenset(pair(first, second) for first, second, part in same if part)
     documents = _documents(row["s1"] for row in rows)
     parts = [
         frozenset(ids[row["_id"]] for row in rows if (row["_id"] in away) is part) for part in (False, True)
     ]
     return AnalogyPairs(
-        "analobench S1 pairs", documents, analogous, frozenset(), frozenset(ids.values()), locked, *parts
+        "analobench S1 pairs", documents, analogous, frozenset(), frozenset(ids.values()), test, *parts
     )
 
 
@@ -137,10 +137,10 @@ PAIRS: Mapping[str, Callable[[], AnalogyPairs]] = {
 
 
 def _of_items(name: str, found: Iterable[Item], texts: Mapping[bool, Iterable[str]]) -> AnalogyPairs:
-    """The pairs of some items among texts of the develop part (False) and the locked part (True)."""
+    """The pairs of some items among texts of the dev part (False) and the test part (True)."""
     found = tuple(found)
     analogous = frozenset(_pair_of(item) for item in found)
-    locked = frozenset(_pair_of(item) for item in found if item.locked)
+    test = frozenset(_pair_of(item) for item in found if item.held_out)
     kin: dict[str, set[str]] = {}
     for item in found:
         for text in (item.source, item.analogue):
@@ -148,7 +148,7 @@ def _of_items(name: str, found: Iterable[Item], texts: Mapping[bool, Iterable[st
     related = frozenset(pair(*both) for both in _related(kin)) - analogous
     parts = [frozenset(map(_id, texts[part])) for part in (False, True)]
     documents = _documents(text for some in texts.values() for text in some)
-    return AnalogyPairs(name, documents, analogous, related, parts[0] | parts[1], locked, *parts)
+    return AnalogyPairs(name, documents, analogous, related, parts[0] | parts[1], test, *parts)
 
 
 def _related(kin: Mapping[str, set[str]]) -> Iterator[IdPair]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from benchmarks.structure.analogies import LENGTHS, choices, jsonl_rows, locked_in
+from benchmarks.structure.analogies import LENGTHS, choices, jsonl_rows, read_test_ids
 from kgot_lab.errors import UnknownName
 from kgot_lab.evaluation.dataset import Dataset, content_id
 from kgot_lab.types import Document, Query
@@ -26,14 +26,14 @@ class Retrieval:
         return replace(self, dataset=part, pools={query.id: self.pools[query.id] for query in part.queries})
 
     @property
-    def develop(self) -> Retrieval:
+    def dev(self) -> Retrieval:
         """The queries one may look at and tune on."""
-        return self.only({query.id for query in self.dataset.queries} - self.dataset.locked)
+        return self.only({query.id for query in self.dataset.queries} - self.dataset.test_ids)
 
     @property
-    def opened(self) -> Retrieval:
-        """The locked queries."""
-        return self.only(self.dataset.locked)
+    def held_out(self) -> Retrieval:
+        """The test queries."""
+        return self.only(self.dataset.test_ids)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -68,7 +68,9 @@ def _storyanalogy() -> Retrieval:
     queries = tuple(Query(question.source, question.id) for question in asked.questions)
     qrels = {question.id: {_id(question.choices[question.answer]): 1} for question in asked.questions}
     pools = {query.id: tuple(id for id in ids if id != _id(query.text)) for query in queries}
-    return Retrieval(Dataset("storyanalogy-mc pool", documents, queries, qrels, locked=asked.locked), pools)
+    return Retrieval(
+        Dataset("storyanalogy-mc pool", documents, queries, qrels, test_ids=asked.test_ids), pools
+    )
 
 
 def _analobench(length: str, *, task: bool) -> Retrieval:
@@ -92,7 +94,7 @@ def _analobench(length: str, *, task: bool) -> Retrieval:
     qrels = {query.id: {ids[mate]: 1 for mate in asked[query.id][1]} for query in queries}
     name = f"analobench {'T2 ' * task}{length}"
     return Retrieval(
-        Dataset(name, _documents(texts.values()), queries, qrels, locked=locked_in("analobench")), pools
+        Dataset(name, _documents(texts.values()), queries, qrels, test_ids=read_test_ids("analobench")), pools
     )
 
 
@@ -122,8 +124,8 @@ def _parallelparc() -> Retrieval:
     queries = tuple(Query(row["source"], row["_id"]) for row in rows)
     qrels = {row["_id"]: {_id(row["target"]): 1} for row in rows}
     types = {row["_id"]: row["analogy_type"] for row in rows}
-    locked = locked_in("parallelparc") & set(subjects)
-    return Retrieval(Dataset("parallelparc pool", documents, queries, qrels, types, locked=locked), pools)
+    test = read_test_ids("parallelparc") & set(subjects)
+    return Retrieval(Dataset("parallelparc pool", documents, queries, qrels, types, test_ids=test), pools)
 
 
 def _whole(length: str) -> Callable[[], Retrieval]:

@@ -160,7 +160,7 @@ def save_choices(choices: Choices, path: Path) -> None:
     head = {
         "format": _QUESTIONS,
         "name": choices.name,
-        "locked": sorted(choices.locked),
+        "locked": sorted(choices.test_ids),
         "count": len(choices.questions),
     }
     _write(path, [head, *map(asdict, choices.questions)])

@@ -5,11 +5,11 @@ A system that follows the surface does well where the analogue is near and the w
 one that flees from it does well where it is the other way round; only one that sees structure does well in
 all four cells.
 
-The rule. The items are those of one part of a set, develop or locked. An item is near where the raw
+The rule. The items are those of one part of a set, dev or test. An item is near where the raw
 similarity of its source and its analogue is at or above the median over the items, else far. Wrong choices
 are the analogues of other items: each text is then a right answer as well as a wrong one, so no trait of a
 text alone tells which it is (broken texts and sources, which are never right, would give themselves away).
-Develop items are asked among themselves, locked ones among all: a third of a set has too few texts, and
+Dev items are asked among themselves, test ones among all: a third of a set has too few texts, and
 nothing is learnt from texts that were seen before. Kin of the item is left aside. Of what remains, "similar"
 choices share a noun with the source and lie at or above the median raw similarity to it, "dissimilar" ones
 share none and lie below; three of each are drawn by hash.
@@ -94,11 +94,11 @@ def cells_of(
     traps: Sequence[str] = FOUR,
     seed: int = SEED,
 ) -> Cells:
-    """The questions of the four cells, or those with other `traps`, of a set in ITEMS: of its develop part,
-    or of the locked one.
+    """The questions of the four cells, or those with other `traps`, of a set in ITEMS: of its dev part,
+    or of the test one.
     """
     every = items(name)
-    asked = [item for item in every if item.locked is opened]
+    asked = [item for item in every if item.held_out is opened]
     title = f"{name} {'cells' if tuple(traps) == FOUR else ' and '.join(traps)}"
     return cells(
         pools_of(asked, embedder, nouns, among=every if opened else asked), name=title, traps=traps, seed=seed
@@ -117,11 +117,11 @@ def pools_of(
     among = among or asked
     if (
         len(asked) < 2
-        or len({item.locked for item in asked}) > 1
+        or len({item.held_out for item in asked}) > 1
         or len({item.id for item in asked}) < len(asked)
     ):
         raise BadInput(
-            "cells are drawn for two items or more, each with an id of its own, all of them locked or none"
+            "cells are drawn for two items or more, each with an id of its own, all of them held out or none"
         )
     texts = sorted({text for item in (*asked, *among) for text in (item.source, item.analogue)})
     row_of, matrix = {text: row for row, text in enumerate(texts)}, embedder.embed(texts).astype(np.float64)
@@ -156,8 +156,8 @@ def cells(pools: Sequence[Pool], *, name: str, traps: Sequence[str] = FOUR, seed
                 questions.append(question_of(pool.item, wrong, trap, far=far, seed=seed))
             else:
                 left_out[f"{'far' if far else 'near'}-{trap}"] += 1
-    locked = frozenset(question.id for question in questions if pools[0].item.locked)
-    return Cells(Choices(name, tuple(questions), locked), dict(left_out), median)
+    test = frozenset(question.id for question in questions if pools[0].item.held_out)
+    return Cells(Choices(name, tuple(questions), test), dict(left_out), median)
 
 
 def question_of(item: Item, wrong: Sequence[str], trap: str, *, far: bool, seed: int = SEED) -> Choice:

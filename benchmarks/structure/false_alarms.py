@@ -43,7 +43,7 @@ class ToldTexts:
     left: _Rows
     long: _Rows
     group: _Rows
-    locked: NDArray[np.bool_]
+    held_out: NDArray[np.bool_]
 
     def bands(self, first: _Rows, second: _Rows) -> list[str]:
         """The band of each pair that passes the specified thresholds, "" for one that does not."""
@@ -64,14 +64,14 @@ def unrelated(tools: Instruments) -> Iterator[dict[str, Json]]:
             ("long", LONG_TEXTS, told.long),
         ):
             for low, high in pairwise((*steps, 10_000)):
-                for locked in (False, True):
-                    rows = np.flatnonzero((values >= low) & (values < high) & (told.locked == locked))
+                for held_out in (False, True):
+                    rows = np.flatnonzero((values >= low) & (values < high) & (told.held_out == held_out))
                     if len(rows) >= _TWELVE:
                         about = {
                             "texts": kind,
                             "by": measure,
                             "from": low,
-                            "part": "locked" if locked else "develop",
+                            "part": "locked" if held_out else "develop",
                             "of": len(rows),
                         }
                         yield about | _counted(tools, told, _by_lot(told, rows))
@@ -84,7 +84,7 @@ def analogous(tools: Instruments) -> Iterator[dict[str, Json]]:
     """
     for name in PAIRS:
         every = pairs(name)
-        for part, some in (("develop", every.develop), ("locked", every.opened)):
+        for part, some in (("develop", every.dev), ("locked", every.held_out)):
             told, right, wrong = _of_pairs(tools, every, some)
             for what, rows in (("analogous", right), ("others", wrong)):
                 about = {
@@ -103,7 +103,7 @@ def told_texts(tools: Instruments, kind: str) -> ToldTexts:
     for name in ITEMS:
         for item in items(name):
             for text in (item.source, item.analogue):
-                owner.setdefault(text, (f"{name} {item.group}", item.locked))
+                owner.setdefault(text, (f"{name} {item.group}", item.held_out))
     if kind == SENTENCES:
         owner = {
             sentence.text: owner[text.text]
@@ -180,7 +180,7 @@ def _counted(tools: Instruments, told: ToldTexts, rows: tuple[_Rows, _Rows]) -> 
 
 def _twelve(told: ToldTexts, kind: str) -> Iterator[dict[str, Json]]:
     """Twelve texts of different groups by lot, many times: how many of their 66 pairs get an edge."""
-    rows = np.flatnonzero(~told.locked)
+    rows = np.flatnonzero(~told.held_out)
     chance, counts, high = np.random.default_rng(0), [], 0
     first, second = np.triu_indices(_TWELVE, 1)
     for _ in range(TIMES):

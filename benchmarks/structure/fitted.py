@@ -115,15 +115,15 @@ class Fitted:
     """A weighing of features that is learnt from questions whose answers are known.
 
     For a source among those questions the weights come from the other folds, for any other source from all of
-    them, so no question is answered by what it taught. The questions to learn on must be develop questions.
+    them, so no question is answered by what it taught. The questions to learn on must be dev questions.
     """
 
     def __init__(
         self, name: str, features: Features, learnt_on: Choices, *, kind: str = "control", l2: float = 1.0
     ) -> None:
-        if any(question.id in learnt_on.locked for question in learnt_on.questions):
+        if any(question.id in learnt_on.test_ids for question in learnt_on.questions):
             raise BadInput(
-                f"{name} would learn from locked questions; give it the develop part of {learnt_on.name}"
+                f"{name} would learn from test questions; give it the dev part of {learnt_on.name}"
             )
         if len({len(question.choices) for question in learnt_on.questions}) != 1:
             raise BadInput(

@@ -90,7 +90,7 @@ class Instruments:
         return Fitted("fitted surface + aligned", traits, taught, kind="structure")
 
     def systems(self, taught: Choices) -> list[System]:
-        """Surface, controls and structure; what is fitted or calibrated learns from the develop questions
+        """Surface, controls and structure; what is fitted or calibrated learns from the dev questions
         given.
         """
         masks = self.skeleton("skeleton, masked", self.masked_maker)
@@ -147,7 +147,7 @@ class Instruments:
         ]
 
     def chosen(self, taught: Choices, maker: SkeletonMaker) -> CalibratedThresholds:
-        """The thresholds that tell right choices from wrong ones best (F1) on develop questions."""
+        """The thresholds that tell right choices from wrong ones best (F1) on dev questions."""
         labelled = [
             (question.source, text, place == question.answer)
             for question in taught.questions

@@ -3,7 +3,7 @@ goes by.
 
 python -m benchmarks.structure.judge --table    the table of the results in results/structure/judge.jsonl
 
-StoryAnalogy, AnaloBench (one sentence) and ParallelPARC (advanced), the first 20 develop questions of each in
+StoryAnalogy, AnaloBench (one sentence) and ParallelPARC (advanced), the first 20 dev questions of each in
 the order of a hash. Each rubric names one ground of judgement; the reply holds the words of the chosen text
 it rests on (the span), then a letter. Chance is .25. Written down before the run: this is one model of 1.5
 billion parameters, and no choice follows from it. The code that asked stands at commit f449c983.

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.structure.analogies import SPLITS
 from benchmarks.structure.answered import graded
 from benchmarks.structure.tables import FITTED, AnswersOfSystems, best_control, kept, parts_of
 from kgot_lab.errors import BadInput, UnknownName
@@ -62,7 +63,7 @@ class KeptAnswers:
         """A row for each set that all systems answered: the gain over the best control, p corrected for all
         rows by Holm.
 
-        A system that learns meets controls that learn as well; the best is that of the develop questions.
+        A system that learns meets controls that learn as well; the best is that of the dev questions.
         Raises UnknownName.
         """
         rows = [self._gain(name, system) for name in sorted(self.sets) if _BY_MODEL not in name]
@@ -77,8 +78,8 @@ class KeptAnswers:
         rival = best_control(asked, said, fitted=system.startswith(FITTED))
         own, other = self.scores(name, system), self.scores(name, rival)
         row = compare({system: own, rival: other}, rival, "accuracy")[system]
-        _, locked = parts_of(asked)
-        later = own.only(locked).mean("accuracy") - other.only(locked).mean("accuracy") if locked else None
+        _, test = parts_of(asked)
+        later = own.only(test).mean("accuracy") - other.only(test).mean("accuracy") if test else None
         return {
             "set": name,
             "own": round(row.own.mean, 3),
@@ -88,7 +89,7 @@ class KeptAnswers:
             "p": row.p,
             "p Holm": row.p,
             "detectable": round(row.detectable, 3),
-            "gain, locked": "not opened" if later is None else round(later, 3),
+            "gain, test": "not evaluated" if later is None else round(later, 3),
         }
 
 
@@ -123,7 +124,7 @@ def _judged(row: Mapping[str, Json]) -> dict[str, Json]:
     return {
         "set": row["set"],
         "edges by": row["system"],
-        "part": row["part"],
+        "part": SPLITS[row["part"]],
         "edges": row["edges"],
         "right": right,
         "precision": f"{precision:.2%}",

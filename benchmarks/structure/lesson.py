@@ -6,7 +6,6 @@ from pathlib import Path
 
 from benchmarks.structure.analogies import choices
 from benchmarks.structure.kept import KeptAnswers, kept_edges, sure
-from benchmarks.structure.tables import worst_cells
 from kgot_lab.types import Json
 
 _DATA = ("storyanalogy-mc", "analobench S1", "parallelparc")
@@ -16,8 +15,7 @@ _COMPARED = ("aligned", "fitted surface + aligned")
 def lesson_figures(folder: Path) -> dict[str, Json]:
     """Compute every figure of the lesson, as plain values."""
     answers = KeptAnswers.of(folder)
-    dev = {question.id for question in choices("storyanalogy-mc").develop.questions}
-    worst = worst_cells(list(answers.sets.values()))
+    dev = {question.id for question in choices("storyanalogy-mc").dev.questions}
     drawn = list(answers.sets["storyanalogy-mc cells"][1])
     gains = {system: answers.gains(system) for system in _COMPARED}
     asked = answers.sets["storyanalogy-mc"][1]
@@ -29,8 +27,5 @@ def lesson_figures(folder: Path) -> dict[str, Json]:
         "cells": {data: {system: answers.by_cell(data, system) for system in drawn} for data in _DATA},
         "gains": gains,
         "beyond chance": {system: sure(rows) for system, rows in gains.items()},
-        "worst cells": [
-            dict(zip(worst.columns, (cell.text + "*" * cell.bold for cell in row), strict=True)) for row in worst.rows
-        ],
         "edges": kept_edges(folder),
     }  # fmt: skip

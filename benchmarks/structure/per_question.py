@@ -52,11 +52,11 @@ _OTHERS = 20_000  # pairs that are not analogous, drawn to calibrate on
 
 
 def _sets(tools: Instruments, opened: bool) -> Iterator[tuple[Choices, Callable[[Choices], list[System]]]]:
-    """The sets of questions, each with its systems; only their develop parts unless they are opened."""
+    """The sets of questions, each with its systems; only their dev parts unless they are opened."""
     for name in CHOICES:
         every = choices(name)
         yield (
-            (every if opened else every.develop),
+            (every if opened else every.dev),
             tools.with_the_model if _made_by_the_model(every.texts) else tools.systems,
         )
     for name in ITEMS:
@@ -67,7 +67,7 @@ def _sets(tools: Instruments, opened: bool) -> Iterator[tuple[Choices, Callable[
             ]
             questions = tuple(question for part in parts for question in part.questions)
             yield (
-                Choices(parts[0].name, questions, frozenset().union(*(part.locked for part in parts))),
+                Choices(parts[0].name, questions, frozenset().union(*(part.test_ids for part in parts))),
                 tools.systems,
             )
     yield from _with_skeletons_of_the_model(tools, opened)
@@ -93,15 +93,15 @@ def _with_skeletons_of_the_model(
         }
         if _FEWEST <= len(ids) < len(every.questions):
             title = f"{name}, with skeletons of {MODEL_OF_SKELETONS}"
-            some = replace(every.only(ids), name=title, locked=every.locked & ids)
-            yield (some if opened else some.develop), tools.with_the_model
+            some = replace(every.only(ids), name=title, test_ids=every.test_ids & ids)
+            yield (some if opened else some.dev), tools.with_the_model
 
 
 def answer_sets(tools: Instruments, folder: Path, opened: bool) -> Iterator[Choices]:
     """Ask every system every question, and keep what it said; what is kept already is not asked again."""
     for some, build in _sets(tools, opened):
         path = folder / "answers" / f"{some.name}.jsonl.gz"
-        wanted = build(some.develop)
+        wanted = build(some.dev)
         if (
             path.exists()
             and answers_in(path) == len(some.questions)
@@ -120,8 +120,8 @@ def search_pools(tools: Instruments, path: Path, opened: bool) -> Iterator[Retri
     rows: list[dict[str, object]] = []
     for name in _SEARCHED:
         every = retrieval(name)
-        asked = every if opened else every.develop
-        taught = choices(_TAUGHT_BY.get(name, name.replace("T2", "T1"))).develop
+        asked = every if opened else every.dev
+        taught = choices(_TAUGHT_BY.get(name, name.replace("T2", "T1"))).dev
         whole = _made_by_the_model(document.text for document in every.dataset.documents)
         extra = [tools.skeleton(f"skeleton, {MODEL_OF_SKELETONS}", skeletons_of_the_model())] * whole
         for system in [*tools.searchers(taught), *extra]:
@@ -130,14 +130,14 @@ def search_pools(tools: Instruments, path: Path, opened: bool) -> Iterator[Retri
             by = {measure: found.per_query(measure) for measure in _MEASURES}
             for query in asked.dataset.queries:
                 values = {measure: round(by[measure][query.id], 6) for measure in _MEASURES}
-                locked = query.id in every.dataset.locked
+                test = query.id in every.dataset.test_ids
                 rows.append(
                     {
                         "set": name,
                         "system": system.name,
                         "kind": system.kind,
                         "query": query.id,
-                        "locked": locked,
+                        "locked": test,
                         **values,
                     }
                 )
@@ -183,7 +183,7 @@ def draw_edges(tools: Instruments, path: Path, opened: bool) -> Iterator[Analogy
                         thresholds,
                     )
         for system in (Surface(tools.embedder), Words(), MinusSurface(Surface(tools.embedder))):
-            edges = list(drawn(system, every if opened else every.develop, 5_000))
+            edges = list(drawn(system, every if opened else every.dev, 5_000))
             rows += _judged(
                 f"{system.name}, as many as analogous",
                 system.kind,
@@ -198,7 +198,7 @@ def draw_edges(tools: Instruments, path: Path, opened: bool) -> Iterator[Analogy
 def _first(edges: Sequence[Drawn], every: AnalogyPairs, opened: bool) -> list[Drawn]:
     """As many of the best edges of each part as it has analogous pairs."""
     kept: dict[tuple[str, str], Drawn] = {}
-    for part in (every.develop, every.opened)[: 1 + opened]:
+    for part in (every.dev, every.held_out)[: 1 + opened]:
         among = sorted(
             (edge for edge in edges if part.judges(edge.first, edge.second)),
             key=lambda edge: (-edge.score, edge[:2]),
@@ -216,7 +216,7 @@ def _judged(
     thresholds: Thresholds | None = None,
 ) -> Iterator[dict[str, object]]:
     """For each part how many edges there are and which of them join analogous texts: the result."""
-    for part, name in ((every.develop, "develop"), (every.opened, "locked"))[: 1 + opened]:
+    for part, name in ((every.dev, "develop"), (every.held_out, "locked"))[: 1 + opened]:
         among = [edge for edge in edges if part.judges(edge.first, edge.second)]
         right = [edge for edge in among if pair(edge.first, edge.second) in part.analogous]
         about = {"set": every.name, "part": name, "system": title, "kind": kind, "edges": len(among)}
@@ -226,10 +226,10 @@ def _judged(
 
 
 def _for_edges(tools: Instruments, every: AnalogyPairs) -> CalibratedThresholds:
-    """Thresholds for edges at the prevalence of a graph: the best precision at a recall of .1 on develop
+    """Thresholds for edges at the prevalence of a graph: the best precision at a recall of .1 on dev
     pairs, others drawn by lot.
     """
-    part = every.develop
+    part = every.dev
     text_of, ids = {document.id: document.text for document in every.documents}, sorted(part.ends)
     chance = np.random.default_rng(0)
     drawn_ids = [(ids[a], ids[b]) for a, b in chance.integers(0, len(ids), (_OTHERS, 2)).tolist() if a != b]
@@ -299,18 +299,18 @@ def map_words(tools: Instruments, path: Path, opened: bool) -> None:
 
     every, rows = system_pairs(), []
     for name, (kind, likeness) in _likenesses(tools.embedder).items():
-        for one in every.pairs if opened else every.develop.pairs:
+        for one in every.pairs if opened else every.dev.pairs:
             targets, sources = linear_sum_assignment(-likeness(one))
             proposed = {
                 one.terms[t].target: one.terms[s].source for t, s in zip(targets, sources, strict=True)
             }
-            locked = one.id in every.locked
+            test = one.id in every.test_ids
             rows.append(
                 {
                     "pair": one.id,
                     "system": name,
                     "kind": kind,
-                    "locked": locked,
+                    "locked": test,
                     "terms": len(one.terms),
                     "right": round(mapped(one, proposed), 6),
                 }

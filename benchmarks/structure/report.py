@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.structure.analogies import SPLITS
 from benchmarks.structure.answered import graded
 from benchmarks.structure.tables import (
     FITTED,
@@ -52,9 +53,9 @@ def _searches(folder: Path) -> Iterator[Grid]:
                 format_decimal(float(np.mean([row[measure] for row in own])))
                 for measure in ("mrr", "recall@1", "recall@10")
             ]
-            locked = [row["map"] for row in own if row["locked"]]
+            test = [row["map"] for row in own if row["locked"]]
             span = f"{format_decimal(mean.low)} to {format_decimal(mean.high)}"
-            apart = format_decimal(float(np.mean(locked))) if locked else ""
+            apart = format_decimal(float(np.mean(test))) if test else ""
             against = f"{format_signed(gap.mean)} [{format_signed(gap.low)}, {format_signed(gap.high)}]"
             cells = (system, own[0]["kind"], format_decimal(mean.mean), span, *means, apart, against)
             lines.append(tuple(map(Cell, cells)))
@@ -66,7 +67,7 @@ def _searches(folder: Path) -> Iterator[Grid]:
             "mrr",
             "recall@1",
             "recall@10",
-            "map, locked",
+            "map, test",
             "map minus surface",
         )
         yield Grid(f"{name}: {len(base)} queries", columns, tuple(lines))
@@ -86,7 +87,7 @@ def _edges(folder: Path) -> Iterator[Grid]:
             rule = ", ".join(map(str, row.get("thresholds", [])))
             cells = (
                 row["system"],
-                row["part"],
+                SPLITS[row["part"]],
                 rule,
                 f"{drawn:,}",
                 f"{right:,}",
@@ -97,7 +98,9 @@ def _edges(folder: Path) -> Iterator[Grid]:
             )
             lines.append(tuple(map(Cell, cells)))
         told = ", ".join(
-            dict.fromkeys(f"{row['part']} {row['analogous']:,} of {row['pairs']:,} pairs" for row in some)
+            dict.fromkeys(
+                f"{SPLITS[row['part']]} {row['analogous']:,} of {row['pairs']:,} pairs" for row in some
+            )
         )
         columns = (
             "system",
@@ -128,8 +131,8 @@ def _mappings(folder: Path) -> Grid:
     for system, own in by.items():
         found = np.array([row["right"] for row in own])
         mean, gap = interval(found), interval(found - base)
-        locked = [row["right"] for row in own if row["locked"]]
-        apart = format_decimal(float(np.mean(locked))) if locked else ""
+        test = [row["right"] for row in own if row["locked"]]
+        apart = format_decimal(float(np.mean(test))) if test else ""
         cells = (
             system,
             own[0]["kind"],
@@ -140,7 +143,7 @@ def _mappings(folder: Path) -> Grid:
         )
         lines.append(tuple(map(Cell, cells)))
     by_lot = float(np.mean([1 / row["terms"] for row in by["surface"]]))
-    columns = ("system", "kind", "right", "95 %", "locked", "minus surface")
+    columns = ("system", "kind", "right", "95 %", "test", "minus surface")
     return Grid(
         f"scan-analogies: {len(base)} pairs of systems, words mapped one to one; by lot {format_decimal(by_lot)}",
         columns,
@@ -166,9 +169,9 @@ def _added(sets: list[AnswersOfSystems]) -> Grid:
         cells = [Cell(some.name)]
         for one, other in _ADDED.values():
             found = gaps(some, graded(said[one], some), graded(said[other], some))
-            cells += [Cell(_told(found["all"]), interval(found["all"]).low > 0), Cell(_told(found["locked"]))]
+            cells += [Cell(_told(found["all"]), interval(found["all"]).low > 0), Cell(_told(found["test"]))]
         rows.append(tuple(cells))
-    columns = [title for name in _ADDED for title in (name, "locked")]
+    columns = [title for name in _ADDED for title in (name, "test")]
     return Grid(
         "What order adds, and alignment beyond masking: differences in accuracy",
         ("set", *columns),
@@ -255,7 +258,7 @@ def structure_summary(folder: Path) -> str:
     sets = [(some, said) for some, said in kept(folder) if "skeletons of" not in some.name]
     names = (*_SHOWN, FITTED + " surface", FITTED + " surface + aligned")
     lines = [
-        f"| accuracy | {' | '.join(names)} | gain over the best control | on locked ones |",
+        f"| accuracy | {' | '.join(names)} | gain over the best control | on test ones |",
         "|---|" + "---:|" * (len(names) + 2),
     ]
     for some, said in sets:
@@ -264,9 +267,9 @@ def structure_summary(folder: Path) -> str:
         means = [format_decimal(graded(said[name], some).mean("accuracy")) for name in names]
         rival = best_control(some, said, fitted=True)
         found = gaps(some, graded(said[names[-1]], some), graded(said[rival], some))
-        whole, locked = (_told(found[part]) if len(found[part]) > 1 else "" for part in ("all", "locked"))
+        whole, test = (_told(found[part]) if len(found[part]) > 1 else "" for part in ("all", "test"))
         lines.append(
-            f"| {some.name} ({len(some.questions)}) | {' | '.join(means)} | {whole} ({rival}) | {locked} |"
+            f"| {some.name} ({len(some.questions)}) | {' | '.join(means)} | {whole} ({rival}) | {test} |"
         )
     floor = worst_cells(sets)
     shown = [row for row in floor.rows if row[0].text in _FLOORS]

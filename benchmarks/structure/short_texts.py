@@ -4,14 +4,14 @@ benchmarks/results/transfer/short_texts.jsonl and .md.
 At the specified thresholds (.45 and .08), with the bundled embedder and skeletons by the parser:
 - pairs of unrelated texts, drawn by lot from the texts of three sets and from their single sentences, both
 with as many words left of
-  the skeleton (or as long): the share that gets an edge, on develop and on locked texts;
+  the skeleton (or as long): the share that gets an edge, on dev and on test texts;
 - twelve unrelated texts, many times: how many of their 66 pairs get an edge;
 - for each set and part the share of analogous pairs, and of others, that gets an edge in each band. The means
-of the develop parts stand
+of the dev parts stand
   in kgot_lab/analogy/calibration.py, by which a user is told how many edges to expect right; the
-  locked parts tell how far that holds.
+  test parts tell how far that holds.
 
-Chosen on develop texts: an edge takes skeletons of three words or more beside "something"; of one or two
+Chosen on dev texts: an edge takes skeletons of three words or more beside "something"; of one or two
 words a third and a quarter of the sentences by lot get one. The pairs by lot are drawn before that refusal.
 `--table` derives the tables from the result, without a model.
 """

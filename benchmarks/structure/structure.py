@@ -1,13 +1,13 @@
 """Does a structural system see structure, or only the surface turned round? Writes
 benchmarks/results/structure.
 
-Written down before the locked parts were opened:
+Written down before the test parts were evaluated:
 - The measure is accuracy over four-way questions. The system named beforehand is `fitted surface + aligned`,
 for every set; of those
   that fit nothing it is `aligned`. Each is compared, question by question, with the best control on that set:
-  the one with the highest accuracy on the develop part, among those that fit nothing for `aligned`, among all
+  the one with the highest accuracy on the dev part, among those that fit nothing for `aligned`, among all
   for `fitted surface + aligned`. One family of tests (Holm) each.
-- `fitted surface` is the strongest control that could be built: it learns on the develop part how much nine
+- `fitted surface` is the strongest control that could be built: it learns on the dev part how much nine
 traits of the surface count,
   traits among them by which a set gives its answers away. `+ aligned` is the same fit with the score of the
   alignment as one more trait.
@@ -15,15 +15,15 @@ traits of the surface count,
 chance, .25, in each. In the
   matched questions neither nearness nor shared nouns tell the answer; see
   benchmarks/structure/cells.py for both rules.
-- Thresholds and weights come from develop parts alone, as do the weights, limits and word lists of the
-aligner, so that its develop
-  figures flatter a little; the locked ones do not. Fitted systems answer develop questions crosswise.
+- Thresholds and weights come from dev parts alone, as do the weights, limits and word lists of the
+aligner, so that its dev
+  figures flatter a little; the test ones do not. Fitted systems answer dev questions crosswise.
 
-Added after the locked parts had been opened, to explain: `aligned, in any order` and `fitted surface +
+Added after the test parts had been evaluated, to explain: `aligned, in any order` and `fitted surface +
 skeleton, masked`, which tell what the order and the alignment add to masking; more systems among the
 searches; thresholds of edges chosen for precision.
 
-`python -m benchmarks.structure.structure` runs the develop parts; `--open` runs the locked ones too; both
+`python -m benchmarks.structure.structure` runs the dev parts; `--open` runs the test ones too; both
 write results. `--table` derives all tables from the results, without a model. About ten minutes; skeletons
 of the local model come from data/skeletons.
 """
@@ -64,7 +64,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--open", action="store_true", help="open the locked parts too, and keep the results")
+    parser.add_argument(
+        "--open", action="store_true", help="evaluate the test parts too, and keep the results"
+    )
     parser.add_argument(
         "--table", action="store_true", help="derive the tables from the results, without a model"
     )

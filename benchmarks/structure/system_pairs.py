@@ -8,7 +8,7 @@ import csv
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from benchmarks.structure.analogies import locked_in
+from benchmarks.structure.analogies import read_test_ids
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import bundled_path
 
@@ -39,25 +39,25 @@ class SystemPair:
 
 @dataclass(frozen=True, repr=False)
 class SystemPairs:
-    """Pairs of systems; the `locked` ones are opened last."""
+    """Pairs of systems; those of `test_ids` are evaluated last."""
 
     name: str
     pairs: tuple[SystemPair, ...]
-    locked: frozenset[str] = frozenset()
+    test_ids: frozenset[str] = frozenset()
 
     def only(self, ids: Collection[str]) -> SystemPairs:
         """Some of the pairs."""
         return replace(self, pairs=tuple(pair for pair in self.pairs if pair.id in ids))
 
     @property
-    def develop(self) -> SystemPairs:
+    def dev(self) -> SystemPairs:
         """The pairs one may look at and tune on."""
-        return self.only({pair.id for pair in self.pairs} - self.locked)
+        return self.only({pair.id for pair in self.pairs} - self.test_ids)
 
     @property
-    def opened(self) -> SystemPairs:
-        """The locked pairs."""
-        return self.only(self.locked)
+    def held_out(self) -> SystemPairs:
+        """The test pairs."""
+        return self.only(self.test_ids)
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.pairs)} pairs of systems, {sum(len(pair.terms) for pair in self.pairs)} terms>"
@@ -73,7 +73,7 @@ def system_pairs() -> SystemPairs:
         SystemPair(id, of[0]["target"], of[0]["source"], of[0]["analogy_type"], tuple(map(_term, of)))
         for id, of in rows.items()
     )
-    return SystemPairs("scan-analogies", tuple(pairs), locked_in("scan-analogies"))
+    return SystemPairs("scan-analogies", tuple(pairs), read_test_ids("scan-analogies"))
 
 
 def mapped(pair: SystemPair, proposed: Mapping[str, str]) -> float:

@@ -34,7 +34,7 @@ def kept(folder: Path) -> list[AnswersOfSystems]:
     """Each set that was answered, with what the systems said: the results in `folder/answers`, and questions
     drawn in `folder/questions`.
 
-    Where the locked questions have not been opened yet, only the others are there. Raises BadInput for a
+    Where the test questions have not been evaluated yet, only the others are there. Raises BadInput for a
     broken result.
     """
     found: list[AnswersOfSystems] = []
@@ -44,7 +44,7 @@ def kept(folder: Path) -> list[AnswersOfSystems]:
     ):
         name = path.name.removesuffix(".jsonl.gz")
         asked = choices(name) if name in CHOICES else load_choices(folder / "questions" / path.name)
-        some = asked if answers_in(path) == len(asked.questions) else asked.develop
+        some = asked if answers_in(path) == len(asked.questions) else asked.dev
         found.append((some, load_answers(path, some)))
     return found
 
@@ -78,37 +78,37 @@ def accuracies(some: Choices, said: Mapping[str, Answers]) -> Grid:
         )
         rows.append((*first, *map(Cell, [*parts, *inside, *taken])))
     sizes = [f"{cell} ({len(ids)})" for cell, ids in cells.items()]
-    columns = ("system", "kind", "accuracy", "95 %", "develop", "locked", *sizes, *kinds)
+    columns = ("system", "kind", "accuracy", "95 %", "dev", "test", *sizes, *kinds)
     return Grid(
-        f"{some.name}: {len(some.questions)} questions, {len(parts_of(some)[1])} of them locked",
+        f"{some.name}: {len(some.questions)} questions, {len(parts_of(some)[1])} of them held out",
         columns,
         tuple(rows),
     )
 
 
 def parts_of(some: Choices) -> tuple[list[str], list[str]]:
-    """The ids of the develop and of the locked questions."""
+    """The ids of the dev and of the test questions."""
     ids = [question.id for question in some.questions]
-    return [id for id in ids if id not in some.locked], [id for id in ids if id in some.locked]
+    return [id for id in ids if id not in some.test_ids], [id for id in ids if id in some.test_ids]
 
 
 def best_control(some: Choices, said: Mapping[str, Answers], *, fitted: bool) -> str:
-    """The control, or the surface itself, that does best on the develop questions, ties by name."""
-    develop, _ = parts_of(some)
+    """The control, or the surface itself, that does best on the dev questions, ties by name."""
+    dev, _ = parts_of(some)
     names = [
         name
         for name, each in said.items()
         if each.kind != "structure" and (fitted or not name.startswith(FITTED))
     ]
-    return min(names, key=lambda name: (-graded(said[name], some).only(develop).mean("accuracy"), name))
+    return min(names, key=lambda name: (-graded(said[name], some).only(dev).mean("accuracy"), name))
 
 
 def gaps(some: Choices, one: Scores, other: Scores) -> dict[str, Numbers]:
-    """The paired differences in accuracy: over all questions, over the locked ones, and over groups of
+    """The paired differences in accuracy: over all questions, over the test ones, and over groups of
     questions.
     """
     ids = [question.id for question in some.questions]
-    _, locked = parts_of(some)
+    _, test = parts_of(some)
 
     def gap(a: Scores, b: Scores, some_ids: Sequence[str]) -> Numbers:
         first, second = a.per_query("accuracy"), b.per_query("accuracy")
@@ -117,7 +117,7 @@ def gaps(some: Choices, one: Scores, other: Scores) -> dict[str, Numbers]:
     groups = by_group(one, some), by_group(other, some)
     return {
         "all": gap(one, other, ids),
-        "locked": gap(one, other, locked),
+        "test": gap(one, other, test),
         "groups": gap(*groups, list(groups[0].per_query("accuracy"))),
     }
 
@@ -135,11 +135,11 @@ def gains(system: str, sets: Sequence[AnswersOfSystems], *, fitted: bool) -> Gri
         ps.append(sign_flip_p(found["all"]))
     rows = []
     for (some, rival, one, other, found), p, corrected in zip(lines, ps, holm(ps), strict=True):
-        own, locked = interval(found["all"]), found["locked"]
+        own, test = interval(found["all"]), found["test"]
         sure = own.low > 0
         apart = (
-            f"{format_signed(locked.mean())} [{format_signed(interval(locked).low)}, {format_signed(interval(locked).high)}]"
-            if len(locked) > 1
+            f"{format_signed(test.mean())} [{format_signed(interval(test).low)}, {format_signed(interval(test).high)}]"
+            if len(test) > 1
             else ""
         )
         wins, ties, losses = wins_ties_losses(found["all"])
@@ -160,11 +160,11 @@ def gains(system: str, sets: Sequence[AnswersOfSystems], *, fitted: bool) -> Gri
         "p",
         "p Holm",
         "p by group",
-        "locked",
+        "test",
         "wins/ties/losses",
         "detectable",
     )
-    return Grid(f"{system} against the best control on the develop part", columns, tuple(rows))
+    return Grid(f"{system} against the best control on the dev part", columns, tuple(rows))
 
 
 def worst_cells(sets: Sequence[AnswersOfSystems]) -> Grid:

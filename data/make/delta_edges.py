@@ -4,10 +4,10 @@ folders.
 python -m data.make.delta_edges musique      all sets, where none is named; a large one takes long
 
 Skeletons by the linguistic maker, a whole passage each: an edge joins passages, not sentences. Decided on
-develop questions of MuSiQue, and the same for every set of passages:
+dev questions of MuSiQue, and the same for every set of passages:
 - The specified thresholds pass 73 % of all pairs, 687 edges a passage. They were set for another embedder;
 such a graph says nothing.
-- So the thresholds are calibrated on develop texts of ParallelPARC, which are paragraphs too, and the
+- So the thresholds are calibrated on dev texts of ParallelPARC, which are paragraphs too, and the
 verifier may veto.
 - That leaves about 8 edges a passage, but most of them at a few plain descriptions ("something is something
 on something of something"),
@@ -52,7 +52,7 @@ from kgot_lab.similarity.join import delta_pairs
 from kgot_lab.types import Edge, Json
 
 DATA = Path(__file__).parent.parent
-TRIED = "musique"  # the set on whose develop questions the rule was chosen
+TRIED = "musique"  # the set on whose dev questions the rule was chosen
 ANALOGIES = ("parallelparc", "storyanalogy-mc")
 FOLDERS = {
     "musique": "musique-train-100",
@@ -141,16 +141,16 @@ def written(edges: Sequence[Edge], head: dict[str, Json]) -> bytes:
 
 
 def thresholds_for(embedder: Embedder, name: str = "parallelparc") -> CalibratedThresholds:
-    """Calibrate on the develop part of a set of analogous texts, by default paragraphs of ParallelPARC."""
-    part = pairs(f"{name} pairs").develop
+    """Calibrate on the dev part of a set of analogous texts, by default paragraphs of ParallelPARC."""
+    part = pairs(f"{name} pairs").dev
     return calibration(
         part, make_skeletons([document.text for document in part.documents], LinguisticSkeletons()), embedder
     )
 
 
 def make(name: str, embedder: Embedder) -> None:
-    """Compute the edges of a set and write them; those of MuSiQue are tried on its develop questions."""
-    data, file = load_dataset(name).develop, DATA / FOLDERS[name] / "delta_edges.jsonl.gz"
+    """Compute the edges of a set and write them; those of MuSiQue are tried on its dev questions."""
+    data, file = load_dataset(name).dev, DATA / FOLDERS[name] / "delta_edges.jsonl.gz"
     graph, texts = title_graph(data.documents), [document.text for document in data.documents]
     made, aligner = make_skeletons(texts, LinguisticSkeletons()), Aligner(embedder)
     own = thresholds_for(embedder, name) if name in ANALOGIES else thresholds_for(embedder)
@@ -181,7 +181,7 @@ def make(name: str, embedder: Embedder) -> None:
 def every_choice(
     data: Dataset, unverified: Sequence[Edge], verified: Sequence[Edge], embedder: Embedder
 ) -> list[Json]:
-    """Try each choice of edges on develop questions."""
+    """Try each choice of edges on dev questions."""
     options: dict[str, Sequence[Edge]] = {
         "calibrated": unverified,
         "calibrated, ten each": own_best(unverified),
@@ -197,7 +197,7 @@ def every_choice(
 
 
 def main() -> None:
-    """Compute, try on develop questions, and write."""
+    """Compute, try on dev questions, and write."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,15 +1,15 @@
 """Fix, before anything was designed on them, which bundled questions serve what.
 
-locked: 40 questions of each set, the first by hash of their id; the retrieval benchmark opens them once. The
-rest is for developing. Of HotpotQA's rest, 30 drawn by seed are also the test questions of the loop
-benchmark, so prompts may be tuned on the other 30 only. Of the analogy sets about a third is locked, in whole
-groups, so that no cluster, subject or pair of systems stands on both sides; a locked item that shares a text
-or a subject with one to develop on is not locked. Of the sets of the question benchmark 150 questions each
-are drawn by another seed and locked, in the order in which they are asked: of 2wiki none that shares a gold
+"locked" is the test split: 40 questions of each set, the first by hash of their id, evaluated once by the
+retrieval benchmark. The rest ("develop") is the dev split. Of HotpotQA's rest, 30 drawn by seed are also the test questions of the loop
+benchmark, so prompts may be tuned on the other 30 only. Of the analogy sets about a third is held out, in whole
+groups, so that no cluster, subject or pair of systems stands on both sides; a test item that shares a text
+or a subject with a dev one is not held out. Of the sets of the question benchmark 150 questions each
+are drawn by another seed and held out, in the order in which they are asked: of 2wiki none that shares a gold
 passage with the first 101, which were used before; of musique-498 as many of each number of hops, in turn.
-For the retrieval benchmark both are cut in another way ("search"): by hash a third of the groups to develop
-on, a group being all questions that share a gold passage, or a step, and, of 2wiki, the groups of the first
-101 too; the others are locked. Run it again and the files are the same.
+For the retrieval benchmark both are cut in another way ("search"): by hash a third of the groups for the dev
+split, a group being all questions that share a gold passage, or a step, and, of 2wiki, the groups of the first
+101 too; the others are held out. Run it again and the files are the same.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from pathlib import Path
 from kgot_lab.evaluation.dataset import connected_components, musique_steps
 
 DATA = Path(__file__).parent.parent
-LOCKED = 40
+TEST = 40
 SEED = 20261121
 DRAWN, DRAW_SEED = 150, 20261123  # of the sets of the question benchmark
 USED = 101  # questions of 2wiki, the first, that were used before
@@ -38,9 +38,9 @@ def by_hash(folder: str) -> list[str]:
 
 
 def two_parts(folder: str) -> dict[str, list[str]]:
-    """Locked questions, and those to develop on."""
+    """Test questions, and those to develop on."""
     ids = by_hash(folder)
-    return {"locked": ids[:LOCKED], "develop": ids[LOCKED:]}
+    return {"locked": ids[:TEST], "develop": ids[TEST:]}
 
 
 def three_parts(folder: str) -> dict[str, list[str]]:
@@ -119,7 +119,7 @@ def lines(path: str) -> list[dict[str, str]]:
 
 
 def grouped(group_of: Mapping[str, str]) -> dict[str, list[str]]:
-    """A third of the groups locked, the first by hash of their name, with all that is in them."""
+    """A third of the groups held out, the first by hash of their name, with all that is in them."""
     groups = sorted(set(group_of.values()), key=lambda group: hashlib.sha256(group.encode()).hexdigest())
     locked = set(groups[: len(groups) // 3])
     parts: dict[str, list[str]] = {"locked": [], "develop": []}

@@ -373,7 +373,8 @@ def verify(trace: Path = argument("a run on file")) -> None:
         difference = verify_run(run.events, store)
     if difference is not None:
         raise LabError(str(difference))
-    typer.echo(". ".join(filter(None, (f"{len(run.events)} events, all identical", run.unfinished))))
+    notes = " ".join(filter(None, (run.unfinished, run.unverifiable)))
+    typer.echo(". ".join(filter(None, (f"{len(run.events)} events, all identical", notes))))
 
 
 app.add_typer(benchmarks, name="bench")

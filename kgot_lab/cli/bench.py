@@ -37,11 +37,11 @@ class _ScopeOptions:
 
     only: list[str] | None = option("ask only this system; repeat for more")
     sets: list[str] | None = option(
-        "ask only of this set: hotpotqa, 2wiki, musique-498 (with --develop musique); repeat for more",
+        "ask only of this set: hotpotqa, 2wiki, musique-498 (with --dev musique); repeat for more",
         "--set",
     )
     limit: int | None = option("ask only the first so many questions of each set")
-    develop: bool = option("ask the dev split instead, in a folder of its own", default=False)
+    dev: bool = option("ask the dev split instead, in a folder of its own", default=False)
     minutes: float | None = option("begin no question after so many minutes")
 
 
@@ -75,9 +75,9 @@ def bench_questions(
     comparable.
     """
     from kgot_lab.benchmark.comparison.comparison_run import ComparisonSlice, count_replies, questions_in_turn
-    from kgot_lab.benchmark.comparison.plan import Design, check_comparison, develop_samples
+    from kgot_lab.benchmark.comparison.plan import Design, check_comparison, dev_samples
 
-    folder = folder or _COMPARISON_FOLDER.with_name(_COMPARISON_FOLDER.name + "-develop" * scope.develop)
+    folder = folder or _COMPARISON_FOLDER.with_name(_COMPARISON_FOLDER.name + "-dev" * scope.dev)
     only, sets, reuse = scope.only or (), scope.sets or (), model_options.reuse or ()
     if scope.limit is not None:
         require_count(scope.limit, 1, "--limit", "so many questions of each set are asked")
@@ -91,7 +91,7 @@ def bench_questions(
         if conflicting := [flag for flag, value in flags.items() if value]:
             raise BadInput(f"--table shows all that is on file: leave {conflicting[0]} out")
         return _show_results(folder)
-    design = Design(develop_samples(), develop=True) if scope.develop else Design()
+    design = Design(dev_samples(), dev=True) if scope.dev else Design()
     selection = ComparisonSlice(only, sets, scope.limit)
     # before a model is connected: what is named must be there
     requested = _RequestedAnswers(selection, scope.minutes, len(list(questions_in_turn(design, selection))))
@@ -221,7 +221,7 @@ class _MeasureOptions:
     """Options for the systems and data sets to measure, the plan and the folder."""
 
     only: list[str] | None = option("run only this system and the baseline; repeat for more")
-    develop: bool = option("use the dev split only", default=False)
+    dev: bool = option("use the dev split only", default=False)
     plan: Path | None = option("the plan, of Plan(...).save(FILE); by default that of the folder, or ours")
     dask: str | None = option("the address of a Dask scheduler, whose workers run the systems")
 
@@ -249,14 +249,14 @@ def bench(
     ./questions here.
     """
     if variant.families:
-        if measure.only or measure.develop or measure.plan or measure.dask:
+        if measure.only or measure.dev or measure.plan or measure.dask:
             raise BadInput("--families has its own systems and plan: it takes --folder, --embedder, --table")
         typer.echo(_compare_families(folder, names or [], embedder, variant.table))
         return
     if variant.table:
         raise BadInput("--table goes with --families")
     terminal.check_writable(folder / "plan.json")
-    chosen = measure.only or [], measure.develop, measure.plan, measure.dask
+    chosen = measure.only or [], measure.dev, measure.plan, measure.dask
     reports = _report_stop(folder, lambda: run_reports(folder, names or [], *chosen, embedder))
     for report in reports:
         typer.echo(f"{report}\n")
@@ -303,7 +303,7 @@ def run_reports(
     folder: Path,
     names: Sequence[str],
     only: Sequence[str],
-    develop: bool,
+    dev: bool,
     plan: Path | None = None,
     dask: str | None = None,
     embedder: str | None = None,
@@ -315,7 +315,7 @@ def run_reports(
     from kgot_lab.evaluation.results import Plan
     from kgot_lab.io.dask_workers import dask_client
 
-    chosen: dict[str, Any] = {"names": names or DATASETS, "only": only, "develop": develop}
+    chosen: dict[str, Any] = {"names": names or DATASETS, "only": only, "dev": dev}
     chosen["plan"] = Plan.load(plan) if plan else None
     with terminal.progress_bar("the benchmark") as progress, terminal.progress_bar("vectors") as embedding:
 

@@ -219,9 +219,10 @@ def _opened_graph(folder: Path) -> Iterator[InvestmentGraph]:
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder so that no other command runs on it. Raises StoreUnavailable if one does."""
+    from kgot_lab.io.files import make_folder
     from kgot_lab.io.processes import lock_file
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with (folder / "running").open("a") as file:
         try:
             lock_file(file)

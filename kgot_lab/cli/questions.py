@@ -64,7 +64,7 @@ class _SelectionOptions:
     sample: float = option("ask this share of the questions, drawn by --seed: .1 is a tenth", default=1.0)
     seed: int = option("of the sample", default=0)
     level: str = option("ask those of one level, where the set has levels", default="")
-    part: str = option("develop, test or locked, where the set has parts; all: locked too", default="")
+    part: str = option("dev, test or held_out, where the set has parts; all: held_out too", default="")
 
 
 @dataclass(frozen=True)

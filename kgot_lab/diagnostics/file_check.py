@@ -321,7 +321,7 @@ def _trace(path: Path) -> str:
     run = load_run(path)
     ended = "answered" if run.finished else "not finished: stopped, or cut short"
     torn = "; its last line was cut short" if lines[-1].strip() else ""
-    known = "" if '"check":"' in lines[0] else f"; {_ONLY_READ}"
+    known = "" if run.sealed else f"; {_ONLY_READ}"
     parted = first_inconsistent_write(run.events)
     apart = "" if parted is None else f"; {inconsistency_message(parted)}"
     return f"{format_count(len(run.events), 'event')}, {ended}{torn}{known}{apart}"

@@ -40,7 +40,7 @@ class Dataset:
     """Documents, queries and qrels, with optional further data.
 
     `types` is the type of a query. `triples` are those that a language model extracted from each document.
-    `locked` are the queries of the held-out test split. `classes` is the equivalence class of a document,
+    `test_ids` are the queries of the held-out test split. `classes` is the equivalence class of a document,
     where two may stand for the same thing. `notes` says what was dropped when the data were read.
     `isomorphic` are the delta edges computed between the documents. `groups` is the group of a query, where
     some are not independent, such as those that share a step. `excluded` are documents to remove from the
@@ -54,13 +54,13 @@ class Dataset:
     qrels: Qrels
     types: Mapping[str, str] = field(default_factory=dict)
     triples: Mapping[str, tuple[Triple, ...]] = field(default_factory=dict)
-    locked: frozenset[str] = frozenset()
+    test_ids: frozenset[str] = frozenset()
     classes: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     isomorphic: tuple[Edge, ...] = ()
     groups: Mapping[str, str] = field(default_factory=dict)
     excluded: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    is_part = False  # whether `locked` may name queries of the whole that are not in this part
+    is_part = False  # whether `test_ids` may name queries of the whole that are not in this part
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -91,14 +91,22 @@ class Dataset:
         return with_queries(self, set(ids), self.qrels)
 
     @property
-    def develop(self) -> Dataset:
+    def dev(self) -> Dataset:
         """The queries of the dev split, for inspection and tuning."""
-        return with_queries(self, {query.id for query in self.queries} - self.locked, self.qrels)
+        return self.only({query.id for query in self.queries} - self._held_out_ids)
 
     @property
     def held_out(self) -> Dataset:
         """The queries of the held-out test split."""
-        return with_queries(self, self.locked, self.qrels)
+        return self.only(self._held_out_ids)
+
+    @property
+    def _held_out_ids(self) -> frozenset[str]:
+        """The ids of `test_ids` that are here. Raises UnknownName for one that no query of the whole has."""
+        ids = frozenset(query.id for query in self.queries)
+        if not self.is_part:
+            require_known("query of the held-out split", ids, *sorted(self.test_ids))
+        return ids & self.test_ids
 
     def __repr__(self) -> str:
         relevant = sum(grade > 0 for grades in self.qrels.values() for grade in grades.values())
@@ -107,7 +115,7 @@ class Dataset:
 
 
 def with_queries(data: Dataset, ids: Set[str], qrels: Qrels) -> Dataset:
-    """Return a data set with some of the queries, whose `locked` still names those of the whole test split."""
+    """Return a data set with some of the queries, whose `test_ids` still names those of the whole test split."""
     part, queries = copy(data), tuple(query for query in data.queries if query.id in ids)
     about = {"qrels": qrels, **{what: getattr(data, what) for what in ("types", "groups", "excluded")}}
     kept = {what: {id: known[id] for id in known if id in ids} for what, known in about.items()}
@@ -143,14 +151,14 @@ def content_id(title: str, text: str) -> str:
 
 
 def query_splits(dataset: Dataset) -> dict[str, frozenset[str]]:
-    """Return the ids of the queries by split: all, develop and locked.
+    """Return the ids of the queries by split: all, dev and test.
 
     If all queries belong to one split, no other is returned. Without a held-out split the only part is "all".
     """
     everything = frozenset(query.id for query in dataset.queries)
-    if not dataset.locked:
+    if not dataset.test_ids:
         return {"all": everything}
-    split = {"develop": everything - dataset.locked, "locked": everything & dataset.locked}
+    split = {"dev": everything - dataset.test_ids, "test": everything & dataset.test_ids}
     held = {part: ids for part, ids in split.items() if ids}
     return {"all": everything, **held} if len(held) > 1 else held
 

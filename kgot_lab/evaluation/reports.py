@@ -35,7 +35,7 @@ class ReportRow:
 
     dataset: str
     system: str
-    part: str  # all, develop or locked
+    part: str  # all, dev or test
     measure: str
     mean: float
     low: float

@@ -116,7 +116,7 @@ def additions_digest(dataset: Dataset) -> str:
     These are triples, computed edges, held-out queries and excluded documents.
     """
     triples = sorted((id, list(map(repr, some))) for id, some in dataset.triples.items())
-    parts = [triples, sorted(map(repr, dataset.isomorphic)), sorted(dataset.locked)]
+    parts = [triples, sorted(map(repr, dataset.isomorphic)), sorted(dataset.test_ids)]
     excluded = sorted((query, sorted(ids)) for query, ids in dataset.excluded.items())
     return _digest([*parts, excluded] if excluded else parts)
 

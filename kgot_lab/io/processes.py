@@ -112,10 +112,8 @@ class Closing(ABC):
         """Release what the object has open."""
 
     def __reduce__(self) -> NoReturn:
-        problem = (
-            f"this {type(self).__name__} is open, and cannot be copied, pickled or sent to another process"
-        )
-        raise BadInput(f"{problem}: pass on where it is, and open it there")
+        problem = "is open, and cannot be copied, pickled or sent to another process"
+        raise BadInput(f"this {type(self).__name__} {problem}: pass on where it is, and open it there")
 
 
 class InheritedResource(Protocol):

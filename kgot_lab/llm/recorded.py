@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import LLMError, ReplayMiss, TraceError, UnknownName, require
-from kgot_lab.io.files import os_errors_as, read_regular_file
+from kgot_lab.io.files import os_errors_as, read_regular_file, refuse_wide_encoding
 from kgot_lab.llm.budget import Spending, WrappedLLM, charged_account
 from kgot_lab.llm.presets import FREE
 from kgot_lab.llm.reply_forms import explain_json_error
@@ -263,9 +263,11 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
 def read_lines(path: Path) -> list[str]:
     """Read the lines of a file. The last one is "" if the file ends with a newline.
 
-    Raises OSError, and UnicodeDecodeError unless only the final character is truncated.
+    Raises OSError, UnicodeDecodeError unless only the final character is truncated, and BadInput for UTF-16.
     """
-    before, end, last = read_regular_file(path).rpartition(b"\n")
+    data = read_regular_file(path)
+    refuse_wide_encoding(data, path)
+    before, end, last = data.rpartition(b"\n")
     # splitlines would also cut at odd separators
     return [  # a byte order mark is not part of the first line
         *(before + end).decode("utf-8-sig").split("\n")[:-1],

@@ -339,8 +339,11 @@ def read_hand_in(path: Path) -> HandIn:
         raise BadInput(f"{path} is left out: {missing}") from None
     except IsADirectoryError:
         raise BadInput(f"{path} is left out: it is a folder; name the files in it") from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadInput(f"{path.name} is left out: it cannot be read ({type(error).__name__})") from None
+    except OSError as error:
+        raise BadInput(f"{path.name} is left out: it cannot be read ({error.strerror or error})") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        reason = "it is damaged, or no file of lab.hand_in: ask its writer for another"
+        raise BadInput(f"{path.name} is left out: {reason}") from None
     return HandIn(path, _clean_line(content["name"]) or "(no name)", attempts)
 
 

@@ -102,7 +102,7 @@ def _failures_markup(report: Report, k: int) -> Markup:
 
     If the report has other parts too, the test split is not shown, so that nobody designs for it.
     """
-    dataset = report.dataset.develop if "locked" in report.parts and len(report.parts) > 1 else report.dataset
+    dataset = report.dataset.dev if "test" in report.parts and len(report.parts) > 1 else report.dataset
     failure_report = failures(dataset, report.runs, k)
     scope = " (the test split is not shown)" if dataset is not report.dataset else ""
     summary = f"What each system missed among its first {k}, question by question{scope}"

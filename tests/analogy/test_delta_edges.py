@@ -391,7 +391,7 @@ def test_a_reader_walks_delta_edges_both_ways_where_the_walk_names_them_beside_c
 
 
 @every("seed", range(3))
-def test_an_update_gives_exactly_what_making_all_edges_anew_gives(seed):
+def test_an_update_gives_exactly_what_making_all_edges_again_gives(seed):
     chance = random.Random(seed)
     texts = chance_texts(seed, 18)
     verifier = Lengths() if seed % 3 == 0 else None

@@ -205,7 +205,7 @@ def test_the_same_call_on_the_same_folder_goes_on_and_runs_nothing_twice(tmp_pat
     assert len(asked) == 9 and f"{again}" == f"{made}" and again.csv() == made.csv()
 
 
-def test_a_system_that_raised_begins_anew_once_it_is_mended(tmp_path):
+def test_a_system_that_raised_starts_over_once_it_is_repaired(tmp_path):
     def broken(ranking):
         if ranking.query.id == "q3":
             raise ZeroDivisionError("mine")
@@ -474,17 +474,17 @@ BAD_DATA = {
     ),
     "nothing for queries": (lambda: tiny(queries=None), "'queries' is a list"),
     "no name": (lambda: tiny(name=None), "'name' is a text, not None"),
-    "one locked query": (
-        lambda: tiny(locked=frozenset({"q0"})),
-        "tiny has one locked query, .* lock two or more, or none",
+    "one test query": (
+        lambda: tiny(test_ids=frozenset({"q0"})),
+        "tiny has one test query, .* hold out two or more, or none",
     ),
     "one query left open": (
-        lambda: tiny(locked=frozenset(DATA.qrels) - {"q0"}),
-        "tiny has one develop query",
+        lambda: tiny(test_ids=frozenset(DATA.qrels) - {"q0"}),
+        "tiny has one dev query",
     ),
-    "a list of locked ones": (
-        lambda: tiny(locked=["q0", "q1"]),
-        "'locked' is a set",
+    "a list of test ones": (
+        lambda: tiny(test_ids=["q0", "q1"]),
+        "'test_ids' is a set",
     ),
     "rows": (lambda: [("q0", "d00")], "'data' is a Dataset or a text or a path"),
     "nothing": (lambda: None, "'data' is a Dataset"),
@@ -627,7 +627,7 @@ def test_what_was_changed_is_told_of_a_system_that_is_run_again(tmp_path):
     assert made.again == {"mine": "it declares no version"}
     bench(DATA, systems={"base": BASE, "mine": Stage("mine", named, "4")}, plan=PLAN, folder=tmp_path)
     made = bench(
-        replace(DATA, locked=frozenset({"q0", "q1"})),
+        replace(DATA, test_ids=frozenset({"q0", "q1"})),
         systems={"base": BASE, "mine": Stage("mine", named, "4")},
         folder=tmp_path,
     )

@@ -35,7 +35,7 @@ from kgot_lab.benchmark.comparison.comparison_run import (
 from kgot_lab.benchmark.comparison.plan import (
     Design,
     check_comparison,
-    develop_samples,
+    dev_samples,
     drawn_samples,
     load_comparison_plan,
 )
@@ -81,7 +81,7 @@ def test_as_many_questions_are_drawn_as_the_design_says_none_of_them_used_before
 
 @pytest.mark.extended
 def test_no_drawn_question_or_passage_that_holds_its_answer_may_be_tuned_on(drawn):
-    tuned = develop_samples()
+    tuned = dev_samples()
     expected = {"hotpotqa": 30, "2wiki": 61, "musique": 60}
     assert {name: len(sample.questions) for name, sample in tuned.items()} == expected
     asked = {question.text for sample in drawn.values() for question in sample.questions}
@@ -107,7 +107,7 @@ def test_the_sets_are_whole_and_the_ids_of_passages_do_not_follow_the_questions(
     first = [place[question.gold[0]] for question in data.questions]
     inverted = sum(one > other for one, other in pairwise(first))
     assert 0.4 < inverted / len(first) < 0.6
-    assert not {question.id for question in Selection().select(data).questions} & set(data.parts["locked"])
+    assert not {question.id for question in Selection().select(data).questions} & set(data.parts["held_out"])
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def test_the_real_plan_names_all_that_an_answer_depends_on(drawn):
     plan = Design(drawn).plan(reader())
     assert list(plan["systems"]) == list(ANSWER_SYSTEMS)
     assert plan["sets"]["musique-498"]["tuned on"] == "musique develop"
-    assert Design(SETS, develop=True).plan(reader())["sets"]["first"]["tuned on"] == "itself"
+    assert Design(SETS, dev=True).plan(reader())["sets"]["first"]["tuned on"] == "itself"
     asked = {system: told["questions"] for system, told in plan["systems"].items() if told["questions"]}
     assert asked == {"long-context": 20, "local": 20, "paths-fused": 20}
     assert {name for pair in plan["pairs"] for name in pair} <= set(plan["systems"])

@@ -67,8 +67,8 @@ def test_a_bundled_set_fits_together(name):
     assert dataset.name == name and len(known) == len(dataset.documents)
     assert sorted(query.id for query in dataset.queries) == sorted(dataset.qrels)
     assert all(document in known for grades in dataset.qrels.values() for document in grades)
-    assert dataset.locked <= set(dataset.qrels) and set(dataset.types) <= set(dataset.qrels)
-    assert len(dataset.develop.queries) + len(dataset.locked) == len(dataset.queries)
+    assert dataset.test_ids <= set(dataset.qrels) and set(dataset.types) <= set(dataset.qrels)
+    assert len(dataset.dev.queries) + len(dataset.test_ids) == len(dataset.queries)
 
 
 @pytest.mark.extended
@@ -79,7 +79,7 @@ def test_what_the_published_systems_searched_is_a_part_of_2wiki(name, passages, 
     assert (len(part.documents), len(part.queries)) == (passages, questions)
     assert set(part.documents) <= set(whole.documents)
     assert list(part.documents) == sorted(part.documents, key=lambda document: document.id)
-    assert part.locked == whole.locked & set(part.qrels)
+    assert part.test_ids == whole.test_ids & set(part.qrels)
     assert all(part.qrels[id] == whole.qrels[id] for id in part.qrels)
 
 
@@ -165,7 +165,7 @@ def test_a_beir_folder_is_read(folder):
     assert dataset.documents[0] == Document("d1", "Ada wrote.\nA lot.", "Ada")
     assert dataset.queries[1] == Query("Where?", "q2")
     assert dataset.qrels == {"q1": {"d1": 2, "d3": 0}, "q2": {"d2": 1}}
-    assert dataset.develop.queries == dataset.queries
+    assert dataset.dev.queries == dataset.queries
 
 
 def test_a_beir_folder_may_be_gzipped_without_a_head_and_with_a_byte_order_mark(folder):
@@ -179,7 +179,7 @@ def test_a_beir_folder_may_be_gzipped_without_a_head_and_with_a_byte_order_mark(
 
 
 def test_a_bundled_set_survives_a_round_trip(tmp_path):
-    dataset = searched(51).develop
+    dataset = searched(51).dev
     again = from_beir(to_beir(dataset, tmp_path / "wiki", "dev"), "dev")
     expected = (dataset.documents, dataset.queries, dataset.qrels)
     assert (again.documents, again.queries, again.qrels) == expected

@@ -29,7 +29,7 @@ from kgot_lab.types import Edge
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "families"
 EDGES = (Edge("d01", DELTA_EDGE, "d08", {"weight": 0.3}), Edge("d03", DELTA_EDGE, "d09", {"weight": 0.2}))
-TINY = replace(tiny(isomorphic=EDGES, locked=frozenset({"q0", "q1"})), name="tiny")
+TINY = replace(tiny(isomorphic=EDGES, test_ids=frozenset({"q0", "q1"})), name="tiny")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_value_of_the_table_is_the_mean_over_the_test_split_of_the_stored_hits
     kept = load_results(folder / "tiny" / "bm25.jsonl.gz")
     recall = [
         len(set(kept.ids(query)[:5]) & set(TINY.qrels[query])) / len(TINY.qrels[query])
-        for query in sorted(TINY.locked)
+        for query in sorted(TINY.test_ids)
     ]
     (row,) = family_table([report]).rows
     assert float(row[4].text.split(" ")[0]) == pytest.approx(sum(recall) / 2, abs=5e-4)
@@ -73,14 +73,14 @@ def test_the_command_recomputes_the_table_and_refuses_what_does_not_go_with_it(f
     assert done.exit_code == 0 and "walk + delta edges" in done.output
     found = (folder / "summary.md").read_text(encoding="utf-8")
     assert found == bench_families(folder, table=True).markdown + "\n"
-    for wrong in (["--families", "--develop"], ["--table"]):
+    for wrong in (["--families", "--dev"], ["--table"]):
         assert CliRunner().invoke(app, ["bench", *wrong]).exit_code != 0
 
 
 @pytest.mark.parametrize("name, test", [("parallelparc", 70), ("storyanalogy-mc", 100), ("cookbook", 66)])
 def test_a_set_beside_the_questions_has_its_split_and_excludes_the_text_that_asks(name, test):
     data = load_dataset(name)
-    assert len(data.locked) == test and set(data.qrels) == {query.id for query in data.queries}
+    assert len(data.test_ids) == test and set(data.qrels) == {query.id for query in data.queries}
     known = {document.id for document in data.documents}
     for query in data.queries:
         excluded = data.excluded.get(query.id, frozenset())

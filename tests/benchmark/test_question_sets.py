@@ -51,13 +51,13 @@ def test_the_hash_of_a_set_changes_with_any_answer():
 # ------------------------------------------------------------------------------------------------------
 
 
-def test_the_locked_questions_are_asked_only_when_they_are_named():
-    locked = set(hotpotqa_split()["locked"])
+def test_the_test_questions_are_asked_only_when_they_are_named():
+    held_out = set(hotpotqa_split()["held_out"])
     ids = {
         part: {question.id for question in Selection(part=part).select(hotpotqa()).questions}
-        for part in ("", "locked", "develop", "all")
+        for part in ("", "held_out", "dev", "all")
     }
-    assert ids["locked"] == locked and not ids[""] & locked and ids["all"] == ids[""] | locked
+    assert ids["held_out"] == held_out and not ids[""] & held_out and ids["all"] == ids[""] | held_out
     assert len(ids["all"]) == 100
 
 

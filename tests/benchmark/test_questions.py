@@ -32,5 +32,5 @@ def test_ids_and_order_say_nothing_about_the_questions():
 
 def test_the_parts_of_the_split_are_disjoint_and_cover_all_questions():
     parts = hotpotqa_split()
-    assert {name: len(ids) for name, ids in parts.items()} == {"locked": 40, "test": 30, "develop": 30}
+    assert {name: len(ids) for name, ids in parts.items()} == {"held_out": 40, "test": 30, "dev": 30}
     assert sorted(id for ids in parts.values() for id in ids) == sorted(q.id for q in hotpotqa().questions)

@@ -68,13 +68,13 @@ def test_a_folder_of_yours_is_measured_into_results_that_are_taken_again(own, tm
 
 
 def test_other_data_in_the_same_folder_are_reported_too_and_never_run_again(own, tmp_path):
-    [alone] = run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
+    [alone] = run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], dev=True)
     mine, beside = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "lsa"])
     assert mine.dataset.name == "own/test" and told([beside]) == told([alone])
     assert set(beside.scores) == {"bm25", "convex"}
     before = results(tmp_path / "out")
     with pytest.raises(BadInput, match="also holds runs on own/test, which the report would lose"):
-        run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["lsa"], develop=True)
+        run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["lsa"], dev=True)
     (tmp_path / "out" / "hotpotqa" / "bm25.jsonl.gz").write_bytes(b"broken")
     with pytest.raises(BadInput, match=r"bm25\.jsonl\.gz is not a results file"):
         run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["follow"])
@@ -212,23 +212,23 @@ ODD = {
 def test_a_bundled_name_is_that_set_even_beside_a_folder_of_that_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "hotpotqa").mkdir()
-    [made] = run_benchmark(tmp_path, VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
+    [made] = run_benchmark(tmp_path, VECTORS, names=["hotpotqa"], only=["bm25"], dev=True)
     assert len(made.dataset.documents) == 994
 
 
-def test_results_of_the_develop_questions_do_not_stand_for_all(tmp_path):
-    run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
+def test_results_of_the_dev_questions_do_not_stand_for_all(tmp_path):
+    run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], dev=True)
     message = r"was made on other questions.* than hotpotqa has now; name another folder"
     with pytest.raises(BadInput, match=message):
         run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"])
 
 
 def test_the_report_is_the_one_that_the_results_alone_give(tmp_path):
-    [ours] = run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
+    [ours] = run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], dev=True)
     [derived] = derive_reports(tmp_path / "out", load_dataset)
-    assert ours.parts == derived.parts == ("develop",) and ours.csv() == derived.csv()
+    assert ours.parts == derived.parts == ("dev",) and ours.csv() == derived.csv()
     assert ours.json() == derived.json()
-    assert not load_dataset("hotpotqa").locked & set(ours.runs[0].hits)
+    assert not load_dataset("hotpotqa").test_ids & set(ours.runs[0].hits)
 
 
 def test_two_folders_of_one_name_would_share_results(own, tmp_path):

@@ -34,9 +34,9 @@ MAY_FIND_NOTHING = {"jaccard", "graph boost only"}  # where no passage names ano
 
 
 def small(name: str, questions: int = 4, others: int = 100):
-    """A few develop questions of a bundled set with their passages and some others."""
-    develop = load_dataset(name).develop
-    part = develop.only([query.id for query in develop.queries[:questions]])
+    """A few dev questions of a bundled set with their passages and some others."""
+    dev = load_dataset(name).dev
+    part = dev.only([query.id for query in dev.queries[:questions]])
     gold = {id for grades in part.qrels.values() for id in grades}
     kept = [document for row, document in enumerate(part.documents) if document.id in gold or row < others]
     triples = {document.id: part.triples[document.id] for document in kept if document.id in part.triples}
@@ -113,7 +113,7 @@ def test_a_shuffled_graph_keeps_nodes_types_and_degrees_and_moves_most_edges(gra
 
 @pytest.mark.extended
 def test_following_names_finds_far_more_than_following_shuffled_ones():
-    data = load_dataset("hotpotqa").develop
+    data = load_dataset("hotpotqa").dev
     embedder = InMemoryVectors(minilm())
     embedder.add_texts([query.text for query in data.queries])
     made, reached = systems(data, embedder), mean_score(data, "recall@5")
@@ -146,8 +146,8 @@ def test_names_are_unique_as_names_of_files():
     assert len({file_name(name).lower() for name in names}) == len(names) and all(map(file_name, names))
 
 
-def test_nothing_is_tuned_on_fewer_than_four_develop_queries():
-    few = tiny(locked=frozenset({"q0", "q1", "q2", "q3", "q4"}))
+def test_nothing_is_tuned_on_fewer_than_four_dev_queries():
+    few = tiny(test_ids=frozenset({"q0", "q1", "q2", "q3", "q4"}))
     assert set(systems(tiny(), VECTORS)) - set(systems(few, VECTORS)) == TUNED
 
 

@@ -1,4 +1,4 @@
-"""Tuning in two halves: what is chosen on some queries answers the others, and locked queries are never seen."""
+"""Tuning in two halves: what is chosen on some queries answers the others, and test queries are never seen."""
 
 import pytest
 from support.tiny_collection import tiny
@@ -22,7 +22,7 @@ from kgot_lab.retrieval.selection import select_retrievers
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Query, ranked
 
-LOCKED = frozenset({"q1", "q6"})
+TEST = frozenset({"q1", "q6"})
 
 
 def scoring(name: str, scores: dict[str, float]) -> Stage:
@@ -42,7 +42,7 @@ class Spy:
 
 
 def test_each_half_is_answered_by_what_was_fitted_on_the_other():
-    data = tiny(locked=LOCKED)
+    data = tiny(test_ids=TEST)
     stage = cross_fit(data, Spy(), "tuned")
     first, second = halves(data)
     for part, other in ((first, second), (second, first)):
@@ -50,24 +50,24 @@ def test_each_half_is_answered_by_what_was_fitted_on_the_other():
             assert set(stage.search(query).ids) == {query.id for query in other.queries}
 
 
-def test_locked_and_unknown_queries_are_answered_by_what_was_fitted_on_all_develop_queries():
-    data = tiny(locked=LOCKED)
+def test_test_and_unknown_queries_are_answered_by_what_was_fitted_on_all_dev_queries():
+    data = tiny(test_ids=TEST)
     stage = cross_fit(data, Spy(), "tuned")
-    develop = {query.id for query in data.develop.queries}
+    dev = {query.id for query in data.dev.queries}
     for query in (*data.held_out.queries, Query("another one", "new"), Query("without an id")):
-        assert set(stage.search(query).ids) == develop
+        assert set(stage.search(query).ids) == dev
 
 
-def test_no_fit_ever_sees_a_locked_query():
+def test_no_fit_ever_sees_a_test_query():
     spy = Spy()
-    cross_fit(tiny(locked=LOCKED), spy, "tuned")
+    cross_fit(tiny(test_ids=TEST), spy, "tuned")
     assert len(spy.parts) == 3
     for part in spy.parts:
-        assert not LOCKED & {query.id for query in part.queries} and not LOCKED & set(part.qrels)
+        assert not TEST & {query.id for query in part.queries} and not TEST & set(part.qrels)
 
 
-def test_the_tuned_systems_never_put_a_locked_query_while_they_are_built(monkeypatch):
-    data, asked = tiny(locked=LOCKED), set()
+def test_the_tuned_systems_never_put_a_test_query_while_they_are_built(monkeypatch):
+    data, asked = tiny(test_ids=TEST), set()
     searched = Stage.search
     monkeypatch.setattr(
         Stage,
@@ -77,7 +77,7 @@ def test_the_tuned_systems_never_put_a_locked_query_while_they_are_built(monkeyp
     made = systems(data, SyntheticVectors(64))
     for name in ("convex, tuned", "gate", "gate, rrf"):
         made[name]()
-    assert asked == {query.id for query in data.develop.queries}
+    assert asked == {query.id for query in data.dev.queries}
 
 
 def test_halves_are_disjoint_complete_nearly_equal_and_do_not_depend_on_the_order():
@@ -128,6 +128,6 @@ def test_admitted_decides_as_the_gate_does(fuse):
         assert ours.stage.search(query) == theirs.stage.search(query)
 
 
-def test_too_few_develop_queries_are_refused_even_where_locked_ones_would_make_enough():
+def test_too_few_dev_queries_are_refused_even_where_test_ones_would_make_enough():
     with pytest.raises(BadInput, match="3 dev queries; tuning in two halves takes at least 4"):
-        cross_fit(tiny(locked=frozenset({"q0", "q1", "q2", "q3", "q4"})), Spy(), "tuned")
+        cross_fit(tiny(test_ids=frozenset({"q0", "q1", "q2", "q3", "q4"})), Spy(), "tuned")

@@ -167,7 +167,7 @@ def phrases() -> PropertyGraph:
     from kgot_lab.benchmark.recall.datasets import load_dataset
 
     return PropertyGraph.from_triples(
-        triple for some in load_dataset("musique").develop.triples.values() for triple in some
+        triple for some in load_dataset("musique").dev.triples.values() for triple in some
     )
 
 

@@ -154,7 +154,7 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.retrieval.entity_linking import phrase_graph
 from kgot_lab.viz import show_graph
 
-data = load_dataset("musique").develop
+data = load_dataset("musique").dev
 view = show_graph(phrase_graph(data.documents, data.triples))
 view
 """

@@ -111,7 +111,7 @@ def test_the_report_of_a_folder_is_over_all_data_sets_it_holds(bench, monkeypatc
     only = ["--only", "bm25", "--folder", "out"]
     assert bench("tiny", *only)[0] == 0 and {row["dataset"] for row in table_of("out")} == {"tiny"}
     first = [row for row in table_of("out") if row["dataset"] == "tiny"]
-    code, out, _ = bench("small", "--develop", *only)
+    code, out, _ = bench("small", "--dev", *only)
     assert code == 0 and out.index("small, all") < out.index("tiny, all")
     assert {row["dataset"] for row in table_of("out")} == {"tiny", "small"}
     assert [row for row in table_of("out") if row["dataset"] == "tiny"] == first

@@ -87,18 +87,16 @@ def test_a_stop_after_some_minutes_says_what_is_left(bench):
 
 
 def test_the_questions_to_tune_on_have_a_folder_of_their_own(bench, monkeypatch):
-    monkeypatch.setattr(
-        plan, "Design", lambda samples, develop: replace(TINY, samples=samples, develop=develop)
-    )
+    monkeypatch.setattr(plan, "Design", lambda samples, dev: replace(TINY, samples=samples, dev=dev))
     with answering_server(told_in_brief) as server:
-        code, out, err = bench("--develop", "--estimate", "--only", "rag")
+        code, out, err = bench("--dev", "--estimate", "--only", "rag")
         assert code == 0
         assert "rag on musique" in out
         assert "musique-498" not in out
         assert "runs/graph-pays" not in err
-        code, _, err = bench("--develop", "--only", "rag", "--minutes", 1e-12, "--model", f"{server.url}#m")
+        code, _, err = bench("--dev", "--only", "rag", "--minutes", 1e-12, "--model", f"{server.url}#m")
     assert code == 0, err
-    assert Path("runs/graph-pays-develop/plan.json").exists(), err
+    assert Path("runs/graph-pays-dev/plan.json").exists(), err
     assert not Path("runs/graph-pays").exists(), err
 
 

@@ -78,9 +78,9 @@ def test_a_memory_is_looked_into_changed_and_changed_back(kgot_lab, asked_once):
         ("undo", "command line"),
     ]
     assert log[1]["of"] == ["ada.md#1"]
-    assert "retract source: ada.md#1" in kgot_lab("memory", "memory.db", "log").out
+    assert "forgot source: ada.md#1" in kgot_lab("memory", "memory.db", "log").out
     assert log[0]["by"].startswith("run ")
-    assert "undo of change 2" in kgot_lab("memory", "memory.db", "log").out
+    assert "took back change 2" in kgot_lab("memory", "memory.db", "log").out
     then = log[1]["at"]
     assert json.loads(kgot_lab("memory", "memory.db", "facts", "--as-of", then, "--json").out) == []
 

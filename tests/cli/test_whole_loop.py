@@ -239,10 +239,10 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
 @pytest.mark.parametrize(
     ("page", "says"),
     [
-        ("tools: {names: 3}", "lab.yaml: tools.names: it is auto or all or a list\n"),
-        ("budget: {calls: many}", "lab.yaml: budget.calls: it is a whole number\n"),
-        ("budget: 3", "lab.yaml: budget: it is a set of fields with values\n"),
-        ("budget: {dollars: -1}", "lab.yaml: budget.dollars: it is 0 or more\n"),
+        ("tools: {names: 3}", "lab.yaml: tools.names: it has to be auto or all or a list\n"),
+        ("budget: {calls: many}", "lab.yaml: budget.calls: it has to be a whole number\n"),
+        ("budget: 3", "lab.yaml: budget: it has to be a set of fields with values\n"),
+        ("budget: {dollars: -1}", "lab.yaml: budget.dollars: it has to be 0 or more\n"),
         ("modle: x", "there is no field 'modle'; there are: model,"),
         ("limits: {stepz: 1}", "unknown limit 'stepz'; did you mean 'steps'?"),
         ("limits: {steps: 0}", "limits.steps must be a number, 1 or more"),

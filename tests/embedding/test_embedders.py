@@ -127,7 +127,7 @@ def test_a_missing_package_is_named_with_its_extra(name, package, extra, monkeyp
 def test_with_and_without_torch_the_ranking_is_the_same_but_for_near_ties(tmp_path):
     """Weights in 8 bits move a cosine by up to .013, so passages nearer than that may change places."""
     light, heavy = ready("minilm", tmp_path), ready("sentence-transformers", tmp_path)
-    data = load_dataset("hotpotqa").develop
+    data = load_dataset("hotpotqa").dev
     relevant = {id for query in data.queries for id in data.qrels[query.id]}
     texts = [full_text(document) for document in data.documents if document.id in relevant][:60]
     questions = [query.text for query in data.queries]
@@ -222,7 +222,7 @@ def at(server, **options):
     return embedder("api", model=f"{server.url}#tiny", **options)
 
 
-def test_a_server_is_asked_in_batches_and_its_order_is_mended():
+def test_a_server_is_asked_in_batches_and_its_order_is_restored():
     with openai_server(numbers([3, 4], [0, 2]), numbers([5, 0])) as server:
         model = at(server, batch=2)
         vectors = model.embed(["a", "b", "c"])

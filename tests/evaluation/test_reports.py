@@ -31,17 +31,17 @@ EVIL = '-->" onload=x></td><script>alert(1)</script><img src=http://evil.example
 
 
 @pytest.fixture(scope="module")
-def develop() -> Dataset:
-    return load_dataset("hotpotqa").develop
+def dev() -> Dataset:
+    return load_dataset("hotpotqa").dev
 
 
 @pytest.fixture(scope="module")
-def results(develop, tmp_path_factory):
-    """A folder as the benchmark writes it: two systems on the develop questions of HotpotQA."""
+def results(dev, tmp_path_factory):
+    """A folder as the benchmark writes it: two systems on the dev questions of HotpotQA."""
     folder = tmp_path_factory.mktemp("recall")
     PLAN.save(folder / "plan.json")
-    for name, stage in {"bm25": bm25(develop.documents), "bm25 flat": bm25(develop.documents, b=0.0)}.items():
-        run_and_store(folder / "hotpotqa" / f"{name}.jsonl.gz", stage, develop, name=name)
+    for name, stage in {"bm25": bm25(dev.documents), "bm25 flat": bm25(dev.documents, b=0.0)}.items():
+        run_and_store(folder / "hotpotqa" / f"{name}.jsonl.gz", stage, dev, name=name)
     return folder
 
 
@@ -70,20 +70,20 @@ def finding(system: str, ids: str, **other: str) -> Run:
 # --- reports ---
 
 
-def test_a_report_from_results_says_the_same_as_one_from_the_runs(develop, made):
-    stages = {"bm25": bm25(develop.documents), "bm25 flat": bm25(develop.documents, b=0.0)}
+def test_a_report_from_results_says_the_same_as_one_from_the_runs(dev, made):
+    stages = {"bm25": bm25(dev.documents), "bm25 flat": bm25(dev.documents, b=0.0)}
     runs = [
-        run(stage, develop.queries, name=name, dataset="hotpotqa", keep=100) for name, stage in stages.items()
+        run(stage, dev.queries, name=name, dataset="hotpotqa", keep=100) for name, stage in stages.items()
     ]
-    live = report(runs, develop, PLAN)
+    live = report(runs, dev, PLAN)
     assert live.rows == made.rows and live.comparisons == made.comparisons and live.csv() == made.csv()
-    assert made.row("bm25", "recall@5").mean == pytest.approx(score(runs[0], develop.qrels).mean("recall@5"))
+    assert made.row("bm25", "recall@5").mean == pytest.approx(score(runs[0], dev.qrels).mean("recall@5"))
 
 
 def test_rows_hold_dataset_system_part_measure_mean_interval_and_count(made):
-    assert len(made.rows) == 2 * len(MEASURES) and made.parts == ("develop",)
+    assert len(made.rows) == 2 * len(MEASURES) and made.parts == ("dev",)
     for row in made.rows:
-        assert (row.dataset, row.part, row.n) == ("hotpotqa", "develop", 60)
+        assert (row.dataset, row.part, row.n) == ("hotpotqa", "dev", 60)
         assert row.low <= row.mean <= row.high
     with pytest.raises(BadInput, match="no row for"):
         made.row("bm26")
@@ -100,23 +100,23 @@ def test_the_exports_hold_every_mean_and_the_plan(made):
     assert {row["baseline"] for row in rows} == {"bm25"} == {data["plan"]["baseline"]}
     assert data["plan"]["rounds"] == 500
     assert data["systems"]["bm25"]["description"] == "<bm25>"
-    assert data["comparisons"]["develop"][0]["system"] == "bm25 flat"
+    assert data["comparisons"]["dev"][0]["system"] == "bm25 flat"
     for text in (repr(made), made.markdown(), made.latex(), made._repr_html_()):
         assert "seed 0" in text and "primary measure recall@5" in text
         assert all(format_decimal(row.mean) in text for row in made.rows)
     assert made.latex().count(r"\begin{tabular}") == made.latex().count(r"\end{tabular}") == 2
 
 
-def test_locked_questions_are_reported_apart():
-    data = toy(locked=frozenset({"q4", "q5"}))
+def test_test_questions_are_reported_apart():
+    data = toy(test_ids=frozenset({"q4", "q5"}))
     made = report(
         [finding("base", "axb"), finding("best", "ab", q5="xx", q4="yz")], data, Plan("base", rounds=200)
     )
-    assert made.parts == ("all", "develop", "locked")
+    assert made.parts == ("all", "dev", "test")
     assert [made.row("best", "recall@2", p).mean for p in made.parts] == [pytest.approx(4 / 6), 1.0, 0.0]
     assert [made.row("best", "recall@2", part).n for part in made.parts] == [6, 4, 2]
-    assert report([finding("base", "ab")], data.develop, Plan("base", rounds=200)).parts == ("develop",)
-    assert report([finding("base", "ab")], data.held_out, Plan("base", rounds=200)).parts == ("locked",)
+    assert report([finding("base", "ab")], data.dev, Plan("base", rounds=200)).parts == ("dev",)
+    assert report([finding("base", "ab")], data.held_out, Plan("base", rounds=200)).parts == ("test",)
     assert report([finding("base", "ab")], toy(), Plan("base", rounds=200)).parts == ("all",)
 
 
@@ -138,16 +138,16 @@ def test_a_run_that_does_not_fit_is_refused():
         report([finding("base", "ab")], replace(toy(), qrels={"q0": {"a": 1}}), Plan("base"))
 
 
-def test_results_of_other_data_are_refused(results, develop, tmp_path):
+def test_results_of_other_data_are_refused(results, dev, tmp_path):
     shutil.copytree(results, tmp_path / "recall")
-    fewer = replace(develop, documents=develop.documents[:-1])
-    changed = replace(develop, qrels={**develop.qrels, develop.queries[0].id: {develop.documents[0].id: 1}})
+    fewer = replace(dev, documents=dev.documents[:-1])
+    changed = replace(dev, qrels={**dev.qrels, dev.queries[0].id: {dev.documents[0].id: 1}})
     for other, what in ((fewer, "documents"), (changed, "qrels")):
         with pytest.raises(BadInput, match=rf"hotpotqa/bm25.*other {what}"):
             derive_reports(tmp_path / "recall", lambda name, other=other: other)
-    short = develop.only([query.id for query in develop.queries[:5]])
+    short = dev.only([query.id for query in dev.queries[:5]])
     run_and_store(
-        tmp_path / "recall" / "hotpotqa" / "short.jsonl.gz", bm25(develop.documents), short, name="short"
+        tmp_path / "recall" / "hotpotqa" / "short.jsonl.gz", bm25(dev.documents), short, name="short"
     )
     with pytest.raises(BadInput, match=r"short.*other questions"):
         derive_reports(tmp_path / "recall", load_dataset)
@@ -296,8 +296,8 @@ def test_a_page_with_hostile_texts_and_names_holds_no_tag_of_theirs():
     assert not tags.open and "script" not in tags.seen and "img" not in tags.seen
 
 
-def test_the_page_does_not_list_what_was_missed_on_locked_questions():
-    data = toy(locked=frozenset({"q4", "q5"}))
+def test_the_page_does_not_list_what_was_missed_on_test_questions():
+    data = toy(test_ids=frozenset({"q4", "q5"}))
     page = recall_page(
         [report([finding("base", "ac"), finding("best", "ab", q1="cd")], data, Plan("base", rounds=200))]
     )
@@ -313,9 +313,9 @@ def test_a_published_run_without_times_can_be_a_result(tmp_path):
     assert report([read], toy(), shallow).row("base").mean == 1.0
 
 
-def test_a_name_ends_no_comment_of_latex_and_is_no_formula_in_a_spreadsheet(develop):
+def test_a_name_ends_no_comment_of_latex_and_is_no_formula_in_a_spreadsheet(dev):
     name = '=HYPERLINK("http://evil.example")\n\\input{/etc/passwd}'
-    made = report([run(bm25(develop.documents), develop.queries, name=name)], develop, Plan(name, rounds=50))
+    made = report([run(bm25(dev.documents), dev.queries, name=name)], dev, Plan(name, rounds=50))
     assert not any(line.lstrip().startswith(r"\input") for line in made.latex().splitlines())
     cells = [cell for row in csv.reader(io.StringIO(made.csv())) for cell in row]
     assert f"'{name}" in cells and not any(cell.startswith("=") for cell in cells)

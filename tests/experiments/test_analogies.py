@@ -1,4 +1,4 @@
-"""The analogy sets: what is read, what is locked, and the rules by which questions and pairs are made of
+"""The analogy sets: what is read, what is held out, and the rules by which questions and pairs are made of
 them.
 """
 
@@ -66,9 +66,9 @@ def similarity(first, second):
 @pytest.mark.parametrize("name", sorted(CHOICES))
 def test_a_set_has_its_size_and_its_two_parts_divide_it(name):
     whole = choices(name)
-    assert (len(whole.questions), len(whole.opened.questions)) == SIZES[name]
-    expected = {question.id for question in whole.questions} - whole.locked
-    assert {question.id for question in whole.develop.questions} == expected
+    assert (len(whole.questions), len(whole.held_out.questions)) == SIZES[name]
+    expected = {question.id for question in whole.questions} - whole.test_ids
+    assert {question.id for question in whole.dev.questions} == expected
 
 
 @pytest.mark.parametrize("name", sorted(CHOICES))
@@ -85,8 +85,8 @@ def test_every_question_has_four_different_choices_and_only_the_answer_is_the_ta
 @pytest.mark.parametrize("name", sorted(set(CHOICES) - {"storyanalogy-mc"}))
 def test_no_group_stands_on_both_sides(name):
     whole = choices(name)
-    assert not {question.group for question in whole.develop.questions} & {
-        question.group for question in whole.opened.questions
+    assert not {question.group for question in whole.dev.questions} & {
+        question.group for question in whole.held_out.questions
     }
 
 
@@ -104,7 +104,7 @@ def test_what_is_relevant_is_in_the_pool_and_the_query_itself_is_not(name):
         assert query.text not in {text_of[id] for id in pool}
     assert len(found.texts) >= len(text_of)
     expected = len(found.dataset.queries)
-    assert len(found.develop.dataset.queries) + len(found.opened.dataset.queries) == expected
+    assert len(found.dev.dataset.queries) + len(found.held_out.dataset.queries) == expected
 
 
 def test_the_searches_have_their_published_sizes():
@@ -121,13 +121,13 @@ def test_the_searches_have_their_published_sizes():
 @pytest.mark.parametrize("name", sorted(PAIRS))
 def test_pairs_are_judged_in_the_part_they_belong_to_and_analogies_are_rare(name):
     whole = pairs(name)
-    develop, opened = whole.develop, whole.opened
-    assert develop.analogous.isdisjoint(opened.analogous)
-    assert develop.analogous | opened.analogous == whole.analogous
-    for part in (whole, develop, opened):
+    dev, test = whole.dev, whole.held_out
+    assert dev.analogous.isdisjoint(test.analogous)
+    assert dev.analogous | test.analogous == whole.analogous
+    for part in (whole, dev, test):
         assert part.analogous and all(part.judges(*pair) for pair in part.analogous)
         assert part.prevalence <= 0.03
-    assert not any(develop.judges(*pair) for pair in opened.analogous)
+    assert not any(dev.judges(*pair) for pair in test.analogous)
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -163,15 +163,15 @@ def test_the_cells_of_a_set_are_drawn_of_one_part_at_a_time(name):
     def long_words(text):
         return frozenset(word for word in text.lower().split() if len(word) > 7)
 
-    develop = cells_of(name, Counts(), long_words).choices
-    opened = cells_of(name, Counts(), long_words, opened=True).choices
-    away = {item.id for item in items(name) if item.locked}
-    in_develop, in_opened = ({q.id.split()[0] for q in part.questions} for part in (develop, opened))
-    assert in_develop and in_develop.isdisjoint(away) and in_opened <= away and in_opened
-    assert not develop.locked and len(opened.opened.questions) == len(opened.questions)
-    texts_of_away = {item.analogue for item in items(name) if item.locked}
-    known = {item.analogue for item in items(name) if not item.locked}
-    assert not any(text in texts_of_away - known for q in develop.questions for text in q.choices)
+    dev = cells_of(name, Counts(), long_words).choices
+    test = cells_of(name, Counts(), long_words, opened=True).choices
+    away = {item.id for item in items(name) if item.held_out}
+    in_dev, in_test = ({q.id.split()[0] for q in part.questions} for part in (dev, test))
+    assert in_dev and in_dev.isdisjoint(away) and in_test <= away and in_test
+    assert not dev.test_ids and len(test.held_out.questions) == len(test.questions)
+    texts_of_away = {item.analogue for item in items(name) if item.held_out}
+    known = {item.analogue for item in items(name) if not item.held_out}
+    assert not any(text in texts_of_away - known for q in dev.questions for text in q.choices)
 
 
 def test_a_pair_has_two_ends():
@@ -225,7 +225,7 @@ def test_ids_that_share_texts_are_one_group_however_long_the_chain():
 
 def test_items_of_both_parts_or_of_one_id_or_alone_are_refused():
     one, other = made(2)
-    for wrong in ([one], [one, one], [one, Item("x", "a", "b", frozenset("g"), "g", locked=True)]):
+    for wrong in ([one], [one, one], [one, Item("x", "a", "b", frozenset("g"), "g", held_out=True)]):
         with pytest.raises(BadInput, match="two items or more"):
             pools_of(wrong, Counts(), nouns)
     # nothing to draw from
@@ -235,9 +235,13 @@ def test_items_of_both_parts_or_of_one_id_or_alone_are_refused():
 def test_terms_and_systems_are_read_and_a_mapping_is_judged_by_them():
     scan = system_pairs()
     expected = (65, 451, 21)
-    assert (len(scan.pairs), sum(len(each.terms) for each in scan.pairs), len(scan.opened.pairs)) == expected
+    assert (
+        len(scan.pairs),
+        sum(len(each.terms) for each in scan.pairs),
+        len(scan.held_out.pairs),
+    ) == expected
     assert Counter(each.kind for each in scan.pairs for _ in each.terms) == {"science": 78, "metaphor": 373}
-    heat = next(each for each in scan.develop.pairs if each.id == "heat transfer | water flow")
+    heat = next(each for each in scan.dev.pairs if each.id == "heat transfer | water flow")
     assert SystemTerm("kettle", "bucket") in heat.terms
     family = SystemPair(
         "f",

@@ -1,5 +1,5 @@
 """Turns of long chats: reading them, the memory's rules on a chat of a few turns, the measures, and chats
-that are opened once.
+that are evaluated once.
 """
 
 from __future__ import annotations
@@ -56,20 +56,21 @@ def embedder():
     return made
 
 
-def rows(chat: str, *, locked: bool) -> list[dict]:
+def rows(chat: str, *, held_out: bool) -> list[dict]:
     told = []
     for session, day, *both in GARDEN:
         for role, text in zip(("user", "assistant"), both, strict=True):
             about = {"chat_id": chat, "turn_id": len(told), "session": session, "time": day}
             row = about | {"role": role, "text": text}
-            told.append(row | {"in_short": True, "locked": locked})
+            told.append(row | {"in_short": True, "locked": held_out})
     return [*told, told[0] | {"turn_id": len(told), "time": "2024-07-01", "in_short": False}]
 
 
-def questions(chat: str, *, locked: bool) -> list[dict]:
+def questions(chat: str, *, held_out: bool) -> list[dict]:
     names = ("_id", "ability", "question", "evidence")
     return [
-        dict(zip(names, each, strict=True)) | {"_id": f"{chat}-{each[0]}", "chat_id": chat, "locked": locked}
+        dict(zip(names, each, strict=True))
+        | {"_id": f"{chat}-{each[0]}", "chat_id": chat, "locked": held_out}
         for each in ASKED
     ]
 
@@ -81,10 +82,10 @@ def write(folder, name: str, told: list[dict]) -> None:
 
 @pytest.fixture
 def data(tmp_path):
-    """A folder as BEAM's: one chat that is open and one that is locked."""
+    """A folder as BEAM's: one chat that is open and one that is held out."""
     folder = tmp_path / "data"
-    write(folder, "chats.jsonl.gz", rows("c1", locked=False) + rows("c2", locked=True))
-    write(folder, "questions.jsonl.gz", questions("c1", locked=False) + questions("c2", locked=True))
+    write(folder, "chats.jsonl.gz", rows("c1", held_out=False) + rows("c2", held_out=True))
+    write(folder, "questions.jsonl.gz", questions("c1", held_out=False) + questions("c2", held_out=True))
     return folder
 
 
@@ -114,14 +115,14 @@ def found(memory: TurnMemory, question: str, first: int = 5, **rules: object) ->
         ({"role": "assistant"}, "do not take turns"),
         ({"time": "2023-01-01"}, "go back"),
         ({"in_short": False}, "not the beginning"),
-        ({"locked": True}, "locked in part"),
+        ({"locked": True}, "held out in part"),
         ({"text": 3}, "wrong is text"),
     ],
 )
 def test_a_chat_that_breaks_what_is_known_of_the_data_is_refused(data, change, said):
-    told = rows("c1", locked=False)
+    told = rows("c1", held_out=False)
     told[2] |= change
-    write(data, "chats.jsonl.gz", told + rows("c2", locked=True))
+    write(data, "chats.jsonl.gz", told + rows("c2", held_out=True))
     with pytest.raises(BadInput, match=said):
         read_chats(data)
 
@@ -199,7 +200,7 @@ def test_recall_and_gaps_are_those_counted_by_hand(tmp_path):
 # ------------------------------------------------------------------------------------------------------
 
 
-def test_the_locked_chats_are_opened_by_one_plan_once(data, tmp_path, embedder):
+def test_the_test_chats_are_evaluated_by_one_plan_once(data, tmp_path, embedder):
     chats, plan, results = read_chats(data), plan_of_chats(data_digest(data), embedder), tmp_path / "results"
     quiet = lambda done, total, what: None  # noqa: E731
     two = (
@@ -210,19 +211,21 @@ def test_the_locked_chats_are_opened_by_one_plan_once(data, tmp_path, embedder):
             questions=tuple(replace(question, id=f"{question.id}-2") for question in chats[0].questions),
         ),
     )
-    measure_chats(results, two, embedder, plan, locked=False, progress=quiet)
+    measure_chats(results, two, embedder, plan, held_out=False, progress=quiet)
     told = chat_report(chat_grids(results))
-    assert "open chats" in told and "locked chats" not in told
+    assert "open chats" in told and "test chats" not in told
     twin = replace(
         chats[1], questions=tuple(replace(question, id=f"{question.id}-2") for question in chats[1].questions)
     )
-    measure_chats(results, (*two, chats[1], twin), embedder, plan, locked=True, progress=quiet)
-    kept = chat_results(results, "locked", "memory").read_bytes()
-    measure_chats(results, (*two, chats[1], twin), embedder, plan, locked=True, progress=quiet)
-    assert chat_results(results, "locked", "memory").read_bytes() == kept
-    for locked in (True, False):
-        with pytest.raises(BadInput, match=r"opened by another plan \(code differ\)"):
-            measure_chats(results, chats, embedder, plan | {"code": "other"}, locked=locked, progress=quiet)
+    measure_chats(results, (*two, chats[1], twin), embedder, plan, held_out=True, progress=quiet)
+    kept = chat_results(results, "test", "memory").read_bytes()
+    measure_chats(results, (*two, chats[1], twin), embedder, plan, held_out=True, progress=quiet)
+    assert chat_results(results, "test", "memory").read_bytes() == kept
+    for held_out in (True, False):
+        with pytest.raises(BadInput, match=r"evaluated by another plan \(code differ\)"):
+            measure_chats(
+                results, chats, embedder, plan | {"code": "other"}, held_out=held_out, progress=quiet
+            )
 
 
 def test_results_hold_no_word_of_the_chats(data, tmp_path, embedder):
@@ -232,7 +235,7 @@ def test_results_hold_no_word_of_the_chats(data, tmp_path, embedder):
         chats,
         embedder,
         plan_of_chats("", embedder),
-        locked=False,
+        held_out=False,
         progress=lambda *told: None,
     )
     texts = [path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()]
@@ -247,9 +250,9 @@ def test_a_folder_without_chats_is_refused_by_its_name(tmp_path):
 
 
 def test_evidence_that_is_no_turn_of_the_shortened_chat_is_refused(data):
-    told = questions("c1", locked=False)
+    told = questions("c1", held_out=False)
     told[0]["evidence"] = [20]
-    write(data, "questions.jsonl.gz", told + questions("c2", locked=True))
+    write(data, "questions.jsonl.gz", told + questions("c2", held_out=True))
     with pytest.raises(BadInput, match="c1-0020"):
         read_chats(data)
 

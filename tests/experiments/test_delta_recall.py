@@ -62,14 +62,14 @@ def test_texts_are_joined_by_a_bare_hub_for_each_noun_that_a_few_share(scripts):
 
 
 @pytest.mark.parametrize("name", ["storyanalogy-mc", "parallelparc", "analobench S1"])
-def test_develop_sources_ask_for_develop_analogues_and_no_others(scripts, name):
+def test_dev_sources_ask_for_dev_analogues_and_no_others(scripts, name):
     whole = pairs(f"{name} pairs")
-    asked = scripts["questions"](name, "develop", whole.develop)
-    assert {q.id for q in asked.queries} == {content_id("", i.source) for i in items(name) if not i.locked}
-    ends = {end for both in whole.locked for end in both}
+    asked = scripts["questions"](name, "develop", whole.dev)
+    assert {q.id for q in asked.queries} == {content_id("", i.source) for i in items(name) if not i.held_out}
+    ends = {end for both in whole.test_ids for end in both}
     for query in asked.queries:
         assert asked.qrels[query.id] and query.id not in asked.qrels[query.id]
-        out = scripts["unasked"](query.id, whole.develop)
+        out = scripts["unasked"](query.id, whole.dev)
         assert query.id in out and not out & set(asked.qrels[query.id])
     analogous = {id for grades in asked.qrels.values() for id in grades}
     # where a text of one part may be a choice of the other
@@ -161,7 +161,7 @@ def test_the_figures_follow_from_the_values_of_the_queries(scripts):
     assert scripts["delta_table"](result).count("\n") > len(result["primary"])
 
 
-def test_where_the_locked_part_is_open_it_stands_apart_and_with_the_others(scripts):
+def test_where_the_test_part_is_there_it_stands_apart_and_with_the_others(scripts):
     def row(part, system, *values):
         told = {"dataset": "toy", "part": part, "system": system, "measure": "recall@10"}
         return {**told, "questions": list(values)}

@@ -6,7 +6,7 @@ from support.searching import Letters
 
 from benchmarks.recall.published import published_thousand
 from benchmarks.standard_sets.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
-from benchmarks.standard_sets.learning import develop_parts
+from benchmarks.standard_sets.learning import dev_parts
 from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.retrieval.multihop.features import FEATURES
@@ -33,24 +33,24 @@ def test_what_one_clue_decides_is_learnt(units, least):
     assert share_right(fit_scorer(known, units=units, seeds=1), new) > least
 
 
-def test_nothing_is_learnt_on_a_question_that_is_locked_anywhere():
-    asked = {(p.name.removesuffix("-untitled"), query.id) for p in develop_parts() for query in p.queries}
-    locked = {(name, id) for name in BUNDLED for id in load_dataset(name).locked}
-    locked |= {("2wiki-1000", id) for id in load_dataset("2wiki").locked}
-    assert len(asked) > 900 and not asked & locked
+def test_nothing_is_learnt_on_a_question_that_is_held_out_anywhere():
+    asked = {(p.name.removesuffix("-untitled"), query.id) for p in dev_parts() for query in p.queries}
+    test_ids = {(name, id) for name in BUNDLED for id in load_dataset(name).test_ids}
+    test_ids |= {("2wiki-1000", id) for id in load_dataset("2wiki").test_ids}
+    assert len(asked) > 900 and not asked & test_ids
 
 
-def test_no_locked_question_shares_a_step_or_a_gold_passage_with_one_to_develop_on():
+def test_no_test_question_shares_a_step_or_a_gold_passage_with_a_dev_question():
     for name in ("2wiki-1000", "musique-498"):
         data = load_dataset(name)
         groups = {
             part: {data.groups[query.id] for query in some.queries}
-            for part, some in (("d", data.develop), ("l", data.held_out))
+            for part, some in (("d", data.dev), ("l", data.held_out))
         }
         assert not groups["d"] & groups["l"]
     steps = load_dataset("musique-498-steps")
-    assert steps.locked and not {steps.groups[id] for id in steps.locked} & {
-        steps.groups[query.id] for query in steps.develop.queries
+    assert steps.test_ids and not {steps.groups[id] for id in steps.test_ids} & {
+        steps.groups[query.id] for query in steps.dev.queries
     }
 
 

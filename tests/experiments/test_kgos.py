@@ -58,7 +58,7 @@ def test_the_halves_share_no_query_and_every_gold_node_is_in_the_graph(graph):
     halves = {half: cookbook_queries(half) for half in HALVES}
     ids = [query.id for some in halves.values() for query in some]
     assert len(ids) == len(set(ids)) == 152 and {len(some) for some in halves.values()} == {76}
-    for query in (*halves["tuning"], *halves["locked"]):
+    for query in (*halves["tuning"], *halves["test"]):
         assert query.strict <= query.lenient <= set(graph.ids)
         assert bool(query.strict) is (query.level != "out_of_scope")
         assert query.intent in INTENT_LABELS
@@ -74,7 +74,7 @@ def test_what_was_changed_since_it_was_frozen_is_not_counted_on(monkeypatch, tmp
     )
     monkeypatch.setattr(queries_of, "bundled_path", lambda name: tmp_path / name)
     with pytest.raises(BadInput, match=f"{file} is not as it was frozen"):
-        cookbook_queries("locked")
+        cookbook_queries("test")
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -115,14 +115,14 @@ def test_a_system_finds_today_what_its_result_has(graph, tuning, vectors, name):
 
 
 def test_a_lenient_judge_finds_more_than_nodes_of_the_same_types_by_lot_would_give(graph):
-    (run,) = (run for run in half_report(RESULTS, "locked").runs if run.system == "3-weight hybrid")
-    judged = leniency(run, cookbook_queries("locked"), graph)
+    (run,) = (run for run in half_report(RESULTS, "test").runs if run.system == "3-weight hybrid")
+    judged = leniency(run, cookbook_queries("test"), graph)
     assert judged.mean(STRICT_5) < judged.mean(TYPE_5) < judged.mean(LENIENT_5) < 1
 
 
 def test_words_find_the_intent_of_three_in_ten_queries_and_a_probe_is_about_as_good():
-    half = cookbook_queries("locked")
-    right = {each.system: right_intents(each, half) for each in intents_said(RESULTS, "locked")}
+    half = cookbook_queries("test")
+    right = {each.system: right_intents(each, half) for each in intents_said(RESULTS, "test")}
     found = right[BY_WORDS]
     aimless = [query.id for query in half if query.intent == NO_INTENT]
     assert (len(aimless), sum(found[id] for id in aimless), sum(found.values())) == (15, 11, 23)
@@ -160,8 +160,8 @@ def test_an_equality_holds_within_the_margin_fails_beyond_it_and_is_open_over_it
     assert said(-0.05, 0.01) == said(-0.05, 0.05) == "cannot be decided"
 
 
-def test_every_claim_has_a_verdict_of_the_locked_half_and_the_hybrid_beats_its_lanes_there():
-    verdicts = {row.claim.text: row for row in kgos_verdicts(half_report(RESULTS, "locked"))}
+def test_every_claim_has_a_verdict_of_the_test_half_and_the_hybrid_beats_its_lanes_there():
+    verdicts = {row.claim.text: row for row in kgos_verdicts(half_report(RESULTS, "test"))}
     assert len(verdicts) == 17 and {row.difference.mean > 0 for row in list(verdicts.values())[:3]} == {True}
     assert all(
         row.verdict == ("replicates" if row.difference.low > 0 and row.p_holm < 0.05 else row.verdict)
@@ -186,10 +186,10 @@ def test_the_table_of_confusions_counts_every_query_once_and_its_diagonal_is_wha
 
 
 def test_a_half_without_results_is_an_error_that_says_what_to_do(tmp_path):
-    with pytest.raises(BadInput, match="no results of the locked half"):
-        half_report(tmp_path, "locked")
+    with pytest.raises(BadInput, match="no results of the test half"):
+        half_report(tmp_path, "test")
     with pytest.raises(BadInput, match="run the benchmark first"):
-        intents_said(tmp_path, "locked")
+        intents_said(tmp_path, "test")
 
 
 def test_a_level_is_within_the_interval_not_reached_or_exceeded():
@@ -205,8 +205,8 @@ def test_an_accepted_node_stands_for_one_strict_node_and_no_more():
 
 
 def test_nothing_is_measured_before_it_is_settled_what_will_be(tmp_path):
-    with pytest.raises(BadInput, match="written before the locked half is opened"):
-        measure_half(tmp_path, "locked", Letters())
+    with pytest.raises(BadInput, match="written before the test half is evaluated"):
+        measure_half(tmp_path, "test", Letters())
     assert not list(tmp_path.iterdir())
 
 

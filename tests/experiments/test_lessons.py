@@ -62,7 +62,7 @@ def test_a_step_that_a_rule_decides_is_no_vote():
     )
 
 
-def test_a_refused_read_of_a_ballot_that_is_mended_and_finds_rows():
+def test_a_refused_read_of_a_ballot_that_is_repaired_and_finds_rows():
     run = walked(vote=[*votes("I", "I", "I"), *BOTH], mend={"statement": "result = facts('Ada Lovelace')"})
     shown = lessons_of(run)
     (at,) = shown["a wrong RETRIEVE mended"]
@@ -70,7 +70,7 @@ def test_a_refused_read_of_a_ballot_that_is_mended_and_finds_rows():
     assert shown["a refused statement repaired"] == (at,)
 
 
-def test_a_refused_read_that_stays_refused_is_not_mended():
+def test_a_refused_read_that_stays_refused_is_not_repaired():
     run = walked(
         FEW.but(repairs=1),
         vote=[*votes("I", "I", "I"), *BOTH],
@@ -80,7 +80,7 @@ def test_a_refused_read_that_stays_refused_is_not_mended():
     assert not {"a wrong RETRIEVE mended", "a refused statement repaired"} & set(lessons_of(run))
 
 
-def test_a_refused_write_that_is_repaired_is_no_mended_retrieve():
+def test_a_refused_write_that_is_repaired_is_no_repaired_retrieve():
     vote = [*votes("I", "I", "I"), *votes("R", "R", "R")]
     run = walked(vote=vote, write={"statements": ["add("]}, mend={"statement": WRITE["statements"][0]})
     shown = lessons_of(run)

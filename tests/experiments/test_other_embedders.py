@@ -62,24 +62,24 @@ def test_the_page_says_what_the_results_give(both):
     page = (RESULTS / "standard_sets" / "notes.md").read_text(encoding="utf-8")
     told = page.partition("Does a larger embedder help?")[2].partition("\n")[0]
     for system in set(both[1].scores) - {"embeddings", "follow, sentences"}:
-        gap, p = gap_between(both[1], both[0], system, "locked")
+        gap, p = gap_between(both[1], both[0], system, "test")
         assert f"{format_signed(gap.mean)} [{format_signed(gap.low)}, {format_signed(gap.high)}]" in told
         if system == "convex":
             assert f"p {format_p_value(p)}" in told
         else:
-            reached = (format_decimal(report.row(system, part="locked").mean) for report in both)
+            reached = (format_decimal(report.row(system, part="test").mean) for report in both)
             assert all(share in told for share in reached)
 
 
 @pytest.mark.extended
 def test_a_gain_is_tested_in_pairs_and_by_groups(both):
     ours, other = both
-    ids = [query.id for query in ours.dataset.queries if query.id in ours.dataset.locked]
+    ids = [query.id for query in ours.dataset.queries if query.id in ours.dataset.test_ids]
     own, theirs = (
         [report.scores["convex"].per_query("recall@5")[id] for id in ids] for report in (other, ours)
     )
     gaps, groups = np.subtract(own, theirs), [ours.dataset.groups[id] for id in ids]
-    found = gap_between(other, ours, "convex", "locked")
+    found = gap_between(other, ours, "convex", "test")
     assert found == (interval(gaps, groups), sign_flip_p(gaps, groups))
 
 
@@ -93,12 +93,12 @@ def test_the_bundled_embedder_reaches_here_what_it_reaches_on_the_standard_sets(
 
 
 @pytest.mark.extended
-def test_the_questions_counted_as_locked_are_those_of_the_data(both):
-    locked = load_dataset("musique-498").locked
+def test_the_questions_counted_as_test_are_those_of_the_data(both):
+    test_ids = load_dataset("musique-498").test_ids
     for report in both:
-        assert report.row("convex", part="locked").n == len(locked) == 338
-        assert report.row("convex", part="develop").n == 160
-    assert f"{len(locked)} locked and 160 develop" in (FOLDER / "summary.md").read_text(encoding="utf-8")
+        assert report.row("convex", part="test").n == len(test_ids) == 338
+        assert report.row("convex", part="dev").n == 160
+    assert f"{len(test_ids)} test and 160 dev" in (FOLDER / "summary.md").read_text(encoding="utf-8")
 
 
 def test_without_the_bundled_one_there_is_nothing_to_compare_with(tmp_path):

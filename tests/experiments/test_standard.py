@@ -40,11 +40,11 @@ def test_the_plan_was_written_down_and_every_system_ran_on_every_set():
 def test_the_summary_says_what_the_results_give(name):
     dataset = load_dataset(name)
     told = (FOLDER / "summary.md").read_text(encoding="utf-8")
-    locked = query_splits(dataset)["locked"]
+    test_ids = query_splits(dataset)["test"]
     for run in results(name):
-        mean = score(run, dataset.qrels, ["recall@5"]).only(locked).mean("recall@5")
+        mean = score(run, dataset.qrels, ["recall@5"]).only(test_ids).mean("recall@5")
         if run.system != RIVAL:
-            (line,) = (line for line in told.splitlines() if line.startswith(f"| {name} | {len(locked)} |"))
+            (line,) = (line for line in told.splitlines() if line.startswith(f"| {name} | {len(test_ids)} |"))
             assert f"{mean:.3f}".removeprefix("0") in line
 
 
@@ -55,20 +55,20 @@ def test_the_page_of_results_says_what_the_results_give():
         dataset = load_dataset(name)
         for run in results(name):
             if run.system == TRAIL:
-                mean = score(run, dataset.qrels, ["recall@5"]).only(dataset.locked).mean("recall@5")
+                mean = score(run, dataset.qrels, ["recall@5"]).only(dataset.test_ids).mean("recall@5")
                 assert format_decimal(mean) in page, (name, run.system)
 
 
-def test_develop_questions_crossed_are_all_that_are_locked_nowhere_and_the_page_tells_the_difference_on_both():
+def test_dev_questions_crossed_are_all_that_are_held_out_nowhere_and_the_page_tells_the_difference_on_both():
     dataset = load_dataset("2wiki-1000")
     crossed = json.loads((FOLDER / "crossed.json").read_text(encoding="utf-8"))["2wiki-1000"]
-    locked = dataset.locked | load_dataset("2wiki").locked
-    assert set(crossed) == {query.id for query in dataset.queries} - locked
+    test_ids = dataset.test_ids | load_dataset("2wiki").test_ids
+    assert set(crossed) == {query.id for query in dataset.queries} - test_ids
     runs = {
         run.system: score(run, dataset.qrels, ["recall@5"]).per_query("recall@5")
         for run in results("2wiki-1000")
     }
-    own = crossed | {query: runs[TRAIL][query] for query in dataset.locked}
+    own = crossed | {query: runs[TRAIL][query] for query in dataset.test_ids}
     some = [query.id for query in dataset.queries if query.id in own]
     gap = interval(
         [own[query] - runs[RIVAL][query] for query in some],
@@ -81,8 +81,10 @@ def test_develop_questions_crossed_are_all_that_are_locked_nowhere_and_the_page_
 def test_what_links_gain_is_above_the_control_that_looks_at_no_names():
     dataset = load_dataset("musique-498")
     runs = {run.system: run for run in results("musique-498")}
-    locked = query_splits(dataset)["locked"]
-    scores = {name: score(runs[name], dataset.qrels, ["recall@5"]).only(locked) for name in (TRAIL, NO_LINKS)}
+    test_ids = query_splits(dataset)["test"]
+    scores = {
+        name: score(runs[name], dataset.qrels, ["recall@5"]).only(test_ids) for name in (TRAIL, NO_LINKS)
+    }
     row = compare(scores, NO_LINKS, groups=dataset.groups)[TRAIL]
     assert row.difference.low > 0 and row.p < 0.05
 
@@ -108,8 +110,8 @@ def test_queries_of_a_group_are_drawn_and_flipped_together_in_a_report():
     made = report(
         [run for run in results("musique-498") if run.system in ("convex", TRAIL)], dataset, STANDARD_PLAN
     )
-    row = made.comparisons["locked"][TRAIL]
-    ids = [query.id for query in dataset.queries if query.id in dataset.locked]
+    row = made.comparisons["test"][TRAIL]
+    ids = [query.id for query in dataset.queries if query.id in dataset.test_ids]
     own, theirs = (
         [made.scores[system].per_query("recall@5")[id] for id in ids] for system in (TRAIL, "convex")
     )

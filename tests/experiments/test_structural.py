@@ -37,23 +37,23 @@ SAID = {
     each.system: each
     for each in (
         said("surface", "surface", lambda n: n % 4 == 0),
-        said("lucky when locked", "control", lambda n: n >= 30),
+        said("lucky on the test split", "control", lambda n: n >= 30),
         said("fitted surface", "control", lambda n: n % 2 == 0),
         said("own", "structure", lambda n: n % 4 != 3),
     )
 }
 
 
-def test_the_best_control_is_chosen_on_the_develop_questions_alone():
+def test_the_best_control_is_chosen_on_the_dev_questions_alone():
     assert best_control(asked(), SAID, fitted=False) == "surface"
     assert best_control(asked(), SAID, fitted=True) == "fitted surface"
 
 
-def test_a_gain_is_paired_and_told_apart_for_locked_questions_and_groups():
+def test_a_gain_is_paired_and_told_apart_for_test_questions_and_groups():
     own, other = (graded(SAID[name], asked()) for name in ("own", "fitted surface"))
     found = gaps(asked(), own, other)
-    assert [len(found[part]) for part in ("all", "locked", "groups")] == [40, 10, 20]
-    assert found["all"].mean() == pytest.approx(0.25) and found["locked"].mean() == pytest.approx(0.2)
+    assert [len(found[part]) for part in ("all", "test", "groups")] == [40, 10, 20]
+    assert found["all"].mean() == pytest.approx(0.25) and found["test"].mean() == pytest.approx(0.2)
     (row,) = gains("own", [(asked(), SAID)], fitted=True).rows
     assert [cell.text for cell in row[:5]] == ["drawn", "fitted surface", ".750", ".500", "+.250"]
     assert row[4].bold
@@ -68,12 +68,12 @@ def test_results_give_the_same_tables_without_a_model(tmp_path):
     assert accuracies(some, found).text == accuracies(drawn, SAID).text
 
 
-def test_before_the_locked_questions_are_opened_only_the_others_are_read(tmp_path):
+def test_before_the_test_questions_are_evaluated_only_the_others_are_read(tmp_path):
     drawn = asked(cells=True)
     save_choices(drawn, tmp_path / "questions" / "drawn cells.jsonl.gz")
     part = {f"q{n:02}" for n in range(30)}
     some = Answers("own", "structure", drawn.name, {id: SAID["own"].scores[id] for id in part})
-    save_answers([some], drawn.develop, tmp_path / "answers" / "drawn cells.jsonl.gz")
+    save_answers([some], drawn.dev, tmp_path / "answers" / "drawn cells.jsonl.gz")
     ((found, _),) = kept(tmp_path)
     assert {question.id for question in found.questions} == part
 

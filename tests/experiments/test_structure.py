@@ -59,7 +59,7 @@ def nouns(text):
     return NOUNS & set(text.split())
 
 
-def questions(count=40, seed=0, locked=()):
+def questions(count=40, seed=0, test_ids=()):
     """Questions of random words in which the answer is the longest choice three times in four."""
     draw, words = np.random.default_rng(seed), [f"w{number}" for number in range(60)]
 
@@ -72,7 +72,7 @@ def questions(count=40, seed=0, locked=()):
         answer = int(draw.choice(3)) if draw.random() < 0.25 else 3
         kinds = tuple("target" if place == answer else "other" for place in range(4))
         found.append(Choice(f"q{number:02}", text(8), tuple(texts), answer, kinds, group=f"g{number // 2}"))
-    return Choices("made", tuple(found), frozenset(locked))
+    return Choices("made", tuple(found), frozenset(test_ids))
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -110,11 +110,11 @@ def test_a_question_is_answered_by_weights_that_its_fold_did_not_teach():
     assert cross_validated(features[:4], answers[:4], ["a", "a", "b", "b"]).shape == (4, 3)
 
 
-def test_nothing_is_learnt_from_locked_questions_or_from_a_source_in_two_groups():
-    made, features = questions(10, locked=["q03"]), OnTheSurface(Surface(Counts()), Words(), nouns)
-    with pytest.raises(BadInput, match="locked"):
+def test_nothing_is_learnt_from_test_questions_or_from_a_source_in_two_groups():
+    made, features = questions(10, test_ids=["q03"]), OnTheSurface(Surface(Counts()), Words(), nouns)
+    with pytest.raises(BadInput, match="test questions"):
         Fitted("fitted", features, made)
-    Fitted("fitted", features, made.develop)
+    Fitted("fitted", features, made.dev)
     twice = Choices(
         "twice", (Choice("a", "x", ("y", "z"), 0, group="1"), Choice("b", "x", ("y", "w"), 0, group="2"))
     )

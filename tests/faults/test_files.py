@@ -37,7 +37,7 @@ def test_a_loss_of_power_leaves_all_that_was_acknowledged(kind, tmp_path):
 
 
 @kinds
-def test_a_disk_that_is_full_or_fails_refuses_in_one_sentence_and_the_file_goes_on_once_it_is_mended(
+def test_a_disk_that_is_full_or_fails_refuses_in_one_sentence_and_the_file_goes_on_once_it_is_repaired(
     kind, tmp_path
 ):
     recording = recorded(kind, tmp_path, writes=6)

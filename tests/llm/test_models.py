@@ -104,12 +104,12 @@ OPENAI = "openai:gpt-4o"
     ("model", "fields", "told"),
     [
         (OPENAI, "temprature: 0", "planner.temprature: there is no such field; those there are: model,"),
-        (OPENAI, "temperature: hot", "planner.temperature: it is a number"),
-        (OPENAI, "temperature: 3", "planner.temperature: it is 2 or less"),
+        (OPENAI, "temperature: hot", "planner.temperature: it has to be a number"),
+        (OPENAI, "temperature: 3", "planner.temperature: it has to be 2 or less"),
         (OPENAI, "price: {prompt: 1}", "planner.price.completion: it is missing"),
-        (OPENAI, "price: {prompt: -1, completion: 1}", "planner.price.prompt: it is 0 or more"),
+        (OPENAI, "price: {prompt: -1, completion: 1}", "planner.price.prompt: it has to be 0 or more"),
         (OPENAI, "patience: {attemps: 1}", "planner.patience.attemps: there is no such field"),
-        (OPENAI, "patience: {attempts: 0}", "planner.patience.attempts: it is 1 or more"),
+        (OPENAI, "patience: {attempts: 0}", "planner.patience.attempts: it has to be 1 or more"),
         (OPENAI, "reasoning_effort: hi", "planner: unknown reasoning_effort 'hi'; did you mean 'high'"),
         (OPENAI, "num_ctx: 4096", "planner: num_ctx: a model that begins with 'openai' has no such field"),
         (

@@ -119,7 +119,7 @@ HOURS = ["86400", "1000000000", "9" * 5_000, "Thu, 31 Dec 2099 23:59:59 GMT"]
         (refuses(400, "temperature must be at most 0.5"), "at most"),
     ],
 )
-def test_what_waiting_cannot_mend_is_told_at_once(answer: Answer, said: str) -> None:
+def test_what_waiting_cannot_repair_is_reported_at_once(answer: Answer, said: str) -> None:
     with asking(answer) as (llm, server), pytest.raises(LLMError, match=said) as caught:
         llm(HELLO)
     assert len(server.bodies) == 1 and server.waits == [] and llm.left_out == []

@@ -179,7 +179,7 @@ def test_a_tape_that_was_cut_in_a_letter_or_in_its_head_goes_on_too(tmp_path: Pa
         '{"tape": 1, "model": "m"}\n{"own',
     ],
 )
-def test_a_recorder_does_not_mend_what_is_not_its_tape(tmp_path: Path, text: str) -> None:
+def test_a_recorder_does_not_repair_what_is_not_its_tape(tmp_path: Path, text: str) -> None:
     (tmp_path / "own.jsonl").write_text(text)
     with pytest.raises(TraceError):
         Recorder(Live(), tmp_path / "own.jsonl")

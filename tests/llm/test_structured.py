@@ -107,7 +107,7 @@ def test_a_reply_in_another_shape_is_refused_with_a_short_reason(text: str, reas
     assert caught.value.text == text
 
 
-def test_a_bad_reply_is_mended_once_in_the_same_conversation() -> None:
+def test_a_bad_reply_is_repaired_once_in_the_same_conversation() -> None:
     llm = Scripted(["RETRIEVE, I think", GOOD])
     assert structured(llm, PROMPT, Vote).choice == "RETRIEVE"
     first, second = llm.asked

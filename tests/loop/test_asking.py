@@ -351,7 +351,7 @@ def test_a_title_is_no_statement(title):
     assert not is_statement(title)
 
 
-def test_a_mended_reply_that_is_cut_gets_room_too(store):
+def test_a_repaired_reply_that_is_cut_gets_room_too(store):
     names = ", ".join(f"name {number}" for number in range(200))
     events = run(store, Ending(scripted(**{**TOLD, "parse": ["no json", {"answer": names}]})))
     assert events[-1].text == names

@@ -279,7 +279,7 @@ def test_another_text_under_the_id_of_one_that_was_read_is_a_source_of_its_own(t
     assert asked(path, other).answer == other.gold.chains[0].answer
 
 
-def test_a_document_of_which_a_part_was_written_anew_is_the_same_and_said_to_have_changed():
+def test_a_document_of_which_a_part_was_written_again_is_the_same_and_said_to_have_changed():
     text = "Ada was born in London. Bob was born in Rome."
     with Claims(SQLiteClaims()) as claims:
         spans = [Span(0, 23, text[:23]), Span(24, 45, text[24:])]

@@ -451,7 +451,7 @@ def test_an_extraction_that_was_stopped_anywhere_asks_for_no_reply_twice(store, 
     assert rest == [] == unread_documents(ADA, limits, whole_run)
 
 
-def test_a_document_whose_recorded_events_are_not_made_again_is_read_anew_on_the_graph_as_it_was_left(store):
+def test_a_document_whose_recorded_events_are_not_made_again_is_read_again_on_the_graph_as_it_was_left(store):
     whole_run = list(extract(ADA, scripted(write=WRITE), store, FEW))
     second = [number for number, event in enumerate(whole_run) if isinstance(event, ToolReturned)][1]
     done = whole_run[: second + 2]

@@ -168,7 +168,7 @@ def test_an_unknown_tool_or_argument_is_told_to_the_model_and_never_written(stor
     assert all(returned.failed for returned in of(ToolReturned, events)) and not of(Wrote, events)
 
 
-def test_a_failing_write_is_mended_with_the_engines_own_message(store, tool):
+def test_a_failing_write_is_repaired_with_the_engines_own_message(store, tool):
     llm = straight(
         write={"statements": ["add('Ada',"]}, mend={"statement": WRITE["statements"][0]}, vote=ONCE
     )
@@ -187,7 +187,7 @@ def test_a_write_that_stays_broken_is_given_up_after_three_repairs_and_seen(stor
     assert len(of(Wrote, events)) == 1  # the other statement was not lost
 
 
-def test_a_failing_read_is_mended(store, tool):
+def test_a_failing_read_is_repaired(store, tool):
     broken = [{"choice": "RETRIEVE", "text": "result = factz()"}] * 3
     events = run(
         straight(vote=[*votes(*"III"), *broken], mend={"statement": "result = facts()"}), store, tool
@@ -196,7 +196,7 @@ def test_a_failing_read_is_mended(store, tool):
     assert of(Repaired, events)[0].mended == "result = facts()" and of(Answered, events)[0].forced is False
 
 
-def test_an_empty_read_is_asked_anew_when_the_read_was_forced(store, tool):
+def test_an_empty_read_is_asked_again_when_the_read_was_forced(store, tool):
     first, *others = [
         {"statement": f"result = facts({name!r})"} for name in ("nobody", "no one", "Ada Lovelace")
     ]
@@ -249,7 +249,7 @@ def test_rows_that_need_arithmetic_are_computed_in_the_sandbox(store, tool):
     assert events[-1].text == "1857"
 
 
-def test_arithmetic_that_fails_is_mended(store, tool):
+def test_arithmetic_that_fails_is_repaired(store, tool):
     mended = [{"code": "prin(2)"}, {"code": "print(1800 + 15)"}]
     replies = {"arithmetic?": {"needed": True}, "arithmetic": {"code": "1/0"}, "compute again": mended}
     events = run(straight(vote=ONCE, **replies), store, tool, FEW.but(arithmetic="always"))
@@ -258,7 +258,7 @@ def test_arithmetic_that_fails_is_mended(store, tool):
     ]  # fmt: skip
 
 
-def test_arithmetic_that_cannot_be_mended_is_seen_and_the_answer_goes_on_without(store, tool):
+def test_arithmetic_that_cannot_be_repaired_is_seen_and_the_answer_goes_on_without(store, tool):
     replies = {
         "arithmetic?": {"needed": True},
         "arithmetic": {"code": "1/0"},

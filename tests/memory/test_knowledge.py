@@ -47,7 +47,7 @@ def test_a_text_is_read_by_one_call_whose_reply_follows_a_schema(store, reply):
     assert store.count() == 0
 
 
-def test_a_bad_reply_is_mended_once_and_no_more(store):
+def test_a_bad_reply_is_repaired_once_and_no_more(store):
     assert memory(store, "no JSON", {"triples": NOTED}).extract_triples(TEXT) == [WORKS, REPORTS, BASED]
     twice = memory(store, "no JSON", "again none", {"triples": NOTED})
     with pytest.raises(BadReply):
@@ -118,7 +118,7 @@ def test_half_a_surrogate_from_a_reply_does_not_reach_the_store(store):
     assert store.all() == [Triple("Alice", "reports_to", "Bob ?")]
 
 
-def test_whoever_says_i_is_the_user(store):
+def test_who_says_i_is_the_user(store):
     made = memory(store, [{"subject": "user", "relation": "lives_in", "object": "Oslo", "confidence": 1}])
     assert made.extract_triples("I live in Oslo.") == [Triple("user", "lives_in", "Oslo")]
 

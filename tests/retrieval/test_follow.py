@@ -129,7 +129,7 @@ def assert_as_by_hand(ranking: Ranking, chosen, others, linked) -> None:
 @pytest.fixture(scope="module")
 def hotpotqa():
     """The first passages of the set, and questions that are answered in them."""
-    whole = load_dataset("hotpotqa").develop
+    whole = load_dataset("hotpotqa").dev
     some = whole.documents[:300]
     ids = {document.id for document in some}
     asked = [query for query in whole.queries if whole.qrels[query.id].keys() <= ids]
@@ -373,7 +373,7 @@ def mixed(graph: PropertyGraph, seed: int) -> PropertyGraph:
 
 @pytest.mark.extended
 def test_what_is_gained_is_lost_when_names_are_mixed_up(model):
-    hotpotqa = load_dataset("hotpotqa").develop
+    hotpotqa = load_dataset("hotpotqa").dev
     convex = weighted((0.7, dense(hotpotqa.documents, model)), (0.3, bm25(hotpotqa.documents)))
     names = name_graph(hotpotqa.documents)
 

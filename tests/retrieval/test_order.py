@@ -33,7 +33,7 @@ def test_many_scores_do_too(kind, different):
 
 
 def test_bm25_gives_to_the_last_bit_what_its_words_add_up_to_one_by_one():
-    data, emphasis = load_dataset("musique").develop, INTENT_VERBS
+    data, emphasis = load_dataset("musique").dev, INTENT_VERBS
     documents = sorted(data.documents[:150], key=lambda document: document.id)
     single = {}
 

@@ -150,7 +150,7 @@ def test_an_error_that_is_none_is_refused(error):
 
 @pytest.fixture(scope="module")
 def musique():
-    return load_dataset("musique").develop
+    return load_dataset("musique").dev
 
 
 def seeds_of(seeds: list[Seeds], ranking: Ranking, graph: PropertyGraph) -> np.ndarray:
@@ -189,7 +189,7 @@ def test_the_stage_ranks_musique_by_what_networkx_finds(musique, kind):
 @pytest.mark.extended
 @pytest.mark.parametrize("name", ["musique", pytest.param("2wiki", marks=pytest.mark.extended)])
 def test_a_walk_that_spreads_from_its_seeds_ranks_real_passages_in_the_same_order(monkeypatch, name):
-    data = load_dataset(name).develop
+    data = load_dataset(name).dev
     seeds = [first_hits(5), titles_in_question(NameIndex(data.documents))]
     words, stage = bm25(data.documents), pagerank(title_graph(data.documents), *seeds)
     queries = data.queries[::20]

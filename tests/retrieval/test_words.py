@@ -135,7 +135,7 @@ def test_words_are_those_of_bm25s():
         *TEXTS.values(),
         "Ünïcödé 🙂 it's a b c",
         "",
-        *(query.text for query in load_dataset("hotpotqa").develop.queries),
+        *(query.text for query in load_dataset("hotpotqa").dev.queries),
     ]
     assert [searched_words(text) for text in texts] == [
         bm25s.tokenize([text], stopwords="english", return_ids=False, show_progress=False)[0]
@@ -147,7 +147,7 @@ def test_words_are_those_of_bm25s():
     "name", ["hotpotqa", *(pytest.param(name, marks=pytest.mark.extended) for name in ("musique", "2wiki"))]
 )
 def test_bm25_equals_bm25s_ranking_for_ranking(name):
-    data = load_dataset(name).develop
+    data = load_dataset(name).dev
     documents = in_latin_letters(data.documents)
     ids = [document.id for document in documents]
     index = bm25s.BM25(k1=1.2, b=0.75, method="lucene", backend="numpy")
@@ -296,7 +296,7 @@ def plainly_like(documents, query: str) -> dict[str, float]:
 def test_like_over_the_vocabulary_equals_like_over_the_texts(twowiki):
     documents = twowiki.documents[:600]
     stage = like(documents)
-    for query in twowiki.develop.queries[::20]:
+    for query in twowiki.dev.queries[::20]:
         assert stage.search(query).hits == ranked(query, plainly_like(documents, query.text)).hits
 
 

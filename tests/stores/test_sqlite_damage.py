@@ -46,7 +46,7 @@ def with_a_changed_row(path, monkeypatch):
         "INSERT INTO facts (subject, relation, object, properties) SELECT source, type, target, '{\"new\": 1}' FROM edges",
     ],
 )  # fmt: skip
-def test_a_row_that_is_not_as_it_was_written_is_not_sealed_anew_by_a_write(tmp_path, monkeypatch, statement):
+def test_a_row_that_is_not_as_it_was_written_is_not_sealed_again_by_a_write(tmp_path, monkeypatch, statement):
     path = tmp_path / "graph.db"
     with with_a_changed_row(path, monkeypatch) as store:
         reason = r"a row of \w+ is not as it was written.*kgot-lab doctor --salvage"

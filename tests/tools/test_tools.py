@@ -129,9 +129,9 @@ def test_finding_nothing_is_a_failure_that_says_what_to_do():
         search(DOCUMENTS, bm25(DOCUMENTS))(query="zzzz")
 
 
-def test_search_finds_gold_passages_of_the_develop_questions_within_the_usual_share():
-    data, develop = hotpotqa(), set(hotpotqa_split()["develop"])
-    questions = [question for question in data.questions if question.id in develop]
+def test_search_finds_gold_passages_of_the_dev_questions_within_the_usual_share():
+    data, dev = hotpotqa(), set(hotpotqa_split()["dev"])
+    questions = [question for question in data.questions if question.id in dev]
     gold = {id for question in questions for id in question.gold}
     tool = search([d for number, d in enumerate(data.documents) if d.id in gold or number % 8 == 0])
     found = [len({d.id for d in tool(query=q.text).sources} & set(q.gold)) / len(q.gold) for q in questions]

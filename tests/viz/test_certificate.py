@@ -80,7 +80,7 @@ def test_what_is_marked_is_said_in_words_too():
     assert [row[3] for row in picture.table().sheets[0].rows] == list(FACT_STATES)
 
 
-def test_paths_that_do_not_hang_together_begin_anew():
+def test_paths_that_do_not_hang_together_start_over():
     facts = [
         CertifiedFact(Triple(a, "teaches", b), "holds", Triple(a, "teaches", b))
         for a, b in (("Ada", "Bo"), ("Cy", "Di"), ("Di", "Ed"))

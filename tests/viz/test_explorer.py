@@ -63,7 +63,7 @@ def texts(shown) -> str:
 
 @pytest.fixture(scope="module")
 def dataset():
-    return load_dataset("hotpotqa").develop
+    return load_dataset("hotpotqa").dev
 
 
 @pytest.fixture(scope="module")
@@ -394,11 +394,11 @@ def test_texts_stay_texts():
     assert "<script>alert" not in place and place.count("</script>") == 1
 
 
-def test_no_locked_question_is_shown(real):
-    locked = load_dataset("hotpotqa").held_out
+def test_no_held_out_question_is_shown(real):
+    held_out = load_dataset("hotpotqa").held_out
     shown = json.dumps(real._data())
     assert len(real._data()["questions"]) == 60
-    assert not any(json.dumps(query.text)[1:-1] in shown for query in locked.queries)
+    assert not any(json.dumps(query.text)[1:-1] in shown for query in held_out.queries)
 
 
 def test_a_document_nobody_knows_is_shown_by_its_id():

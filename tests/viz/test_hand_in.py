@@ -61,7 +61,7 @@ def test_the_file_says_who_and_what_and_nothing_of_the_computer(tmp_path):
     assert read_hand_in(handed.path).attempts == handed.attempts
 
 
-def test_a_file_that_is_there_is_written_anew_only_when_one_says_so(tmp_path):
+def test_a_file_that_is_there_is_written_again_only_when_one_says_so(tmp_path):
     tried("card")
     hand_in("Ada", folder=tmp_path)
     tried("loom")

@@ -11,14 +11,13 @@ from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.types import Document, Hit, Query
 from kgot_lab.viz import plots
-from notebooks.retrieval_plots import cell_shares
 
 DATA = Dataset(
     "toy",
     tuple(Document(id, f"text {id}") for id in "abcdefgh"),
     tuple(Query(f"question {n}?", f"q{n}") for n in range(4)),
     {f"q{n}": {"a": 1, "b": 1} for n in range(4)},
-    locked=frozenset({"q2", "q3"}),
+    test_ids=frozenset({"q2", "q3"}),
 )
 
 
@@ -32,12 +31,12 @@ def made(data, **found):
     )
 
 
-def test_each_dot_is_a_row_of_its_report_and_the_diamond_of_the_locked_questions():
+def test_each_dot_is_a_row_of_its_report_and_the_diamond_of_the_test_questions():
     pytest.importorskip("matplotlib")
     reports = {"first": made(DATA, one="ac", both="ab"), "second": made(DATA, one="ca", both="ba")}
     drawn = plots.spans(reports, ["both", "one"])
     rows = {(row["data"], row["system"]): row for row in drawn.numbers}
-    assert rows["first", "both"]["mean"] == 1 and rows["second", "one"]["locked"] == 0.5 and len(rows) == 4
+    assert rows["first", "both"]["mean"] == 1 and rows["second", "one"]["test"] == 0.5 and len(rows) == 4
     words = [node.text or "" for node in ET.fromstring(drawn.svg).iter("text")]
     assert {"first", "second", "both"} <= set(words)
 
@@ -51,22 +50,9 @@ def test_a_plot_is_drawn_by_its_name_and_an_unknown_name_lists_those_there_are()
         plots.plot_named("lifeline")
 
 
-def test_each_system_has_its_share_in_each_cell_and_unlike_cells_are_refused():
-    pytest.importorskip("matplotlib")
-    drawn = cell_shares({"trick": {"near": 0.0, "far": 0.9}, "plain": {"near": 1.0, "far": 0.1}})
-    assert list(drawn.numbers) == [
-        {"system": "trick", "near": 0.0, "far": 0.9},
-        {"system": "plain", "near": 1.0, "far": 0.1},
-    ]
-    assert {"near", "far", "trick"} <= {node.text or "" for node in ET.fromstring(drawn.svg).iter("text")}
-    for shares in ({}, {"trick": {}}, {"trick": {"near": 1.0}, "plain": {"far": 1.0}}):
-        with pytest.raises(BadInput):
-            cell_shares(shares)
-
-
-def test_a_report_without_locked_questions_has_no_diamonds_and_no_report_is_refused():
+def test_a_report_without_test_questions_has_no_diamonds_and_no_report_is_refused():
     pytest.importorskip("matplotlib")
     open_data = Dataset("open", DATA.documents, DATA.queries, DATA.qrels)
-    assert "locked" not in plots.spans({"open": made(open_data, one="ac", both="ab")}, ["both"]).numbers[0]
+    assert "test" not in plots.spans({"open": made(open_data, one="ac", both="ab")}, ["both"]).numbers[0]
     with pytest.raises(BadInput):
         plots.spans({}, ["both"])

@@ -201,7 +201,7 @@ def test_a_vote_in_which_the_run_stops_is_open(mended):
     assert poll["end"] == -1 and len(poll["ballots"]) == 1 and poll["possible"] == 5
 
 
-def test_a_mended_statement_is_shown_with_every_form_it_had_and_why_each_was_refused(mended):
+def test_a_repaired_statement_is_shown_with_every_form_it_had_and_why_each_was_refused(mended):
     at = of(Wrote, mended)
     first, second = preceding_repairs(mended, at)
     assert (first.statement, first.mended, second.mended) == ("add(", "add(1", mended[at].statement)

@@ -207,7 +207,7 @@ def test_a_threshold_that_is_just_reached_is_reached():
 # --- what it is made of ---
 
 
-def test_an_edge_is_shown_with_what_it_keeps_and_aligned_anew_where_an_aligner_is_given(found, aligner):
+def test_an_edge_is_shown_with_what_it_keeps_and_aligned_again_where_an_aligner_is_given(found, aligner):
     graph, _, edges = found
     edge = edges.edges[0] if edges.edges else edges.vetoed[0]
     kept, anew = structure(edge, graph), structure(edge, graph, aligner=aligner)

@@ -23,7 +23,7 @@ from kgot_lab.benchmark.questions.plan import (
     write_plan_file,
 )
 from kgot_lab.benchmark.questions.question import QuestionSet
-from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, LOCKED
+from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, HELD_OUT
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.significance import BINS, ROUNDS
 from kgot_lab.io.files import write_atomically
@@ -95,7 +95,7 @@ class Sample:
     """The parts of a set that are asked, in stored order or shuffled by a seed, and where to tune instead."""
 
     parts: tuple[str, ...]
-    tuned_on: tuple[str, str]  # set and part
+    tuned_on: str  # the set whose dev split is for tuning
     seed: int | None = None
 
     def select(self, questions: QuestionSet) -> QuestionSet:
@@ -109,9 +109,9 @@ class Sample:
 
 
 SAMPLES: Mapping[str, Sample] = {
-    "hotpotqa": Sample((LOCKED, "test"), ("hotpotqa", "develop"), DRAW_SEED),
-    "2wiki": Sample((LOCKED,), ("2wiki", "develop")),
-    "musique-498": Sample((LOCKED,), ("musique", "develop")),
+    "hotpotqa": Sample((HELD_OUT, "test"), "hotpotqa", DRAW_SEED),
+    "2wiki": Sample((HELD_OUT,), "2wiki"),
+    "musique-498": Sample((HELD_OUT,), "musique"),
 }
 
 
@@ -125,16 +125,15 @@ def check_sets(only: Sequence[str], sets: Mapping[str, QuestionSet]) -> None:
     require_known("question set", sets, *only)
 
 
-def develop_samples() -> dict[str, QuestionSet]:
+def dev_samples() -> dict[str, QuestionSet]:
     """Return the dev split of each set.
 
     It has 30 questions of HotpotQA, 61 of 2WikiMultiHopQA, and 60 of MuSiQue's training part.
     """
     found = {}
     for sample in SAMPLES.values():
-        source, part = sample.tuned_on
-        whole = BUNDLED_SETS[source]()
-        found[source] = whole.only((whole.parts or {})[part])
+        whole = BUNDLED_SETS[sample.tuned_on]()
+        found[sample.tuned_on] = whole.only((whole.parts or {})["dev"])
     return found
 
 
@@ -152,7 +151,7 @@ class Design:
     aims: Sequence[Goal] = GOALS
     rounds: int = ROUNDS
     seed: int = DRAW_SEED
-    develop: bool = False  # whether the questions are the dev split
+    dev: bool = False  # whether the questions are the dev split
 
     def plan(self, llm: LLM | None) -> dict[str, Json]:
         """Return the plan of this design as plain values.
@@ -186,7 +185,8 @@ class Design:
         """Return the set and part for tuning in place of a set's questions, or "itself" if these are for
         tuning.
         """
-        return "itself" if self.develop or name not in SAMPLES else " ".join(SAMPLES[name].tuned_on)
+        # plans on file say "hotpotqa develop"
+        return "itself" if self.dev or name not in SAMPLES else f"{SAMPLES[name].tuned_on} develop"
 
 
 def write_comparison_plan(plan: Mapping[str, Json], folder: Path) -> bool:

@@ -36,7 +36,7 @@ def musique() -> QuestionSet:
     Source: Trivedi et al. 2022, as selected by the HippoRAG project. The level of a question is its number of
     hops. Facts and groups are defined as in musique_dev().
     """
-    return _hop_set("musique", _MUSIQUE, "locked", "develop")
+    return _hop_set("musique", _MUSIQUE, "held_out", "dev")
 
 
 def musique_dev() -> QuestionSet:
@@ -44,18 +44,18 @@ def musique_dev() -> QuestionSet:
 
     They are from MuSiQue's own development part. `facts`: for each step, the sentences of its passage that
     contain its answer as whole words, or the whole passage if none does. A group is all questions linked by
-    shared steps, 196 in total. `locked` is the held-out test split of 150 questions, 50 for each number of
+    shared steps, 196 in total. `held_out` is the test split of 150 questions, 50 for each number of
     hops in turn. All are in `test`, and none may be used for tuning.
     """
-    return _hop_set("musique-498", _MUSIQUE_DEV, "locked", "test")
+    return _hop_set("musique-498", _MUSIQUE_DEV, "held_out", "test")
 
 
 def twowiki() -> QuestionSet:
     """Load 989 questions over two or four of 6,119 Wikipedia passages, Apache-2.0 (texts CC BY-SA).
 
     Source: Ho et al. 2020. `facts`: for each gold passage and each evidence triple whose object it contains,
-    the first sentence with the object, or its first sentence if there is none. `develop` is the dev split,
-    `locked` the held-out test split of 150 questions, and `test` holds the others like them: none of their
+    the first sentence with the object, or its first sentence if there is none. `dev` is for tuning,
+    `held_out` is the test split of 150 questions, and `test` holds the others like them: none of their
     gold passages is gold for any of the first 101 questions, which other experiments have used.
     """
     passages = packed_passages(_TWOWIKI_PASSAGES)
@@ -64,7 +64,7 @@ def twowiki() -> QuestionSet:
         gold.setdefault(question, []).append(document)
     rows = read_packed_rows(_TWOWIKI, "queries.jsonl.gz")
     questions = [_triple_question(row, [passages[old] for old in gold[row["_id"]]]) for row in rows]
-    parts = read_split(_TWOWIKI, "locked", "test", "develop")
+    parts = read_split(_TWOWIKI, "held_out", "test", "dev")
     return QuestionSet(_by_id(passages.values()), questions, "2wiki", parts=parts)
 
 
@@ -102,10 +102,14 @@ def read_packed_rows(folder: str, name: str) -> Iterator[Json]:
         yield from map(json.loads, lines)
 
 
+# what split.json calls these splits
+_ON_DISK = {"dev": "develop", "held_out": "locked", "search held_out": "search locked"}
+
+
 def read_split(folder: str, *names: str) -> dict[str, tuple[str, ...]]:
     """Return the question ids of each named split of a bundled folder."""
     split = json.loads(bundled_path(f"{folder}/split.json").read_text(encoding="utf-8"))
-    return {name: tuple(split[name]) for name in names}
+    return {name: tuple(split[_ON_DISK.get(name, name)]) for name in names}
 
 
 def read_judgements(path: str) -> Iterator[tuple[str, str, int]]:
@@ -194,16 +198,16 @@ def hotpotqa() -> QuestionSet:
 def hotpotqa_split() -> dict[str, tuple[str, ...]]:
     """Return the question ids of each split of hotpotqa().
 
-    `locked` and `test` are for evaluation, `develop` is for tuning.
+    `held_out` and `test` are for evaluation, `dev` is for tuning.
     """
-    return read_split(_HOTPOTQA, "locked", "test", "develop")
+    return read_split(_HOTPOTQA, "held_out", "test", "dev")
 
 
 def demo_questions() -> list[Question]:
     """Return the three questions of the demo, from the dev split, so that no evaluated question is shown."""
     by_id = {question.id: question for question in hotpotqa().questions}
-    develop = hotpotqa_split()["develop"]
-    return [by_id[develop[number]] for number in (1, 7, 4)]
+    dev = hotpotqa_split()["dev"]
+    return [by_id[dev[number]] for number in (1, 7, 4)]
 
 
 def _hotpot_question(row: Json, rows: dict[str, Json], passages: dict[str, Document]) -> Question:
@@ -341,7 +345,7 @@ BUNDLED_SETS: Mapping[str, Callable[[], QuestionSet]] = {
 }  # fmt: skip
 GAIA = "gaia"
 DUMMY = 5  # number of questions of a first try
-LOCKED = "locked"  # the held-out test split
+HELD_OUT = "held_out"  # the test split
 
 
 @contextmanager
@@ -385,7 +389,7 @@ class Selection(CheckedRecord):
         if self.part in parts:
             chosen = [question for question in chosen if question.id in set(parts[self.part])]
         elif not self.part:
-            chosen = [question for question in chosen if question.id not in set(parts.get(LOCKED, ()))]
+            chosen = [question for question in chosen if question.id not in set(parts.get(HELD_OUT, ()))]
         if self.level:
             levels = {question.level for question in chosen} - {""}
             if not levels:

@@ -164,9 +164,9 @@ def checked_data(given: Dataset | str | Path) -> Dataset:
         raise BadInput(f"{need}, and has {len(queries)}")
     if alone := [part for part, ids in query_splits(data).items() if len(ids) < 2]:
         problem = f"{data.name} has one {alone[0]} query, and the mean of one cannot be told from chance"
-        raise BadInput(f"{problem}; lock two or more, or none")
+        raise BadInput(f"{problem}; hold out two or more, or none")
     known = {query.id for query in queries}
-    for what in ("qrels", "types", "groups", "excluded", *(() if data.is_part else ("locked",))):
+    for what in ("qrels", "types", "groups", "excluded", *(() if data.is_part else ("test_ids",))):
         if unknown := sorted(set(getattr(data, what)) - known):
             problem = f"{what} of {data.name} names {unknown[0]!r}, which is none of its queries"
             warnings.warn(f"{problem}: {format_count(len(unknown), 'such id')} left out", stacklevel=4)
@@ -238,7 +238,7 @@ def run_benchmark(
     *,
     names: Sequence[str] = DATASETS,
     only: Sequence[str] = (),
-    develop: bool = False,
+    dev: bool = False,
     plan: Plan | None = None,
     progress: BenchmarkProgress = lambda done, total, what: None,
     client: DaskClient | None = None,
@@ -247,7 +247,7 @@ def run_benchmark(
 
     Data sets are given by name or as folders in BEIR format. Results are written to folder/<data
     set>/<system>.jsonl.gz. Existing ones are used as long as they name the same code, embedder and data.
-    `only` names the systems to run besides the baseline. `develop` leaves out the test split. Without a plan,
+    `only` names the systems to run besides the baseline. `dev` leaves out the test split. Without a plan,
     that of the folder is used, or else the default. Query vectors are computed before timing starts, except
     by retrievers with an embedder of their own. With a Dask `client`, its workers share the systems on all
     data sets, while the embedder runs here. Raises UnknownName for a data set, a system or a baseline,
@@ -255,7 +255,7 @@ def run_benchmark(
     data, and for a folder that holds another plan, or results of data that are not named and cannot be found
     by name.
     """
-    opened = _open_datasets(names, develop)
+    opened = _open_datasets(names, dev)
     known = {name: list(systems(dataset, embedder)) for name, dataset in opened.items()}
     every_name = dict.fromkeys(system for own in known.values() for system in own)
     require_known("system of these data", every_name, *only)
@@ -280,14 +280,14 @@ def run_benchmark(
 # --- parts ---
 
 
-def _open_datasets(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
+def _open_datasets(names: Sequence[str], dev: bool) -> dict[str, Dataset]:
     opened = dict[str, Dataset]()
     for name in dict.fromkeys(names):
         whole = open_dataset(name)
         if whole.name in opened:
             remedy = "give one folder another name, or run them one after the other"
             raise BadInput(f"two of the data sets are called {whole.name!r}; {remedy}")
-        opened[whole.name] = checked_data(whole.develop if develop else whole)
+        opened[whole.name] = checked_data(whole.dev if dev else whole)
     return opened
 
 
@@ -337,7 +337,7 @@ FAMILY_SETS = {  # and what the table calls them
     "storyanalogy-mc": "analogous stories (StoryAnalogy)",
 }
 FAMILY_PLAN = Plan(BASELINE, measures=("recall@5", "recall@10"))
-_TEST_PART = "locked"
+_TEST_PART = "test"
 
 
 @check_arguments
@@ -375,7 +375,7 @@ def bench_families(
 def family_table(reports: Sequence[Report], measure: str = "recall@5", part: str = _TEST_PART) -> Grid:
     """Tabulate the mean and 95 % interval of each family, and the gain from delta edges over the same walk.
 
-    `part` is "locked", the test split, or "all". Bold marks the best family of a row, and differences whose
+    `part` is "test", the test split, or "all". Bold marks the best family of a row, and differences whose
     interval excludes zero.
     """
     order = list(FAMILY_SETS)

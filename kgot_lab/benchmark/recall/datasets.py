@@ -54,19 +54,19 @@ def load_curated_graph() -> Dataset:
 
     Relevant are the nodes that answer.
     """
-    rows, locked = list[Json](), set[str]()
+    rows, test_ids = list[Json](), set[str]()
     for half in ("tuning", "locked"):
         lines = bundled_path(f"cookbook/queries_{half}.jsonl").read_text(encoding="utf-8").splitlines()
         answered = [row for row in map(json.loads, lines) if row["strict"]]
         rows += answered
-        locked |= {row["id"] for row in answered if half == "locked"}
+        test_ids |= {row["id"] for row in answered if half == "locked"}
     return Dataset(
         "cookbook",
         graph_index(cookbook()).documents,
         tuple(Query(row["text"], row["id"]) for row in rows),
         {row["id"]: dict.fromkeys(sorted(row["strict"]), 1) for row in rows},
         {row["id"]: row["level"] for row in rows},
-        locked=frozenset(locked),
+        test_ids=frozenset(test_ids),
     )
 
 
@@ -76,7 +76,7 @@ def _analogy_dataset(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
 
     Texts on the same subject were not judged against each other. Analogues of the other split are excluded.
     """
-    held_out, about = set(read_split(name, "locked")["locked"]), defaultdict[str, set[str]](set)
+    held_out, about = set(read_split(name, "held_out")["held_out"]), defaultdict[str, set[str]](set)
     near = {part: defaultdict[str, set[str]](set) for part in (False, True)}
     asked: dict[str, tuple[str, bool]] = {}
     in_test = {frozenset((source, target)) for id, source, target, _ in pairs if id in held_out}
@@ -101,7 +101,7 @@ def _analogy_dataset(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
         tuple(Document(id, text) for id, text in sorted((content_id("", text), text) for text in set(texts))),
         tuple(Query(text, query) for query, (text, _) in sorted(asked.items())),
         qrels,
-        locked=frozenset(query for query, (_, part) in asked.items() if part),
+        test_ids=frozenset(query for query, (_, part) in asked.items() if part),
         excluded=excluded,
     )
 
@@ -179,8 +179,8 @@ def _published_subset(passages: str, questions: str, name: str) -> Dataset:
     rows = read_packed_rows("2wiki-fastgraphrag-101", "queries.jsonl.gz")
     asked = [row["_id"] for row in rows if row.get(questions, True)]
     documents = tuple(document for document in whole.documents if document.id in kept)
-    locked = whole.locked.intersection(asked)
-    return replace(whole.only(asked), name=name, documents=documents, isomorphic=(), locked=locked)
+    test_ids = whole.test_ids.intersection(asked)
+    return replace(whole.only(asked), name=name, documents=documents, isomorphic=(), test_ids=test_ids)
 
 
 def _twowiki_thousand() -> Dataset:
@@ -189,12 +189,12 @@ def _twowiki_thousand() -> Dataset:
     def type_of(row: Json) -> str:
         return str(row["type"].replace("_", " "))
 
-    whole = _read_dataset("2wiki-1000", "2wiki-1000", type_of, "2wiki-fastgraphrag-101", "search locked")
+    whole = _read_dataset("2wiki-1000", "2wiki-1000", type_of, "2wiki-fastgraphrag-101", "search held_out")
     return replace(whole, groups=connected_components(whole.qrels))
 
 
 def _musique_dev() -> Dataset:
-    return _read_dataset("musique-498", "musique-498", _hop_type, locked="search locked")
+    return _read_dataset("musique-498", "musique-498", _hop_type, split="search held_out")
 
 
 def _musique_dev_steps() -> Dataset:
@@ -211,11 +211,11 @@ def _musique_dev_steps() -> Dataset:
             queries.setdefault(step, Query(held["question_resolved"], step))
             qrels.setdefault(step, {})[ids[held["doc_id"]]] = 1
             groups[step] = whole.groups[row["_id"]]
-    locked = frozenset(step for row in whole.locked for step in musique_steps(row))
+    test_ids = frozenset(step for row in whole.test_ids for step in musique_steps(row))
     of_steps: dict[str, Json] = {
         "queries": tuple(queries.values()),
         "qrels": qrels,
-        "locked": locked,
+        "test_ids": test_ids,
         "groups": groups,
     }
     return replace(whole, name="musique-498-steps", types={}, **of_steps)
@@ -243,8 +243,8 @@ def _musique_steps() -> Dataset:
     rows = list(read_packed_rows("musique-train-100", "subqueries.jsonl.gz"))
     queries = tuple(Query(row["text"], row["_id"]) for row in rows)
     qrels = _qrels("musique-train-100/subqueries_qrels.tsv", _content_ids("musique-train-100"))
-    locked = frozenset(row["_id"] for row in rows if row["parent"] in whole.locked)
-    return replace(whole, name="musique-steps", queries=queries, qrels=qrels, locked=locked, types={})
+    test_ids = frozenset(row["_id"] for row in rows if row["parent"] in whole.test_ids)
+    return replace(whole, name="musique-steps", queries=queries, qrels=qrels, test_ids=test_ids, types={})
 
 
 # suffixes of data set names: passages without titles, or all bundled passages
@@ -270,11 +270,11 @@ BUNDLED: Mapping[str, Callable[[], Dataset]] = {
 
 
 def _read_dataset(
-    name: str, folder: str, type_of: Callable[[Json], str], passages: str = "", locked: str = "locked"
+    name: str, folder: str, type_of: Callable[[Json], str], passages: str = "", split: str = "held_out"
 ) -> Dataset:
     """Load the questions of a folder over its passages, or over those of another folder.
 
-    `locked` is the key of the test split in its split.json.
+    `split` is the test split in its split.json.
     """
     passages = passages or folder
     found = packed_passages(passages)
@@ -292,7 +292,7 @@ def _read_dataset(
         _qrels(f"{folder}/qrels.tsv", ids),
         {row["_id"]: type_of(row) for row in questions},
         triples,
-        frozenset(read_split(folder, locked)[locked]),
+        frozenset(read_split(folder, split)[split]),
         groups=connected_components({row["_id"]: musique_steps(row["_id"]) for row in questions})
         if name == "musique-498"
         else {},

@@ -59,7 +59,7 @@ def cross_fit(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -> S
     queries.
     """
     first, second = halves(dataset)
-    for_first, for_second, for_others = fit(second), fit(first), fit(dataset.develop)
+    for_first, for_second, for_others = fit(second), fit(first), fit(dataset.dev)
     fitted = dict.fromkeys((query.id for query in first.queries), for_first)
     fitted |= dict.fromkeys((query.id for query in second.queries), for_second)
     ways = {stage.name: stage for stage in (for_first, for_second, for_others)}
@@ -72,13 +72,13 @@ def cross_fit(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -> S
 
 def halves(dataset: Dataset) -> tuple[Dataset, Dataset]:
     """Split the dev queries into two halves by a hash of their ids. Raises BadInput for fewer than four."""
-    develop = dataset.develop
-    ids = [query.id for query in develop.queries]
+    dev = dataset.dev
+    ids = [query.id for query in dev.queries]
     if len(ids) < MIN_DEV_QUERIES:
         need = f"tuning in two halves takes at least {MIN_DEV_QUERIES}"
         raise BadInput(f"{dataset.name} has {len(ids)} dev queries; {need}")
     ids.sort(key=lambda id: hashlib.sha256(f"half {id}".encode()).hexdigest())
-    return develop.only(ids[: len(ids) // 2]), develop.only(ids[len(ids) // 2 :])
+    return dev.only(ids[: len(ids) // 2]), dev.only(ids[len(ids) // 2 :])
 
 
 def mean_score(part: Dataset, measure: str) -> Callable[[Stage], float]:
@@ -246,7 +246,7 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
         "follow, names only": lambda: follow_links(LinkWeights(title=0), parts.names),
     }
     tuned: dict[str, Callable[[Plan], Stage]] = {}
-    if len(dataset.develop.queries) >= MIN_DEV_QUERIES:
+    if len(dataset.dev.queries) >= MIN_DEV_QUERIES:
         tuned["convex, tuned"] = parts.tuned_convex
         tuned["gate"] = lambda plan: parts.selected_fusion(_equal_weights, plan, "gate")
         tuned["gate, rrf"] = lambda plan: parts.selected_fusion(

@@ -62,6 +62,7 @@ class _Stored:
 
     attributes: Mapping[str, Json] = field(default_factory=dict)
     supports: Supports = field(default_factory=dict)
+    created_at: datetime | None = None
 
     @property
     def standing(self) -> str:
@@ -70,7 +71,7 @@ class _Stored:
     def with_support(self, said: Said, attributes: Mapping[str, Json] = {}) -> _Stored:
         """Return the relationship with the statement of a session in place of its earlier one."""
         supports = {**self.supports, said[0].session_id: said}
-        return _Stored(merged_properties(self.attributes, attributes), supports)
+        return replace(self, attributes=merged_properties(self.attributes, attributes), supports=supports)
 
 
 def put_entities(change: Change, entities: Sequence[Entity]) -> None:
@@ -102,7 +103,7 @@ def put_entities(change: Change, entities: Sequence[Entity]) -> None:
 def put_relationships(change: Change, relationships: Sequence[Relationship], accept_from: float) -> None:
     """Add relationships. What is somewhere else than before is no longer where it was.
 
-    Raises BadInput if an end does not exist.
+    Raises BadInput if an end does not exist, and for another time of creation or standing than before.
     """
     directed = [direction for relationship in relationships for direction in _both_directions(relationship)]
     require_entities(change.storage, {end for each in directed for end in (each.source_id, each.target_id)})
@@ -113,6 +114,10 @@ def put_relationships(change: Change, relationships: Sequence[Relationship], acc
         if not provenance.timestamp:
             provenance = replace(provenance, timestamp=from_micros(change.at))
         stored = after.get(key, _Stored())
+        known = {"accepted", *(standing for _, standing in stored.supports.values())}
+        if relationship.created_at not in (None, stored.created_at) or relationship.standing not in known:
+            problem = f"the relationship {key} has created_at and standing from when it is added and decided"
+            raise BadInput(f"{problem}: leave them out, or say when in an attribute")
         support = _support_with_standing(provenance, stored.supports.get(provenance.session_id), accept_from)
         after[key] = stored.with_support(support, relationship.attributes)
     _store(change, before, {relationship.key: after[relationship.key] for relationship in directed})
@@ -224,7 +229,8 @@ def _read_stored(storage: TableStorage, relationships: Sequence[Relationship]) -
         "types": sorted({relationship.type for relationship in relationships}),
     }
     rows = storage.rows(statements.RELATIONSHIPS_AMONG, parameters)
-    stored = {statements.row_key(row): _Stored(to_relationship(row).attributes) for row in rows}
+    found = map(to_relationship, rows)
+    stored = {each.key: _Stored(each.attributes, created_at=each.created_at) for each in found}
     for row in storage.rows(statements.SUPPORT_AMONG, parameters):
         key = statements.row_key(row)
         stored[key] = stored[key].with_support(statements.support_from_row(row))

@@ -58,9 +58,7 @@ def keep_checksums(connection: Connection) -> None:
                     connection.execute("INSERT OR REPLACE INTO checksums VALUES (?, ?, 0, 0)", values)
             connection.execute(f"INSERT OR IGNORE INTO checksums {_DEFINITIONS}")
     for table, columns in tables.items():
-        rows = {
-            row: f"checksum({', '.join(f'{row}.{column}' for column in columns)})" for row in ("NEW", "OLD")
-        }
+        rows = {row: f"checksum({', '.join(f'{row}.{name}' for name in columns)})" for row in ("NEW", "OLD")}
         for event, change in _EVENTS.items():
             connection.execute(
                 f"CREATE TEMP TRIGGER IF NOT EXISTS sum_{table}_{event} AFTER {event} ON main.{table} BEGIN UPDATE checksums"
@@ -195,9 +193,8 @@ def _columns(connection: Connection, table: str) -> list[str]:
 
 def _sum_rows(connection: Connection, table: str, columns: list[str]) -> int:
     # the rows themselves: an index may hold all columns, and is compared with them by SQLite
-    return query_number(
-        connection, f"SELECT coalesce(sum(checksum({', '.join(columns)})), 0) FROM {table} NOT INDEXED"
-    )
+    total = f"coalesce(sum(checksum({', '.join(columns)})), 0)"
+    return query_number(connection, f"SELECT {total} FROM {table} NOT INDEXED")
 
 
 def _checksum(*columns: Any) -> int:

@@ -146,9 +146,11 @@ def http_app(server: MCPServer[Any]) -> Starlette:
     from mcp.server.transport_security import TransportSecuritySettings
     from starlette.routing import Route
 
+    from kgot_lab.kgos.query.answering_server import ExplainedBodies
+
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app = server.streamable_http_app(stateless_http=True, json_response=True, transport_security=unchecked)
-    app.router.routes[:] = [Route("/mcp", server.session_manager.asgi_app, methods=["POST"])]
+    app.router.routes[:] = [Route("/mcp", ExplainedBodies(server.session_manager.asgi_app), methods=["POST"])]
     return app
 
 

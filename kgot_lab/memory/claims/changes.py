@@ -164,7 +164,7 @@ def _check_undoable(storage: TableStorage, number: int) -> int:
     """
     rows = storage.rows(sql.CHANGE, {"change": number}) if number <= _MAX_DATABASE_INTEGER else []
     if not rows:
-        raise BadInput(f"there is no change {number}: log() lists them")
+        raise BadInput(f"there is no change {number}: the log lists the changes")
     ((action, erased),) = rows
     if action.startswith("erase"):
         raise BadInput(f"change {number} erased something, which nothing brings back")
@@ -246,6 +246,7 @@ class RecordedTables(TableBacked):
             statements = (sql.VERSIONS_OPENED, sql.VERSIONS_CLOSED)
             opened, closed = (storage.rows(statement, {"change": change}) for statement in statements)
             keys = list(dict.fromkeys((row[0], row[1]) for row in (*opened, *closed)))
+            queued = {row[:3] for row in opened if _waits(storage, *row[:3])}
             with self.effect(undoing, keys) as holder:
                 later = {row[5] for row in opened if not _close_opened(undoing, row)}
                 later |= {by for row in closed for by in _reopen_closed(undoing, row)}
@@ -256,7 +257,8 @@ class RecordedTables(TableBacked):
                 overtaken = f"what change {change} did was changed again since, by {by_later}"
                 raise BadInput(f"{overtaken}: undo that first")
             waits = any(_waits(storage, *row[:3]) for row in closed)
-            report = replace(holder.report, overtaken=tuple(sorted(later)), waits=waits)
+            withdrawn = sum(not _waits(storage, *each) for each in queued)
+            report = replace(holder.report, overtaken=tuple(sorted(later)), waits=waits, withdrawn=withdrawn)
         return replace(report, change=undoing.number, erased=erased)
 
     def log(self) -> tuple[ChangeLogEntry, ...]:

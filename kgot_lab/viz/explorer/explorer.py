@@ -319,7 +319,7 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     from kgot_lab.benchmark.recall.datasets import load_dataset
     from kgot_lab.benchmark.recall.systems import systems
 
-    dev_split = (load_dataset(dataset) if isinstance(dataset, str) else dataset).develop
+    dev_split = (load_dataset(dataset) if isinstance(dataset, str) else dataset).dev
     built = systems(dev_split, embedder)
     retrievers = Retrievers(*(stage for _, stage in built["kg-os hybrid"]().inputs))
     return explore(

@@ -253,16 +253,16 @@ def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
             style = {"fmt": "o", "color": _ALL_COLOUR, "markersize": 5, "capsize": 2, "label": "all"}
             axes.errorbar([row.mean for row in found], positions, xerr=errors, **style)
             split = []
-            if "locked" in report.parts:
-                split = [report.row(system, part="locked").mean for system in systems]
-                style = {"color": _TEST_COLOUR, "markersize": 4, "fillstyle": "none", "label": "locked"}
+            if "test" in report.parts:
+                split = [report.row(system, part="test").mean for system in systems]
+                style = {"color": _TEST_COLOUR, "markersize": 4, "fillstyle": "none", "label": "test"}
                 axes.plot(split, positions, "D", **style)
             axes.axvline(report.row(report.plan.baseline).mean, **_GUIDE_STYLE)
             axes.set(title=name, xlabel=report.plan.primary, yticks=positions)
             axes.set_yticklabels(map(short_label, systems) if axes is panels[0] else [""] * len(systems))
-            for row, locked in zip_longest(found, split):
+            for row, test in zip_longest(found, split):
                 recall = {"mean": row.mean, "low": row.low, "high": row.high}
-                test_mean = {"locked": locked} if split else {}
+                test_mean = {"test": test} if split else {}
                 rows.append({"data": name, "system": row.system} | recall | test_mean)
         panels[0].legend(loc="best", frameon=False)
         measures = ", ".join(dict.fromkeys(report.plan.primary for report in reports.values()))

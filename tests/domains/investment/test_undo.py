@@ -100,7 +100,7 @@ def test_what_cannot_be_undone_is_one_error(graph):
     undone = graph.undo(first.change)
     with pytest.raises(BadInput, match=f"was undone, last by change {undone.change}"):
         graph.undo(first.change)
-    with pytest.raises(BadInput, match="there is no change 99: log"):
+    with pytest.raises(BadInput, match="there is no change 99: the log"):
         graph.undo(99)
 
 

@@ -115,7 +115,7 @@ def test_a_rate_is_between_0_and_1(wrong):
         Competence(vote=wrong)
 
 
-def test_broken_statements_are_mended_as_often_as_they_may_be_and_then_refused():
+def test_broken_statements_are_repaired_as_often_as_they_may_be_and_then_refused():
     events = run(Competence(broken=1), REFERENCE.but(steps=1))
     assert not graph_of(events)
     assert len(of(Repaired, events)) >= REFERENCE.voting.repairs

@@ -52,7 +52,7 @@ def test_decomposed_questions_become_chains_whose_sentences_stand_in_their_passa
     assert first[1].fact.subject == first[0].fact.object == "American Psychological Association"
 
 
-def test_triples_become_chains_that_rest_on_whoever_gave_their_subject():
+def test_triples_become_chains_that_rest_on_who_gave_their_subject():
     pages = [
         Document("1", "Winter Hymn is a film. It was made by Ana Duro.", "Winter Hymn"),
         Document("2", "Ana Duro (born 3 May 1901) made films.", "Ana Duro"),

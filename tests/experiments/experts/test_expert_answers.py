@@ -30,7 +30,7 @@ from kgot_lab.text.words import contains_words
 from kgot_lab.types import Node, Reply, Usage
 
 ROOT = Path(__file__).parents[3]
-ALL = (*expert_questions("locked"), *expert_questions("develop"))
+ALL = (*expert_questions("test"), *expert_questions("dev"))
 KINDS = {"goal": 12, "can": 12, "compare": 9, "compose": 8, "why": 9, "none": 10}
 GRAPH = PropertyGraph.of(
     [
@@ -81,13 +81,13 @@ class Scripted:
 # ----------------------------------------------------------------------------------------------------
 
 
-def test_sixty_questions_are_locked_and_twelve_are_to_develop_on():
-    locked, develop = expert_questions("locked"), expert_questions("develop")
-    assert {kind: sum(each.kind == kind for each in locked) for kind in KINDS} == KINDS
-    assert {kind: sum(each.kind == kind for each in develop) for kind in KINDS} == dict.fromkeys(KINDS, 2)
+def test_sixty_questions_are_for_the_test_and_twelve_for_dev():
+    test, dev = expert_questions("test"), expert_questions("dev")
+    assert {kind: sum(each.kind == kind for each in test) for kind in KINDS} == KINDS
+    assert {kind: sum(each.kind == kind for each in dev) for kind in KINDS} == dict.fromkeys(KINDS, 2)
     assert len({each.id for each in ALL}) == len({each.question for each in ALL}) == 72
     with pytest.raises(UnknownName, match="split"):
-        expert_questions("test")
+        expert_questions("train")
 
 
 def test_gold_is_in_the_graph_and_a_limitation_belongs_to_a_gold_node():
@@ -206,8 +206,8 @@ def test_the_tables_pair_the_arms_and_leave_out_who_has_no_partner():
 
 @pytest.fixture(scope="module")
 def two():
-    develop = expert_questions("develop")
-    return (develop[0], next(each for each in develop if not each.answerable))
+    dev = expert_questions("dev")
+    return (dev[0], next(each for each in dev if not each.answerable))
 
 
 def test_each_question_is_asked_with_the_graph_and_without_and_never_twice(tmp_path, two):
@@ -335,7 +335,7 @@ def test_replies_of_another_model_expert_or_question_are_not_mixed(tmp_path, two
 
 
 def test_the_report_says_whose_replies_they_are():
-    told = answers_report("develop", [ASKED], [REPLY], WORDS)
+    told = answers_report("dev", [ASKED], [REPLY], WORDS)
     assert "1 questions, 1 replies with the graph and 0 without; model scripted" in told
     assert "citation recall" in told
 

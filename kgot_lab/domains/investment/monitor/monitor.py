@@ -38,7 +38,7 @@ from kgot_lab.errors import (
     require_count,
     short_repr,
 )
-from kgot_lab.io.files import write_atomically
+from kgot_lab.io.files import make_folder, write_atomically
 from kgot_lab.io.http_client import describe_proxy, is_loopback, is_retryable_status, proxy_options
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.memory.claims.claim import utc_now
@@ -280,9 +280,12 @@ class Monitor:
 def open_places(folder: Path | str, *, now: Callable[[], datetime] = utc_now) -> Iterator[MonitorPlaces]:
     """Open the three stores as SQLite files in a folder, or in memory (":memory:"), until the block ends.
 
-    Missing files are created. The graph also accepts relations between companies in the news: supplier,
+    Missing files are created, and the folder in an existing one. The graph also accepts relations between companies in the news: supplier,
     owner, competitor.
     """
+
+    if folder != ":memory:":
+        make_folder(Path(folder))
 
     def place(name: str) -> Path | str:
         return folder if folder == ":memory:" else Path(folder) / f"{name}.db"

@@ -468,7 +468,7 @@ def test_who_gave_a_call_stands_in_the_item_or_is_not_noted(market):
 # --- the reply ---
 
 
-def test_a_bad_reply_is_mended_once_and_then_only_the_item_is_a_fact(market):
+def test_a_bad_reply_is_repaired_once_and_then_only_the_item_is_a_fact(market):
     mended = read_item(
         Scripted(["sorry", json.dumps({"things": [thing("Asset", "LNTN")]})]), SAYS, market.view()
     )
