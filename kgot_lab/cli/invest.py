@@ -142,10 +142,13 @@ def record_position(
 
 @investments.command("leave")
 def erase_user(context: typer.Context, user: str = argument("who leaves")) -> None:
-    """Erase a user's account: holdings, watchlist, wishes and briefings. There is no undo."""
+    """Erase a user's account (holdings, watchlist, wishes, briefings) and private part of the graph. There is no
+    undo.
+    """
     from kgot_lab.domains.investment.monitor.monitor import open_places
 
     with open_places(context.obj) as places:
+        places.graph.erase_owner(places.accounts.account(user).owner, by=BY_COMMAND)
         places.accounts.erase_user(user)
     terminal.say("Erased; briefings that were delivered before are where they were delivered.")
 
