@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.memory import tables as sql
@@ -128,7 +129,7 @@ def read_periods(storage: TableStorage, kind: str, key: str) -> tuple[StatusPeri
     )
 
 
-def erase_versions(storage: TableStorage, which: str, values: Mapping[str, str | set[str]]) -> None:
+def erase_versions(storage: TableStorage, which: str, values: Mapping[str, Any]) -> None:
     """Count some versions as erased in the changes that opened and closed them, and delete them."""
     for statement in (sql.COUNT_ERASED, sql.DELETE_VERSIONS):
         storage.rows(statement.format(which=which), values)
