@@ -1,33 +1,26 @@
-"""Views of a memory of claims: review queue, and facts over valid time."""
+"""View of a memory of claims: its facts over valid time."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
-from kgot_lab.errors import AlreadyDecided, BadInput, LabError, require, require_count
+from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.certificate import format_fact
 from kgot_lab.memory.claims.claim import (
-    Claim,
-    QueuedClaim,
-    ReviewDecision,
-    format_period,
     format_time,
     triple_key,
 )
-from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.review import ClaimReview, DecisionEvidence
-from kgot_lab.text.cleaning import checked_text, format_count
-from kgot_lab.types import Diff, Document, Edge, Json, Triple
+from kgot_lab.text.cleaning import format_count
+from kgot_lab.types import Diff, Edge, Triple
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page, view_page
-from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, describe_error, static_output
-from kgot_lab.viz.static.markup import Markup, element, first_lines, shorten
+from kgot_lab.viz.live import Live, LiveOutput, StaticOutput, static_output
+from kgot_lab.viz.static.markup import Markup, element, first_lines
 from kgot_lab.viz.static.table import ALIGN_LEFT, Table, sheet
 
 
@@ -198,226 +191,4 @@ def _format_first_facts(facts: Sequence[Triple]) -> str:
     return "; ".join(first_lines(list(map(format_fact, facts)), _MAX_CAPTION_FACTS))
 
 
-# Review in a notebook, by keyboard: one waiting claim at a time, with its support and the effect of accepting
-# it.
-
-_CONTEXT_LENGTH = 160  # characters of the source before and after the quotation
-_MAX_FACTS = 10  # facts per heading
-_MAX_LOG_ROWS = 20
-_MAX_STATIC_CLAIMS = 20  # claims shown where no live view can be drawn
-_MAX_FACT_LENGTH = 300  # maximum characters of a fact or a quotation
-_DECISION_TEXTS = {"accept": "Accepted", "reject": "Rejected", "override": "Overridden"}
-_STANDING_TEXTS = {"taken": "put in its place", "queued": "back in the queue"}
-_QUEUE_COLUMNS = (
-    "claim", "source", "said there", "confidence", "accepted when as sure", "would begin to hold", "other objects that hold",
-)  # fmt: skip
-
-
-class Review(LiveOutput):
-    """The result of `review`: the queue, one claim at a time.
-
-    Every decision is stored at once, under the reviewer's name.
-    """
-
-    def __init__(self, claims: Claims, by: str, texts: Mapping[str, str]) -> None:
-        self.reviewer = ClaimReview(claims, checked_text(by, "who decides (by)"))
-        self.claims, self.by = claims, self.reviewer.by
-        self._texts = texts
-        self.reviewer.reload()
-        data = {"view": "review", "shown": self._view_state("")}
-        self.live = Live(static_output(self.table()), data, self._handle_message)
-
-    def table(self, *, limit: int = _MAX_STATIC_CLAIMS) -> Table:
-        """Return tables of the claims that wait, at most `limit` of them, and of the last decisions."""
-        queue = self.reviewer.waiting
-        rows = list(map(self._queue_row, queue[:limit]))
-        waiting = sheet(_QUEUE_COLUMNS, rows, "Claims that wait for review", len(queue))
-        sheets = [waiting if rows else sheet(("in words",), [(self.reviewer.nothing_waits,)])]
-        if log := self._log_rows():
-            sheets.append(sheet(("when (UTC)", "by", "did", "to"), log, "The last decisions"))
-        return Table(tuple(sheets))
-
-    def _refresh(self) -> None:
-        self.reviewer.reload()
-        self.live.picture = static_output(self.table())
-        self.live.data = {**self.live.data, "shown": self._view_state("")}
-
-    def __repr__(self) -> str:
-        return f"<Review by {self.by}: {format_count(len(self.reviewer.waiting), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
-
-    # --- messages from the browser ---
-
-    def _handle_message(self, message: Mapping[str, Json]) -> Json:
-        """Apply a message from the browser and send the new state, with any error in it.
-
-        Everything is reloaded, since others may have decided in the meantime.
-        """
-        note, error_text = "", ""
-        try:
-            note = self._apply_message(message)
-        except Exception as error:
-            error_text = describe_error(error)
-        try:
-            self.reviewer.reload()
-            in_view = self.reviewer.in_view
-            is_same_claim = bool(error_text and in_view and in_view.claim.id == message.get("claim"))
-            said = "" if is_same_claim else f"{note} {self._describe_next()}".strip()
-            shown = self._view_state(said, error_text)
-        except LabError as error:  # another process has locked the file: keep the old state
-            shown = {**self.live.data["shown"], "said": "", "wrong": str(error)}
-        self.live.data = {**self.live.data, "shown": shown}
-        self.live.send({"shown": shown})
-        return {}
-
-    def _apply_message(self, message: Mapping[str, Json]) -> str:
-        match message:
-            case {"move": int(offset)}:
-                self.reviewer.move(offset)
-            case {"undo": True}:
-                return self._undo()
-            case {"decide": str(verdict), "claim": str(claim)}:
-                changed = {name: message[name] for name in ("object", "confidence") if name in message}
-                if changed.get("confidence", 0) is None:
-                    raise BadInput("a confidence is a number from 0 to 1")
-                return self._decide(claim, verdict, changed)
-        return ""
-
-    def _decide(self, claim: str, verdict: str, changed: dict[str, Any]) -> str:
-        try:
-            report = self.reviewer.decide(claim, verdict, **changed)
-        except AlreadyDecided as error:
-            named = "The claim" if error.fact is None else self._short_claim(claim)
-            raise BadInput(f"Not done: {named} no longer waits. {error.became}") from None
-        effect = f" ({report})" if report.facts or report.risen else ""
-        return f"{_DECISION_TEXTS[verdict]}: {self._short_claim(claim)}{effect}."
-
-    def _undo(self) -> str:
-        claim = self.reviewer.undo_last()
-        if claim is None:
-            return "There is no decision of yours to take back."
-        return f"Taken back: {self._short_claim(claim.id)} waits again."
-
-    def _short_claim(self, claim: str) -> str:
-        return shorten(format_fact(self.claims.claim(claim).fact), _MAX_FACT_LENGTH)
-
-    # --- state for the browser ---
-
-    def _view_state(self, said: str, wrong: str = "") -> dict[str, Json]:
-        """Return the state for the browser: the claim in view, the queue's length, the log and messages."""
-        queued = self.reviewer.in_view
-        return {
-            "claim": self._claim_data(queued) if queued else None,
-            "place": self.reviewer.place + 1,
-            "left": len(self.reviewer.waiting),
-            "empty": self.reviewer.nothing_waits,
-            "log": [list(row) for row in self._log_rows()],
-            "undoable": bool(self.reviewer.decided),
-            "said": said,
-            "wrong": wrong,
-        }
-
-    def _describe_next(self) -> str:
-        """Return a sentence that names the claim now in view, for screen readers."""
-        queued = self.reviewer.in_view
-        if queued is None:
-            return "Nothing waits any more."
-        return f"Next: {shorten(format_fact(queued.claim.fact), _MAX_FACT_LENGTH)}."
-
-    def _claim_data(self, queued: QueuedClaim) -> dict[str, Json]:
-        claim, weighed = queued.claim, self.reviewer.weighed(queued)
-        return {
-            "id": claim.id,
-            "fact": format_fact(claim.fact),
-            "object": claim.fact.object,
-            "confidence": claim.confidence,
-            "sure": weighed.sure,
-            "quote": list(self._quotation(claim)),
-            "origin": self._describe_origin(claim),
-            "premises": _format_first(claim.premises),
-            "starts": _format_first(queued.starts),
-            "idle": f"If it is accepted, nothing new begins to hold: {weighed.idle}.",
-            "against": weighed.single,
-            "rivals_are": f"It contradicts, since {claim.fact.relation} has a single object at a time" if weighed.single
-            else f"{claim.fact.subject} – {claim.fact.relation} also holds of",
-            "rivals": _format_rivals(weighed),
-        }  # fmt: skip
-
-    def _quotation(self, claim: Claim) -> tuple[str, str, str] | tuple[()]:
-        """Return the quoted span of a claim with the source text before and after it.
-
-        Only the quotation is returned if the source is missing or no longer says it, and nothing if there is
-        no span or no text.
-        """
-        span, text = claim.span, self._texts.get(claim.source, "")
-        if span is None:
-            return ()
-        quoted = text[span.start : span.end]
-        if not quoted or (span.text and span.text != quoted):
-            return ("", shorten(span.text, _MAX_FACT_LENGTH), "") if span.text else ()
-        start, end = max(0, span.start - _CONTEXT_LENGTH), span.end + _CONTEXT_LENGTH
-        before, after = text[start : span.start], text[span.end : end]
-        return ("…" if start > 0 else "") + before, quoted, after + ("…" if end < len(text) else "")
-
-    def _describe_origin(self, claim: Claim) -> str:
-        location, moved_note = "", ""
-        if span := claim.span:
-            location = f", characters {span.start:,} to {span.end:,}"
-            quoted = self._texts.get(claim.source, "")[span.start : span.end]
-            if span.text and claim.source in self._texts and quoted != span.text:
-                moved_note = " The source says something else there by now."
-        validity = format_period(claim.valid_from, claim.valid_until)
-        speaker = (f"; said by {claim.said_by}" if claim.said_by else "") + (
-            f"; true {validity}" if validity else ""
-        )
-        return f"Source: {claim.source}{location}{speaker}; {claim.kind}.{moved_note}"
-
-    def _queue_row(self, queued: QueuedClaim) -> tuple[str, ...]:
-        claim, weighed = queued.claim, self.reviewer.weighed(queued)
-        verb = "contradicts: " if weighed.single and weighed.others else ""
-        quote = "".join(self._quotation(claim)[1:2])
-        claim_cells = format_fact(claim.fact), claim.source, quote, f"{claim.confidence:.2f}"
-        calibrated = f"{weighed.calibrated:.2f}" if weighed.calibrated != claim.confidence else ""
-        cells = (*claim_cells, calibrated, f"{len(queued.starts):,}")
-        return (*cells, verb + "; ".join(_format_rivals(weighed)))
-
-    def _log_rows(self) -> list[tuple[str, str, str, str]]:
-        return [
-            (
-                f"{decided.at:%Y-%m-%d %H:%M:%S}",
-                decided.by or "nobody named",
-                _describe_decision(decided),
-                format_fact(self.claims.claim(decided.item).fact),
-            )
-            for decided in self.reviewer.decisions(_MAX_LOG_ROWS)
-        ]
-
-
-def review(claims: Claims, *, by: str, documents: Iterable[Document] = ()) -> Review:
-    """Decide on the claims that wait for review, by keyboard.
-
-    Keys: a accept, r reject, o override, u undo, j and k next and previous, ? help. `by` is the reviewer's
-    name in the log. `documents` are the sources by id, to show the text around each claim's span. Where no
-    live view can be drawn, the queue and the log are shown as tables. Raises BadInput if `claims` is not a
-    Claims or `by` is blank.
-    """
-    require(claims, Claims, "what is reviewed is a memory of Claims")
-    return Review(claims, by, {document.id: document.text for document in documents})
-
-
-def _describe_decision(decided: ReviewDecision) -> str:
-    has_confidence = decided.standing == "accepted" and decided.confidence is not None
-    confidence_note = f", confidence {decided.confidence:.2f}" if has_confidence else ""
-    return f"{decided.action}: {_STANDING_TEXTS.get(decided.standing, decided.standing)}{confidence_note}"
-
-
-def _format_first(facts: Sequence[Triple]) -> list[str]:
-    return first_lines([shorten(format_fact(fact), _MAX_FACT_LENGTH) for fact in facts], _MAX_FACTS)
-
-
-def _format_rivals(weighed: DecisionEvidence) -> list[str]:
-    """Return the facts that hold beside a claim: whole facts if they contradict it, else their objects."""
-    objects = [shorten(other.object, _MAX_FACT_LENGTH) for other in weighed.others[:_MAX_FACTS]]
-    return _format_first(weighed.others) if weighed.single else objects
-
-
-__all__ = ["over_time", "review"]
+__all__ = ["over_time"]

@@ -21,7 +21,7 @@ from kgot_lab.viz.static.table import Table
 
 _FOLDER = Path(__file__).parent / "browser"
 # each is a file NAME.js with a function NAMEView(root, data, tell)
-VIEWS = ("graph", "stepper", "explorer", "probe", "guesses", "review", "times", "editing", "talk", "answer")
+VIEWS = ("graph", "stepper", "explorer", "probe", "guesses", "times", "editing", "talk", "answer")
 
 _SHARED = (
     "page", "theme", "graph_frame", "graph_looks", "graph_find", "graph_keys", "graph_beside", "graph_kept",
@@ -32,7 +32,6 @@ _SHARED = (
 FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # environment variable: views go to pages without Python
 _PYTHON_NOTES = {  # what a view cannot do without Python; graphs and the explorer say so themselves
     "stepper": "On this page the run can be walked, guessed and compared. Changing an event to fork it needs a running notebook.",
-    "review": "This page shows one moment. Deciding needs a running notebook.",
     "editing": "This page shows one moment. Changing the graph needs a running notebook.",
     "talk": "These answers were given before. Asking something else needs a running notebook.",
 }
