@@ -33,7 +33,7 @@ def lesson(number: int):
     return run
 
 
-lesson_00, lesson_10, lesson_16, lesson_20 = map(lesson, (0, 10, 16, 20))
+lesson_00, lesson_10, lesson_16, lesson_18, lesson_20 = map(lesson, (0, 10, 16, 18, 20))
 lesson_22, lesson_30, lesson_31 = map(lesson, (22, 30, 31))
 lesson_40, lesson_42, lesson_50 = map(lesson, (40, 42, 50))
 
@@ -139,6 +139,26 @@ def test_what_the_folder_of_lesson_16_does_not_say_is_a_guess_and_what_cannot_be
     assert answered.outcome == "not in the sources" and answered.forced
     assert "it is empty" in lesson_16.empty and "binary" in lesson_16.picture
     assert lesson_16.costs["calls"].to_dict() == {"right": 5, "wrong": 13, "no treasurer": 5}
+
+
+def test_the_check_of_lesson_18_accepts_what_the_folder_says_and_refuses_the_treasurer(lesson_18):
+    said, unsaid = lesson_18.runs.values()
+    assert said.answer == unsaid.answer == "Olive Tarn"
+    assert [run.events[-1].outcome for run in (said, unsaid)] == ["supported", "not in the sources"]
+    assert {call.reply for call in lesson_18.checks["keys_along_paths"]} == {"yes"}
+    assert "no" in {call.reply for call in lesson_18.checks["treasurer"]}
+    assert [*map(lesson_18.shared, lesson_18.questions)] == pytest.approx([1, 6 / 7, 1 / 2])
+
+
+def test_lesson_18_reads_its_136_questions_as_the_page_of_results_does(lesson_18):
+    answers = lesson_18.answers
+    unsaid = answers[~answers["said"]]
+    assert (len(answers), len(unsaid)) == (136, 68)
+    claimed = (unsaid["outcome"] == "supported").mean()
+    page = (ROOT / "benchmarks" / "results" / "own_folders" / "README.md").read_text(encoding="utf-8")
+    assert f"| claimed though not said | {claimed:.3f} [".replace("0.", ".") in page
+    right = answers[answers["right"].astype(bool)]
+    assert (right["outcome"] != "supported").any() and 0.1 < claimed < 0.25
 
 
 def test_the_scores_worked_out_in_lesson_20_are_those_of_the_package(lesson_20):
