@@ -56,7 +56,7 @@ def test_the_run_of_lesson_00_ends_in_a_fact_of_its_graph_and_costs_what_its_led
 
 def test_a_vote_of_lesson_00_inserts_and_the_next_one_reads(lesson_00):
     votes = lesson_00.votes
-    decisions = [event.choice for event in votes.events if isinstance(event, Voted) and event.ballots_cast]
+    decisions = [event.choice for event in votes.events if isinstance(event, Voted) and event.votes]
     assert decisions == ["INSERT", "RETRIEVE"] and votes.answer == votes.about["gold"]
     assert votes.about["rag"]["answer"] == "New York"
 
@@ -71,7 +71,7 @@ def test_the_forks_of_lesson_00_ask_only_what_is_new(lesson_00):
     assert lab.fork(run, last, run.events[last].reply).asked == 0
 
 
-def test_a_diff_of_lesson_10_is_undone_by_comparing_back_and_a_vote_is_decided_when_no_ballot_can_turn_it(
+def test_a_diff_of_lesson_10_is_undone_by_comparing_back_and_a_vote_is_decided_when_no_vote_can_turn_it(
     lesson_10,
 ):
     before, after, write, decided = lesson_10.before, lesson_10.after, lesson_10.write, lesson_10.decided
@@ -88,7 +88,7 @@ def test_the_run_that_lesson_10_walks_is_the_recorded_one(lesson_10):
     assert not any(lesson_10.question in str(node) for node in graph.nodes)
     assert len(graph.edges) == len(wrote.diff.added_edges) == len(wrote.statement.splitlines()) == 9
     vote = lesson_10.votes[-1]
-    assert vote.choice == "RETRIEVE" and vote.ballots_cast < vote.possible == lesson_10.limits.voting.votes
+    assert vote.choice == "RETRIEVE" and vote.votes < vote.possible == lesson_10.limits.voting.votes
     assert lesson_10.decided(vote.inserts, vote.retrieves, vote.possible)
     assert answered.text == lesson_10.recorded.answer and not answered.forced
     unused = [source.title for source in returned.sources if source.id not in answered.passages]

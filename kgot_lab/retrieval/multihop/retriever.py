@@ -55,11 +55,11 @@ class Scorer:
     bent: _Floats
 
     def __post_init__(self) -> None:
-        clues, units = len(FEATURES), len(self.bias)
+        count, units = len(FEATURES), len(self.bias)
         shapes = [part.shape for part in (self.straight, self.inner, self.bias, self.bent)]
-        if shapes != [(clues,), (clues, units), (units,), (units,)]:
-            problem = f"a scorer of {clues} clues has other shapes than {shapes}"
-            raise BadInput(f"{problem}; fit it anew with benchmarks/standard_sets/fit_trail.py")
+        if shapes != [(count,), (count, units), (units,), (units,)]:
+            problem = f"a scorer of {count} features has other shapes than {shapes}"
+            raise BadInput(f"{problem}; fit it again with benchmarks/standard_sets/fit_trail.py")
         if not all(np.isfinite(part).all() for part in (self.straight, self.inner, self.bias, self.bent)):
             raise BadInput("the weights of a scorer are finite numbers")
 
@@ -81,7 +81,7 @@ class Scorer:
 
         Features that are not named get weight 0.
         """
-        straight = np.array([weights.get(clue, 0.0) for clue in FEATURES])
+        straight = np.array([weights.get(feature, 0.0) for feature in FEATURES])
         return Scorer(straight, np.zeros((len(FEATURES), 0)), np.zeros(0), np.zeros(0))
 
     @property
@@ -93,6 +93,7 @@ class Scorer:
         """Return the weights as JSON values, with the names of the features."""
         weights = {name: getattr(self, name).astype(np.float64) for name in _WEIGHTS}
         numbers = {name: np.round(part, 5).tolist() for name, part in weights.items()}
+        # "clues" is what the files of weights call the features
         return {"clues": list(FEATURES), **numbers}
 
     @staticmethod
@@ -102,8 +103,8 @@ class Scorer:
         Raises BadInput for anything else, and for weights of other features.
         """
         if not isinstance(values, dict) or values.get("clues") != list(FEATURES):
-            problem = "these weights are of other clues than there are now"
-            raise BadInput(f"{problem}; fit them anew with benchmarks/standard_sets/fit_trail.py")
+            problem = "these weights are of other features than there are now"
+            raise BadInput(f"{problem}; fit them again with benchmarks/standard_sets/fit_trail.py")
         try:
             return Scorer(*(np.array(values[name], np.float64) for name in _WEIGHTS))
         except (KeyError, TypeError, ValueError) as error:
