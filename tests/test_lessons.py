@@ -360,7 +360,8 @@ def test_lesson_50_shows_no_help_on_musique_and_fewer_exact_answers(lesson_50):
     assert {each.on for each in lesson_50.rounds.rounds} == {*lesson_50.f1.index.unique("set")}
 
 
-lesson_52, lesson_65, lesson_67, lesson_70, lesson_72, lesson_75 = map(lesson, (52, 65, 67, 70, 72, 75))
+lesson_52, lesson_60, lesson_65, lesson_67 = map(lesson, (52, 60, 65, 67))
+lesson_70, lesson_72, lesson_75 = map(lesson, (70, 72, 75))
 
 
 def test_in_lesson_70_words_find_the_goal_and_edges_find_what_helps(lesson_70):
@@ -640,3 +641,8 @@ def test_a_third_of_the_calls_that_happen_is_missing_as_lesson_72_says(lesson_72
         for name in ("this analysis", "pyan3")
     )
     assert 0.6 < ours < 0.75 and pyan < ours
+
+
+def test_what_is_retracted_in_lesson_60_is_undone_to_the_same_facts(lesson_60):
+    assert {each.change for each in lesson_60.memory.history()}
+    assert {*lesson_60.shelf.facts()} >= {lesson_60.born, lesson_60.lies, lesson_60.english}
