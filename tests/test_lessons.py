@@ -646,3 +646,5 @@ def test_a_third_of_the_calls_that_happen_is_missing_as_lesson_72_says(lesson_72
 def test_what_is_retracted_in_lesson_60_is_undone_to_the_same_facts(lesson_60):
     assert {each.change for each in lesson_60.memory.history()}
     assert {*lesson_60.shelf.facts()} >= {lesson_60.born, lesson_60.lies, lesson_60.english}
+    lesson_60.memory.close()
+    lesson_60.folder.cleanup()
