@@ -85,6 +85,11 @@ _STOP_WORDS = {name: frozenset(words.split()) for name, words in _LISTS}
 SEARCH_STOP_WORDS = _STOP_WORDS["search"]
 CONTENT_STOP_WORDS = _STOP_WORDS["content"]
 NAME_STOP_WORDS = _STOP_WORDS["name"]
+_QUESTION_WORDS = _STOP_WORDS["question"]  # such as can, does and support
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+# Endings of Snowball's stems by which a verb differs from its noun: classify and classification.
+_VERB_ENDINGS = {"plain": "plan", "scrib": "script", "ifi": "if", "olv": "olut", "yz": "ys", "ysi": "ys"}
+_VERB_ENDING = re.compile(rf"(?:{'|'.join(_VERB_ENDINGS)}|(?<=\w{{5}})i[st])$")
 # dropped before a name; New York is not York
 LEADING_STOP_WORDS = NAME_STOP_WORDS - frozenset("new first one two no".split())
 COMPARED_STOP_WORDS = _STOP_WORDS["compared"]
@@ -94,6 +99,27 @@ def content_words(text: str) -> list[str]:
     """Return the content words of a text, in lower case and lightly stemmed, split as `searched_words` does."""
     words = _split_words(normalise_nfc(text).lower())
     return [light_stem(word) for word in words if word not in CONTENT_STOP_WORDS]
+
+
+def topic_words(text: str) -> dict[str, str]:
+    """Return the words that say what a text or a question is about, by stem, in order.
+
+    Underscores and humps, as in renderHtml, part words. A verb and its noun have one stem, as classify and
+    classification do: that of Snowball, without the endings by which it tells them apart.
+    """
+    words = _split_words(_HUMP.sub(" ", normalise_nfc(text)).replace("_", " ").lower())
+    found: dict[str, str] = {}
+    for word in words:
+        if (
+            len(word) > 1 and word not in CONTENT_STOP_WORDS and word not in _QUESTION_WORDS
+        ) or UNSPACED.match(word):
+            found.setdefault(_verb_stem(word), word)
+    return found
+
+
+@lru_cache(50_000)
+def _verb_stem(word: str) -> str:
+    return _VERB_ENDING.sub(lambda end: _VERB_ENDINGS.get(end[0], ""), snowball_stem(word, "english"))
 
 
 def searched_words(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import graph_index
-from kgot_lab.text.words import searched_words, stem
+from kgot_lab.text.words import topic_words
 
 # How well each node of a graph matches a question: by embeddings if there is an embedder, else by shared
 # words.
@@ -39,17 +39,17 @@ class NodeMatches:
                 scores[self.graph.row(id)] = min(1.0, max(0.0, score))
             return scores
         total, count = 0.0, len(self.graph)
-        for word in {stem(word) for word in searched_words(question)}:
-            rows = self._index.rows_by_stem.get(word, frozenset())
+        for word in topic_words(question):
+            rows = self._index.rows_by_topic.get(word, ())
             weight = float(np.log(1 + (count - len(rows) + 0.5) / (len(rows) + 0.5)))
             scores[list(rows)] += weight
             total += weight
         return scores / total if total else scores
 
     def unknown_words(self, question: str) -> tuple[str, ...]:
-        """Return the words of a question that no node contains, in order."""
-        known = self._index.rows_by_stem
-        return tuple(dict.fromkeys(word for word in searched_words(question) if stem(word) not in known))
+        """Return the topic words of a question that no node contains, in order."""
+        known = self._index.rows_by_topic
+        return tuple(word for stem, word in topic_words(question).items() if stem not in known)
 
 
 MAX_EDGES = 3
@@ -152,7 +152,7 @@ def merge_regions(regions: Sequence[ProposedRegion]) -> tuple[ProposedRegion, ..
     for region in regions:
         for index, other in enumerate(merged):
             shares_ends = len(set(region.ends) & set(other.ends)) >= 2
-            if shares_ends or {*map(stem, region.words)} & {*map(stem, other.words)}:
+            if shares_ends or topic_words(" ".join(region.words)).keys() & topic_words(" ".join(other.words)):
                 merged[index] = _merge(other, region)
                 break
         else:

@@ -69,6 +69,7 @@ def _has_action_verb(part: str) -> bool:
 
 
 _CANDIDATES_PER_PART = 3  # candidates for each part
+_PASSIVE_TYPES = frozenset(("anti_pattern", "benefit", "limitation", "metric", "parameter"))  # no steps
 _MAX_CHAIN_LENGTH = 3  # feeds_into edges that may join two steps
 _MAX_CYCLES = 5  # reported; a dense graph with cyclic requires edges has thousands
 _REQUIRES_TYPES, _FEEDS_TYPES, _CONFLICT_TYPES = ("requires",), ("feeds_into",), ("conflicts_with",)
@@ -126,7 +127,8 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
     """Compose a plan for a goal: split it into parts, and choose the best unused node for each.
 
     Candidates are the nodes that `want_to` finds. A node that limits another does nothing and is no
-    candidate; types are not considered otherwise. Consecutive steps should be joined by `feeds_into`. If a
+    candidate, nor is one of a type that cannot be done: a parameter, metric, benefit, limitation or
+    anti-pattern. Consecutive steps should be joined by `feeds_into`. If a
     chain of such edges joins them, the nodes between are added and marked, up to `max_tools`. `prerequisites`
     are what the steps require, over any number of edges, with what is needed first at the front. There are
     warnings for steps joined by `conflicts_with`, with other candidates for them, for cycles of `requires`
@@ -171,10 +173,11 @@ def _choose_nodes(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[Plan
     """Choose the best node for each part that no earlier part has, and list the parts without one."""
     steps: list[PlanStep] = []
     lacking = []
-    limiting = {row for rows in graph_index(graph).targets_by_row("has_limitation").values() for row in rows}
+    passive = {row for rows in graph_index(graph).targets_by_row("has_limitation").values() for row in rows}
+    passive |= {row for row, labels in enumerate(graph.node_labels) if not _PASSIVE_TYPES.isdisjoint(labels)}
     for part in parts:
-        nearest = want_to(graph, part, 3 * _CANDIDATES_PER_PART).nodes
-        candidates = [node for node in nearest if graph.row(node.id) not in limiting][:_CANDIDATES_PER_PART]
+        nearest = want_to(graph, part, _CANDIDATES_PER_PART + len(passive)).nodes
+        candidates = [node for node in nearest if graph.row(node.id) not in passive][:_CANDIDATES_PER_PART]
         free: list[NodeHit] = [
             candidate for candidate in candidates if candidate.id not in {step.tool for step in steps}
         ]

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from kgot_lab.arguments import check_arguments
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
@@ -20,7 +21,7 @@ from kgot_lab.kgos.methods.index import GraphIndex, Reals, graph_index
 from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, rows_and_scores
 from kgot_lab.retrieval.lexical import INTENT_VERBS
 from kgot_lab.retrieval.neighbours import BOOST_SEEDS, INCOMING_BOOST, OUTGOING_BOOST
-from kgot_lab.text.words import content_words, searched_words, stem
+from kgot_lab.text.words import searched_words, topic_words
 
 # edges from what helps to what it helps; the last type is ours
 ENABLING_TYPES = ("enables", "optimizes", "reduces", "contributes_to")
@@ -92,7 +93,11 @@ def _explain_ranking(
 # Whether something can be done, its limitations, and their workarounds (KG-OS, method 3).
 
 CapabilityStatus = Literal["yes", "yes_with_limitations", "no", "unknown"]
-_MIN_COVERAGE = 0.5  # the least share of a question, by word weight, in a node that it is about
+_MIN_COVERAGE, _MIN_COVERAGE_OF_OTHERS = (
+    0.5,
+    2 / 3,
+)  # of a question's words by weight, in a node that it is about
+_MIN_COSINE = 0.4  # of a question with a node that it is about
 _MAX_CANDIDATES = 5
 
 
@@ -140,30 +145,33 @@ class Capability(MethodResult):
 
 
 @check_arguments
-def can_it(graph: PropertyGraph, capability: str) -> Capability:
+def can_it(graph: PropertyGraph, capability: str, *, embedder: Embedder | None = None) -> Capability:
     """Decide whether something can be done, from the node that best matches the question.
 
     `others` are further nodes that match. yes: the node has no limitation. no: one of its limitations blocks,
     that is, it has no workaround and is not marked blocking: false. yes_with_limitations: otherwise. unknown:
-    no node has at least half of the question's words by weight, where rare words weigh more. A
-    node that limits another does nothing, so no verdict is about it. A workaround edge may leave the
-    limitation or the limited node. Raises BadInput.
+    no node is about it. With an embedder, a node is about it from a cosine of .4, measured with MiniLM. Without
+    one it has at least half of the question's words by weight, or two thirds if its type is not capability,
+    where rare words weigh more, and the first word in its name; or all words, some of them in its name. A node
+    that limits another, and an anti-pattern, does nothing, so no verdict is about it. A workaround edge may
+    leave the limitation or the limited node. Raises BadInput.
     """
     if not capability.strip():
         raise BadInput("nothing is asked; say what it should be able to do, as in 'edit binary files'")
     index = graph_index(graph)
-    shares = dict(_best_matches(index, capability))
+    matches = _best_matches(index, capability, embedder)
     limitation_rows = index.targets_by_row("has_limitation").items()
     limited = {limitation: row for row, limitations in limitation_rows for limitation in limitations}
-    rows = [row for row, share in shares.items() if share >= _MIN_COVERAGE and row not in limited]
+    rows = [match.row for match in matches if match.is_about and match.row not in limited][:_MAX_CANDIDATES]
     if not rows:
-        why_unknown = _explain_unknown(graph.ids, shares, limited)
-        return Capability(capability, "unknown", "", (), (), (), (why_unknown,))
+        return Capability(
+            capability, "unknown", "", (), (), (), (_explain_unknown(graph.ids, matches, limited),)
+        )
     row, node = rows[0], graph.ids[rows[0]]
     limitations = limitations_by_row(index, [row]).get(row, ())
     blocking = [limitation.id for limitation in limitations if limitation.blocking]
     status: CapabilityStatus = "no" if blocking else "yes_with_limitations" if limitations else "yes"
-    why = [f"{node} holds {shares[row]:.2f} of what is asked"]
+    why = [next(f"{node} {match.text} what is asked" for match in matches if match.row == row)]
     why += [f"blocked by {', '.join(blocking)}, without a workaround"] if blocking else []
     why += ["no limitation is known"] if not limitations else []
     prerequisites = tuple(graph.ids[required] for required in index.outgoing(row, ("requires",)))
@@ -172,13 +180,13 @@ def can_it(graph: PropertyGraph, capability: str) -> Capability:
     return Capability(capability, status, node, limitations, prerequisites, others, tuple(why))
 
 
-def _explain_unknown(ids: Sequence[str], shares: Mapping[int, float], limited: Mapping[int, int]) -> str:
-    if not shares:
-        return f"no node holds {_MIN_COVERAGE:g} of what is asked, and none holds a word"
-    nearest, share = next(iter(shares.items()))
-    subject = "no node but a limitation" if share >= _MIN_COVERAGE else "no node"
-    why = f"{subject} holds {_MIN_COVERAGE:g} of what is asked; nearest is {ids[nearest]} with {share:.2f}"
-    return why + (f", which limits {ids[limited[nearest]]}" if nearest in limited else "")
+def _explain_unknown(ids: Sequence[str], matches: Sequence[_Match], limited: Mapping[int, int]) -> str:
+    if not matches:
+        return "no node is about what is asked, and none holds a word"
+    nearest = matches[0]
+    subject = "no node but a limitation" if nearest.is_about else "no node"
+    why = f"{subject} is about what is asked; nearest is {ids[nearest.row]}, which {nearest.text} it"
+    return why + (f", and limits {ids[limited[nearest.row]]}" if nearest.row in limited else "")
 
 
 def limitations_by_row(index: GraphIndex, rows: Sequence[int]) -> dict[int, tuple[Limitation, ...]]:
@@ -203,32 +211,44 @@ def limitations_by_row(index: GraphIndex, rows: Sequence[int]) -> dict[int, tupl
     return found
 
 
-def _best_matches(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
-    """Return the best nodes of text search with the weighted share of query words in each, best first.
+class _Match(NamedTuple):
+    """A node, how well it matches a question in words, and whether it is what the question is about."""
+
+    row: int
+    text: str
+    is_about: bool
+
+
+def _best_matches(index: GraphIndex, capability: str, embedder: Embedder | None) -> list[_Match]:
+    """Return the nodes that match a question, best first.
 
     The weight of a word is ln(1 + nodes / nodes that have it), so a word that no node has weighs most. A node
     whose whole name, of two words or more, is in the question is what the question is about, whatever else it
-    says. Its share is 1, and it precedes other nodes with 1.
+    says.
     """
-    words = {stem(word) for word in content_words(capability)} - _UNINFORMATIVE_STEMS
-    holding = {word: index.rows_by_stem.get(word, frozenset()) for word in words}
+    words = topic_words(capability)
+    holding = {word: index.rows_by_topic.get(word, np.zeros(0, np.int32)) for word in words}
     weight = {word: math.log(1 + len(index.graph) / max(len(rows), 1)) for word, rows in holding.items()}
     total = sum(weight.values())
-    if not total:
-        return []
-    hits = index.text.search(capability).hits[: 4 * _MAX_CANDIDATES]
-    rows = [index.graph.row(hit.id) for hit in hits]
-    named = {row for row in rows if _name_is_in_query(index, row, words)}
-    coverage = {row: sum(weight[word] for word in words if row in holding[word]) / total for row in rows}
-    shares = [(row, 1.0 if row in named else coverage[row]) for row in rows]
-    # ties keep the order of text search
-    return sorted(shares, key=lambda share: (-share[1], share[0] not in named))[:_MAX_CANDIDATES]
-
-
-def _name_is_in_query(index: GraphIndex, row: int, words: set[str]) -> bool:
-    return len(index.name_stems[row]) > 1 and index.name_stems[row] <= words
-
-
-_UNINFORMATIVE_STEMS = frozenset(
-    map(stem, "can could may it we you i do does will would support able possible is there also".split())
-)
+    shares, cosines = np.zeros(len(index.graph)), np.zeros(len(index.graph))
+    for word, rows in holding.items():
+        shares[rows] += weight[word] / total
+    if embedder is not None:
+        near, scores = rows_and_scores(index.dense_retriever(embedder).search(capability), index.graph.ids)
+        cosines[near] = scores
+    found = []
+    for row in np.flatnonzero((shares > 0) | (cosines >= _MIN_COSINE)).tolist():
+        name, labels = topic_words(index.names[row]).keys(), index.graph.node_labels[row]
+        shared = name & words.keys()
+        is_named = 1 < len(name) == len(shared)
+        share, cosine = 1.0 if is_named else float(shares[row]), float(cosines[row])
+        if embedder is None:
+            least = _MIN_COVERAGE if "capability" in labels else _MIN_COVERAGE_OF_OTHERS
+            in_name = sum(weight[word] for word in shared) / total
+            is_about = (share >= least and next(iter(words)) in name) or (share > 0.999 and in_name > 0)
+            score, text = share + in_name, f"holds {share:.2f} of"
+        else:
+            is_about, score, text = cosine >= _MIN_COSINE, cosine, f"has a cosine of {cosine:.2f} with"
+        is_about = (is_named or is_about) and "anti_pattern" not in labels
+        found.append(((is_named, is_about, score), _Match(row, text, is_about)))
+    return [match for _, match in sorted(found, key=lambda each: each[0], reverse=True)]

@@ -103,10 +103,9 @@ def impact_analysis(
     1 if the property is missing. The centrality is degree centrality. "forward" follows the arrows,
     "backward" goes against them. With follow="dependants" the meaning of an edge type decides: forward leads
     to what depends on the node, whichever way the arrow points, backward to what it depends on, and other
-    types are not followed. The critical path is the chain from the node to a leaf of the walk with the
-    greatest product of risks, ties by id. A leaf is a node from which the walk found nothing further. (If the
-    path could end anywhere, it would end after one edge: without weights no factor is
-    above 1.)
+    types are not followed. The critical path goes from the node to the riskiest that leads on, and so on; only
+    its end leads to nothing. Ties are broken by id. (The greatest product of risks would prefer a short dead end,
+    as no factor is above 1.)
 
     Raises UnknownName for an unknown node or option, or for a weight other than the default that no edge has.
     Raises BadInput if the depth or a weight is not above 0.
@@ -151,7 +150,7 @@ class _ImpactSearch:
         self.risks, self.products = np.zeros(size), np.zeros(size)
         self.products[root] = 1.0
         self.parents, self.ways = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
-        self.leads_on, self.types = np.zeros(size, bool), np.zeros(len(index.graph.type_names), bool)
+        self.types = np.zeros(len(index.graph.type_names), bool)
         for depth in range(max_depth):
             reached = index.next_level(self.depths, depth, type_weights)
             if not len(reached.children):
@@ -178,7 +177,6 @@ class _ImpactSearch:
         self.depths[new], self.products[new] = depth, products[riskiest]
         self.risks[new] = self.index.centrality[new] * heaviest[new] / depth
         self.parents[new], self.ways[new] = reached.parents[riskiest], reached.ways[riskiest]
-        self.leads_on[reached.parents] = True
         self.types[reached.ways // 2] = True
 
     @property
@@ -188,16 +186,13 @@ class _ImpactSearch:
         return rows[np.lexsort((self.index.name_order[rows], -self.risks[rows], self.depths[rows]))]
 
     def critical_path(self) -> list[int]:
-        """Return the rows of the riskiest chain from the root to a leaf."""
-        leaves = np.flatnonzero((self.depths > 0) & ~self.leads_on)
-        if not leaves.size:
-            return [self.root]
-        row = int(leaves[np.lexsort((self.index.name_order[leaves], -self.products[leaves]))[0]])
-        chain = [row]
-        while row != self.root:
-            row = int(self.parents[row])
-            chain.append(row)
-        return chain[::-1]
+        """Return the rows from the root on, at each step the riskiest that leads on, or else the riskiest."""
+        rows, chain = self.found, [self.root]
+        leads_on = np.isin(rows, self.parents[rows])
+        while (after := self.parents[rows] == chain[-1]).any():
+            # rows are ordered by risk
+            chain.append(int(rows[after & leads_on if (after & leads_on).any() else after][0]))
+        return chain
 
     def impacted_nodes(self) -> tuple[Impacted, ...]:
         """Return the reached nodes as results."""

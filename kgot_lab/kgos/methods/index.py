@@ -27,7 +27,7 @@ from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, fts5, like
 from kgot_lab.retrieval.neighbours import Links, StepIndices, distinct_integers, neighbour_steps
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.cleaning import plain_text
-from kgot_lab.text.words import content_words, folded_name, name_tokens, stem
+from kgot_lab.text.words import content_words, folded_name, name_tokens, stem, topic_words
 from kgot_lab.types import Document, Edge, Json, full_text
 
 # The texts of a graph: names, properties, and the retrievers over them, each built when first needed.
@@ -132,10 +132,9 @@ class GraphIndex:
         return tuple(frozenset(stem(word) for word in content_words(name)) for name in names)
 
     @cached_property
-    def rows_by_stem(self) -> dict[str, frozenset[int]]:
-        """The rows of the nodes with a word of each stem."""
-        stems = tuple({stem(word) for word in content_words(full_text(d))} for d in self.documents)
-        return {word: frozenset(rows.tolist()) for word, rows in group_rows(stems).items()}
+    def rows_by_topic(self) -> dict[str, Ints]:
+        """The rows of the nodes that hold each topic word, by its stem."""
+        return group_rows([topic_words(full_text(document)) for document in self.documents])
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
@@ -437,7 +436,7 @@ class GraphIndex:
                 edge = self.edge(row)
                 edge_text = f"{edge.source!r} --[{edge.type}]--> {edge.target!r}"
                 problem = f"the {name} of the edge {edge_text} is {value!r}"
-                raise BadInput(f"{problem}; it must be a number above 0: mend it, or say weight=None")
+                raise BadInput(f"{problem}; it must be a number above 0: correct it, or say weight=None")
             values[row] = value
         return values
 

@@ -144,14 +144,14 @@ def test_a_limitation_without_a_workaround_blocks_unless_it_says_otherwise(graph
 def test_what_no_node_says_is_unknown_and_the_nearest_is_named():
     found = can_it(capability(LIMITED), "can it compose music for files")
     assert found.status == "unknown" and not found.limitations and "nearest is" in found.why[0]
-    assert can_it(capability(), "sing").why == ("no node holds 0.5 of what is asked, and none holds a word",)
+    assert can_it(capability(), "sing").why == ("no node is about what is asked, and none holds a word",)
 
 
 def test_what_limits_another_is_never_what_can_be_done():
     found = can_it(capability(LIMITED), "can it do text only")
     assert found.status == "unknown" and not found.node
     assert found.why == (
-        "no node but a limitation holds 0.5 of what is asked; nearest is bytes with 1.00, which limits edit",
+        "no node but a limitation is about what is asked; nearest is bytes, which holds 1.00 of it, and limits edit",
     )
     # where it limits nothing it may be asked about
     assert can_it(capability(), "can it do text only").status == "yes"

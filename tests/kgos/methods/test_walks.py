@@ -86,7 +86,7 @@ def plain_impact(graph, root, direction, depth, follow):
     undirected = nx.Graph([(u, v) for u, v in as_networkx(graph).edges()])
     undirected.add_nodes_from(graph.ids)
     centrality = nx.degree_centrality(undirected)
-    depths, products, risks, leads, types = {root: 0}, {root: 1.0}, {}, set(), set()
+    depths, products, risks, types = {root: 0}, {root: 1.0}, {}, set()
     level = [root]
     for d in range(1, depth + 1):
         found = defaultdict(list)
@@ -94,16 +94,13 @@ def plain_impact(graph, root, direction, depth, follow):
             for child, weight, type in steps[parent]:
                 if child not in depths:
                     found[child].append((parent, weight))
-                    leads.add(parent)
                     types.add(type)
         for child, ways in found.items():
             depths[child] = d
             risks[child] = centrality[child] / d * max(weight for _, weight in ways)
             products[child] = max(products[p] * centrality[child] * weight / d for p, weight in ways)
         level = list(found)
-    leaves = [id for id in depths if id not in leads and id != root]
-    best = max((products[id] for id in leaves), default=0.0)
-    return {id: d for id, d in depths.items() if d}, risks, best, tuple(sorted(types)), leaves, products
+    return {id: d for id, d in depths.items() if d}, risks, tuple(sorted(types)), products
 
 
 @pytest.mark.extended
@@ -113,29 +110,36 @@ def plain_impact(graph, root, direction, depth, follow):
 def test_an_impact_has_the_levels_risks_and_riskiest_chain_of_a_walk(seed, nodes, edges, direction, follow):
     graph = chance_graph(seed, nodes, edges, weights=True)
     root = f"n{seed}"
-    depths, risks, best, types, leaves, products = plain_impact(graph, root, direction, 3, follow)
+    depths, risks, types, products = plain_impact(graph, root, direction, 3, follow)
     found = impact_analysis(graph, root, direction=direction, follow=follow)
     assert {node.id: node.depth for node in found.nodes} == depths
     assert {node.id: node.risk for node in found.nodes} == pytest.approx(risks)
     assert all(node.distance_risk == 1 / node.depth for node in found.nodes)
     assert found.edge_types == types and found.total_impacted == len(depths)
-    assert found.critical_risk == pytest.approx(best)
+    after = nx.DiGraph([(node.parent, node.id) for node in found.nodes])
+    for here, following in pairwise(found.critical_path):
+        onward = [id for id in after[here] if after[id]] or list(after[here])
+        assert following == min(onward, key=lambda id: (-round(risks[id], 12), id))
     if depths:
-        assert found.critical_path[0] == root and found.critical_path[-1] in leaves
-        assert products[found.critical_path[-1]] == pytest.approx(best)
-        assert [depths.get(id, 0) for id in found.critical_path] == list(range(len(found.critical_path)))
+        assert found.critical_path[0] == root and not after[found.critical_path[-1]]
+        assert found.critical_risk == pytest.approx(products[found.critical_path[-1]])
 
 
 def test_the_documents_example_has_the_risks_by_distance_and_a_chain_that_ends_where_nothing_follows():
     graph = linked(
         "authentication_module feeds_into api_router, authentication_module feeds_into session_handler, "
         "api_router feeds_into user_endpoint, session_handler feeds_into admin_endpoint, "
-        "admin_endpoint feeds_into frontend_auth, logger feeds_into user_endpoint"
+        "admin_endpoint feeds_into frontend_auth"
     )
     found = impact_analysis(graph, "authentication_module", direction="forward")
     levels = {depth: [node.distance_risk for node in nodes] for depth, nodes in found.risk_by_depth.items()}
     assert levels == {1: [1.0, 1.0], 2: [0.5, 0.5], 3: [pytest.approx(1 / 3)]}
     assert found.critical_path == ("authentication_module", "api_router", "user_endpoint")
+
+
+def test_a_short_dead_end_is_no_critical_path():
+    graph = linked("auth feeds_into router, auth feeds_into session, router feeds_into endpoint")
+    assert impact_analysis(graph, "auth", direction="forward").critical_path == ("auth", "router", "endpoint")
 
 
 def test_what_requires_a_node_depends_on_it_though_the_arrow_points_the_other_way():

@@ -112,7 +112,11 @@ _METHODS_OF_BEST: Mapping[str, tuple[str, Callable[..., MethodResult]]] = {
 
 
 def run_methods_before_ranking(
-    graph: PropertyGraph, query: str, intents: Intents, boost_types: Collection[str] | None
+    graph: PropertyGraph,
+    query: str,
+    intents: Intents,
+    boost_types: Collection[str] | None,
+    embedder: Embedder | None = None,
 ) -> _MethodsBeforeRanking:
     """Run the method for a goal, a capability or a composition.
 
@@ -124,7 +128,7 @@ def run_methods_before_ranking(
         called = MethodCall("want_to", why, format_count(len(goal.nodes), "node"))
         return {"want_to": goal}, goal.scores, [called]
     if intents.purpose == "capability":
-        verdict = can_it(graph, query)
+        verdict = can_it(graph, query, embedder=embedder)
         found = {verdict.node: 1.0} if verdict.node else {}
         summary = f"{verdict.status}, {verdict.node or verdict.why[0]}"
         return {"can_it": verdict}, found, [MethodCall("can_it", why, summary)]
@@ -189,7 +193,7 @@ def intent_search(
         follows = f"follows {', '.join(mapping.boost_types) or 'all edges'}"
         trace.append(MethodCall("goal mapping", f"the query says {word!r}", follows))
     answers, found, chat_history = run_methods_before_ranking(
-        index.graph, query, intents, (mapping and mapping.boost_types) or None
+        index.graph, query, intents, (mapping and mapping.boost_types) or None, embedder
     )
     ranking, weights, reasons, walked = rank_nodes(
         index, SearchRequest(query, intents, mapping, passing, found), config, dense
