@@ -408,7 +408,8 @@ def test_lesson_50_shows_no_help_on_musique_and_fewer_exact_answers(lesson_50):
     assert {each.on for each in lesson_50.rounds.rounds} == {*lesson_50.f1.index.unique("set")}
 
 
-lesson_52, lesson_65, lesson_67, lesson_70, lesson_75 = map(lesson, (52, 65, 67, 70, 75))
+lesson_52, lesson_60, lesson_65, lesson_67 = map(lesson, (52, 60, 65, 67))
+lesson_70, lesson_72, lesson_75 = map(lesson, (70, 72, 75))
 
 
 def test_in_lesson_70_words_find_the_goal_and_edges_find_what_helps(lesson_70):
@@ -651,3 +652,47 @@ def test_a_trial_without_an_effect_names_a_winner_in_at_most_one_of_twenty_as_th
     trials = json.loads((ROOT / "benchmarks" / "results" / "ab_trials.json").read_text(encoding="utf-8"))
     alike = [row for row in trials["trials"] if not row["effect"]]
     assert alike and all(row["betting"]["high"] < 0.05 < row["t_test"]["rate"] for row in alike)
+
+
+def test_in_the_smallest_cases_of_lesson_72_the_files_are_joined_and_a_key_is_followed(lesson_72):
+    joined = {
+        (edge.source, edge.type, edge.target) for edge in lesson_72.small.edges if edge.type != "contains"
+    }
+    assert joined == {
+        ("cart.Cart.total", "calls", "cart.taxed"),
+        ("pyproject.toml", "configures", "cart.taxed"),
+        ("README.md", "documents", "cart.Cart.total"),
+    }
+    called = lesson_72.tricky_graph.neighbours("main.run", "out", ["calls"])
+    assert [edge.target for edge in called] == ["main.b"]
+    (lesson_72.tricky / "main.py").write_text(lesson_72.program.replace("run('two')", "run('one')"))
+    other = lesson_72.lab.load_graph(lesson_72.tricky, cache=False).neighbours("main.run", "out", ["calls"])
+    assert [edge.target for edge in other] == ["main.a"], "the solution of 72.2"
+
+
+def test_the_three_questions_of_lesson_72_have_the_answers_that_networkx_finds(lesson_72):
+    assert len(lesson_72.code) > 400 and "get_command" in [*lesson_72.critical.frame()["name"]]
+    assert {*lesson_72.callers} <= {*lesson_72.used_by.ids} and "typer.main.run" in lesson_72.used_by.ids
+    ends = "typer.main.run", "typer.main.get_callback"
+    assert lesson_72.path.ids == lesson_72.nx.shortest_path(lesson_72.calls, *ends)
+    assert all(edge.properties["lines"] for edge in lesson_72.steps)
+    (note,) = (line for line in lesson_72.path.why if line.startswith("calls resolved"))
+    assert int(note.removeprefix("calls resolved: ").split("%")[0]) > 90
+    patterns = lesson_72.lab.query(lesson_72.code, "pattern-code").frame()["name"]
+    assert (patterns == "value object").sum() > 1
+
+
+def test_a_third_of_the_calls_that_happen_is_missing_as_lesson_72_says(lesson_72):
+    assert lesson_72.unread["exactly right"] >= 50
+    ours, pyan = (
+        lesson_72.happened[name]["found"] / lesson_72.happened[name]["happened"]
+        for name in ("this analysis", "pyan3")
+    )
+    assert 0.6 < ours < 0.75 and pyan < ours
+
+
+def test_what_is_retracted_in_lesson_60_is_undone_to_the_same_facts(lesson_60):
+    assert {each.change for each in lesson_60.memory.history()}
+    assert {*lesson_60.shelf.facts()} >= {lesson_60.born, lesson_60.lies, lesson_60.english}
+    lesson_60.memory.close()
+    lesson_60.folder.cleanup()
