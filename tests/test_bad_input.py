@@ -5,6 +5,7 @@ is taken quietly.
 import json
 import math
 import pickle
+import re
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -30,6 +31,7 @@ from kgot_lab.cli.configuration import read_configuration
 from kgot_lab.domains.investment.accounts import open_accounts
 from kgot_lab.domains.investment.briefing import Holdings, Wishes, briefings
 from kgot_lab.domains.npc.models import Entity, Relationship
+from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.errors import BadInput, QueryFailed, TraceError
 from kgot_lab.evaluation.runs import timed_search
 from kgot_lab.io.files import bundled_path
@@ -139,6 +141,15 @@ def think(*arguments: Any) -> object:
 def file(name: str, text: str) -> Path:
     """A file in the folder where the tests of this module run."""
     Path(name).write_text(text)
+    return Path(name)
+
+
+UTF_16_TRACE = '{"trace": 1}\n'.encode("utf-16")
+
+
+def binary(name: str, data: bytes) -> Path:
+    """A file of bytes in the folder where the tests of this module run."""
+    Path(name).write_bytes(data)
     return Path(name)
 
 
@@ -342,7 +353,7 @@ CASES = [
         ("empty", lambda: lab.connect(""), "unknown model"),
         ("only the kind", lambda: lab.connect("openai:"), "openai:MODEL"),
         ("an unknown option", lambda: lab.connect("http://127.0.0.1:1/v1#m", wrong=1), "it knows patience"),
-        ("a tape with options", lambda: lab.connect("recorded:tape", seconds=3), "it knows model"),
+        ("a recording with options", lambda: lab.connect("recorded:recording", seconds=3), "it knows model"),
         ("a huge name", lambda: lab.connect(HUGE), "unknown model"),
     ),
     *cases(
@@ -575,8 +586,8 @@ CASES = [
     *cases(
         "plot",
         ("a dictionary", lambda: lab.plot({"a": 1}), "'name' is a text"),
-        ("nothing to plot", lambda: lab.plot("ballots"), "plot('ballots'): missing a required argument"),
-        ("an unknown option", lambda: lab.plot("ballots", [], size=3), "it takes "),
+        ("nothing to plot", lambda: lab.plot("votes"), "plot('votes'): missing a required argument"),
+        ("an unknown option", lambda: lab.plot("votes", [], size=3), "it takes "),
     ),
     Case("show: nothing", lambda: show(None), "not None"),
     Case("show: a text", lambda: show("run.jsonl"), "there is no file run.jsonl"),
@@ -676,7 +687,7 @@ CHECKED = [
     (lab.find, (QUESTION, ADA), "question documents k"),
     (lab.read_documents, (".",), "folder"),
     (lab.read_graph, (TABLE,), "path names types relation source target encoding say"),
-    (lab.connect, ("openai:gpt",), "tape models say"),
+    (lab.connect, ("openai:gpt",), "recording models say"),
     (lab.search, (ADA, WORDS), "documents retriever k name progress"),
     (lab.ask_model, (lambda text: text,), "name max_tokens"),
     (lab.load_run, (TABLE,), "path"),
@@ -925,6 +936,39 @@ QUIET = [  # what was taken without a word
         "properties: a number for a name", lambda: PropertyGraph.of([lab.Node("a", (), {1: 2})]), "the name 1"
     ),
     Case("read_graph: no files", lambda: lab.read_graph([]), "is empty"),
+    *cases(
+        "read_graph",
+        ("a picture", lambda: lab.read_graph(binary("g.png", b"\x89PNG\r\n")), "is a picture"),
+        ("a PDF", lambda: lab.read_graph(binary("g.csv", b"%PDF-1.4\n")), "is a PDF"),
+        ("a NUL", lambda: lab.read_graph(binary("g.csv", b"source,target\na\0b,c\n")), "line 2: a NUL"),
+        ("no text", lambda: lab.read_graph(binary("g.csv", b"\x80\x04\x95\0\0K\1")), "is no text"),
+        ("an empty GraphML", lambda: lab.read_graph(binary("g.graphml", b"")), "is empty"),
+        ("a text for SQLite", lambda: lab.read_graph(file("g.db", "Ada met Bob.")), "a text and no SQLite"),
+        ("brackets", lambda: lab.read_graph(file("g.json", "[" * 100_000)), "nested too deeply"),
+        (
+            "no number",
+            lambda: lab.read_graph(file("g.net", "*Vertices x\n1 a\n")),
+            "followed by their number",
+        ),
+        ("one column", lambda: lab.read_graph(file("g.csv", "a,b\n"), source="a", target="a"), "different"),
+        ("an encoding", lambda: lab.read_graph(file("g.csv", "ä,b\n"), encoding="ascii"), "but UTF-8: leave"),
+        ("no files in a folder", lambda: (Path("none").mkdir(), lab.read_graph("none")), "holds no file"),
+        ("a UTF-16 trace", lambda: lab.read_graph(binary("t.jsonl", UTF_16_TRACE)), "a text in UTF-16"),
+    ),
+    *cases(
+        "a folder that is not there",
+        ("of a memory", lambda: lab.open_memory("no/such/m.db", embedder=None), "there is no folder no"),
+        ("of a world", lambda: open_world("no/such/w.db"), "there is no folder no"),
+        ("of a log", lambda: open_store("in_memory", at="no/such/g.log"), "there is no folder no"),
+    ),
+    Case("PropertyGraph: numbers", lambda: PropertyGraph(5, 6), "build it with PropertyGraph.of"),
+    Case("ask: no text", lambda: ask([lab.Document("a", " ")], model()), "no document has a text"),
+    Case("recall: blank", lambda: lab.open_memory(embedder=None).recall(" "), "is blank"),
+    Case(
+        "held_out: unknown",
+        lambda: replace(judged(), test_ids=frozenset({"q9"})).held_out,
+        "held-out split 'q9'",
+    ),
     Case("replay: another class for a mode", lambda: lab.replay(RUN, mode=int), "made from Mode"),
     Case("store.search: below zero", lambda: open_store().search("a", -1), "limit must be 0 or more"),
     Case("stepper: no height", lambda: lab.stepper(RUN, height=0), "height must be 1"),
@@ -1115,6 +1159,29 @@ def test_what_is_read_only_in_part_or_as_one_is_told():
     with pytest.warns(match="has 251 sentences, of which 200 were compared by meaning"):
         assert "apples" in lab.find("apples", [lab.Document("a", "apples\t" * 71_500)])[0].sentence
     assert "its trace was cut short, after 3 events" in lab.show(lab.load_run(recorded())).picture.alt
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_numbers_that_json_cannot_hold_are_counted_in_every_form():
+    for name, text in {
+        "g.csv": "source,target,weight\na,b,nan\nb,c,inf\nc,d,1.5\n",
+        "g.txt": "1 2 nan\n2 3 inf\n3 4 1.5\n",
+        "g.net": "*Vertices 2\n1 a\n2 b\n*Arcs\n1 2 nan\n1 2 inf\n1 2 1.5\n",
+        "g.mtx": "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 2 nan\n2 1 inf\n2 2 1.5\n",
+    }.items():
+        found = read_named_graph(file(name, text))
+        assert "left out: 2 " in found.note and {"weight": 1.5} in [e.properties for e in found.graph.edges]
+    names = read_named_graph(file("g.csv", "id,name,type\n1,Nan,person\n2,Inf,person\n")).graph
+    assert {node.id for node in names.nodes} == {"Nan", "Inf"}
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_trace_without_checksums_says_that_a_cut_would_not_show():
+    text = bundled_path("traces/winter_storm.jsonl").read_text()
+    run = lab.load_run(file("old.jsonl", re.sub(r',"check":"\w+"}$', "}", text, flags=re.MULTILINE)))
+    assert "no checksums" in repr(run) and run == RUN and "no checksums" not in repr(RUN)
+    with pytest.warns(match="lines cut out of it would not show"):
+        assert lab.verify(run) is None
 
 
 def test_blank_nodes_that_look_alike_are_numbered():

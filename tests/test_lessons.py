@@ -34,7 +34,8 @@ def lesson(number: int):
 
 
 lesson_00, lesson_10, lesson_16, lesson_20 = map(lesson, (0, 10, 16, 20))
-lesson_22, lesson_30, lesson_31, lesson_40, lesson_50 = map(lesson, (22, 30, 31, 40, 50))
+lesson_22, lesson_30, lesson_31 = map(lesson, (22, 30, 31))
+lesson_40, lesson_42, lesson_50 = map(lesson, (40, 42, 50))
 
 
 def test_the_run_of_lesson_00_ends_in_a_fact_of_its_graph_and_costs_what_its_ledger_says(lesson_00):
@@ -55,7 +56,7 @@ def test_the_run_of_lesson_00_ends_in_a_fact_of_its_graph_and_costs_what_its_led
 
 def test_a_vote_of_lesson_00_inserts_and_the_next_one_reads(lesson_00):
     votes = lesson_00.votes
-    decisions = [event.choice for event in votes.events if isinstance(event, Voted) and event.ballots_cast]
+    decisions = [event.choice for event in votes.events if isinstance(event, Voted) and event.votes]
     assert decisions == ["INSERT", "RETRIEVE"] and votes.answer == votes.about["gold"]
     assert votes.about["rag"]["answer"] == "New York"
 
@@ -70,7 +71,7 @@ def test_the_forks_of_lesson_00_ask_only_what_is_new(lesson_00):
     assert lab.fork(run, last, run.events[last].reply).asked == 0
 
 
-def test_a_diff_of_lesson_10_is_undone_by_comparing_back_and_a_vote_is_decided_when_no_ballot_can_turn_it(
+def test_a_diff_of_lesson_10_is_undone_by_comparing_back_and_a_vote_is_decided_when_no_vote_can_turn_it(
     lesson_10,
 ):
     before, after, write, decided = lesson_10.before, lesson_10.after, lesson_10.write, lesson_10.decided
@@ -87,7 +88,7 @@ def test_the_run_that_lesson_10_walks_is_the_recorded_one(lesson_10):
     assert not any(lesson_10.question in str(node) for node in graph.nodes)
     assert len(graph.edges) == len(wrote.diff.added_edges) == len(wrote.statement.splitlines()) == 9
     vote = lesson_10.votes[-1]
-    assert vote.choice == "RETRIEVE" and vote.ballots_cast < vote.possible == lesson_10.limits.voting.votes
+    assert vote.choice == "RETRIEVE" and vote.votes < vote.possible == lesson_10.limits.voting.votes
     assert lesson_10.decided(vote.inserts, vote.retrieves, vote.possible)
     assert answered.text == lesson_10.recorded.answer and not answered.forced
     unused = [source.title for source in returned.sources if source.id not in answered.passages]
@@ -325,6 +326,33 @@ def test_lesson_40_reads_the_table_of_families_as_it_is(lesson_40):
     assert stories["BM25"].bold and not stories["delta edges add"].bold
     for name in ("MuSiQue", "HotpotQA"):
         assert rows[name]["delta edges add"].text.startswith("−") and rows[name]["delta edges add"].bold
+
+
+def test_the_shares_counted_by_hand_in_lesson_42_are_those_of_linked_gold(lesson_42):
+    lab = lesson_42.lab
+    toy = lab.Dataset("few", tuple(lesson_42.passages), (lesson_42.question,), lesson_42.gold)
+    few = lesson_42.linked_gold.linked_gold(toy)
+    assert (few.of_all, few.of_linked) == (lesson_42.of_all, lesson_42.of_linked) == (1 / 6, 1 / 2)
+    assert few.times == 3 and lesson_42.many.of_linked == 1 / 8
+
+
+def test_the_passages_of_lesson_42_have_more_names_than_links(lesson_42):
+    hall, university = lesson_42.needed
+    assert lesson_42.linked_to(hall) == [university.title] and lesson_42.linked_to(university) == [hall.title]
+    named = {*lesson_42.names_in(hall), *lesson_42.names_in(university)}
+    titles = {document.title for document in lesson_42.data.documents}
+    assert len(named) == 5 and not {"Canberra", "Australia", "Acton"} & titles
+    for found in lesson_42.strength.values():
+        assert found.times > 100 and found.names > 2 * found.links
+
+
+def test_the_gains_of_lesson_42_grow_with_the_strength_of_links_and_are_none_on_single_steps(lesson_42):
+    places = lesson_42.places.sort_values("links that lead to the partner")
+    assert places.index[0] == lesson_42.gains.drop("musique-steps").idxmin() == "musique"
+    assert places["gain in recall@5"].is_monotonic_increasing
+    steps = lesson_42.recall.loc["musique-steps"]
+    for system in ("follow, sentences", "follow", "pagerank, titles"):
+        assert steps[system] < steps["convex"]
 
 
 def test_in_the_question_of_lesson_50_the_path_holds_the_answer_and_the_prompt_of_rag_does_not(lesson_50):

@@ -34,6 +34,11 @@ def test_a_text_is_told_by_its_mark_or_by_its_zeros(text, encoding):
     assert text.encode(encoding).decode(detect_wide_encoding(text.encode(encoding))) == text
 
 
+def test_a_nul_in_another_text_makes_no_utf_16():
+    for data in (b"a\0b", b"ab\0c", b"ab\0", b"\0ab", b"Hello\0", b"a\0b\0cdef"):
+        assert detect_wide_encoding(data) == ""
+
+
 @pytest.mark.parametrize("encoding", ("utf-32-le", "utf-32-be"))
 def test_asian_letters_in_utf_32_are_told_too(encoding):
     assert detect_wide_encoding(ASIAN.encode(encoding)) == encoding

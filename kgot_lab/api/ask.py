@@ -320,7 +320,10 @@ def read_passages(documents: str | Path | Iterable[Document]) -> Sequence[Docume
     Documents are returned after checking them.
     """
     if not isinstance(documents, str | Path):
-        return checked_documents(documents)
+        documents = checked_documents(documents)
+        if not any(f"{each.title}{each.text}".strip() for each in documents):
+            raise BadInput("no document has a text or a title: give at least one that has")
+        return documents
     library = read_documents(documents)
     for remark in group_remarks((*library.skipped, *library.doubtful)):
         warnings.warn(f"{documents}: {remark}", stacklevel=4)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kgot_lab.domains.npc.models import Entity
     from kgot_lab.domains.npc.world import NpcWorld
     from kgot_lab.experts.chat.consulting import Consultants
+    from kgot_lab.experts.federation.signing import Peers
     from kgot_lab.experts.learning.reviewing import LearnedGraphs
     from kgot_lab.experts.service import ExpertService
     from kgot_lab.graph import PropertyGraph
@@ -91,17 +92,20 @@ def serve_experts(
         terminal.say("note: servers that share a port wait for each other on a file: --store postgresql://…")
 
     def load_service() -> tuple[ExpertService, LearnedGraphs]:
+        from kgot_lab.experts.federation.signing import read_peers
         from kgot_lab.experts.learning.ledger import open_proposals
         from kgot_lab.experts.learning.reviewing import LearnedGraphs
         from kgot_lab.memory.claims.claims import open_claims
         from kgot_lab.memory.user_memory import Memory
 
+        # what is only read goes first, so that nothing is created if it is not there
+        peers = None if federation.peers is None else read_peers(federation.peers)
+        claims = None if memory is None else open_claims(memory, new=False)
         service = open_service(graphs, store, model_options.model, model_options.models)
-        if federation.peers is not None:
-            service.consultants = load_consultants(federation.peers)
+        if peers is not None:
+            service.consultants = load_consultants(peers)
         service.market = market
-        if memory is not None:
-            claims = open_claims(memory, new=False)  # its connection is shared by all users
+        if claims is not None:  # its connection is shared by all users
             service.memory_of = cache(partial(Memory, claims, embedder=service.embedder))
         service.loading.update(service.graphs.names())
         threading.Thread(target=warm_up, args=(service,), daemon=True).start()
@@ -136,20 +140,20 @@ def serve_experts(
     run_while_loading(load_app, listening)
 
 
-def load_consultants(peers: Path) -> Consultants:
-    """Load the other instances from a file. The key of this instance is created if it does not exist."""
+def load_consultants(peers: Peers) -> Consultants:
+    """Connect to other instances. The key of this instance is created if it does not exist."""
     from platformdirs import user_data_path
 
     from kgot_lab.experts.chat.consulting import Consultants
     from kgot_lab.experts.federation.delegation import Federation
     from kgot_lab.experts.federation.envelope import load_instance_key
-    from kgot_lab.experts.federation.signing import open_nonces, read_peers
+    from kgot_lab.experts.federation.signing import open_nonces
 
     folder = user_data_path("kgot_lab", appauthor=False)
     folder.mkdir(parents=True, exist_ok=True)
     key = load_instance_key(folder / "instance.key")
     terminal.say(f"the public key of this instance: {key.public}")
-    return Consultants(Federation(key, read_peers(peers), open_nonces(folder / "nonces.db")))
+    return Consultants(Federation(key, peers, open_nonces(folder / "nonces.db")))
 
 
 def warm_up(service: ExpertService) -> None:

@@ -54,7 +54,7 @@ def guess_encoding(data: bytes) -> tuple[str, list[str]]:
     if best.encoding in _MULTI_BYTE and others >= _SURE_LETTERS:  # elsewhere valid only by chance
         rivals = [match for match in rivals if match.encoding in _MULTI_BYTE]
     texts = {
-        name: str(match) for match in rivals for name in match.could_be_from_charset if name in _ENCODINGS
+        each: str(match) for match in rivals for each in match.could_be_from_charset if each in _ENCODINGS
     }
     if 2 * others < len(letters):
         likely = texts = _likely_latin(texts)

@@ -73,9 +73,8 @@ def group_sections(blocks: list[Block], name: str, declared_title: str = "") -> 
     levels = [block.level for block in blocks if block.kind == "heading"]
     first = next((at for at, block in enumerate(blocks) if block.kind == "heading"), 0)
     is_sole = bool(levels) and levels.count(min(levels)) == 1
-    is_bare = levels[:1] == [
-        block.level for block in blocks[first + 1 : first + 2] if block.kind == "heading"
-    ]
+    below = blocks[first + 1 : first + 2]
+    is_bare = levels[:1] == [block.level for block in below if block.kind == "heading"]
     is_title = is_sole or (is_bare and not declared_title.strip())
     is_above = bool(levels) and levels[0] != _NUMBERED_LEVEL and (first == 0 or levels[0] == 1)
     if is_above and is_title and levels[0] == min(levels):
@@ -104,9 +103,8 @@ def read_blocks(text: str, extension: str) -> Iterator[Block]:
     text = re.sub(r"\r\n?", "\n", text).strip("\n")
     if extension == ".pdf":
         text = re.sub(r"(?m)(?<![.!?:|\n])\n\n(?=\S)", _glue(text), text)
-        text = _LIGATURES.sub(
-            lambda match: unicodedata.normalize("NFKC", match[0]), re.sub("(?<=\\S) +", " ", text)
-        )
+        text = re.sub("(?<=\\S) +", " ", text)
+        text = _LIGATURES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     if extension in TABLE_EXTENSIONS:
         try:
             yield from table_blocks(delimited_grid(text, extension))
@@ -201,9 +199,8 @@ def prose_blocks(
         below = lines[at + 1] if at + 1 < len(lines) else ""
         if (fence := _FENCE.match(line)) and not (fence[1].startswith("`") and "`" in fence[2]):
             yield from end()
-            closing = next(
-                (row for row in range(at + 1, len(lines)) if _closes(lines[row], fence[1])), len(lines)
-            )
+            ends = (row for row in range(at + 1, len(lines)) if _closes(lines[row], fence[1]))
+            closing = next(ends, len(lines))
             if any(map(str.strip, lines[at + 1 : closing])):
                 yield Block("code", "\n".join(lines[at : closing + 1]))
             at = closing
@@ -252,9 +249,8 @@ def _heading_text(text: str) -> str:
 
 
 def _is_underline(below: str, line: str) -> bool:
-    return (
-        bool(_UNDERLINE.fullmatch(below.rstrip())) and len(below.rstrip()) >= min(len(line.strip()), 30) - 2
-    )
+    below = below.rstrip()
+    return bool(_UNDERLINE.fullmatch(below)) and len(below) >= min(len(line.strip()), 30) - 2
 
 
 def front_matter(lines: Sequence[str]) -> tuple[list[Block], int]:
@@ -290,9 +286,8 @@ def _table_lines(lines: Sequence[str], at: int) -> int:
     if not is_open and not (line.startswith("|") and line.count("|") > 1):
         return 0
     last = at + 1 + is_open
-    while last < len(lines) and (
-        "|" in lines[last] if is_open else lines[last].lstrip().startswith(("|", "+-", "+="))
-    ):
+    begin = "|" if is_open else ("|", "+-", "+=")
+    while last < len(lines) and ("|" in lines[last] if is_open else lines[last].lstrip().startswith(begin)):
         last += 1
     return last - at
 

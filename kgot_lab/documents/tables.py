@@ -138,10 +138,8 @@ def _column_names(rows: Grid, header_rows: int) -> list[str]:
         for at in range(1, width):  # the name of a group is written above its first column
             names[at] = names[at] or names[at - 1]
         below = [_cell(rows[1], at) for at in range(width)]
-        names = [
-            name if not own or own == name else f"{name} {own}"
-            for name, own in zip(names, below, strict=True)
-        ]
+        pairs = zip(names, below, strict=True)
+        names = [name if own in ("", name) else f"{name} {own}" for name, own in pairs]
     seen: Counter[str] = Counter()
     for at, name in enumerate(map(_plain_name, names)):
         seen[name] += 1
@@ -269,9 +267,8 @@ def record_blocks(value: Any, level: int = 1) -> Iterator[Block]:
     elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
         flat = [dict(_flat_pairs(item if isinstance(item, Mapping) else {"value": item})) for item in value]
         names = list(dict.fromkeys(name for record in flat for name in record))
-        yield from table_blocks(
-            [names, *([row.get(name, "") for name in names] for row in flat)], level, has_header=True
-        )
+        rows = ([row.get(name, "") for name in names] for row in flat)
+        yield from table_blocks([names, *rows], level, has_header=True)
     elif isinstance(value, list) and all(isinstance(item, list) for item in value):
         yield from table_blocks([list(map(_flat_text, item)) for item in value], level)
     elif isinstance(value, list):

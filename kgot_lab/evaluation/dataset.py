@@ -93,12 +93,20 @@ class Dataset:
     @property
     def dev(self) -> Dataset:
         """The queries of the dev split, for inspection and tuning."""
-        return with_queries(self, {query.id for query in self.queries} - self.test_ids, self.qrels)
+        return self.only({query.id for query in self.queries} - self._held_out_ids)
 
     @property
     def held_out(self) -> Dataset:
         """The queries of the held-out test split."""
-        return with_queries(self, self.test_ids, self.qrels)
+        return self.only(self._held_out_ids)
+
+    @property
+    def _held_out_ids(self) -> frozenset[str]:
+        """The ids of `test_ids` that are here. Raises UnknownName for one that no query of the whole has."""
+        ids = frozenset(query.id for query in self.queries)
+        if not self.is_part:
+            require_known("query of the held-out split", ids, *sorted(self.test_ids))
+        return ids & self.test_ids
 
     def __repr__(self) -> str:
         relevant = sum(grade > 0 for grades in self.qrels.values() for grade in grades.values())
@@ -330,7 +338,7 @@ def build_dataset(
             raise BadInput(f"{judgement.where}: {pair} have another grade before; keep one")
     if unmatched and missing == "raise":
         problem = _describe_unknown(unmatched, asked)
-        raise BadInput(f"{problem}; mend the data, or leave such judgements out with missing='drop'")
+        raise BadInput(f"{problem}; correct the data, or leave such judgements out with missing='drop'")
     judged_grades = {id: grades for id, grades in qrels.items() if max(grades.values()) > 0}
     if not judged_grades:
         problem = f"no query of {name} has a relevant document (a grade above 0)"

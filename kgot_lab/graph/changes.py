@@ -89,14 +89,9 @@ def inverse(diff: Diff) -> Diff:
     Raises BadInput if `diff` is not a Diff.
     """
     require(diff, Diff, "what is taken back from a store is a Diff")
-    return Diff(
-        added_nodes=diff.removed_nodes,
-        removed_nodes=diff.added_nodes,
-        changed_nodes=tuple((after, before) for before, after in diff.changed_nodes),
-        added_edges=diff.removed_edges,
-        removed_edges=diff.added_edges,
-        changed_edges=tuple((after, before) for before, after in diff.changed_edges),
-    )
+    nodes = tuple((after, before) for before, after in diff.changed_nodes)
+    edges = tuple((after, before) for before, after in diff.changed_edges)
+    return Diff(diff.removed_nodes, diff.added_nodes, nodes, diff.removed_edges, diff.added_edges, edges)
 
 
 def same_element(one: Node | Edge, other: Node | Edge) -> bool:

@@ -177,11 +177,8 @@ def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
         labels, properties = _text_tuple(row.pop(label, None)), unescape_reserved(row, NODE_COLUMNS)
         graph_nodes.append(Node(_cell_text(row, "id"), labels, properties))
     for row in _row_dicts(edges):
-        source, kind, target = (
-            _cell_text(row, "source"),
-            _cell_text(row, type, UNTYPED),
-            _cell_text(row, "target"),
-        )
+        ends = (_cell_text(row, "source"), _cell_text(row, "target"))
+        source, kind, target = ends[0], _cell_text(row, type, UNTYPED), ends[1]
         others, key = {name: each for name, each in row.items() if name != type}, _cell_text(row, "key", "")
         graph_edges.append(Edge(source, kind, target, unescape_reserved(others, EDGE_COLUMNS), key))
     return PropertyGraph.of(graph_nodes, graph_edges)
@@ -299,7 +296,7 @@ def to_pyvis(
 
 def _pyvis_title(first: Iterable[str], properties: Mapping[str, Json]) -> str:
     lines = (*first, *(f"{name}: {value}" for name, value in properties.items()))
-    # a title with "href" would be shown as HTML by pyvis, whoever wrote it
+    # a title with "href" would be shown as HTML by pyvis, no matter who wrote it
     return "\n".join(printable_line(line)[:300] for line in lines).replace("href", "hre\u2060f")
 
 

@@ -129,6 +129,7 @@ def _one_line(text: str, max_length: int) -> str:
 
 Direction = Literal["out", "in", "both"]
 Properties = Mapping[str, Json]
+_NO_ROWS: Any = ()
 _NO_PROPERTIES: Properties = {}  # shared by every node and edge without properties; never handed out
 
 
@@ -140,15 +141,16 @@ class PropertyGraph:
     one edge. `sources` and `targets` hold node rows.
     """
 
-    ids: tuple[str, ...]
-    node_labels: tuple[tuple[str, ...], ...]
-    node_properties: tuple[Properties, ...]
-    sources: Ints
-    targets: Ints
-    type_codes: Ints
-    type_names: tuple[str, ...]
-    edge_properties: tuple[Properties, ...]
-    edge_keys: tuple[str, ...]
+    # without a column the graph is refused
+    ids: tuple[str, ...] = ()
+    node_labels: tuple[tuple[str, ...], ...] = ()
+    node_properties: tuple[Properties, ...] = ()
+    sources: Ints = _NO_ROWS
+    targets: Ints = _NO_ROWS
+    type_codes: Ints = _NO_ROWS
+    type_names: tuple[str, ...] = ()
+    edge_properties: tuple[Properties, ...] = ()
+    edge_keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         ends = ((self.sources, self.ids), (self.targets, self.ids), (self.type_codes, self.type_names))
@@ -359,17 +361,12 @@ class PropertyGraph:
         new_row = np.full(len(self), -1, dtype=np.int32)
         new_row[rows] = np.arange(len(rows), dtype=np.int32)
         edge_rows = np.flatnonzero((new_row[self.sources] >= 0) & (new_row[self.targets] >= 0))
-        return PropertyGraph(
-            ids=tuple(self.ids[r] for r in rows),
-            node_labels=tuple(self.node_labels[r] for r in rows),
-            node_properties=tuple(self.node_properties[r] for r in rows),
-            sources=make_read_only(new_row[self.sources[edge_rows]]),
-            targets=make_read_only(new_row[self.targets[edge_rows]]),
-            type_codes=make_read_only(self.type_codes[edge_rows]),
-            type_names=self.type_names,
-            edge_properties=tuple(self.edge_properties[e] for e in edge_rows),
-            edge_keys=tuple(self.edge_keys[e] for e in edge_rows),
-        )
+        columns: list[Any] = [self.ids, self.node_labels, self.node_properties]
+        columns = [tuple(of[r] for r in rows) for of in columns]
+        columns += (make_read_only(new_row[each[edge_rows]]) for each in (self.sources, self.targets))
+        columns += [make_read_only(self.type_codes[edge_rows]), self.type_names]
+        columns += (tuple(of[e] for e in edge_rows) for of in (self.edge_properties, self.edge_keys))
+        return PropertyGraph(*columns)
 
     @check_arguments
     def neighbourhood(self, ids: Iterable[str], hops: int = 1) -> PropertyGraph:
@@ -511,17 +508,11 @@ class _ColumnBuilder:
             raise BadInput(f"two different edges are {edge.identity}; give each its own key")
 
     def graph(self) -> PropertyGraph:
-        return PropertyGraph(
-            ids=tuple(self.row_of),
-            node_labels=tuple(self.labels),
-            node_properties=tuple(self.node_properties),
-            sources=make_read_only(np.array(self.sources, dtype=np.int32)),
-            targets=make_read_only(np.array(self.targets, dtype=np.int32)),
-            type_codes=make_read_only(np.array(self.codes, dtype=np.int32)),
-            type_names=tuple(self.code_of),
-            edge_properties=tuple(self.edge_properties),
-            edge_keys=tuple(key for *_, key in self.edge_of),
-        )
+        nodes = tuple(self.row_of), tuple(self.labels), tuple(self.node_properties)
+        edges = tuple(self.edge_properties), tuple(key for *_, key in self.edge_of)
+        ends = (np.array(each, dtype=np.int32) for each in (self.sources, self.targets, self.codes))
+        sources, targets, codes = map(make_read_only, ends)
+        return PropertyGraph(*nodes, sources, targets, codes, tuple(self.code_of), *edges)
 
 
 def _triple_parts(triple: object) -> tuple[str, str, str]:

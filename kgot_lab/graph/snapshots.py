@@ -58,16 +58,10 @@ def _format_snapshot(graph: PropertyGraph, *, is_apoc: bool) -> str:
     for record in records.values() if is_apoc else ():
         del record["type"]  # which the ends of relationships are without
     for edge, id in _with_relationship_ids(graph.edges) if is_apoc else ((edge, "") for edge in graph.edges):
-        relationship = {
-            "type": "relationship",
-            **({"id": id} if is_apoc else {}),
-            "label": edge.type,
-            **({} if id == edge.key else {"key": edge.key}),
-            **properties_field(edge.properties),
-            "start": records[edge.source],
-            "end": records[edge.target],
-        }
-        lines.append(_format_record(relationship, is_apoc))
+        head = {"type": "relationship", **({"id": id} if is_apoc else {}), "label": edge.type}
+        key = {} if id == edge.key else {"key": edge.key}
+        ends = {"start": records[edge.source], "end": records[edge.target]}
+        lines.append(_format_record({**head, **key, **properties_field(edge.properties), **ends}, is_apoc))
     return "\n".join(lines) if is_apoc else "".join(f"{line}\n" for line in lines)
 
 

@@ -36,14 +36,11 @@ def validate_diff(diff: Any) -> Diff:
     changed = (before for before, _ in (*diff.changed_nodes, *diff.changed_edges))
     for old in (*diff.removed_nodes, *diff.removed_edges, *changed):
         validate_properties(old)
-    return Diff(
-        added_nodes=tuple(map(validate_node, diff.added_nodes)),
-        removed_nodes=tuple(diff.removed_nodes),
-        changed_nodes=tuple((before, validate_node(after)) for before, after in diff.changed_nodes),
-        added_edges=tuple(map(validate_edge, diff.added_edges)),
-        removed_edges=tuple(diff.removed_edges),
-        changed_edges=tuple((before, validate_edge(after)) for before, after in diff.changed_edges),
-    )
+    nodes = tuple(map(validate_node, diff.added_nodes)), tuple(diff.removed_nodes)
+    changed_nodes = tuple((before, validate_node(after)) for before, after in diff.changed_nodes)
+    edges = tuple(map(validate_edge, diff.added_edges)), tuple(diff.removed_edges)
+    changed_edges = tuple((before, validate_edge(after)) for before, after in diff.changed_edges)
+    return Diff(*nodes, changed_nodes, *edges, changed_edges)
 
 
 def validate_node(node: Node) -> Node:

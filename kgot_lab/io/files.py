@@ -20,12 +20,8 @@ from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, LabError, StoreUnavailable, UnknownName, short_repr
 
 # by the kind in a mode
-SPECIAL_FILES = {
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+SPECIAL_FILES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+SPECIAL_FILES |= dict.fromkeys((stat.S_IFCHR, stat.S_IFBLK), "a device")
 # a pipe does not block, and a terminal does not become that of the program; Windows has other flags
 _READ_FLAGS = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_NONBLOCK", "O_BINARY", "O_NOCTTY"))
 _CHUNK = 1 << 20
@@ -95,9 +91,8 @@ def os_errors_as(problem: str, kind: type[LabError] = BadInput) -> Iterator[None
     try:
         yield
     except (OSError, UnicodeDecodeError) as error:
-        raise kind(
-            f"{problem}: {getattr(error, 'strerror', '') or getattr(error, 'reason', error)}"
-        ) from error
+        reason = getattr(error, "strerror", "") or getattr(error, "reason", error)
+        raise kind(f"{problem}: {reason}") from error
 
 
 def utf8_text(data: bytes, path: Path | str) -> str:
@@ -154,7 +149,9 @@ def detect_wide_encoding(data: bytes) -> str:
     zeros = {"utf-16-le": (even_zeros, odd_zeros), "utf-16-be": (odd_zeros, even_zeros)}
     for encoding, (low_byte_zeros, high_byte_zeros) in zeros.items():
         # Asian text has few zeros, so it is recognized only by a mark
-        if not low_byte_zeros and 2 * high_byte_zeros >= half and _is_text(sample, encoding):
+        # and a NUL in another text is no letter
+        is_likely = len(sample) % 2 == 0 and 4 * high_byte_zeros >= 3 * half
+        if not low_byte_zeros and is_likely and _is_text(sample, encoding):
             return encoding
     return ""
 
@@ -258,13 +255,26 @@ def require_valid_path(path: Path) -> None:
         raise BadInput(f"{str(path)!r} can be no path: give another")
 
 
-def is_nonempty_file(path: Path) -> bool:
-    """Return whether a file exists and is not empty, creating its folder if it is missing.
+def require_folder_of(path: Path) -> None:
+    """Raise BadInput if the folder of a new file is missing, which may be a typing mistake."""
+    if not path.parent.is_dir():
+        raise BadInput(f"there is no folder {path.parent}: make it first, or name another file")
 
-    Raises StoreUnavailable if the path is not a file or cannot be opened.
+
+def make_folder(folder: Path) -> None:
+    """Make a folder if it is missing. Raises BadInput if the one it would be in is missing too, or it is a file."""
+    require_folder_of(folder)
+    with os_errors_as(f"cannot make the folder {folder}"):
+        folder.mkdir(exist_ok=True)
+
+
+def is_nonempty_file(path: Path) -> bool:
+    """Return whether a file exists and is not empty.
+
+    Raises BadInput if there is no folder for it, and StoreUnavailable if it is not a file or cannot be opened.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        require_folder_of(path)
         if not path.exists() or (path.is_file() and not path.stat().st_size):
             return False
     except OSError as error:

@@ -103,9 +103,8 @@ def bounded_client(
                     raw, limit = response.iter_raw(), max_bytes * STREAM_SIZE_FACTOR
                     pieces = decompress_chunks(raw, content_encoding, limit)
                 body = StreamedBody(pieces, timed_out, request, exchange.pop_all())
-            return library.Response(
-                response.status_code, **header_options, stream=body, request=response.request
-            )
+            shown = {"stream": body, "request": response.request}
+            return library.Response(response.status_code, **header_options, **shown)
 
         def _follow_redirects(
             self, request: Any, note: Callable[[str, Mapping[str, Any]], None], options: dict[str, Any]
@@ -351,8 +350,5 @@ def _proxies() -> dict[str, str]:
 def _variable_name(scheme: str) -> str:
     """Return the name of a proxy's variable as it is spelled in this environment."""
     lower_name = f"{scheme}_proxy"
-    return (
-        lower_name
-        if os.environ.get(lower_name)
-        else next((name for name in os.environ if name.lower() == lower_name), lower_name.upper())
-    )
+    others = (name for name in os.environ if name.lower() == lower_name)
+    return lower_name if os.environ.get(lower_name) else next(others, lower_name.upper())

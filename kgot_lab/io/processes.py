@@ -95,7 +95,7 @@ def _acquired_lock(lock: Path, on_wait: Callable[[], object]) -> Iterator[None]:
 
 # Forked children: locks, connections and worker processes that the parent opened belong to the parent alone.
 
-OPENED_BEFORE_FORK = "was opened in another process, of which this one is a fork, which cannot use it: open it anew here (a file: closed there)"
+OPENED_BEFORE_FORK = "was opened in another process, of which this one is a fork, which cannot use it: open it again here (a file: closed there)"
 
 
 class Closing(ABC):
@@ -112,10 +112,8 @@ class Closing(ABC):
         """Release what the object has open."""
 
     def __reduce__(self) -> NoReturn:
-        problem = (
-            f"this {type(self).__name__} is open, and cannot be copied, pickled or sent to another process"
-        )
-        raise BadInput(f"{problem}: pass on where it is, and open it there")
+        problem = "is open, and cannot be copied, pickled or sent to another process"
+        raise BadInput(f"this {type(self).__name__} {problem}: pass on where it is, and open it there")
 
 
 class InheritedResource(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -356,16 +356,21 @@ def _compact(part: Json, definitions: Mapping[str, Json]) -> Json:
 
 def field_problem(error: ValidationError) -> tuple[str, str]:
     """Return the first invalid field of a user's file, and the problem, without showing the value."""
-    problems = error.errors(include_url=False, include_input=False)
+    return first_problem(error.errors(include_url=False, include_input=False))
+
+
+def first_problem(problems: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    """Return the field and the problem of the first of pydantic's errors."""
     first = problems[0]
-    steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others: types
+    steps = [str(step) for step in first["loc"] if re.fullmatch(r"\w+", str(step))]  # others: types
     if len(steps) < len(first["loc"]) or first["type"] == "union_tag_invalid":
         alternatives = [p for p in problems if p["loc"][: len(steps)] == first["loc"][: len(steps)]]
-        return ".".join(steps), f"it is {' or '.join(dict.fromkeys(map(_expected_value, alternatives)))}"
-    expected = _expected_value(first)
-    return ".".join(steps), f"it is {expected}" if expected else str(first["msg"]).removeprefix(
-        "Value error, "
-    )
+        return ".".join(
+            steps
+        ), f"it has to be {' or '.join(dict.fromkeys(map(_expected_value, alternatives)))}"
+    expected, message = _expected_value(first), str(first["msg"]).removeprefix("Value error, ")
+    verb = "is" if expected == "missing" else "has to be"
+    return ".".join(steps), f"it {verb} {expected}" if expected else message
 
 
 def _expected_value(problem: Mapping[str, Any]) -> str:
@@ -377,9 +382,10 @@ def _expected_value(problem: Mapping[str, Any]) -> str:
     if kind in bounds:
         name, words = bounds[kind]
         return f"{more[name]:g} {words}"
-    if kind in {"string_too_long", "string_too_short"}:
+    if kind.removeprefix("string_") in {"too_long", "too_short"}:
         limits = {"max_length": "at most", "min_length": "at least"}
-        return next(f"of {limits[name]} {size} characters" for name, size in more.items() if name in limits)
+        parts = "characters" if kind.startswith("string_") else "items"
+        return next(f"of {limits[name]} {size} {parts}" for name, size in more.items() if name in limits)
     if kind == "greater_than":
         return f"more than {more['gt']:g}"
     return next((words for begins, words in _KINDS.items() if kind.startswith(begins)), "")

@@ -6,7 +6,6 @@ has a checksum of itself and of those before it. Lines of older versions have no
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from kgot_lab.errors import BadInput, BadReply, TraceError, TraceLocked, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import write_snapshot
+from kgot_lab.io.files import detect_wide_encoding
 from kgot_lab.io.processes import lock_file
 from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.approval import NotApproved
@@ -58,6 +58,8 @@ class Trace(CheckedRecord):
     events: tuple[Event, ...]
     # of a recording: model hash, engine version, licence
     about: Mapping[str, Json] = field(default_factory=dict, hash=False)
+    # whether each line of its file has a checksum
+    sealed: bool = field(default=True, compare=False)
 
     @property
     def question(self) -> str:
@@ -91,6 +93,11 @@ class Trace(CheckedRecord):
         return f"This run was stopped before its answer, or its trace was cut short, after {events}."
 
     @property
+    def unverifiable(self) -> str:
+        """A note on a trace of an older version, whose lines have no checksums, or "" for any other."""
+        return "" if self.sealed else "Its lines have no checksums, so lines cut out of it would not show."
+
+    @property
     def _end(self) -> Answered | None:
         return next((event for event in reversed(self.events) if isinstance(event, Answered)), None)
 
@@ -108,6 +115,7 @@ class Trace(CheckedRecord):
             f"  answer    {self.answer} ({self.outcome})" if self.finished else "",
             f"  {steps}; {cost}",
             "  " + ", ".join(filter(None, (models, self.created))),
+            f"  {self.unverifiable}",
         )
         return "\n".join(printable_line(line) for line in lines if line.strip())
 
@@ -237,7 +245,8 @@ def reopen_trace(path: str | Path) -> TraceWriter:
 def is_trace(path: str | Path) -> bool:
     """Return whether a file begins as a trace does, after an optional byte order mark. Raises OSError."""
     with Path(path).open("rb") as file:
-        return file.read(64).removeprefix(codecs.BOM_UTF8).startswith(b'{"trace"')
+        head = file.read(64)
+    return head.decode(detect_wide_encoding(head) or "utf-8-sig", "replace").startswith('{"trace"')
 
 
 @check_arguments
@@ -279,7 +288,8 @@ def load_run(path: str | Path) -> Trace:
     events = _without_used(events)
     if events and isinstance(events[0], Started) and events[0].graph:
         events[0] = replace(events[0], start=_load_start(path, events[0].graph))
-    return Trace(str(head.get("run", "")), str(head.get("created", "")), tuple(events), head.get("about", {}))
+    run, created, about = str(head.get("run", "")), str(head.get("created", "")), head.get("about", {})
+    return Trace(run, created, tuple(events), about, sealed="check" in head)
 
 
 def _last_calls_failed(events: list[Event], calls: int) -> list[Event]:

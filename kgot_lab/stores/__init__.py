@@ -23,9 +23,5 @@ __all__ = [
     "delete_namespace",
     "empty_store",
     "holds_value",
-    "namespaces",
-    "open_for",
-    "open_fused",
-    "open_store",
-    "reopen_store",
 ]
+__all__ += ["namespaces", "open_for", "open_fused", "open_store", "reopen_store"]

@@ -22,6 +22,7 @@ from kgot_lab.io.files import (
     back_up_damaged_file,
     os_errors_as,
     read_regular_file,
+    require_folder_of,
     require_valid_path,
     write_atomically,
 )
@@ -43,6 +44,7 @@ class DiffLog:
         self.path = Path(path).expanduser()
         require_valid_path(self.path)
         with os_errors_as(f"{short_repr(str(path))}: cannot be opened", StoreUnavailable):
+            require_folder_of(self.path)
             is_written = self.path.exists() and self.path.stat().st_size > 0
         # who creates it has locked it before another looks whether it is there
         with nullcontext() if is_written else exclusive_lock(self.path):
@@ -256,7 +258,6 @@ def _open_locked(path: Path) -> io.FileIO:
     """
     while True:
         with os_errors_as(f"{path}: cannot be opened", StoreUnavailable):
-            path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists() and not stat.S_ISREG(path.stat().st_mode):
                 raise StoreUnavailable(f"{path}: cannot be opened: it is no file; give another path")
             # unbuffered, so that nothing of a failed write remains for a later one

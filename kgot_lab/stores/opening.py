@@ -107,10 +107,8 @@ def resolve_location(where: Location, at: Location | None = None) -> tuple[str, 
         if not is_plain_text(location) or len(location) > _LONGEST_LOCATION:
             raise BadInput(f"no store can lie at {short_repr(location)}: give an address or a file")
         if "://" in location and "…" in location:
-            problem = (
-                f"the address {location} has lost its password or key, which no trace and no message keeps"
-            )
-            raise BadInput(f"{problem}: give the whole address")
+            lost = "has lost its password or key, which no trace and no message keeps"
+            raise BadInput(f"the address {location} {lost}: give the whole address")
     if name in STORES:
         return name, at
     own, separator, rest = name.partition(":")

@@ -91,9 +91,8 @@ def _edges_near(store: Store, text: str) -> list[Edge]:
     for _ in range(2):
         edges = [edge for id in ids[:_MAX_SEARCHED] for edge in store.neighbours(id)]
         near |= {edge.identity: edge for edge in edges}
-        ids = list(
-            dict.fromkeys(end for edge in edges for end in (edge.source, edge.target) if end not in ids)
-        )
+        ends = (end for edge in edges for end in (edge.source, edge.target))
+        ids = list(dict.fromkeys(end for end in ends if end not in ids))
     return list(near.values())[:_MAX_EDGES]
 
 

@@ -48,9 +48,8 @@ def journal_diff(journal: Iterable[Change]) -> Diff:
                 last[identity] = after
     changes: list[Any] = []
     for kind in (Node, Edge):
-        old, new = (
-            {key: each for key, each in states.items() if isinstance(each, kind)} for states in (first, last)
-        )
+        both = (first, last)
+        old, new = ({key: e for key, e in states.items() if isinstance(e, kind)} for states in both)
         changes += compare_tables(old, new, same_element)
     return Diff(*changes)
 

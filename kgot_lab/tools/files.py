@@ -111,10 +111,14 @@ class FileCollection:
 @check_arguments
 def _attached_files(paths: Sequence[str | Path]) -> dict[str, Path]:
     files = {Path(path).name: Path(path).resolve() for path in paths}
-    missing = [str(path) for path in paths if not Path(path).is_file()]
-    if not paths or missing or len(files) < len(paths):
-        problem = "attachments must be files with different names; not there"
-        raise BadInput(f"{problem}: {', '.join(missing) or 'none'}, given: {len(paths)}")
+    if missing := [str(path) for path in paths if not Path(path).is_file()]:
+        raise BadInput(f"attachments are files; not there: {', '.join(missing)}")
+    if len(files) < len(paths):
+        raise BadInput(
+            f"attachments have different names, as in a folder; given: {', '.join(map(str, paths))}"
+        )
+    if not files:
+        raise BadInput("there is no attachment to read: give at least one file")
     return files
 
 

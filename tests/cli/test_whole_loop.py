@@ -239,10 +239,10 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
 @pytest.mark.parametrize(
     ("page", "says"),
     [
-        ("tools: {names: 3}", "lab.yaml: tools.names: it is auto or all or a list\n"),
-        ("budget: {calls: many}", "lab.yaml: budget.calls: it is a whole number\n"),
-        ("budget: 3", "lab.yaml: budget: it is a set of fields with values\n"),
-        ("budget: {dollars: -1}", "lab.yaml: budget.dollars: it is 0 or more\n"),
+        ("tools: {names: 3}", "lab.yaml: tools.names: it has to be auto or all or a list\n"),
+        ("budget: {calls: many}", "lab.yaml: budget.calls: it has to be a whole number\n"),
+        ("budget: 3", "lab.yaml: budget: it has to be a set of fields with values\n"),
+        ("budget: {dollars: -1}", "lab.yaml: budget.dollars: it has to be 0 or more\n"),
         ("modle: x", "there is no field 'modle'; there are: model,"),
         ("limits: {stepz: 1}", "unknown limit 'stepz'; did you mean 'steps'?"),
         ("limits: {steps: 0}", "limits.steps must be a number, 1 or more"),
@@ -484,7 +484,7 @@ def test_tokens_that_a_server_does_not_tell_are_no_zeros(kgot_lab, here):
     assert (
         ran.code == 0 and "11 model calls, tokens that the server does not tell for 11 of them" in ran.out
     ), ran.out
-    assert "dollars not told" in ran.out
+    assert "dollars not reported" in ran.out
     assert "$0.0000" not in ran.out
     assert ran.err.count("does not tell how many tokens") == 1
 

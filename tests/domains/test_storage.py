@@ -100,10 +100,9 @@ class Place:
 @pytest.fixture(params=["file", "postgres"])
 def place(request, tmp_path) -> Place:
     if request.param == "file":
-        path = tmp_path / "deep" / "kept.db"
+        path = tmp_path / "kept.db"
 
         def asked(statement: str) -> None:
-            path.parent.mkdir(exist_ok=True)
             with sqlite3.connect(path) as file:
                 file.execute(statement)
             file.close()

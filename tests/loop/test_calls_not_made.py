@@ -145,7 +145,7 @@ def test_the_decisions_on_two_tools_with_the_same_arguments_are_told_apart() -> 
     [
         ("tides", {"port": "Oslo"}, "there is no tool 'tides'; there are: tide, foreign, ports"),
         ("tide", {}, "tide: port: it is missing"),
-        ("tide", {"port": "Oslo", "hour": "noon"}, "hour: it is a whole number"),
+        ("tide", {"port": "Oslo", "hour": "noon"}, "hour: it has to be a whole number"),
         ("tide", {"port": "Oslo", "country": "Norway"}, "country: Unexpected keyword"),
         ("ports", {"query": ""}, "query is empty"),
         ("ports", {"name": "Oslo"}, "query is missing, 'name' is unknown"),

@@ -318,7 +318,7 @@ def test_what_is_no_graph_is_refused_in_one_sentence(tmp_path, text, words):
         ("g.gml", 'graph [\n directed 1\n node [ id 0 ]\n node [ id 1 ]\n edge [\n source 0\n target 1\n label "a 1e5 b"\n w 2E3\n ]\n]',
          ("0", "1", "a 1e5 b", {"w": 2000.0}), ""),
         ("g.net", '*Vertices 3\n1 "A" box\n2 "B"\n*Arcs :1 "loves"\n1 2 1.5 [1-3]\n',
-         ("1", "2", "loves", {"weight": 1.5}), "left out: 1 drawing of a vertex, 1 other value of an edge"),
+         ("1", "2", "loves", {"weight": 1.5}), "left out: 1 drawing of a vertex, 1 value of an edge beside its weight"),
         ("g.net", "*Vertices 3\n*Edges\n1 2\n", ("1", "2", "related_to", {}), "3 nodes, 1 edge"),
         ("g.gexf", '<gexf><graph defaultedgetype="directed"><nodes><node id="a"/><node id="b"/></nodes><edges>'
          '<edge id="0" source="a" target="b" weight="2.5"/><edge id="1" source="b" target="a" type="undirected"/></edges></graph></gexf>',
@@ -557,7 +557,7 @@ PROPERTY = """@prefix s: <http://www.w3.org/2004/02/skos/core#> . @prefix r: <ht
          '<attvalue for="0" value="1" start="1"/><attvalue for="0" value="2" start="2"/></attvalues></edge></edges></graph></gexf>',
          ("a", "related_to", "b"), "2 times of a value"),
         ("g.json", json.dumps([{"nodes": [{"id": "Ada", "type": t}], "relationships": links([("Ada", "KNOWS", "Bob")])} for t in "AB"]),
-         ("Ada", "KNOWS", "Bob"), "1 other value of a node"),
+         ("Ada", "KNOWS", "Bob"), "1 value other than the first of a node"),
         ("g.json", json.dumps({"entities": {"Q1": ENTITY}}), ("Ada", "P9", "Q2"), "left out: 1 link to a page"),
         ("g.json", json.dumps(SPARQL), ("Ada", "spouse", "Q2"), "rows of a SPARQL query"),
         ("g.csv", "x,xLabel,p,pLabel,y\nhttp://x/1,Ada,http://x/P,knows,http://x/2\n", ("Ada", "knows", "2"), "rows of a SPARQL query"),
@@ -655,7 +655,7 @@ def test_what_a_remark_or_an_old_code_page_says_is_read_and_told(tmp_path, name,
 
 def test_an_encoding_that_python_does_not_know_is_refused(tmp_path):
     (tmp_path / "g.csv").write_text("source,target\na,b\n")
-    with pytest.raises(BadInput, match="knows no encoding 'nonsense'"):
+    with pytest.raises(BadInput, match="knows no text encoding 'nonsense'"):
         read_named_graph(tmp_path / "g.csv", encoding="nonsense")
 
 

@@ -429,7 +429,8 @@ def test_search_keeps_up_with_every_kind_of_change(store):
 
 
 def test_a_file_of_any_name_is_that_file_and_in_its_order_when_it_is_opened_again(tmp_path):
-    place = tmp_path / "deep" / "er" / "what? is#this %20.db"
+    place = tmp_path / "deep" / "what? is#this %20.db"
+    place.parent.mkdir()
     with Sqlite(place) as store:
         store.apply(ALL)
         store.write("DELETE FROM nodes WHERE id = 'Nobel Prize in Physics'")
@@ -471,9 +472,12 @@ def test_a_file_that_something_else_made_is_not_touched(tmp_path):
 
 def test_a_place_that_cannot_be_a_file_is_a_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
-    for place in (tmp_path, tmp_path / "file" / "below"):
-        with pytest.raises(StoreUnavailable, match="give another path"):
+    with pytest.raises(StoreUnavailable, match="give another path"):
+        Sqlite(tmp_path)
+    for place in (tmp_path / "file" / "below", tmp_path / "deep" / "below"):
+        with pytest.raises(BadInput, match=r"there is no folder .*: make it first, or name another"):
             Sqlite(place)
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize("harm", ["truncated", "overwritten"])

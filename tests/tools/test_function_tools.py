@@ -94,10 +94,10 @@ def test_arguments_are_converted_to_the_types_of_the_signature(arguments: dict[s
     ("arguments", "problem"),
     [
         ({}, "weather: city: it is missing; it expects: city, days, unit"),
-        ({"city": "Oslo", "days": "many"}, "days: it is a whole number"),
-        ({"city": "Oslo", "unit": "K"}, "unit: it is C or F"),
+        ({"city": "Oslo", "days": "many"}, "days: it has to be a whole number"),
+        ({"city": "Oslo", "unit": "K"}, "unit: it has to be C or F"),
         ({"city": "Oslo", "country": "Norway"}, "country: Unexpected keyword argument"),
-        ({"city": None}, "city: it is a text"),
+        ({"city": None}, "city: it has to be a text"),
     ],
 )
 def test_arguments_that_do_not_fit_are_told_to_the_model(arguments: dict[str, Any], problem: str) -> None:

@@ -249,7 +249,7 @@ def read_peers(path: Path | str) -> Peers:
 
     Raises BadInput if the file is missing or not of this form.
     """
-    with os_errors_as("the file of peers cannot be read"):
+    with os_errors_as(f"the file of peers {path} cannot be read"):
         data = utf8_text(read_regular_file(path, _MAX_PEERS_FILE_BYTES), "peers.json")
     try:
         return Peers(*_PeersFile.model_validate_json(data, strict=True).peers)

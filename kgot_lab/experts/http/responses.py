@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, closing, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +36,7 @@ from kgot_lab.experts.http.auth import error_body
 from kgot_lab.experts.http.schemas import ApiErrorBody
 from kgot_lab.experts.http.tokens import Tenant
 from kgot_lab.experts.repository import NotFound
+from kgot_lab.llm.structured import first_problem
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -139,7 +140,7 @@ def register_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
-        return _error_json(request, 422, "bad_input", _describe_validation_error(error.errors()[0]))
+        return _error_json(request, 422, "bad_input", _describe_validation_error(error.errors()))
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> JSONResponse:
@@ -147,13 +148,14 @@ def register_error_handlers(app: FastAPI) -> None:
         return _error_json(request, error.status_code, code, str(error.detail), dict(error.headers or {}))
 
 
-def _describe_validation_error(first: Mapping[str, Any]) -> str:
-    """Describe a validation error of a request: the field, and what is wrong with it."""
-    if first["type"] == "json_invalid":
+def _describe_validation_error(problems: Sequence[Mapping[str, Any]]) -> str:
+    """Describe the first validation error of a request: the field, and what is wrong with it."""
+    if (kind := problems[0]["type"]) == "json_invalid":
         return "the body is no JSON"
-    is_object = first["type"] in ("dict_type", "model_attributes_type")
-    problem = "it has to be a JSON object" if is_object else str(first["msg"]).removeprefix("Value error, ")
-    where = ".".join(str(step) for step in first["loc"] if step != "body")
+    where, problem = first_problem(
+        [{**each, "loc": [step for step in each["loc"] if step != "body"]} for each in problems]
+    )
+    problem = "it has to be a JSON object" if kind in ("dict_type", "model_attributes_type") else problem
     return f"{where[:_MAX_FIELD_LENGTH]}: {problem}" if where else f"the body: {problem}"
 
 

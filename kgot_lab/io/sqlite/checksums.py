@@ -58,9 +58,7 @@ def keep_checksums(connection: Connection) -> None:
                     connection.execute("INSERT OR REPLACE INTO checksums VALUES (?, ?, 0, 0)", values)
             connection.execute(f"INSERT OR IGNORE INTO checksums {_DEFINITIONS}")
     for table, columns in tables.items():
-        rows = {
-            row: f"checksum({', '.join(f'{row}.{column}' for column in columns)})" for row in ("NEW", "OLD")
-        }
+        rows = {row: f"checksum({', '.join(f'{row}.{name}' for name in columns)})" for row in ("NEW", "OLD")}
         for event, change in _EVENTS.items():
             connection.execute(
                 f"CREATE TEMP TRIGGER IF NOT EXISTS sum_{table}_{event} AFTER {event} ON main.{table} BEGIN UPDATE checksums"
@@ -85,7 +83,7 @@ def migrate(connection: Connection, steps: Steps) -> str:
 
 
 def forget_changed_definitions(connection: sqlite3.Connection) -> None:
-    """Delete the checksums of the tables that a step defined anew or dropped, to be computed again."""
+    """Delete the checksums of the tables that a step redefined or dropped, to be computed again."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'checksums'").fetchone():
         connection.execute(f"""DELETE FROM checksums WHERE name NOT LIKE '{_DEFINITION}%' AND NOT EXISTS
           (SELECT 1 FROM sqlite_master m JOIN checksums d ON d.name = '{_DEFINITION}' || m.name
@@ -195,9 +193,8 @@ def _columns(connection: Connection, table: str) -> list[str]:
 
 def _sum_rows(connection: Connection, table: str, columns: list[str]) -> int:
     # the rows themselves: an index may hold all columns, and is compared with them by SQLite
-    return query_number(
-        connection, f"SELECT coalesce(sum(checksum({', '.join(columns)})), 0) FROM {table} NOT INDEXED"
-    )
+    total = f"coalesce(sum(checksum({', '.join(columns)})), 0)"
+    return query_number(connection, f"SELECT {total} FROM {table} NOT INDEXED")
 
 
 def _checksum(*columns: Any) -> int:

@@ -16,9 +16,7 @@ BUSY_TIMEOUT = 30.0  # seconds to wait for another process that is writing
 MAX_CHECKED_BYTES = 32_000_000
 RESTORE_ADVICE = "put a copy in its place, and take FILE-wal and FILE-shm away"
 FILE_ADVICE = "see that its folder is there, can be written to and has room"
-_FILE_CODES = {
-    getattr(sqlite3, f"SQLITE_{name}") for name in ("CANTOPEN", "IOERR", "FULL", "PERM", "READONLY")
-}
+_FILE_CODES = {getattr(sqlite3, f"SQLITE_{of}") for of in ("CANTOPEN", "IOERR", "FULL", "PERM", "READONLY")}
 
 
 class Connection(sqlite3.Connection):
@@ -104,9 +102,8 @@ def refuse_foreign_head(
     steps: Iterable[int] = (),
 ) -> None:
     """Raise BadInput for a file of another application, or of a version that no steps lead from to this one."""
-    found, found_version = (
-        query_number(connection, f"PRAGMA {name}") for name in ("application_id", "user_version")
-    )
+    pragmas = ("PRAGMA application_id", "PRAGMA user_version")
+    found, found_version = (query_number(connection, pragma) for pragma in pragmas)
     if found != application:
         origin = "an SQLite file that something else made"
         raise BadInput(f"{path}: {origin}, so it was not touched; give another path")
@@ -116,9 +113,8 @@ def refuse_foreign_head(
 
 def describe_version(found: int, known: int) -> str:
     """Describe what another version of this package made, and what to do with it."""
-    age, advice = (
-        ("a newer", "update the package") if found > known else ("an older", "write what it held anew")
-    )
+    newer, older = ("a newer", "update the package"), ("an older", "write what it held again")
+    age, advice = newer if found > known else older
     origin = f"made by {age} version of this package (format {found}, known is {known})"
     return f"{origin}, so it was not touched; {advice}"
 

@@ -273,9 +273,8 @@ class SQLiteFile(Closing):
             except BaseException as error:
                 if self._over is None and connection.in_transaction:
                     connection.execute("ROLLBACK")
-                self._is_disturbed = isinstance(
-                    error, StoreUnavailable | sqlite3.OperationalError | MemoryError
-                )
+                disturbing = StoreUnavailable | sqlite3.OperationalError | MemoryError
+                self._is_disturbed = isinstance(error, disturbing)
                 raise
             if begin == "BEGIN IMMEDIATE":
                 self._require_unmoved()
@@ -315,7 +314,7 @@ def _refuse_other_names(path: Path) -> None:
     """Raise StoreUnavailable for a file that was open before a fork, or has other names."""
     status = path.stat()
     if (status.st_dev, status.st_ino) in _OPEN_BEFORE_FORK:
-        advice = 'open it in a process that is started anew (multiprocessing\'s "spawn"), or close it before forking'
+        advice = 'open it in a process that is started again (multiprocessing\'s "spawn"), or close it before forking'
         problem = "was open when this process was forked, and SQLite cannot lock it here"
         raise StoreUnavailable(f"{path} {problem}: {advice}")
     if status.st_nlink > 1:
@@ -342,9 +341,8 @@ def _refuse_lost_file(path: Path) -> None:
     # looked at again after its log, as another process may be creating both
     if log.exists() and log.stat().st_size and not is_nonempty_file(path):
         damage = f"it is {'empty' if path.exists() else 'missing'}, and {log.name} beside it holds changes"
-        raise damage_error(
-            path, damage, f"put the file that it belongs to in its place, or take {log.name} away"
-        )
+        advice = f"put the file that it belongs to in its place, or take {log.name} away"
+        raise damage_error(path, damage, advice)
 
 
 def _database_files(connection: sqlite3.Connection) -> dict[str, tuple[int, int]]:

@@ -45,7 +45,7 @@ def want_to(
         raise BadInput("the goal is blank; say what is wanted, as in 'reduce API costs'")
     require_count(k, 1, "k", "it is how many nodes are kept")
     index = graph_index(graph)
-    found, text = rows_and_scores(index.goal_retriever.search(goal), graph.ids)
+    found, text = rows_and_scores(index.goal_retriever.search(goal), graph.ids, index.row_of)
     texts = np.zeros(len(graph))
     texts[found] = text
     seeds = found[:BOOST_SEEDS].astype(np.int32)
@@ -234,8 +234,8 @@ def _best_matches(index: GraphIndex, capability: str, embedder: Embedder | None)
     for word, rows in holding.items():
         shares[rows] += weight[word] / total
     if embedder is not None:
-        rows, scores = rows_and_scores(index.dense_retriever(embedder).search(capability), index.graph.ids)
-        cosines[rows] = scores
+        near, scores = rows_and_scores(index.dense_retriever(embedder).search(capability), index.graph.ids)
+        cosines[near] = scores
     found = []
     for row in np.flatnonzero((shares > 0) | (cosines >= _MIN_COSINE)).tolist():
         name, labels = topic_words(index.names[row]).keys(), index.graph.node_labels[row]

@@ -17,11 +17,13 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kgot_lab.arguments import is_plain_text
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.llm.structured import field_problem
 
+_NO_MESSAGE, _FORM = "this is no JSON-RPC message", "give jsonrpc '2.0', id, method and params"
 _DRAIN_SECONDS = 60  # in which requests are answered after the end of the input
 
 
@@ -30,7 +32,10 @@ class AnsweringServer(MCPServer[Any]):
 
     def __init__(self, name: str, **options: Any):
         super().__init__(name, **options)
-        self.route: Callable[[str, dict[str, Any]], tuple[str, dict[str, Any]]] = lambda *call: call
+        self.route: Callable[[str, dict[str, Any]], tuple[str, dict[str, Any]]] = lambda name, given: (
+            name,
+            given,
+        )
         self._lowlevel_server.middleware.append(_explain_parameters)
 
     async def call_tool(
@@ -105,6 +110,29 @@ async def _explain_parameters(ctx: Any, call_next: Callable[[Any], Awaitable[Any
         raise MCPError(types.INVALID_PARAMS, f"wrong parameters of {ctx.method}: {problem}") from None
 
 
+class ExplainedBodies:
+    """An application that says in one sentence of a body that is no message what it should be."""
+
+    def __init__(self, app: ASGIApp):
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+        async def send_plainly(message: Message) -> None:
+            body = bytes(message.get("body", b""))
+            if b'"message":"Validation error: ' in body:
+                reply = json.loads(body)
+                reply["error"]["message"] = f"{_NO_MESSAGE}: {_FORM}"
+                message = {
+                    **message,
+                    "body": json.dumps(reply).encode().ljust(len(body)),
+                }  # its length was sent
+            await send(message)
+
+        await self._app(scope, receive, send_plainly)
+
+
 class _OpenCalls:
     """The requests that are not answered yet, and whether each changes something now."""
 
@@ -150,7 +178,8 @@ def _parse_error(error: ValidationError) -> types.JSONRPCError:
         id = json.loads(problem["input"]).get("id")
     if not isinstance(id, int | str) or not is_plain_text(str(id)):
         id = None
-    reason = f"this is no JSON-RPC message, or holds half a surrogate pair: {problem['msg']}"
+    reason = problem["msg"] if problem["type"] == "json_invalid" else _FORM
+    reason = f"{_NO_MESSAGE}, or holds half a surrogate pair: {reason}"
     return types.JSONRPCError(
         jsonrpc="2.0", id=id, error=types.ErrorData(code=types.PARSE_ERROR, message=reason)
     )

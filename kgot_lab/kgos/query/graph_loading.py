@@ -75,6 +75,11 @@ def read_store_file(path: Path | str, columns: Mapping[str, str] | None = None) 
     path = Path(path)
     if not path.stat().st_size:
         raise BadInput(f"{path} is empty, so it holds no graph: if it held one once, restore a copy")
+    with path.open("rb") as file:
+        is_text = b"\0" not in file.read(512)  # which no SQLite file is, nor one that is damaged
+    if is_text and path.suffix.lower() in _SQLITE_ENDINGS:
+        problem = f"{path} is a text and no SQLite file: name it by what it is, as in graph.csv"
+        raise BadInput(f"{problem}; if it was a store once, restore a copy")
     return _read_sqlite(path, columns or {}) if _is_sqlite(path) else _read_log(path)
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mcp.types import ToolAnnotations
     from starlette.applications import Starlette
 
+    from kgot_lab.kgos.query.answering_server import AnsweringServer
     from kgot_lab.memory.user_memory import Memory, Recalled
 
 # Convert LabError to a tool error.
@@ -72,11 +73,11 @@ class AnswerRows(BaseModel):
 
 
 class ChangeMade(BaseModel):
-    """A change that was made: in words, and which rules it broke or mended."""
+    """A change that was made: in words, and which rules it broke or fixed."""
 
     said: str
     broken: list[str]
-    mended: list[str]
+    fixed: list[str]
 
 
 _Served = Callable[[], PropertyGraph]  # the graph as it is now, which an editor may change
@@ -126,7 +127,7 @@ def _with_signature(
     return ask
 
 
-def create_server(title: str, instructions: str) -> MCPServer[Any]:
+def create_server(title: str, instructions: str) -> AnsweringServer:
     """Create a server without tools, not yet running.
 
     Raises NotInstalled if the package of the protocol is missing.
@@ -145,14 +146,16 @@ def http_app(server: MCPServer[Any]) -> Starlette:
     from mcp.server.transport_security import TransportSecuritySettings
     from starlette.routing import Route
 
+    from kgot_lab.kgos.query.answering_server import ExplainedBodies
+
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app = server.streamable_http_app(stateless_http=True, json_response=True, transport_security=unchecked)
-    app.router.routes[:] = [Route("/mcp", server.session_manager.asgi_app, methods=["POST"])]
+    app.router.routes[:] = [Route("/mcp", ExplainedBodies(server.session_manager.asgi_app), methods=["POST"])]
     return app
 
 
 def tool_annotations(*, reads: bool, destroys: bool = False) -> ToolAnnotations:
-    """Return what a client is told of a tool: whether it only reads, and whether it may destroy something."""
+    """Return what a client is shown of a tool: whether it only reads, and whether it may destroy something."""
     from mcp.types import ToolAnnotations
 
     return ToolAnnotations(
@@ -275,7 +278,7 @@ def _apply_edit(make: Callable[[], Edit]) -> ChangeMade:
     # two assistants may ask at once, and a change begins from the graph that the last one left
     with _EDIT_LOCK, tool_errors():
         made = make()
-    return ChangeMade(said=made.said, broken=list(map(str, made.broken)), mended=list(map(str, made.mended)))
+    return ChangeMade(said=made.said, broken=list(map(str, made.broken)), fixed=list(map(str, made.fixed)))
 
 
 def _to_json_value(value: Any) -> Any:

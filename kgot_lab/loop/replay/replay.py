@@ -338,6 +338,8 @@ def verify(
     of the elements of a diff and, except in Python, of the words of a prompt and of rows that a statement does
     not order.
     """
+    if isinstance(run, Trace) and run.unverifiable:
+        warnings.warn(f"the trace {run.run}: {run.unverifiable}", stacklevel=3)
     events = events_of(run)
     start = start_event(events)
     limits = recorded_limits(start).but(python_seconds=_VERIFY_SECONDS)

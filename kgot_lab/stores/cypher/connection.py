@@ -28,15 +28,11 @@ _MAX_PAUSE = 0.8  # seconds: the longest random pause between tries
 GRACE_SECONDS = 1.0  # seconds after which a server that ignores its time limit is cut off
 _DRIVER_OPTIONS = {"connection_timeout": 5.0, "connection_acquisition_timeout": 10.0}
 _DRIVER_OPTIONS |= {"liveness_check_timeout": 1.0, "keep_alive": True}
+_SECURITY_CODES = "Auth CredentialsExpired TokenExpired Unauthorized".split()
 _UNAVAILABLE_CODES = (
-    *(
-        f"Neo.ClientError.Security.{each}"
-        for each in "Auth CredentialsExpired TokenExpired Unauthorized".split()
-    ),
-    "Neo.ClientError.Database.",
-    "Neo.TransientError.Database.",
-    "Neo.TransientError.General.DatabaseUnavailable",
-)
+    *(f"Neo.ClientError.Security.{each}" for each in _SECURITY_CODES), "Neo.ClientError.Database.",
+    "Neo.TransientError.Database.", "Neo.TransientError.General.DatabaseUnavailable",
+)  # fmt: skip
 _USER_INFO = re.compile(r"//[^/@]*@")
 
 

@@ -191,10 +191,5 @@ class CypherEmbedded(EmbeddedStore):
         refuse(statement)
 
 
-__all__ = [
-    "CYPHER",
-    "cypher_literal",
-    "cypher_name",
-    "refuse_unless_cypher_read",
-    "refuse_unless_cypher_write",
-]
+__all__ = ["CYPHER", "cypher_literal", "cypher_name"]
+__all__ += ["refuse_unless_cypher_read", "refuse_unless_cypher_write"]

@@ -101,21 +101,8 @@ def is_name(before: CypherToken, previous: CypherToken, following: CypherToken) 
 # seconds to parse 120 brackets.
 
 _MAX_BRACKETS, _MAX_DEPTH, _MAX_PARTS = 50, 100, 750
-_PRECEDENCE = {
-    "OR": 1,
-    "XOR": 2,
-    "AND": 3,
-    "NOT": 4,
-    "+": 6,
-    "-": 6,
-    "*": 7,
-    "/": 7,
-    "%": 7,
-    "^": 8,
-    ".": 9,
-    "[": 9,
-    **dict.fromkeys(("=", "<", ">", "IN", "STARTS", "ENDS", "CONTAINS", "IS"), 5),
-}
+_PRECEDENCE = {"OR": 1, "XOR": 2, "AND": 3, "NOT": 4, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7, "^": 8}
+_PRECEDENCE |= {".": 9, "[": 9} | dict.fromkeys(("=", "<", ">", "IN", "STARTS", "ENDS", "CONTAINS", "IS"), 5)
 _CLOSING = {"(": ")", "[": "]", "{": "}", "CASE": "END"}
 _SEPARATORS = {",", "|", "AS", "WHEN", "THEN", "ELSE"}
 _NO_TOKEN = CypherToken("sign", "")

@@ -24,6 +24,7 @@ from kgot_lab.io.files import (
     read_file_as,
     read_regular_file,
     refuse_wide_encoding,
+    require_folder_of,
     write_atomically,
 )
 from kgot_lab.sandbox.sparql.rdf import PREFIXES
@@ -46,8 +47,16 @@ _RDF_TEXT = re.compile(
 _CENTRAL_EUROPEAN = re.compile(r"[a-z][³¹¿]|[øæèìòï].*[áíýšž]|[áíýšž].*[øæèìòï]", re.I | re.S)
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
 _GML = re.compile(r"(?m)^\s*graph\s*\[")
-_PAJEK = re.compile(r"\A(\s*%[^\n]*\n)*\s*\*(network|arcs|edges)\b|^\s*\*vertices\s+\d", re.I | re.M)
+_PAJEK = re.compile(r"\A(\s*%[^\n]*\n)*\s*\*(network|arcs|edges|vertices)\b|^\s*\*vertices\s+\d", re.I | re.M)
 _PACKERS = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
+_OTHERS = {  # beginnings of files that hold no graph, what they are, and what to do
+    b"SQLite format 3\0": ("an SQLite file", "kgot_lab.read_graph reads its tables"),
+    b"%PDF-": ("a PDF", "read_documents reads its text"),
+    b"PK\x03\x04": ("a zip, or a file of Office", "unpack it, or save its tables as CSV"),
+    b"\xd0\xcf\x11\xe0": ("a file of an older Office", "save its tables as CSV"),
+    **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"GIF8"), ("a picture", "name a graph file")),
+}
+_NEVER_EMPTY = (".graphml", ".gexf", ".xgmml", ".gml", ".rdf")
 _HIDDEN = re.compile(r"/(\.|__MACOSX)")
 _TABLES = ("JSON", "a table", "a Parquet table", "rows of a SPARQL query")
 _HEAD = 4000  # characters that show the form of a file
@@ -74,8 +83,8 @@ def read_named_graph(
     says how the fields were understood and what was left out. Raises BadInput for a file that cannot be read.
     """
     source, target = str(source), str(target)
-    if bool(source) != bool(target):
-        raise BadInput("the ends of edges are two columns: give source= and target=, or neither")
+    if bool(source) != bool(target) or (source and source == target):
+        raise BadInput("the ends of edges are two columns: give different source= and target=, or neither")
     with TemporaryDirectory() as folder:
         found = _read_files(path, Path(folder) / "unpacked", Options((source, target), encoding))
     return build_graph(found, names=names, types=types, relation=relation, rename=rename)
@@ -112,9 +121,10 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
     if (folder / "xl" / "workbook.xml").exists():
         raise BadInput(f"{path} is a workbook of Excel: save its sheets as CSV")
     if not is_list:
-        files = [
-            each for each in files if each.is_file() and not _HIDDEN.search(str(each)[len(str(folder)) :])
-        ]
+        start = len(str(folder))
+        files = [each for each in files if each.is_file() and not _HIDDEN.search(str(each)[start:])]
+    if not files:
+        raise BadInput(f"{path} holds no file, so there is no graph to read")
     heads = _find_heads(files)
     files = [each for each in files if heads.get(each) != ""]
     read, errors = list[Elements](), list[BadInput]()
@@ -150,10 +160,8 @@ def _find_heads(files: Sequence[Path]) -> dict[Path, str]:
     names = {each: plain_name(each.name.partition(".")[0]) for each in files if each.is_file()}
     is_due = any("header" in name for name in names.values())
     read = {each: read_file_as("a graph", each)[:_HEAD] for each in names if is_due}
-    starts, heads = (
-        {each: data.decode("utf-8-sig", "replace") for each, data in read.items()},
-        dict[Path, str](),
-    )
+    starts = {each: data.decode("utf-8-sig", "replace") for each, data in read.items()}
+    heads = dict[Path, str]()
     for each in sorted(names, key=lambda each: len(names[each])):  # so that the longest name is the last
         if "header" in names[each] and HEADER.fullmatch(starts[each]):
             name = names[each].replace("header", "")
@@ -175,6 +183,9 @@ def _read_elements(path: Path, options: Options) -> Elements:
             except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
                 raise BadInput(f"{path}: cannot be unpacked: {error}") from None
             break
+    for magic, (kind, advice) in _OTHERS.items():
+        if data.startswith(magic):
+            raise BadInput(f"{path} is {kind}, which is no graph file: {advice}")
     try:
         return _read_data(data, suffix, path, options)
     except RecursionError:
@@ -184,11 +195,13 @@ def _read_elements(path: Path, options: Options) -> Elements:
 def _read_data(data: bytes, suffix: str, path: Path, options: Options) -> Elements:
     if data.startswith(b"PAR1"):
         return read_parquet(data, str(path), options)
+    if suffix in _NEVER_EMPTY and not data.strip():
+        raise BadInput(f"{path} is empty, and an empty graph in {suffix} is not: see whether it was written")
     encoding = options.encoding or detect_wide_encoding(data)
     try:
         head = data[:_HEAD].decode(encoding or "utf-8", "replace").removeprefix("\ufeff")
     except (LookupError, ValueError):
-        problem = f"{path}: Python knows no encoding {short_repr(encoding)}"
+        problem = f"{path}: Python knows no text encoding {short_repr(encoding)}"
         raise BadInput(f"{problem}; as in encoding='cp1254'") from None
     if _XML.match(head) or (suffix in (".graphml", ".gexf", ".xgmml") and not head.lstrip().startswith("{")):
         if encoding.startswith("utf-32"):  # every XML parser recognizes UTF-16
@@ -196,6 +209,9 @@ def _read_data(data: bytes, suffix: str, path: Path, options: Options) -> Elemen
         is_rdf = _RDF_XML.match(_COMMENT.sub("", head))
         return read_rdf(data, path, "RDF_XML") if is_rdf else read_xml(data, str(path))
     text, remark = _decode(data, encoding, path)
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise BadInput(f"{path}, line {line}: a NUL, which no text holds: it is damaged, or no graph file")
     found = _read_text(text, suffix, path, options)
     if options.ends[0] and found.form not in _TABLES:
         problem = f"{path} is {found.form}, which says what the ends are"
@@ -222,7 +238,8 @@ def _decode(data: bytes, encoding: str, path: Path) -> tuple[str, str]:
     """Return the text of a file, and a remark if it is not UTF-8. Raises BadInput if its encoding is unclear."""
     try:
         text = data.decode(encoding or "utf-8-sig").removeprefix("\ufeff")
-        return text, f"read as {encoding}" if encoding else ""
+        also = ", though it is UTF-8 too" if not text.isascii() and _is_utf8(data) else ""
+        return text, f"read as {encoding}{also}" if encoding else ""
     except UnicodeDecodeError:
         text, likely = guess_encoding(data)
         western = data.decode("cp1252", "replace")
@@ -231,11 +248,19 @@ def _decode(data: bytes, encoding: str, path: Path) -> tuple[str, str]:
         is_text = not likely and not re.search(rb"[\x00-\x08\x0e-\x1f\x7f]", data)
         if not text and (name in likely or is_text):  # a short one
             text, likely = data.decode(name, "replace"), [name, *(other for other in likely if other != name)]
+        if encoding and _is_utf8(data):
+            raise BadInput(f"{path} is not {encoding} but UTF-8: leave the encoding out") from None
+        if not (text or likely):
+            raise BadInput(f"{path} is no text, nor another form of a graph: name a graph file") from None
         if encoding or not text:
-            others = f"perhaps {' or '.join(likely) or 'no text'}: name it, as in encoding='cp1254'"
+            others = f"perhaps {' or '.join(likely)}: name it, as in encoding={likely[0]!r}"
             raise BadInput(f"{path} is not {encoding or 'UTF-8'}; {others}, or save it as UTF-8") from None
         guess = f"; a guess: encoding={likely[1]!r} may be right" if likely[1:] else ""
         return text, f"read as {likely[0]}, since it is not UTF-8{guess}"
+
+
+def _is_utf8(data: bytes) -> bool:
+    return data.decode(errors="replace").encode() == data
 
 
 def _write_rdf(graph: PropertyGraph, path: Path, form: str) -> None:
@@ -347,8 +372,7 @@ def _sorted_lines(data: bytes) -> list[bytes]:
 
 
 def _find_form(path: Path, form: str | None = None, *, of_any: bool = False) -> str:
-    if not path.parent.is_dir():
-        raise BadInput(f"there is no folder {path.parent}: make it first, or name another file")
+    require_folder_of(path)
     suffix = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
     known = _FORMAT_BY_SUFFIX | ({} if of_any else _FORMAT_OF_SOME)
     if form is None and suffix not in known:

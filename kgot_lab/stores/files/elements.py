@@ -51,6 +51,7 @@ _BOUNDS = {"start", "end", "from", "to"}  # names of ends, and of what lasts
 _DAY = r"(\d{4}[-/.]\d\d?([-/.]\d\d?)?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?/\d\d?/\d\d)"
 _DATE = re.compile(rf"{_DAY}([T ].*)?|\d+(:\d\d)+([.,]\d+)?( ?[ap]m)?", re.I)
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I)  # as any program writes it
+NOT_FINITE = frozenset("nan NaN NAN inf -inf +inf Inf -Inf INF -INF +INF Infinity -Infinity".split())
 _NESTED = ("data", "attributes", "properties", "metadata")  # objects with fields of the record around them
 _IDS = ("id", "key", "_id", "Id", "ID", "element_id", "elementId", "identity")  # what only identifies a node
 _NAMES = ("name", "entity_name", "title", "label")  # what identifies one without an id, and stays a field
@@ -139,7 +140,7 @@ class Elements:
         if (old_labels, old) != (labels, fields):
             both = tuple(dict.fromkeys((*(old_labels or ()), *(labels or ())))) or old_labels
             others = sum(value != old[name] for name, value in fields.items() if name in old)
-            self.left_out["other value of a node that is described twice"] += others
+            self.left_out["value other than the first of a node that is described twice"] += others
             self.nodes[id] = (both, fields | old)
         return id
 
@@ -202,9 +203,8 @@ def are_bounds(names: Iterable[str], pairs: Sequence[Ends], *, is_part: bool) ->
 
 def bounds_error(location: str, names: Iterable[str], pair: Iterable[str]) -> BadInput:
     """Return the error for a file whose only ends of edges are `are_bounds`."""
-    problem = (
-        f"{' and '.join(names)} are times or ranges of numbers, as in {' and '.join(pair)}, and no nodes"
-    )
+    named, values = map(" and ".join, (names, pair))
+    problem = f"{named} are times or ranges of numbers, as in {values}, and no nodes"
     how = "name the columns of the ends, or these: source='start', target='end'"
     return BadInput(f"{location}: {problem}; {how}")
 
@@ -298,6 +298,11 @@ def find_ends(names: tuple[str, ...]) -> Ends | None:
     return next(((plain[one], plain[other]) for one, other in pairs), None)
 
 
+def is_number(text: str) -> bool:
+    """Return whether a text is a number as any program writes it, also one that JSON cannot hold, such as NaN."""
+    return text in NOT_FINITE or bool(NUMBER.fullmatch(text))
+
+
 def scalar_id(value: object) -> str | None:
     """Return an id as text, or None for what is no id."""
     is_id = isinstance(value, str | int | float) and not isinstance(value, bool) and value == value
@@ -345,9 +350,8 @@ def build_graph(
     first = spoken[:1] if reader_languages()[0] != "en" and all(map(is_opaque_id, nodes)) else []
     name_field = names or next(chain(first, own, name_fields, spoken), "")
     ways = {name for name in edge_fields.keys() - {relation} if plain_name(name) == "type"}
-    ways = {
-        name for name in ways if {str(each.fields.get(name, "")).lower() for each in found.edges} <= _WAYS
-    }
+    seen = {name: {str(each.fields.get(name, "")).lower() for each in found.edges} for name in ways}
+    ways = {name for name in ways if seen[name] <= _WAYS}
     order = [relation] if relation else _ordered(_RELATION_FIELDS, edge_fields.keys() - ways)
     used: Counter[str] = Counter()
     edges = [_typed_edge(edge, order, ways, used, relation) for edge in found.edges]
@@ -469,9 +473,8 @@ def _keep_json(fields: Fields, left_out: Counter[str]) -> None:
 
 def _text_fields(rows: Iterable[Fields]) -> Counter[str]:
     """Count the rows in which each field is a text or a list."""
-    return Counter(
-        name for row in rows for name, value in row.items() if isinstance(value, str | list) and value
-    )
+    values = ((name, value) for row in rows for name, value in row.items())
+    return Counter(name for name, value in values if isinstance(value, str | list) and value)
 
 
 def _ordered(known: list[str], names: Iterable[str]) -> list[str]:

@@ -91,7 +91,6 @@ def _encode_value(value: Json, form: str = "") -> Any:
     limit = 2**31 if form == "gml" else 2**63
     is_number = isinstance(value, float) or (isinstance(value, int) and -limit <= value < limit)
     is_plain_number = is_number and not (form == "gml" and isinstance(value, bool))
-    is_plain_text = (
-        isinstance(value, str) and not value.startswith(JSON_PREFIX) and not _NOT_XML.search(value)
-    )
+    is_text = isinstance(value, str)
+    is_plain_text = is_text and not value.startswith(JSON_PREFIX) and not _NOT_XML.search(value)
     return value if is_plain_number or is_plain_text else JSON_PREFIX + json.dumps(value)

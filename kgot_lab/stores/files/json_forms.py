@@ -39,7 +39,7 @@ def read_json(text: str, source: str, options: Options) -> Elements:
     found = Elements("JSON")
     try:
         value = json.loads(text, object_pairs_hook=_distinct_fields) if text.strip() else []
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         if "Extra data" not in str(error):
             raise BadInput(f"{source}: not JSON: {error}") from None
         value = [_parse_line(line, f"{source}, line {n}") for n, line in enumerate(text.split("\n"), start=1)]
@@ -104,7 +104,9 @@ def _parse_line(line: str, location: str) -> Any:
     try:
         return json.loads(line, object_pairs_hook=_distinct_fields) if line.strip() else None
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{location}: not JSON: {error}") from None
+        is_deep = isinstance(error, RecursionError)
+        problem = "its values are nested too deeply" if is_deep else f"not JSON: {error}"
+        raise BadInput(f"{location}: {problem}") from None
 
 
 def _distinct_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -123,11 +125,8 @@ def _graph_objects(value: Any, found: Elements, source: str) -> Iterator[Mapping
         for item in value:
             yield from _graph_objects(item, found, source) if isinstance(item, dict) else ()
     elif isinstance(value, dict):
-        lists = (
-            []
-            if _keys(value, *_NODE_LISTS)
-            else [each for each in _FLAT if isinstance(value.get(each), list)]
-        )
+        flat = [each for each in _FLAT if isinstance(value.get(each), list)]
+        lists = [] if _keys(value, *_NODE_LISTS) else flat
         if lists:
             nodes, edges = ([each for each in value[lists[0]] if is_edge(each) == of] for of in (False, True))
             yield {"nodes": nodes, "arcs": edges} | {name: value[name] for name in _keys(value, *_EDGE_LISTS)}
@@ -246,9 +245,8 @@ def _holds_edges(value: Any, ids: set[str]) -> bool:
     if not isinstance(value, list):
         return False
     ends = (value[0], value[-1]) if len(value) in (2, 3) else (None,)
-    return all(isinstance(each, str) and each in ids for each in ends) or any(
-        _holds_edges(each, ids) for each in value
-    )
+    are_ids = all(isinstance(each, str) and each in ids for each in ends)
+    return are_ids or any(_holds_edges(each, ids) for each in value)
 
 
 def _names_nodes(value: Any, ids: Collection[str]) -> bool:

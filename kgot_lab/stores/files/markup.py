@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 from xml.etree import ElementTree
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.exchange import unescape_reserved
-from kgot_lab.stores.files.elements import NUMBER, Elements, Fields, RawEdge
+from kgot_lab.stores.files.elements import NUMBER, Elements, Fields, RawEdge, is_number
 from kgot_lab.types import Json
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
@@ -146,7 +146,7 @@ class _XmlReader:
         known = _STRUCTURE - ({"label"} if self._has_labels or owner == "edge" else set())
         own = {name.rpartition("}")[2]: value for name, value in element.items()}
         fields = self._defaults[owner] | {name: value for name, value in own.items() if name not in known}
-        if self._has_labels and NUMBER.fullmatch(str(fields.get("weight"))):  # GEXF declares no type of it
+        if self._has_labels and is_number(str(fields.get("weight"))):  # GEXF declares no type of it
             fields["weight"] = _number(fields["weight"])
         for part in element:
             match _tag(part):
@@ -259,7 +259,10 @@ def read_pajek(text: str, source: str) -> Elements:
         words = [part[1:-1] if part[0] == '"' else part for part in parts]
         if words and words[0].startswith("*"):
             section, relation = words[0].lower(), words[2] if words[2:] else None
-            if section == "*vertices" and words[1:] and words[1].isdecimal():
+            if section == "*vertices":
+                if not "".join(words[1:2]).isdecimal():
+                    problem = "*Vertices is followed by their number, as in *Vertices 12"
+                    raise BadInput(f"{source}, line {number}: {problem}, not {short_repr(words[1:])}")
                 vertices = int(words[1])
                 if vertices > _MAX_VERTICES:
                     problem = f"{source}, line {number}: {words[1]} vertices are more than can be read"
@@ -272,10 +275,10 @@ def read_pajek(text: str, source: str) -> Elements:
             found.put_node(words[0], None, fields | _pajek_fields(rest, found, "drawing of a vertex"))
         elif words and section.rstrip("list") in ("*arc", "*edge") and words[1:]:
             is_list = section.endswith("list")
-            is_weighted = not is_list and bool(NUMBER.fullmatch("".join(words[2:3])))
+            is_weighted = not is_list and is_number("".join(words[2:3]))
             fields = {"weight": _number(words[2])} if is_weighted else {}
             rest = [] if is_list else words[2 + is_weighted :]
-            fields |= _pajek_fields(rest, found, "other value of an edge")
+            fields |= _pajek_fields(rest, found, "value of an edge beside its weight")
             ends = words[1:] if is_list else words[1:2]
             found.edges += [RawEdge(words[0], end, relation, fields) for end in ends]
             found.undirected += len(ends) * section.startswith("*edge")

@@ -14,6 +14,7 @@ from kgot_lab.errors import BadInput, require_known, short_repr
 from kgot_lab.graph.exchange import COLUMNS
 from kgot_lab.graph.snapshots import is_iri, plain_name
 from kgot_lab.stores.files.elements import (
+    NOT_FINITE,
     NUMBER,
     Elements,
     Ends,
@@ -21,6 +22,7 @@ from kgot_lab.stores.files.elements import (
     are_bounds,
     bounds_error,
     find_ends,
+    is_number,
     is_reference,
     scalar_id,
 )
@@ -31,7 +33,8 @@ _DELIMITERS = (",", ";", "\t", "|")
 _PLAIN_NUMBER = re.compile(r"-?((0|[1-9]\d{0,17})(\.\d{1,20})?|\.\d{1,20})(e[-+][0-2]?\d\d?)?", re.I)
 _WITH_COMMA = re.compile(r"-?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?")  # a number as in 1.234,5
 _WITH_POINTS = re.compile(r"-?\d{1,3}(\.\d{3})*")  # one without commas, as in 1.234
-_MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}  # in a column of numbers
+# in a column of numbers
+_MISSING = {"", "na", "n/a", "null", "none", "-", *map(str.lower, NOT_FINITE)}
 _COUNTERPARTS = "from to,source target,src dst,origin destination,home away,von an,1 2,a b".split(",")
 # a column of neo4j-admin
 _TYPED = re.compile(r"(.*):(ID|START_ID|END_ID|TYPE|LABEL|IGNORE|[a-z]\w*)(\(.*\))?(\[\])?")
@@ -273,16 +276,18 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
             found.notes += [f"names from {head[0]}"] if id != head[0] else []
         elif are_ranges:
             raise bounds_error(location, (columns[each] for each in at), pairs[0])
+        elif (duplicates := _duplicates(columns)) and not _are_numbers(duplicates):
+            raise BadInput(f"{location}: two columns are called {short_repr(duplicates[0])}: rename one")
         else:
             present = ", ".join(map(short_repr, head[:_MAX_NAMED_COLUMNS]))
             what = "the first line names the columns, a source, a target and perhaps a type, as in source,type,target"
             other = "name those of the ends, as in source='who', target='whom'"
             raise BadInput(f"{location}: {what}; this is {present}; {other}, or save another form as GraphML")
-    if duplicates := [name for name in columns if name and columns.count(name) > 1]:
+    if duplicates := _duplicates(columns):
         raise BadInput(f"{location}: two columns are called {short_repr(duplicates[0])}: rename one")
     typed = {name: kind for name, kind in zip(columns, kinds, strict=False) if kind}
     declared = {
-        name: kind[0].rpartition(":")[2] for name, kind in typed.items() if kind[0][-8:] != ":boolean"
+        each: kind[0].rpartition(":")[2] for each, kind in typed.items() if kind[0][-8:] != ":boolean"
     }
     ignored = ", ".join(kind[1] for kind in typed.values() if kind[2] == "IGNORE")
     found.notes += [f"left out, as it says: {ignored}"] if ignored else []
@@ -315,6 +320,10 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
     return found
 
 
+def _duplicates(columns: Sequence[str]) -> list[str]:
+    return [name for name in columns if name and columns.count(name) > 1]
+
+
 def _is_staff(ends: Sequence[str], rows: Sequence[Sequence[Any]], at: Sequence[int]) -> bool:
     """Return whether rows are nodes, most with another of them as manager, parent or the like, rather than edges."""
     pairs = [(str(row[at[0]]), str(row[at[1]])) for row in rows if len(row) > max(at)]
@@ -330,7 +339,8 @@ def _is_staff(ends: Sequence[str], rows: Sequence[Sequence[Any]], at: Sequence[i
 def _are_numbers(cells: Iterable[Any]) -> bool:
     """Return whether all cells of a column are numbers or missing, and some are numbers."""
     texts = {str(cell).lower() for cell in cells} - _MISSING
-    return bool(texts) and all(map(_PLAIN_NUMBER.fullmatch, texts))
+    only = {str(cell) for cell in cells} - {""}
+    return all(map(_PLAIN_NUMBER.fullmatch, texts)) if texts else bool(only) and only <= NOT_FINITE
 
 
 def _parse_columns(
@@ -354,7 +364,10 @@ def _parse_columns(
             parsed[name] = ["" if cell.lower() in _MISSING else _parse_cell(cell) for cell in cells]
         elif texts and texts <= {"true", "false"}:
             parsed[name] = [cell.lower() == "true" if cell else "" for cell in cells]
-        elif 2 * (others := sum(not _PLAIN_NUMBER.fullmatch(text) for text in texts)) < len(texts):
+        elif texts and (
+            2 * (others := sum(not _PLAIN_NUMBER.fullmatch(text) for text in texts)) < len(texts)
+            or all(map(NUMBER.fullmatch, texts))
+        ):
             found.notes.append(f"{name} is text, since {others:,} of its values are no plain numbers")
     return parsed
 
@@ -405,7 +418,7 @@ def _columns_by_content(rows: Sequence[Sequence[Any]], *, is_text: bool) -> list
     if min(widths) < 2 or len(widths) > 1:  # lists of neighbours, as METIS writes them
         return []
     columns = [{str(cell) for cell in column} for column in zip(*rows, strict=True)]
-    are_numbers = [all(map(NUMBER.fullmatch, column)) for column in columns]
+    are_numbers = [all(map(is_number, column)) for column in columns]
     if are_numbers[:3] == [True, False, True]:  # ends and a relation, an end and a weight, or a person's age
         return []
     # a third text is a target, unless the second ones and not the third are sources too
@@ -430,6 +443,6 @@ def _declared_value(cell: Any, kind: str) -> Json:
 
 
 def _parse_cell(cell: Any) -> Json:
-    if not isinstance(cell, str) or not _PLAIN_NUMBER.fullmatch(cell):
+    if not isinstance(cell, str) or not (_PLAIN_NUMBER.fullmatch(cell) or cell in NOT_FINITE):
         return cell
     return int(cell) if cell.removeprefix("-").isdecimal() else float(cell)

@@ -53,11 +53,8 @@ def read_rdf(data: str | bytes, path: Path, *formats: str) -> Elements:
     _require_shallow(data)
     for name in formats:
         try:
-            quads = list(
-                ox.parse(
-                    input=data, format=getattr(ox.RdfFormat, name), base_iri=f"file:///{quote(path.name)}"
-                )
-            )
+            form, base = getattr(ox.RdfFormat, name), f"file:///{quote(path.name)}"
+            quads = list(ox.parse(input=data, format=form, base_iri=base))
             return elements_of_quads(quads)
         except SyntaxError as error:
             if "LoadDocumentCallback" in str(error):

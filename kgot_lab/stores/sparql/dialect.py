@@ -27,21 +27,12 @@ from kgot_lab.types import Edge, Node
 
 NON_EDGE_PREDICATES = "rdf:type, rdf:subject, rdf:predicate, rdf:object"
 _SAYS, _MENTIONS = format_term(rdf.iri_of(SAYS_SENTENCE)), format_term(rdf.iri_of(MENTIONS_NAME))
-_COLUMN_EXPRESSIONS = {
-    **{
-        column: f'COALESCE(?{variable}, "")'
-        for column, variable in (("start", "from"), ("place_1", "one"), ("name", "joint"))
-    },
-    **{column: f'COALESCE(?{variable}, "")' for column, variable in (("end", "to"), ("place_2", "two"))},
-    **{
-        column: f'IF(?p = {_SAYS}, "", ?{variable})'
-        for column, variable in (("relation", "p"), ("subject", "s"), ("object", "o"))
-    },
-    **{
-        f"{text}_{step}": f'COALESCE(?{text}{step}, "")' for text in ("sentence", "source") for step in (1, 2)
-    },
-    "worth": "?sum",
-}
+_VARIABLES = {"start": "from", "place_1": "one", "name": "joint", "end": "to", "place_2": "two"}
+_VARIABLES |= {f"{text}_{step}": f"{text}{step}" for text in ("sentence", "source") for step in (1, 2)}
+_COLUMN_EXPRESSIONS = {column: f'COALESCE(?{variable}, "")' for column, variable in _VARIABLES.items()}
+_OF_EDGE = {"relation": "p", "subject": "s", "object": "o"}
+_COLUMN_EXPRESSIONS |= {column: f'IF(?p = {_SAYS}, "", ?{each})' for column, each in _OF_EDGE.items()}
+_COLUMN_EXPRESSIONS["worth"] = "?sum"
 # Flat and with bound ends, because Oxigraph reads all edges for an OPTIONAL nested in another one.
 _TEXT_PATTERNS = (
     "OPTIONAL { ?a rdf:object ?o ; rdf:predicate ?p ; rdf:subject ?s } "
@@ -63,13 +54,8 @@ def _sort_key(variable: str) -> str:
     )
     for character, code in (("-", "%2D"), ("[.]", "%2E"), ("~", "%7E")):
         expression = f'REPLACE({expression}, "{character}", "{code}")'
-    for codes, rank in (
-        ("[012].", "!"),
-        ("(?:3[A-F]|40)", ":"),
-        ("(?:5[B-F]|60)", "["),
-        ("7[B-F]", "{"),
-        ("[89A-F].", "~"),
-    ):
+    ranks = {"[012].": "!", "(?:3[A-F]|40)": ":", "(?:5[B-F]|60)": "[", "7[B-F]": "{", "[89A-F].": "~"}
+    for codes, rank in ranks.items():
         expression = f'REPLACE({expression}, "%({codes})", "{rank}$1")'
     return expression
 
@@ -126,19 +112,8 @@ def _values_clause(variables: str, rows: Sequence[Sequence[str]]) -> str:
 # the time grows with the fourth power.
 
 _MAX_BRACKETS, _MAX_DEPTH, _MAX_PARTS = 100, 250, 100
-_PRECEDENCE = {
-    "||": 2,
-    "&&": 3,
-    "+": 5,
-    "-": 5,
-    "*": 6,
-    "/": 6,
-    "|": 6,
-    "!": 7,
-    "^": 7,
-    "?": 7,
-    **dict.fromkeys(("=", "!=", "<", ">", "<=", ">=", "IN", "NOT"), 4),
-}
+_PRECEDENCE = {"||": 2, "&&": 3, "+": 5, "-": 5, "*": 6, "/": 6, "|": 6, "!": 7, "^": 7, "?": 7}
+_PRECEDENCE |= dict.fromkeys(("=", "!=", "<", ">", "<=", ">=", "IN", "NOT"), 4)
 # words before braces without a pattern
 _DATA_WORDS = frozenset("DATA INSERT DELETE CONSTRUCT VALUES".split())
 _TOP, _PATTERN, _DATA, _LIST, _EXPRESSION = "top", "pattern", "telling", "list or path", "expression"
@@ -282,9 +257,8 @@ def _label_nodes(nodes: Sequence[Node]) -> str:
         triples = rdf.node_triples(node.id, node.labels, node.properties)
         subject = format_term(triples[0][0])
         lines.append(_format_statement(triples, subject))
-        replaced = dict.fromkeys(
-            predicate for _, predicate, object in triples if isinstance(object, rdf.Literal)
-        )
+        literals = (predicate for _, predicate, object in triples if isinstance(object, rdf.Literal))
+        replaced = dict.fromkeys(literals)
         deletions += [f"({subject} {format_term(predicate)})" for predicate in replaced]
     deletion = f"DELETE {{ ?node ?name ?old }} WHERE {{ VALUES (?node ?name) {{ {' '.join(deletions)} }} ?node ?name ?old }} ;\n"
     return (deletion if deletions else "") + "INSERT DATA {\n  " + "\n  ".join(lines) + "\n}"
@@ -299,9 +273,8 @@ def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
 
     A name matches the things with that name, or else all whose name contains it, ignoring case, _ and -.
     """
-    wanted = " ".join(
-        dict.fromkeys(format_term(rdf.Literal(folded)) for folded in map(_normalize_name, names) if folded)
-    )
+    folded = filter(None, map(_normalize_name, names))
+    wanted = " ".join(dict.fromkeys(format_term(rdf.Literal(name)) for name in folded))
     matches = _NAMED.replace("WANTED", wanted)
     nodes_query = (
         f"SELECT DISTINCT (?node AS ?n1) WHERE {{ {matches}\n"

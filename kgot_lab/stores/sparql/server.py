@@ -375,9 +375,8 @@ def _format_string(text: str) -> str:
 
 
 def _format_triples(triples: Iterable[RdfTriple]) -> str:
-    return "".join(
-        " ".join(format_term(term, abbreviate=False) for term in triple) + " .\n" for triple in triples
-    )
+    lines = (" ".join(format_term(term, abbreviate=False) for term in triple) for triple in triples)
+    return "".join(f"{line} .\n" for line in lines)
 
 
 def _normalize_double(triple: RdfTriple) -> RdfTriple:

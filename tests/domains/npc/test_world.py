@@ -232,6 +232,10 @@ def test_many_are_added_all_or_none(world, three):
             world.add([replace(grim, attributes={"a": 1}), other])
     with pytest.raises(BadInput, match=r"created_at of the entity .* is the time when it is added"):
         world.add([replace(grim, created_at=datetime(1999, 1, 1, tzinfo=UTC))])
+    known = tied(grim, elara)
+    for given in ({"created_at": datetime(1999, 1, 1, tzinfo=UTC)}, {"standing": "rejected"}):
+        with pytest.raises(BadInput, match="has created_at and standing from when it is added"):
+            world.add([], [replace(known, **given)])
     with pytest.raises(BadInput, match="each item an Entity"):
         world.add([Entity("npc", "New"), "Newer"])
     assert len(world.find_entities()) == 3 and world.get_relationships(grim.id) == ()

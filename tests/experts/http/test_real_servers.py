@@ -222,6 +222,10 @@ def test_sessions_that_are_left_are_not_kept_and_no_empty_stream_is_opened():
             answer = client.post(url, json=INITIALIZE, headers=ACCEPT)
             assert answer.json()["result"]["serverInfo"] and "mcp-session-id" not in answer.headers
         assert client.get(url, headers=ACCEPT).status_code == client.delete(url).status_code == 405
+        for body in ([], 5, {"jsonrpc": "2.0", "id": 1}, {"jsonrpc": "2.0", "id": 1, "method": 5}):
+            answer = client.post(url, json=body, headers=ACCEPT)
+            said = answer.json()["error"]["message"]
+            assert answer.status_code == 400 and said.startswith("this is no JSON-RPC message: give jsonrpc")
         foreign = {"host": "evil.example"}
         assert client.post(url, json=INITIALIZE, headers=ACCEPT | foreign).status_code == 421
 

@@ -128,12 +128,12 @@ def test_changes_are_offered_only_where_they_are_allowed_and_are_checked():
             {"goal": "costs", "lmit": 3},
             "unknown argument of want-to 'lmit'; did you mean 'limit'?",
         ),
-        ("want_to", {"goal": ["a"]}, "goal of want-to: it is a text"),
+        ("want_to", {"goal": ["a"]}, "goal of want-to: it has to be a text"),
         ("want_to", {"goal": "costs", "query": "costs"}, "want-to got goal twice"),
         ("want_to", {}, "want-to needs goal"),
         ("ask", {}, "the argument 'question' of ask: it is missing"),
         ("ask", {"question": "want"}, "unknown question 'want'"),
-        ("want_to", {"goal": "costs", "limit": "three"}, "it is a whole number"),
+        ("want_to", {"goal": "costs", "limit": "three"}, "it has to be a whole number"),
         ("undo", {"change": 3}, "unknown argument of undo 'change'"),
     ],
 )
@@ -176,7 +176,7 @@ def test_each_line_is_answered_also_after_the_last_and_changes_are_made_in_their
     for id, said in (
         (20, "half a surrogate pair"),
         (None, "no JSON-RPC message"),
-        (21, "arguments: it is a set"),
+        (21, "arguments: it has to be a set"),
     ):
         assert said in answers[id]["error"]["message"]
 

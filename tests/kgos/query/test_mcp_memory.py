@@ -89,14 +89,14 @@ def test_an_assistant_that_may_write_adds_corrects_and_forgets(tmp_path):
         ((failed, _),) = served(memory, ("forget", {"source": source}), writes=True)
         assert not failed and "Rome" not in str(memory.recall("Rome", at=MARCH))
         ((_, changes),) = served(memory, ("history", {}))
-        assert "retract source: ana/2026-03-01" in changes and changes.startswith("<<<")
+        assert "forgot source: ana/2026-03-01" in changes and changes.startswith("<<<")
 
 
 @every(
     "name, given, says",
     [
         ("recall", {}, "question"),
-        ("recall", {"question": 5}, "'question' of recall: it is a text"),
+        ("recall", {"question": 5}, "'question' of recall: it has to be a text"),
         ("recall", {"question": "Kiel", "user": "bob"}, "unknown argument of recall 'user'"),
         ("recall", {"question": "x" * 20_001}, "at most 20000 characters"),
         ("recall", {"question": "x", "at": "soon"}, "'at' of recall"),

@@ -88,7 +88,7 @@ def test_a_question_is_read_from_a_line(line, name, arguments):
         ("want-to a b", "one too many"),
         ("want-to x --limt 3", "did you mean '--limit'"),
         ("want-to x --limit", "needs a value"),
-        ("want-to x --limit many", "it is a whole number"),
+        ("want-to x --limit many", "it has to be a whole number"),
         ("critical --metric size", "degree"),
         ('want-to "x', "quotation"),
         ('{"ask": 3}', "its name"),

@@ -34,6 +34,7 @@ def clock() -> Clock:
 @pytest.fixture
 def file(tmp_path: Path) -> InFile:
     """A file that is not there yet."""
+    (tmp_path / "memory").mkdir()
     return InFile(tmp_path / "memory" / "claims.db")
 
 
