@@ -49,7 +49,7 @@ class _ReaderOptions:
     model: str | None = options.MODEL
     models: Path | None = options.MODELS_FILE
     max_calls: int | None = options.MAX_CALLS
-    tape: Path | None = options.TAPE
+    recording: Path | None = options.RECORDING
 
 
 @investments.command("run")
@@ -92,7 +92,7 @@ def run_monitor(
         terminal.say(DISCLAIMER)
         budget = terminal.make_budget(reader.max_calls, None, None)
         registry = str(reader.models) if reader.models else None
-        llm = terminal.connect_model(reader.model or "local", budget, reader.tape, models=registry)
+        llm = terminal.connect_model(reader.model or "local", budget, reader.recording, models=registry)
         monitor = Monitor(places, llm, lambda: read_news_file(source), deliver)
         failed = False
         ticks = run_scheduled(monitor, every, ending)

@@ -338,7 +338,9 @@ def erase_claims(
     result = {"change": erased.change, **counts, "runs": runs}
     print_result(result, as_json, [f"erased: {summary}"])
     if runs:
-        terminal.say(f"its text may still be in the traces and tapes of {', '.join(runs)}: delete those too")
+        terminal.say(
+            f"its text may still be in the traces and recordings of {', '.join(runs)}: delete those too"
+        )
 
 
 # --- shared ---

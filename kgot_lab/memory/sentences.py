@@ -36,7 +36,7 @@ _QUESTION_WORDS = frozenset(
     "what when where which who whom whose why how do does did has have had am is are was be he she his her i me my you "
     "your we our us mine myself tell know about should can could would".split()
 )
-# Words of a sentence that may tell something anew; what it tells anew is the sentence before that is nearest in meaning.
+# Words of a sentence that may tell something again; what it tells again is the sentence before that is nearest in meaning.
 _ANEW = re.compile(
     r"\b(?:now(?!here)|instead|these days|as of|from (?:now|today|this|next|.{3,12} on)\b|until further notice|first (?:day|week|shift|class)"
     r"|changed|switched|swapped|replaced|traded|renamed|meant|spelled|actually|sorry|since (?:today|yesterday)|my new|new \w+ is)\b",
@@ -65,7 +65,7 @@ class Sentence:
     is_question: bool = False
     facts: dict[Triple, ActiveClaim] = field(default_factory=dict)
     ended: list[str] = field(default_factory=list)
-    later: Sentence | None = None  # says that something of this one ended, or seems to tell it anew
+    later: Sentence | None = None  # says that something of this one ended, or seems to tell it again
     number: int = -1  # among all, in the order of time
 
     @cached_property
@@ -251,7 +251,7 @@ class SentenceIndex:
         return [RankedSentence(sentences[number], why) for number, why in best]
 
     def _embed_sentences(self, embedder: Embedder) -> None:
-        """Take the vectors of the sentences that have none, and link those that tell something anew."""
+        """Take the vectors of the sentences that have none, and link those that tell something again."""
         known = len(self._vectors)
         if new := self._sentences[known:]:
             texts, self._computed, computed = [sentence.text for sentence in new], {}, self._computed
@@ -263,7 +263,7 @@ class SentenceIndex:
                 self._link_what_is_anew(number, sentence)
 
     def _link_what_is_anew(self, number: int, sentence: Sentence) -> None:
-        """Link to a sentence the earlier one, of another message, that it seems to tell anew."""
+        """Link to a sentence the earlier one, of another message, that it seems to tell again."""
         is_about_another = any(map(is_person, name_tokens(sentence.text)[:_OPENING_WORDS]))
         if not number or sentence.is_question or is_about_another or not _ANEW.search(sentence.text):
             return

@@ -308,7 +308,7 @@ class Memory(Closing, LearningMemory):
 
         Ranked by meaning (if there is an embedder), by shared words, and by the relations that the question asks
         about, later before earlier. Each line has the day on which it was said, until when its facts were true,
-        and, with a question mark, what a later sentence seems to tell anew. With `at`, only what was said until then
+        and, with a question mark, what a later sentence seems to tell again. With `at`, only what was said until then
         is recalled, with what had ended by then, even if that was told later.
         """
         checked_text(question, "a question")

@@ -406,7 +406,7 @@ def query_entities(sight: CharacterView, *, most: int = 20) -> TextTool:
     with the same message for hidden and missing entities.
     """
     require(sight, CharacterView, f"{_TOOL_NAME} is bound to what one sees: world.sight(npc_id)")
-    require_count(most, 1, "most", "how many entities are told")
+    require_count(most, 1, "most", "how many entities are reported")
 
     @tool_failures(_TOOL_NAME)
     def run(name: str = "", type: str = "", near: str = "") -> Result:

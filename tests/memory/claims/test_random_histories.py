@@ -1,5 +1,5 @@
 """Random histories of changes against a slow model of them that keeps every state whole and computes every
-answer anew.
+answer again.
 """
 
 from __future__ import annotations

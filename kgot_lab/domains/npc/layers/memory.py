@@ -79,7 +79,7 @@ class SemanticIndex:
             self.storage.rows(sql.DELETE_CHUNK, {"id": chunk_id})
 
     def search(self, query: str, limit: int = 10, *, effort: int | None = None) -> tuple[ChunkMatch, ...]:
-        """Return the chunks with the largest cosine with the query, whoever may know them.
+        """Return the chunks with the largest cosine with the query, regardless of who may know them.
 
         With `effort`, an HNSW index searches that many candidates, from `limit` to 1000, and may miss some of
         the nearest. This is for an author with very many texts. What a character knows is never searched this
