@@ -56,7 +56,7 @@ def test_a_tick_from_the_command_line_reads_all_news_and_says_that_it_is_no_advi
     assert last["action"] == "write" and last["by"] in {item.id for item in ITEMS}
     undone = kgot_lab("invest", ".", "undo", str(last["change"]))
     assert undone.code == 0 and "fell" in undone.out, undone.err
-    assert kgot_lab("invest", ".", "log").out.splitlines()[-1].split()[3:5] == ["undo", "of"]
+    assert kgot_lab("invest", ".", "log").out.splitlines()[-1].split()[3:5] == ["took", "back"]
     assert json.loads(kgot_lab("invest", ".", "undo", str(last["change"] + 1), "--json").out)["risen"]
 
 

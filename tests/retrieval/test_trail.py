@@ -8,6 +8,7 @@ from support.every import every
 from support.searching import Letters, const
 
 from kgot_lab.errors import BadInput
+from kgot_lab.retrieval import dense as dense_module
 from kgot_lab.retrieval.multihop import retriever
 from kgot_lab.retrieval.multihop.features import (
     FEATURES,
@@ -231,12 +232,18 @@ def test_a_passage_has_the_same_features_among_some_passages_but_for_the_ranges(
     assert np.allclose(tables[0][::3, exact], tables[2][:, exact])
 
 
-def test_in_a_very_large_collection_each_retriever_of_the_hybrid_finds_its_best_documents_only(monkeypatch):
-    documents = [*PASSAGES, *CROWD]
-    exact = retriever.hybrid_multihop(documents, Letters()).search(QUESTION)
-    monkeypatch.setattr(retriever, "SIGN_BITS_FROM", 100)
+def test_in_a_very_large_collection_the_best_documents_of_the_hybrid_have_both_scores(monkeypatch):
+    letters = np.random.default_rng(0).choice([*"abcdefghijklmnop"], (300, 12))
+    many = [Document(f"x{row:03}", f"{' '.join(text)} Cyclone.") for row, text in enumerate(letters)]
+    documents = [*PASSAGES, *many]
+    exact = retriever.convex_hybrid(documents, Letters()).search(QUESTION)
+    for module in (retriever, dense_module):
+        monkeypatch.setattr(module, "SIGN_BITS_FROM", 100)
     monkeypatch.setattr(retriever, "_KEPT", 20)
-    kept = retriever.hybrid_multihop(documents, Letters()).search(QUESTION)
-    assert kept.ids[:3] == exact.ids[:3] == ["f", "d", "o"]
-    hybrid = retriever.convex_hybrid(documents, Letters()).search(QUESTION)
-    assert len(exact.ids) == len(documents) and 20 <= len(hybrid.ids) <= 40
+    monkeypatch.setattr(dense_module, "_CANDIDATES", 40)
+    stage = retriever.convex_hybrid(documents, Letters())
+    hybrid = stage.search(QUESTION)
+    assert 40 <= len(hybrid.ids) < 100 < len(exact.ids) and hybrid.ids[:3] == exact.ids[:3]
+    scores = dict(exact.hits)
+    assert all(abs(score - scores[id]) < 0.05 for id, score in hybrid.hits[:10])
+    assert stage.search("xyzzy").ids and not stage.search(" ").ids
