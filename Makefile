@@ -98,8 +98,8 @@ serve: $(VENV)/.run model  ## two experts with the local model: a chat in the br
 model: $(VENV)/.run  ## fetch the local model, resumable, checked by its hash
 	$(BIN)/kgot-lab model
 
-record: $(VENV)/.run  ## record the traces of the notebooks and the demo again, with the live local model; TAPES=folder keeps the replies too
-	$(BIN)/python -m benchmarks.recording.record_traces $(addprefix --tapes ,$(TAPES))
+record: $(VENV)/.run  ## record the traces of the notebooks and the demo again, with the live local model; RECORDINGS=folder keeps the replies too
+	$(BIN)/python -m benchmarks.recording.record_traces $(addprefix --recordings ,$(RECORDINGS))
 	$(BIN)/python -m benchmarks.recording.record_forks
 	$(BIN)/python data/make/checksums.py
 

@@ -10,7 +10,7 @@ LabError
 ├── NotInstalled             a missing optional package
 ├── LLMError                 a model call that failed
 │   ├── BadReply             a reply that does not have the requested form
-│   ├── ReplayMiss           a prompt without a reply on the tape
+│   ├── ReplayMiss           a prompt without a reply in the recording
 │   └── OverBudget           a call that would exceed the budget
 ├── ModelMissing             a missing local model file
 ├── StoreUnavailable         a store that cannot be reached, or is in use by another process
@@ -21,7 +21,7 @@ LabError
 │   └── NoSandbox            no working sandbox on this machine
 ├── ToolFailed               a tool call that failed
 ├── OutOfMemory              too little memory on this computer, or under its limits
-└── TraceError               a trace or tape file that cannot be read or does not fit
+└── TraceError               a trace or recording file that cannot be read or does not fit
     └── TraceLocked          a trace file that belongs to another run or is being written
 """
 
@@ -130,7 +130,7 @@ class BadReply(LLMError):
 
 
 class ReplayMiss(LLMError):
-    """A prompt without a reply on the tape. It is never passed to a live model."""
+    """A prompt without a reply in the recording. It is never passed to a live model."""
 
 
 class OverBudget(LLMError):
@@ -217,7 +217,7 @@ class OutOfMemory(LabError):
 
 
 class TraceError(LabError):
-    """A trace or tape file cannot be read or does not fit."""
+    """A trace or recording file cannot be read or does not fit."""
 
 
 class TraceLocked(TraceError):
@@ -290,7 +290,7 @@ def error_message(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as broken:
-        return f"(what it says cannot be told: {type(broken).__name__})"
+        return f"(its message cannot be shown: {type(broken).__name__})"
 
 
 _OUT_OF_MEMORY = re.compile(

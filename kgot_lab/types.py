@@ -426,7 +426,7 @@ class Reply:
 
 
 class LLM(Protocol):
-    """A model that answers a prompt. `name` goes into traces and tapes, and never contains a key."""
+    """A model that answers a prompt. `name` goes into traces and recordings, and never contains a key."""
 
     @property
     def name(self) -> str: ...

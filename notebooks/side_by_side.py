@@ -77,7 +77,7 @@ def _table_row(name: str, cells: Iterable[Markup]) -> Markup:
 
 # --- the runs of lesson 14 ---
 
-_COLUMNS = ("language", "a fact, as the prompt shows it", "mended", "what read the answer", "rows", "answer")
+_COLUMNS = ("language", "a fact, as the prompt shows it", "fixed", "what read the answer", "rows", "answer")
 _MAX_ROWS = 3
 _DIALECTS = {dialect.name: dialect for dialect in (PYTHON, CYPHER, SPARQL)}
 

@@ -353,7 +353,7 @@ CASES = [
         ("empty", lambda: lab.connect(""), "unknown model"),
         ("only the kind", lambda: lab.connect("openai:"), "openai:MODEL"),
         ("an unknown option", lambda: lab.connect("http://127.0.0.1:1/v1#m", wrong=1), "it knows patience"),
-        ("a tape with options", lambda: lab.connect("recorded:tape", seconds=3), "it knows model"),
+        ("a recording with options", lambda: lab.connect("recorded:recording", seconds=3), "it knows model"),
         ("a huge name", lambda: lab.connect(HUGE), "unknown model"),
     ),
     *cases(
@@ -586,8 +586,8 @@ CASES = [
     *cases(
         "plot",
         ("a dictionary", lambda: lab.plot({"a": 1}), "'name' is a text"),
-        ("nothing to plot", lambda: lab.plot("ballots"), "plot('ballots'): missing a required argument"),
-        ("an unknown option", lambda: lab.plot("ballots", [], size=3), "it takes "),
+        ("nothing to plot", lambda: lab.plot("votes"), "plot('votes'): missing a required argument"),
+        ("an unknown option", lambda: lab.plot("votes", [], size=3), "it takes "),
     ),
     Case("show: nothing", lambda: show(None), "not None"),
     Case("show: a text", lambda: show("run.jsonl"), "there is no file run.jsonl"),
@@ -687,7 +687,7 @@ CHECKED = [
     (lab.find, (QUESTION, ADA), "question documents k"),
     (lab.read_documents, (".",), "folder"),
     (lab.read_graph, (TABLE,), "path names types relation source target encoding say"),
-    (lab.connect, ("openai:gpt",), "tape models say"),
+    (lab.connect, ("openai:gpt",), "recording models say"),
     (lab.search, (ADA, WORDS), "documents retriever k name progress"),
     (lab.ask_model, (lambda text: text,), "name max_tokens"),
     (lab.load_run, (TABLE,), "path"),

@@ -455,8 +455,8 @@ def test_a_run_that_goes_on_with_recorded_replies_takes_the_next_ones_and_says_w
     with pytest.raises(ReplayMiss) as missing:
         lab.ask(QUESTION, ADA, short, preset=FEW, trace=tmp_path / "run.jsonl")
     assert "the same call with a model that can answer goes on with it" in missing.value.__notes__[0]
-    tape = lab.connect(f"recorded:{tmp_path / 'whole.jsonl'}")
-    on = lab.ask(QUESTION, ADA, tape, preset=FEW, trace=tmp_path / "run.jsonl")
+    recording = lab.connect(f"recorded:{tmp_path / 'whole.jsonl'}")
+    on = lab.ask(QUESTION, ADA, recording, preset=FEW, trace=tmp_path / "run.jsonl")
     assert all(map(same_event, on.events, whole.events)) and len(on.events) == len(whole.events)
 
 
@@ -474,10 +474,14 @@ def test_an_interrupted_run_and_one_without_an_event_go_on_too(tmp_path):
 @pytest.mark.extended
 def test_the_same_recorded_model_answers_as_often_as_it_is_asked(tmp_path):
     first = lab.ask(
-        QUESTION, ADA, Recorder(model(), tmp_path / "tape.jsonl"), preset=FEW, trace=tmp_path / "run.jsonl"
+        QUESTION,
+        ADA,
+        Recorder(model(), tmp_path / "recording.jsonl"),
+        preset=FEW,
+        trace=tmp_path / "run.jsonl",
     )
-    for recording in ("tape.jsonl", "run.jsonl"):
-        tape = lab.connect(f"recorded:{tmp_path / recording}")
+    for file in ("recording.jsonl", "run.jsonl"):
+        recording = lab.connect(f"recorded:{tmp_path / file}")
         for _ in range(3):
-            again = lab.ask(QUESTION, ADA, tape, preset=FEW)
+            again = lab.ask(QUESTION, ADA, recording, preset=FEW)
             assert all(map(same_event, again.events, first.events)) and len(again.events) == len(first.events)

@@ -10,9 +10,11 @@ import pytest
 from benchmarks.pass_through.measuring import pass_through_figures, pass_through_primary
 from benchmarks.reports import readme_table, topic_reports
 from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN, FAMILY_SETS
+from kgot_lab.benchmark.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, judge_claims
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.evaluation.results import Plan
+from kgot_lab.evaluation.significance import compare
 
 pytestmark = pytest.mark.extended
 
@@ -79,6 +81,34 @@ def test_the_published_systems_have_the_figures_they_published():
     (report,) = derive_reports(RESULTS / "recall_published", load_dataset)
     published = {"vector database": 0.416, "LightRAG": 0.446, "nano-graphrag": 0.733, "fast-graphrag": 0.931}
     assert {system: round(report.row(system, "all@8").mean, 3) for system in published} == published
+
+
+def test_following_names_is_not_seen_to_be_worse_than_fast_graphrag_and_beats_a_vector_database():
+    (report,) = derive_reports(RESULTS / "recall_published", load_dataset)
+    pair = {system: report.scores[system] for system in ("fast-graphrag", "follow, sentences")}
+    test = {system: scores.only(report.dataset.test_ids) for system, scores in pair.items()}
+    beside = {
+        (measure, name): compare(scores, "fast-graphrag", measure)["follow, sentences"]
+        for measure in ("recall@5", "all@8")
+        for name, scores in (("all", pair), ("test", test))
+    }
+    assert beside.pop(("recall@5", "all")).difference.low > 0
+    assert all(row.p > 0.05 for row in beside.values())
+    assert report.plan.baseline == "vector database"
+    assert report.comparisons["test"]["follow, sentences"].p_holm < 0.05
+
+
+def test_the_claims_of_the_document_that_hold_here_and_those_that_do_not(reports):
+    verdicts = {
+        (verdict.claim.text, verdict.dataset): verdict.verdict
+        for verdict in judge_claims([reports[name] for name in MULTI_HOP]).rows
+    }
+    for part in ("embeddings", "BM25"):
+        assert verdicts[f"hybrid beats {part} alone", "all"] == REPLICATES
+    assert verdicts["BM25 alone beats embeddings alone", "musique"] == DOES_NOT
+    assert verdicts["a weighted sum beats RRF, same three lanes", "all"] == UNDECIDED
+    for how in ("weighted", "RRF"):
+        assert verdicts[f"few lanes beat many, both {how}", "all"] == REPLICATES
 
 
 def test_the_median_query_of_every_system_took_less_than_20_ms_over_6119_passages(reports):

@@ -37,7 +37,7 @@ IN_PLACE = {  # what writes a file otherwise, and why it may
     "cli/output_files.py": "an empty file, which says to another command that the place is taken",
     "documents/archives.py": "into a folder of its own, which takes its name when all is there",
     "llm/model_file.py": "gigabytes, in a file that takes its name when it is whole and has been checked",
-    "llm/recorded.py": "empties a tape that was stopped in its head, before the next line",
+    "llm/recorded.py": "empties a recording that was stopped in its head, before the next line",
     "loop/trace.py": "event by event",
     "stores/sqlite/salvage.py": "a copy beside what is damaged and stays there until the copy is whole",
 }

@@ -62,7 +62,7 @@ class ChatQuestion:
 
     @property
     def query(self) -> Query:
-        """The question as it is put to a search, which is not told the ability."""
+        """The question as it is put to a search, which does not see the ability."""
         return Query(self.text, self.id)
 
 

@@ -66,7 +66,7 @@ def compared() -> list[tuple[str, LoopSetting]]:
 
 
 def bent() -> list[tuple[str, LoopSetting]]:
-    """What ballots, steps, repairs and forced reads do against the errors that they are for, on questions of
+    """What votes, steps, repairs and forced reads do against the errors that they are for, on questions of
     three hops.
     """
     from benchmarks.competence.curves import LoopSetting

@@ -20,14 +20,14 @@ def at_least(successes: int, trials: int, p: float) -> float:
 
 
 def majority_errs(votes: int, vote: float) -> float:
-    """The chance that more than half of the ballots are wrong; where they may tie, only one side wins a tie,
+    """The chance that more than half of the votes are wrong; where they may tie, only one side wins a tie,
     so let their number be odd.
     """
     return at_least(votes // 2 + 1, votes, vote)
 
 
 def solved_despite_votes(hops: int, votes: int, vote: float) -> float:
-    """Questions solved when only ballots err and each turn finds one step: none of the polls between steps
+    """Questions solved when only votes err and each turn finds one step: none of the votes between steps
     may end it too early.
 
     Before the first step the graph is empty and a RETRIEVE counts as INSERT; after the last one an INSERT
@@ -51,7 +51,7 @@ def solved_despite_inventions(hops: int, invented: float) -> float:
 
 
 def solved_despite_reads(votes: int, read: float) -> float:
-    """Questions solved when only reading errs: one of the ballots that decided to read must read the right
+    """Questions solved when only reading errs: one of the votes for reading must read the right
     facts.
 
     Voting stops at the majority, so there are votes // 2 + 1 of them.

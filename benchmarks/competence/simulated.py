@@ -48,7 +48,7 @@ class Competence:
     """How often a simulated model errs, each rate from 0 to 1, and the seed that its errors are drawn from;
     raises BadInput.
 
-    vote: a ballot says the other of INSERT and RETRIEVE. missed: a fact that stands in what is shown is not
+    vote: a vote says the other of INSERT and RETRIEVE. missed: a fact that stands in what is shown is not
     written. invented: a fact that is written names a made-up thing in place of the true one. broken: a
     statement is one that no store takes. read: a statement, or the names in its place, reads past the fact
     that gives the answer; or of a text, another name in it is taken. split: the last of the hops of a

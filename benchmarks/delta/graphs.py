@@ -141,7 +141,7 @@ def calibration(part: AnalogyPairs, made: Skeletons, embedder: Embedder) -> Cali
     """The thresholds with the highest F1 on pairs of dev texts, at the share of analogous pairs that
     these have.
 
-    All analogous pairs count, and at most _OTHERS of the rest, drawn by lot.
+    All analogous pairs count, and at most _OTHERS of the rest, drawn at random.
     """
     text_of = {document.id: document.text for document in part.documents if document.id in part.dev_ends}
     ids = [id for id, text in sorted(text_of.items()) if text in made.by_text]

@@ -52,7 +52,7 @@ _SHUFFLES = range(5)
 def delta_stages(
     one: StoryCase, chosen: dict[str, Sequence[Edge]], truth: Iterable[Edge]
 ) -> Iterator[tuple[str, list[Stage]]]:
-    """Each system as a stage, one that is drawn by lot as several."""
+    """Each system as a stage, one that is drawn at random as several."""
     yield ENTRY_ONLY, [one.entry]
     yield TRAVERSE, [traverse(one.graph, one.entry, walk=WALK)]
     for system, edges in (chosen | {CEILING: list(truth)}).items():

@@ -1,8 +1,8 @@
 """Concepts that a model reads in documentation, against 60 triples of 26 paragraphs that were written before
 the code.
 
-python -m benchmarks.extraction.concepts --model local       # asks, and keeps the replies on a tape python -m
-benchmarks.extraction.concepts --table             # from the tape that was recorded, without a model
+python -m benchmarks.extraction.concepts --model local       # asks, and keeps the replies in a recording python -m
+benchmarks.extraction.concepts --table             # from the recording, without a model
 
 A relation is found where the same relation is stated between ends that share at least half of their words
 with those of the gold (F1 of stems). Beside it: without the checks of what is accepted, and every pair of
@@ -85,9 +85,9 @@ def main() -> None:
         json.loads(line)
         for line in bundled_path("concepts-gold/paragraphs.jsonl").read_text(encoding="utf-8").splitlines()
     ]
-    tape = options.folder / "tape.jsonl"
+    recording = options.folder / "recording.jsonl"
     options.folder.mkdir(parents=True, exist_ok=True)
-    llm: LLM = Recorded(tape) if options.table else Recorder(connect(options.model), tape)
+    llm: LLM = Recorded(recording) if options.table else Recorder(connect(options.model), recording)
     accepted, stated, refused, unusable = [], [], 0, 0
     for row in rows:
         name = row["source"].rpartition(" ")[2]

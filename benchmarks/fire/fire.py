@@ -4,7 +4,7 @@ each with random input.
 python -m benchmarks.fire.fire --minutes 60            every room in turn, a minute each, with another seed
 each time python -m benchmarks.fire.fire --minutes 10 readers    one room Every slice is a process of its own,
 so a crash or a hang is a fault and not the end, and a line in runs/fire.jsonl: a run that was stopped goes on
-there, and its seeds with it (--again begins anew). The table counts cases and distinct faults, each with what
+there, and its seeds with it (--again starts over). The table counts cases and distinct faults, each with what
 reproduces it; exit code 1 means that there is one. `make test` runs a short form of the same rooms
 (tests/faults).
 """

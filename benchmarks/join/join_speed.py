@@ -117,7 +117,7 @@ def _peak_megabytes(name: str, count: int, options: dict[str, Any]) -> tuple[flo
     join, _ = _lane(name, count)
     measure_product_seconds(1)
     ctypes.CDLL(None).malloc_trim(0)  # so that nothing freed before is used again unseen
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts again
     before = _resident("VmRSS")
     tracemalloc.start()
     join(**options)

@@ -12,7 +12,7 @@ from kgot_lab.evaluation.measures import Scores
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.graph import PropertyGraph
 
-STRICT_5, LENIENT_5, ANY_5, TYPE_5 = "strict", "lenient", "lenient by lot", "lenient by lot, same types"
+STRICT_5, LENIENT_5, ANY_5, TYPE_5 = "strict", "lenient", "lenient at random", "lenient at random, same types"
 LOTS, CUT = 200, 5
 
 
@@ -21,7 +21,7 @@ def leniency(run: Run, queries: Sequence[CookbookQuery], graph: PropertyGraph, *
     judge would accept too.
 
     Lenient: as many of the strict nodes count as found as there are accepted nodes among the first five, each
-    of which stands for one of them: min(found, strict) / strict. By lot, each node that is accepted but not
+    of which stands for one of them: min(found, strict) / strict. At random, each node that is accepted but not
     strict is replaced by any other node, or by one of its type; means over 200 draws.
     """
     lots = {query.id: lots_of(query, graph, seed=seed) for query in queries if query.strict}

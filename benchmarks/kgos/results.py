@@ -128,7 +128,7 @@ def levels_grid(report: Report, half: QueryHalf) -> Grid:
 
 
 def reached_grid(report: Report, half: QueryHalf) -> Grid:
-    """Every system: strict, lenient, what leniency gives by lot, strict by level of query, and how long a
+    """Every system: strict, lenient, what leniency gives at random, strict by level of query, and how long a
     query takes.
     """
     queries, graph, lines = cookbook_queries(half), cookbook(), []
@@ -153,12 +153,12 @@ def reached_grid(report: Report, half: QueryHalf) -> Grid:
         "system",
         "strict",
         "lenient",
-        "by lot",
-        "by lot, same types",
+        "at random",
+        "at random, same types",
         *(f"strict, {level}" for level in levels),
         "ms, median",
     )
-    title = f"{report.dataset.name}, {len(report.dataset.queries)} queries: recall@5; lenient by lot is what leniency alone gives"
+    title = f"{report.dataset.name}, {len(report.dataset.queries)} queries: recall@5; lenient at random is what leniency alone gives"
     return Grid(title, columns, tuple(lines))
 
 
@@ -207,7 +207,7 @@ def kgos_sentences(folder: Path, half: QueryHalf) -> list[str]:
         reached = level_said(LEVELS_SAID[system][0], strict), level_said(LEVELS_SAID[system][1], lenient)
         levels.append(
             f"{system} reaches {mean_told(strict)} strictly where the document has .885 ({reached[0]}), and {mean_told(lenient)} "
-            f"leniently where it has 1.000 ({reached[1]}); accepted nodes of the same types drawn by lot would give {format_decimal(lot.mean)}"
+            f"leniently where it has 1.000 ({reached[1]}); accepted nodes of the same types at random would give {format_decimal(lot.mean)}"
         )
     verbs = sum(
         not INTENT_VERBS.keys().isdisjoint(searched_words(query.text)) for query in report.dataset.queries

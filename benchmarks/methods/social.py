@@ -63,7 +63,7 @@ def social(times: int = 1, seed: int = 0) -> Social:
     knows = ends("Person", "Person", np.maximum(1, KNOWN + chance.integers(-2, 3, people)))
     near = np.flatnonzero(chance.random(knows.shape[1:]) < _NEARBY)
     knows[1, near] = (knows[0, near] + chance.integers(1, _NEAR + 1, len(near))) % people
-    knows = np.sort(knows, axis=0)  # whoever knows somebody is known
+    knows = np.sort(knows, axis=0)  # everybody who knows somebody is known
     depends = ends("Project", "Project", chance.integers(0, 4, counts["Project"]))
     depends[1] = starts["Project"] + (
         chance.random(depends.shape[1]) * (depends[0] - starts["Project"])

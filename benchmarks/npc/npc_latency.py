@@ -288,8 +288,8 @@ def main() -> None:
     options = parser.parse_args()
     if min(options.entities) < 20 or options.times < 1 or options.dimension < 2:
         parser.error("--entities are 20 or more, --times 1 or more, --dimension 2 or more")
-    if options.relationships > 5 * min(options.entities):
-        parser.error("--relationships are 5 for each entity at most")
+    if options.relationships > 50 * min(options.entities):
+        parser.error("--relationships are 50 for each entity at most")
     report = json.loads(options.out.read_text()) if options.out.exists() else {"runs": []}
     if options.table:
         require_files("python -m benchmarks.npc.npc_latency makes it", options.out)

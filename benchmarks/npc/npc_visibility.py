@@ -1,4 +1,4 @@
-"""Look for leaks in a thousand worlds of characters: whoever asks whatever is told nothing that it may not
+"""Look for leaks in a thousand worlds of characters: no character, whatever it asks, is shown what it may not
 know.
 
     python -m benchmarks.npc.npc_visibility [--worlds 1000] [--engines sqlite postgres]

@@ -31,7 +31,7 @@ from kgot_lab.text.words import contains_words, name_units
 
 _CITATIONS = ("cited", "cited_gold", "gold", "gold_cited")
 RESULTS = Path(__file__).parents[1] / "results" / "own_folders"
-CLAIMED = ("supported", "not checked")  # outcomes of an answer that is not told as a guess
+CLAIMED = ("supported", "not checked")  # outcomes of an answer that is not shown as a guess
 _EXTRA_WORDS = 6  # words that a right answer may have beside an accepted form
 
 

@@ -117,7 +117,7 @@ def outcome_of_trace(question: Question, path: Path, seconds: float) -> Outcome:
     final = next(event for event in events if isinstance(event, Answered))
     asked = [event for event in events if isinstance(event, Asked)]
     rows = join_lines(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
-    votes = [event for event in events if isinstance(event, Voted) and event.ballots_cast]
+    votes = [event for event in events if isinstance(event, Voted) and event.votes]
     return Outcome(
         question.id, question.type, final.text, question.answer,
         exact_match(final.text, question.answer), f1(final.text, question.answer), seconds,

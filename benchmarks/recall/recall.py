@@ -4,7 +4,7 @@ benchmarks/results.
 Writes the results (recall/, recall_published/), what indexing takes (recall_indexing.json), what the gate
 decided (recall_gate.json) and, with --scale, how time and memory grow (scale.jsonl). `--table` derives all
 tables again from the results, with no model: `make results`. Results of the same code are kept; delete
-what is to be measured anew. Run it on a machine with nothing else to do: it times queries.
+what is to be measured again. Run it on a machine with nothing else to do: it times queries.
 """
 
 from __future__ import annotations

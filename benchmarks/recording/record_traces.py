@@ -6,7 +6,7 @@ named simulated_*.
 
 python -m benchmarks.recording.record_traces                      all of them python -m
 benchmarks.recording.record_traces winter_storm         one python -m benchmarks.recording.record_traces
---tapes runs/tapes   and the replies alone, a tape beside each; what a tape holds is not asked again
+--recordings runs/recordings   and the replies alone, a recording beside each; what a recording holds is not asked again
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STORM = "Why did the US have a winter storm in late January 2026?"
 STORM_LIMITS = LOCAL.but(answer_format="default", unpolled=1, tool_tokens=400, row_tokens=900)
 # the model itself writes what reads the answer
 IN_ITS_LANGUAGE = LOCAL.but(reading="statements", unpolled=1, steps=2)
-# a ballot says INSERT or RETRIEVE first, and then why, or the answer
+# a vote says INSERT or RETRIEVE first, and then why, or the answer
 VOTING = LOCAL.but(reading="whole graph", unpolled=1)
 LESSON_RUNS: dict[str, tuple[str, Limits, str]] = {  # by the id of a question
     "vote_inserts": ("5ae1e3955542997f29b3c169", VOTING, "in_memory"),
@@ -54,7 +54,7 @@ LESSON_RUNS: dict[str, tuple[str, Limits, str]] = {  # by the id of a question
 }
 DAYS = "How many days did the winter storm of late January 2026 last?"
 CITY = "Which city was the first to lose power in the winter storm of late January 2026?"
-MENDING = LOCAL.but(  # a read is asked for at once, and a mend is drawn so freely that the model does not repeat itself
+MENDING = LOCAL.but(  # a read is asked for at once, and a repair is sampled so freely that the model does not repeat itself
     reading="statements", unpolled=1, votes=1, parses=1, steps=1, repairs=1, graph_tokens=200,
     reply_tokens={"vote": 120, "read": 120, "mend": 120}, temperatures={"read": 0.8, "mend": 2.0},
 )  # fmt: skip
@@ -155,14 +155,14 @@ def known_beforehand(question: Question) -> dict[str, Json]:
 
 
 def main() -> None:
-    """Record each trace whose name is given, or all; where a folder for tapes is given, the replies alone as
+    """Record each trace whose name is given, or all; where a folder for recordings is given, the replies alone as
     well.
     """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", help="which to record, all unless named")
-    parser.add_argument("--tapes", type=Path, help="a folder for the tapes")
+    parser.add_argument("--recordings", type=Path, help="a folder for the recordings")
     given = parser.parse_args()
     wanted = wanted_runs()
     if unknown := set(given.names) - set(wanted):
@@ -171,7 +171,7 @@ def main() -> None:
     local = Local() if any(wanted[name].llm is None for name in names) else None
     for name in names:
         llm = wanted[name].llm or (
-            Recorder(local, given.tapes / f"{name}.jsonl") if local and given.tapes else local
+            Recorder(local, given.recordings / f"{name}.jsonl") if local and given.recordings else local
         )
         assert llm is not None
         with closing(open_store(wanted[name].store)) as store:

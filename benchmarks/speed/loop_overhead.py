@@ -140,7 +140,7 @@ def main() -> None:
     require_sandbox()
     rows = [measure(nodes) for nodes in SIZES]
     print(
-        f"{'nodes':>7} {'step, ms':>10} {'statement, ms':>14} {'loop, ms':>10}   (medians of {STEPS} steps, 3 of 5 ballots each)"
+        f"{'nodes':>7} {'step, ms':>10} {'statement, ms':>14} {'loop, ms':>10}   (medians of {STEPS} steps, 3 of 5 votes each)"
     )
     for row in rows:
         print(f"{row['nodes']:7} {row['step_ms']:10.2f} {row['statement_ms']:14.2f} {row['loop_ms']:10.2f}")

@@ -1,10 +1,10 @@
-"""Second requests that mending a reply saves, where a server does not hold a model to a schema.
+"""Second requests that repairing a reply saves, where a server does not hold a model to a schema.
 
 python -m benchmarks.speed.mended_replies
 
 The prompts are those on the bundled traces of whole runs. The local model answers each without its schema, as a
 model does on a server that has no structured output. Counted are the replies that are JSON of the shape as they
-stand, those that are read after mending (each would have been a second request), and those that are asked again.
+stand, those that are read after repairing (each would have been a second request), and those that are asked again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def recorded_prompts() -> list[tuple[Prompt, type[BaseModel]]]:
 
 
 def how_read(text: str, shape: type[BaseModel]) -> str:
-    """Return how a reply is read: "as it stands", "mended" or "asked again"."""
+    """Return how a reply is read: "as it stands", "repaired" or "asked again"."""
     try:
         shape.model_validate(json.loads(text))
         return "as it stands"
@@ -53,7 +53,7 @@ def how_read(text: str, shape: type[BaseModel]) -> str:
         pass
     try:
         parse(text, shape)
-        return "mended"
+        return "repaired"
     except BadReply:
         return "asked again"
 
@@ -65,9 +65,9 @@ def main() -> None:
     for prompt, shape in recorded_prompts():
         counts[how_read(model(replace(prompt, schema=None)).text, shape)] += 1
         print(f"\r{counts.total()} prompts", end="", flush=True)
-    failed = counts["mended"] + counts["asked again"]
+    failed = counts["repaired"] + counts["asked again"]
     print(f"\r{counts.total()} replies of {model.name}: {dict(counts)}")
-    print(f"second requests: {counts['asked again']} with mending, {failed} without")
+    print(f"second requests: {counts['asked again']} with repairing, {failed} without")
 
 
 if __name__ == "__main__":

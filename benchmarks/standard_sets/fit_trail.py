@@ -1,4 +1,4 @@
-"""Learn the scorer of a trail anew, on dev questions alone, and write it into the package.
+"""Learn the scorer of a trail again, on dev questions alone, and write it into the package.
 
 python -m benchmarks.standard_sets.fit_trail            about ten minutes, and the sentences of 15,000
 passages are embedded before, if they never were python -m benchmarks.standard_sets.fit_trail --check    the

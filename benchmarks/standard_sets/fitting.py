@@ -1,4 +1,4 @@
-"""The scorer of a trail, learnt: from questions whose gold passages are known, which clues say that a passage
+"""The scorer of a trail, learnt: from questions whose gold passages are known, which features say that a passage
 comes next.
 """
 
@@ -47,14 +47,14 @@ def trail_choices(dataset: Dataset, embedder: Embedder, scorer: Scorer) -> Itera
     row_of = {document.id: row for row, document in enumerate(documents)}
     for query in dataset.queries:
         gold = {row_of[id] for id, grade in dataset.qrels[query.id].items() if grade > 0}
-        clues = QuestionFeatures(
+        features = QuestionFeatures(
             index, query.text, embedder.embed([query.text])[0], searched_words(query.text)
         )
-        yield from _choices_of_query(clues, gold, scorer, index)
+        yield from _choices_of_query(features, gold, scorer, index)
 
 
 def _choices_of_query(
-    clues: QuestionFeatures, gold: set[int], scorer: Scorer, index: MultihopIndex
+    features: QuestionFeatures, gold: set[int], scorer: Scorer, index: MultihopIndex
 ) -> Iterator[TrailChoice]:
     """The choices of a trail for one question, up to where all its gold is found."""
     chosen: list[int] = []
@@ -62,7 +62,7 @@ def _choices_of_query(
         left = gold.difference(chosen)
         if not left:
             return
-        table = clues.table()
+        table = features.table()
         scores = scorer(table)
         scores[chosen] = -np.inf
         best = np.argsort(-scores, kind="stable")
@@ -70,7 +70,7 @@ def _choices_of_query(
         yield TrailChoice(table[rows].astype(np.float32), np.isin(rows, sorted(left)))
         row = int(best[0])
         chosen.append(row)
-        clues.choose(row)
+        features.choose(row)
 
 
 def fit_scorer(
@@ -89,7 +89,7 @@ def fit_scorer(
     """
     table = np.concatenate([choice.table for choice in found]).astype(np.float64)
     width = table.shape[1]
-    looked_at = np.array([clue not in without for clue in FEATURES])
+    looked_at = np.array([feature not in without for feature in FEATURES])
     table[:, ~looked_at] = 0.0
     gold = np.concatenate([choice.gold for choice in found])
     starts = np.cumsum([0, *(len(choice.gold) for choice in found[:-1])])
@@ -125,12 +125,12 @@ def _net(
     """One network from one beginning, its weights pulled towards 0 a little at each step (AdamW; Loshchilov
     and Hutter 2019).
     """
-    clues = table.shape[1]
-    chance, width = np.random.default_rng(seed), 1 / np.sqrt(clues)
+    count = table.shape[1]
+    chance, width = np.random.default_rng(seed), 1 / np.sqrt(count)
     table = table.astype(np.float32)  # twice as fast, and exact enough for steps of a hundredth
     begun = (
         straight,
-        chance.uniform(-width, width, (clues, units)),
+        chance.uniform(-width, width, (count, units)),
         chance.uniform(-width, width, units),
         np.zeros(units),
     )

@@ -4,7 +4,7 @@ split as MuSiQue was composed?
 python -m benchmarks.standard_sets.question_hops --table    the table of the results
 
 Dev questions alone, for the test ones of musique-498 were open when this was tried. What the model made
-of each question stands in results/standard_sets/hops.jsonl, recall@5 of each question in split.json: clues by
+of each question stands in results/standard_sets/hops.jsonl, recall@5 of each question in split.json: features by
 hops, learnt on one half and measured on the other. Splits by hand bound what a better model could give. The
 code that split and learnt stands at commit f449c983.
 """

@@ -50,7 +50,7 @@ def run(wanted: Sequence[tuple[str, str]], file: Path, allowed: Allowance, *, ag
         if number == 0:
             if count < len(wanted):
                 print(
-                    f"{len(wanted) - count} of {len(wanted)} are there already; --again measures them anew",
+                    f"{len(wanted) - count} of {len(wanted)} are there already; --again measures them again",
                     flush=True,
                 )
         elif isinstance(told, tuple):

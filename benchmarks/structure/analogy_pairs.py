@@ -68,7 +68,7 @@ class AnalogyPairs:
 
     @property
     def prevalence(self) -> float:
-        """The share of the judged pairs that are analogous: the precision of edges drawn by lot."""
+        """The share of the judged pairs that are analogous: the precision of edges drawn at random."""
         return len(self.analogous) / self.judged
 
     def __repr__(self) -> str:

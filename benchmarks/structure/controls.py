@@ -121,7 +121,7 @@ class RandomSkeleton(Generic[_T]):
         self._system: System | None = None
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Deal the skeletons out anew and prepare the system with them."""
+        """Deal the skeletons out again and prepare the system with them."""
         stranger = strangers(texts)
         self._system = self._make(lambda text: self._skeleton_of(stranger[text]))
         self._system.prepare(texts)

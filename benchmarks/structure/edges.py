@@ -29,7 +29,7 @@ class Quality:
     """How good some edges are: the share that joins analogous texts, with its interval over the edges, and
     how many of those it finds.
 
-    `lift` is precision over the precision of edges drawn by lot, `prevalence`. Without an edge precision is
+    `lift` is precision over the precision of edges drawn at random, `prevalence`. Without an edge precision is
     0, and so is its interval.
     """
 
@@ -47,7 +47,7 @@ class Quality:
 
     @property
     def lift(self) -> float:
-        """How many times better than by lot."""
+        """How many times better than chance."""
         return self.precision.mean / self.prevalence if self.prevalence else 0.0
 
 

@@ -54,7 +54,7 @@ class ToldTexts:
 
 
 def unrelated(tools: Instruments) -> Iterator[dict[str, Json]]:
-    """Pairs by lot of texts of different groups that tell about as much: how many get an edge, and how many
+    """Random pairs of texts of different groups that tell about as much: how many get an edge, and how many
     of these a verifier keeps.
     """
     for kind in (PASSAGES, SENTENCES):
@@ -79,7 +79,7 @@ def unrelated(tools: Instruments) -> Iterator[dict[str, Json]]:
 
 
 def analogous(tools: Instruments) -> Iterator[dict[str, Json]]:
-    """For each set and part how many analogous pairs, and how many of others drawn by lot, get an edge in
+    """For each set and part how many analogous pairs, and how many of others drawn at random, get an edge in
     each band, verified or not.
     """
     for name in PAIRS:
@@ -179,7 +179,7 @@ def _counted(tools: Instruments, told: ToldTexts, rows: tuple[_Rows, _Rows]) -> 
 
 
 def _twelve(told: ToldTexts, kind: str) -> Iterator[dict[str, Json]]:
-    """Twelve texts of different groups by lot, many times: how many of their 66 pairs get an edge."""
+    """Twelve texts of different groups at random, many times: how many of their 66 pairs get an edge."""
     rows = np.flatnonzero(~told.held_out)
     chance, counts, high = np.random.default_rng(0), [], 0
     first, second = np.triu_indices(_TWELVE, 1)

@@ -60,7 +60,7 @@ class Instruments:
         return make_skeletons([text], self.masked_maker, cache=False).get(text, text)
 
     def stranger(self) -> System:
-        """The masked skeletons, dealt out anew among texts of like length."""
+        """The masked skeletons, dealt out again among texts of like length."""
 
         def make(skeleton_of: Callable[[str], str]) -> System:
             return Skeleton(

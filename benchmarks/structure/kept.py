@@ -106,7 +106,7 @@ def kept_edges(folder: Path | str) -> list[dict[str, Json]]:
     """How good the edges were that each system drew between all texts of a set, from `edges.jsonl.gz`; raises
     BadInput.
 
-    `times lot` is how many times as many of them are right as of edges drawn by lot.
+    `times chance` is how many times as many of them are right as of edges drawn at random.
     """
     try:
         rows = [
@@ -130,5 +130,5 @@ def _judged(row: Mapping[str, Json]) -> dict[str, Json]:
         "precision": f"{precision:.2%}",
         "recall": f"{right / analogous:.0%}",
         "prevalence": f"{prevalence:.3%}",
-        "times lot": round(precision / prevalence, 1),
+        "times chance": round(precision / prevalence, 1),
     }

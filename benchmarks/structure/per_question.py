@@ -227,7 +227,7 @@ def _judged(
 
 def _for_edges(tools: Instruments, every: AnalogyPairs) -> CalibratedThresholds:
     """Thresholds for edges at the prevalence of a graph: the best precision at a recall of .1 on dev
-    pairs, others drawn by lot.
+    pairs, others drawn at random.
     """
     part = every.dev
     text_of, ids = {document.id: document.text for document in every.documents}, sorted(part.ends)

@@ -74,7 +74,7 @@ def _searches(folder: Path) -> Iterator[Grid]:
 
 
 def _edges(folder: Path) -> Iterator[Grid]:
-    """Edges over all texts of a set: how many, how many right, and how much better than by lot."""
+    """Edges over all texts of a set: how many, how many right, and how much better than chance."""
     rows = _rows_of(folder / "edges.jsonl.gz")
     for name in dict.fromkeys(row["set"] for row in rows):
         some = [row for row in rows if row["set"] == name]
@@ -111,7 +111,7 @@ def _edges(folder: Path) -> Iterator[Grid]:
             "precision",
             "95 %",
             "recall",
-            "times lot",
+            "times chance",
         )
         yield Grid(
             f"{name}; analogous are: {told}; intervals take edges for independent of each other",
@@ -145,7 +145,7 @@ def _mappings(folder: Path) -> Grid:
     by_lot = float(np.mean([1 / row["terms"] for row in by["surface"]]))
     columns = ("system", "kind", "right", "95 %", "test", "minus surface")
     return Grid(
-        f"scan-analogies: {len(base)} pairs of systems, words mapped one to one; by lot {format_decimal(by_lot)}",
+        f"scan-analogies: {len(base)} pairs of systems, words mapped one to one; at random {format_decimal(by_lot)}",
         columns,
         tuple(lines),
     )

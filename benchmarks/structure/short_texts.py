@@ -2,7 +2,7 @@
 benchmarks/results/transfer/short_texts.jsonl and .md.
 
 At the specified thresholds (.45 and .08), with the bundled embedder and skeletons by the parser:
-- pairs of unrelated texts, drawn by lot from the texts of three sets and from their single sentences, both
+- pairs of unrelated texts, drawn at random from the texts of three sets and from their single sentences, both
 with as many words left of
   the skeleton (or as long): the share that gets an edge, on dev and on test texts;
 - twelve unrelated texts, many times: how many of their 66 pairs get an edge;
@@ -12,7 +12,7 @@ of the dev parts stand
   test parts tell how far that holds.
 
 Chosen on dev texts: an edge takes skeletons of three words or more beside "something"; of one or two
-words a third and a quarter of the sentences by lot get one. The pairs by lot are drawn before that refusal.
+words a third and a quarter of the sentences at random get one. The random pairs are drawn before that refusal.
 `--table` derives the tables from the result, without a model.
 """
 

@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def measured(page: Page, name: str) -> dict[str, Any]:
-    """Seconds of the first cell and of the next rounds, each with a graph made anew, and what was drawn."""
+    """Seconds of the first cell and of the next rounds, each with a graph made again, and what was drawn."""
     from browser.lab import run_cell
 
     seconds = []

@@ -65,7 +65,7 @@ def _inserted_by_vote(events: Sequence[Event], _: KnownAnswer) -> Iterator[int]:
     yield from (
         at
         for at, event in enumerate(events)
-        if isinstance(event, Voted) and event.ballots_cast and event.choice == "INSERT"
+        if isinstance(event, Voted) and event.votes and event.choice == "INSERT"
     )
 
 
@@ -81,7 +81,7 @@ def _split(more: int, fewer: int) -> Callable[[Sequence[Event], KnownAnswer], It
 
 
 def _repaired_reads(events: Sequence[Event], _: KnownAnswer) -> Iterator[int]:
-    """The reads that gave rows once the refused statement of a RETRIEVE ballot was mended."""
+    """The reads that gave rows once the refused statement of a RETRIEVE vote was repaired."""
     refused = {event.statement for event in events if isinstance(event, Failed)}
     for event in events:
         if isinstance(event, Repaired) and event.statement in refused:
@@ -193,16 +193,14 @@ class Lesson:
 
 
 LESSONS: Mapping[str, Lesson] = {
-    "INSERT by vote": Lesson(
-        "the ballots say that facts are missing, so more are fetched", _inserted_by_vote
-    ),
-    "a vote split 2:1": Lesson("three ballots, and one of them is outvoted", _split(2, 1)),
-    "a vote split 3:2": Lesson("five ballots, and two of them are outvoted", _split(3, 2)),
-    "a wrong RETRIEVE mended": Lesson(
-        "the store refuses the statement of a ballot; mended, it reads rows", _repaired_reads
+    "INSERT by vote": Lesson("the votes say that facts are missing, so more are fetched", _inserted_by_vote),
+    "a vote split 2:1": Lesson("three votes, and one of them is outvoted", _split(2, 1)),
+    "a vote split 3:2": Lesson("five votes, and two of them are outvoted", _split(3, 2)),
+    "a wrong RETRIEVE repaired": Lesson(
+        "the store refuses the statement of a vote; repaired, it reads rows", _repaired_reads
     ),
     "a refused statement repaired": Lesson(
-        "the store refuses a statement; the model mends it, and it runs", _repaired
+        "the store refuses a statement; the model repairs it, and it runs", _repaired
     ),
     "an empty read asked again": Lesson(
         "a read finds nothing, and the model is asked for another", _retried_reads

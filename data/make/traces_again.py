@@ -22,7 +22,7 @@ TRACES = Path(__file__).parent.parent / "traces"
 
 
 def work_out(path: Path) -> int:
-    """Write a trace anew, and return how many of its events changed; the store is a real one. Raises
+    """Write a trace again, and return how many of its events changed; the store is a real one. Raises
     ReplayMiss.
     """
     run = load_run(path)

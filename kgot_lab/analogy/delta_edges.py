@@ -405,10 +405,10 @@ class _EdgeRule(CheckedRecord):
             same_verifier = ("alignment" in properties) == (self.verifier is not None)
             if not same_verifier or {name: properties.get(name) for name in stamp} != stamp:
                 others = "another embedder, maker, verifier or thresholds"
-                raise BadInput(f"the edge between {pair} was made by {others}: make all anew by delta_edges")
+                raise BadInput(f"the edge between {pair} was made by {others}: make all again by delta_edges")
             made_from = [properties.get("source_skeleton"), properties.get("target_skeleton")]
             if made_from != [skeleton.get(edge.source), skeleton.get(edge.target)]:
-                remedy = "name the nodes that changed, or make all anew"
+                remedy = "name the nodes that changed, or make all again"
                 raise BadInput(f"the edge between {pair} was made from other skeletons: {remedy}")
 
     @property

@@ -305,13 +305,28 @@ def _load_pipeline() -> Any:
         return import_module(MODEL).load()
 
 
-def parse_english(texts: Iterable[str]) -> list[Any]:
+_HYPHENATED = re.compile(r"\b[^\W_]+(?:-[^\W\d_]+)+\b(?!-)")
+
+
+def parse_english(texts: Iterable[str], *, whole_words: bool = False) -> list[Any]:
     """Parse texts with spaCy's small English pipeline, and return its documents.
 
-    Raises NotInstalled without spaCy.
+    With `whole_words`, hyphenated words such as "e-bike" are single tokens, unless they are numbers. Raises
+    NotInstalled without spaCy.
     """
     with _PIPELINE_LOCK:
-        return list(_load_pipeline().pipe(texts, batch_size=64))
+        pipeline = _load_pipeline()
+        documents = (_join_hyphenated(pipeline.make_doc(text)) for text in texts) if whole_words else texts
+        return list(pipeline.pipe(documents, batch_size=64))
+
+
+def _join_hyphenated(document: Any) -> Any:
+    with document.retokenize() as retokenizer:
+        for found in _HYPHENATED.finditer(document.text):
+            span = document.char_span(*found.span())
+            if span is not None and not all(token.like_num or token.is_punct for token in span):
+                retokenizer.merge(span)
+    return document
 
 
 # Relations between names that stand in one sentence.

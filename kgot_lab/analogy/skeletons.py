@@ -217,7 +217,7 @@ def make_skeletons(
     use = "a maker is called with texts and has a name and a digest, as LinguisticSkeletons() does"
     require_parts(maker, ("name", "digest", "__call__"), use)
     wanted = {text: text_key(maker.digest, text) for text in texts if not _is_blank(text)}
-    file = CacheFile(folder, _CACHE_NAME, label="skeleton", fallback="skeletons are made anew")
+    file = CacheFile(folder, _CACHE_NAME, label="skeleton", fallback="skeletons are made again")
     known = _read_cache(file, list(wanted.values())) if cache else {}
     missing = [text for text, key in wanted.items() if key not in known]
     failed: dict[str, str] = {}

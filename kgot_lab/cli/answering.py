@@ -28,15 +28,18 @@ if TYPE_CHECKING:
     from kgot_lab.loop.replay.replay import Resources
     from kgot_lab.stores.protocol import Store
 
-_ONE_MODEL_PER_TAPE = "a tape holds the replies of one model: leave out --tape or --execution-model; the trace keeps those of both"
+_ONE_MODEL_PER_RECORDING = (
+    "a recording holds the replies of one model: leave out --recording or --execution-model; the trace keeps "
+    "those of both"
+)
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The outputs of a run: trace, tape of replies, HTML page, saved graph, and the result as text or JSON."""
+    """The outputs of a run: trace, recording of replies, HTML page, saved graph, and the result as text or JSON."""
 
     trace: Path | None = None
-    tape: Path | None = None
+    recording: Path | None = None
     html: Path | None = None
     as_json: bool = False
     saved: SavedGraph | None = None
@@ -70,12 +73,12 @@ def answer_question(
         sources = "name a folder with --documents DIR or a file with --attach FILE"
         alternatives = "begin with a graph (--graph FILE, or --memory FILE where facts hold in it), or allow more tools (--web, --tool NAME)"
         raise BadInput(f"there is nothing to take facts from: {sources}, {alternatives}")
-    if outputs.tape is not None and configuration.execution_model:
-        raise BadInput(_ONE_MODEL_PER_TAPE)
+    if outputs.recording is not None and configuration.execution_model:
+        raise BadInput(_ONE_MODEL_PER_RECORDING)
     path = outputs.trace or terminal.new_trace_path()
     save_path = Path(choice.save) if choice.save else None
     terminal.require_distinct_paths(
-        trace=path, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=configuration.model,
+        trace=path, html=outputs.html, recording=outputs.recording, at=choice.at, attach=list(attached), model=configuration.model,
         execution_model=configuration.execution_model, graph=choice.graph, memory=configuration.memory,
         save_graph=save_path if choice.graph is None or save_path != Path(choice.graph) else None,
     )  # fmt: skip
@@ -90,7 +93,7 @@ def answer_question(
     passages = terminal.read_folder(documents) if documents else []
     graph = question_setup.initial_graph(choice)
     registry = configuration.models
-    planning = terminal.connect_model(configuration.model, spending, outputs.tape, models=registry)
+    planning = terminal.connect_model(configuration.model, spending, outputs.recording, models=registry)
     executor = configuration.execution_model
     execution = terminal.connect_model(executor, spending, models=registry) if executor else None
     inputs = question_setup.collect_tool_inputs(configuration, passages, attached, planning, limits, spending)
@@ -126,7 +129,7 @@ def _resume_arguments(
         "model": configuration.model if configuration.model != "local" else None,
         "store": choice.kind, "at": choice.at if choice.graph is None or not choice.keep else choice.graph,
         "namespace": choice.namespace if choice.kind or choice.at or choice.keep else None,
-        "web": tool_choice.web, "mirror": tool_choice.mirror, "tape": outputs.tape,
+        "web": tool_choice.web, "mirror": tool_choice.mirror, "recording": outputs.recording,
         "max_calls": budget.calls, "max_seconds": budget.seconds, "max_dollars": budget.dollars,
     }  # fmt: skip
 
@@ -201,14 +204,14 @@ def resume_run(
     choice = configuration.store
     documents = Path(configuration.documents) if configuration.documents else None
     terminal.require_distinct_paths(
-        trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution,
+        trace=trace, html=outputs.html, recording=outputs.recording, at=choice.at, attach=list(attached), model=model, execution_model=execution,
         save_graph=choice.save,
     )  # fmt: skip
     terminal.check_page_path(outputs.html, documents)
     # events before a fork were paid for by its original run
     spending = question_setup.shared_spending(configuration, run.events[max(edited_index(run), 0) :])
     given_options = {
-        "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
+        "model": model, "execution_model": execution, "models": configuration.models, "recording": outputs.recording, "store": choice.kind,
         "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
         "max_seconds": configuration.budget.seconds, "max_dollars": configuration.budget.dollars,
     }  # fmt: skip
@@ -232,11 +235,11 @@ def resume_run(
     executor = execution or (begun.execution if begun.execution != begun.planning else None)
     if has_configuration:
         executor = execution or configuration.execution_model
-    if outputs.tape is not None and executor:
-        raise BadInput(_ONE_MODEL_PER_TAPE)
+    if outputs.recording is not None and executor:
+        raise BadInput(_ONE_MODEL_PER_RECORDING)
     connect = terminal.connect_model if model or has_configuration else terminal.reconnect_model
     name = model or (configuration.model if has_configuration else begun.planning)
-    planning = connect(name, spending, outputs.tape, trace=trace, models=configuration.models)
+    planning = connect(name, spending, outputs.recording, trace=trace, models=configuration.models)
     reconnect = partial(terminal.reconnect_model, option="--execution-model")
     connect = terminal.connect_model if execution or has_configuration else reconnect
     registry = configuration.models

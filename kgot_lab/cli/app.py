@@ -85,7 +85,7 @@ _ONE_INPUT = ("documents", "graph", "memory", "user")
 def _refuse_repeats(command: Any) -> None:
     """Have a command, or those of a group, raise BadInput for two values of an option that names the input.
 
-    Of other options the last value counts, as is usual: whoever repeats one changes it.
+    Of other options the last value counts, as is usual: repeating one changes it.
     """
     if commands := getattr(command, "commands", {}):
         for each in commands.values():
@@ -226,7 +226,7 @@ def ask(
     one_file = (results.trace, results.html, configuration.store.save, configuration.store.at)
     if len(questions) > 1 and any(one_file):
         raise BadInput("--trace, --html, --save-graph and --at are of one question: ask one after the other")
-    outputs = Outputs(results.trace, results.tape, results.html, results.as_json)
+    outputs = Outputs(results.trace, results.recording, results.html, results.as_json)
     for text in questions:
         with question_memory(configuration, text) as memory:
             answer_question(text, configuration, sources.attach or [], outputs, memory)
@@ -335,7 +335,7 @@ def resume(
     flags = options.configuration_flags(sources, models, store, results)
     run, _ = terminal.load_question_run(trace)
     configuration = traced_configuration(run.about).with_flags(flags)
-    outputs = Outputs(trace, results.tape, results.html, results.as_json)
+    outputs = Outputs(trace, results.recording, results.html, results.as_json)
     given = {"model": models.model, "execution": models.execution}
     with question_memory(configuration, run.question) as memory:
         resume_run(trace, configuration, sources.attach or [], outputs, memory, **given)
@@ -402,7 +402,7 @@ def model() -> None:
 
 @app.command()
 def doctor(
-    file: Path | None = argument("a log, SQLite file, trace, tape, ledger or graph file", default=None),
+    file: Path | None = argument("a log, SQLite file, trace, recording, ledger or graph file", default=None),
     salvage: bool = option("keep the intact part of a damaged log or graph", "--salvage", default=False),
     backup: Path | None = option(
         "copy an intact SQLite file to this new file, while others may write", "--backup", default=None

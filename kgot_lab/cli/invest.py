@@ -49,7 +49,7 @@ class _ReaderOptions:
     model: str | None = options.MODEL
     models: Path | None = options.MODELS_FILE
     max_calls: int | None = options.MAX_CALLS
-    tape: Path | None = options.TAPE
+    recording: Path | None = options.RECORDING
 
 
 @investments.command("run")
@@ -92,7 +92,7 @@ def run_monitor(
         terminal.say(DISCLAIMER)
         budget = terminal.make_budget(reader.max_calls, None, None)
         registry = str(reader.models) if reader.models else None
-        llm = terminal.connect_model(reader.model or "local", budget, reader.tape, models=registry)
+        llm = terminal.connect_model(reader.model or "local", budget, reader.recording, models=registry)
         monitor = Monitor(places, llm, lambda: read_news_file(source), deliver)
         failed = False
         ticks = run_scheduled(monitor, every, ending)
@@ -142,10 +142,13 @@ def record_position(
 
 @investments.command("leave")
 def erase_user(context: typer.Context, user: str = argument("who leaves")) -> None:
-    """Erase a user's account: holdings, watchlist, wishes and briefings. There is no undo."""
+    """Erase a user's account (holdings, watchlist, wishes, briefings) and private part of the graph. There is no
+    undo.
+    """
     from kgot_lab.domains.investment.monitor.monitor import open_places
 
     with open_places(context.obj) as places:
+        places.graph.erase_owner(places.accounts.account(user).owner, by=BY_COMMAND)
         places.accounts.erase_user(user)
     terminal.say("Erased; briefings that were delivered before are where they were delivered.")
 

@@ -152,9 +152,8 @@ def list_facts(
     as_json: bool = options.AS_JSON,
 ) -> None:
     """List the facts that hold, with confidence and sources, and not the sentences of users: see `recall`."""
-    from kgot_lab.memory.claims.claim import fact_id
+    from kgot_lab.memory.claims.claim import fact_id, is_message
     from kgot_lab.memory.claims.justification import combined_confidence
-    from kgot_lab.memory.user_memory import is_message
 
     at = None if as_of is None else parse_time(as_of)
     name = None if about is None else decode_argument(about, "the name")
@@ -171,7 +170,7 @@ def list_facts(
         {"id": fact_id(fact), **fact_to_json(fact), "confidence": round(combined_confidence(by), 3)}
         | {"sources": list(dict.fromkeys(claim.source for claim in by))}
         for fact, by in found.items()
-        if not is_message(by[0])
+        if not is_message(by[0].fact, by[0].source)
     ]
 
     def line(row: dict[str, Any]) -> str:
@@ -201,17 +200,40 @@ def explain_fact(
             }
             for claim in claims.supports_of(triple)
         ]  # fmt: skip
+        supporting = {row["claim"] for row in rows}
+        others = [
+            {"claim": claim.id, "source": claim.source, "sentence": claim.span.text if claim.span else ""}
+            | {"state": _claim_state(claims, claim)}
+            for claim in claims.claims_on(triple)
+            if claim.id not in supporting
+        ]
         answers = claims.answers_on(triple)
         is_recorded = bool(rows) or triple in claims.recorded_facts()
-    result = {"holds": bool(rows), "claims": rows, "answers": list(map(_answer_to_json, answers))}
+    result = {"holds": bool(rows), "claims": rows, "others": others}
+    result["answers"] = list(map(_answer_to_json, answers))
     state = "" if rows else "   (does not hold)" if is_recorded else "   (nothing is known of it)"
     lines = [f"{triple}{state}"]
     for row in rows:
         reader = f", read by {row['said_by']}" if row["said_by"] else ""
         known = f"{row['confidence']:.2f}{reader}, known since {row['since'][:16]}"
         lines.append(f"  {row['source']} “{row['sentence']}” ({known})")
+    lines += (f"  {row['source']} “{row['sentence']}” ({row['state']})" for row in others)
     lines += (f"  an answer rests on it: {answer.id} {answer.text}" for answer in answers)
     print_result(fact_to_json(triple) | result, as_json, lines)
+
+
+def _claim_state(claims: Claims, claim: Claim) -> str:
+    """Return why a claim supports no fact: who retracted or rejected it and when, or what it says."""
+    last = claims.history(claim.id)[-1]
+    if last.known_until is not None:
+        return f"taken back on {last.known_until:%Y-%m-%d at %H:%M} UTC"
+    words = {"dropped": "retracted", "queued": "waits for review"}
+    if last.standing not in ("taken", "accepted"):
+        author = f" by {last.by}" if last.by and last.standing != "queued" else ""
+        return f"{words.get(last.standing, last.standing)}{author} {last.known_from:on %Y-%m-%d at %H:%M} UTC"
+    if claim.kind == "ended" and claim.valid_from is not None:
+        return f"says that it ended on {claim.valid_from:%Y-%m-%d}"
+    return "a premise of it does not hold"
 
 
 @memories.command("retract")
@@ -316,7 +338,9 @@ def erase_claims(
     result = {"change": erased.change, **counts, "runs": runs}
     print_result(result, as_json, [f"erased: {summary}"])
     if runs:
-        terminal.say(f"its text may still be in the traces and tapes of {', '.join(runs)}: delete those too")
+        terminal.say(
+            f"its text may still be in the traces and recordings of {', '.join(runs)}: delete those too"
+        )
 
 
 # --- shared ---
@@ -414,7 +438,8 @@ def effects_to_json(effects: ChangeEffect) -> dict[str, Any]:
     """Convert the effects of a change to plain JSON values."""
     facts = {"fallen": [*map(fact_to_json, effects.facts)], "risen": [*map(fact_to_json, effects.risen)]}
     answers = list(map(_answer_to_json, effects.answers))
-    return {"change": effects.change, **facts, "answers": answers, "waits": effects.waits}
+    queue = {"waits": effects.waits, "withdrawn": effects.withdrawn}
+    return {"change": effects.change, **facts, "answers": answers, **queue}
 
 
 def _answer_to_json(answer: RecordedAnswer) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typer.models import OptionInfo
 
 MODEL_FORMS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, http://host/v1#MODEL, or recorded:FILE"
 _DOCUMENTS_HELP = "a folder with texts, tables (CSV, Excel), HTML, PDF or Office files, or one such file"
-_TAPE_HELP = "keep the model's replies in this file; those it holds are not asked for"
+_RECORDING_HELP = "keep the model's replies in this file; those it holds are not asked for"
 _STORE_KINDS = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
 _LOCATION_HELP = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
 _CERTIFY_HELP = "hedge or withhold an answer that does not hold by its sources; the run's file, page and lines hold what led to it"
@@ -103,7 +103,7 @@ ENGINE_NAME = option("search engine: serpapi, tavily, brave or ddgs; by default 
 AS_OF = option("the memory at this time, such as 2026-11-23; nothing is learned", "--as-of")
 UNSAFE = option("run the model's statements without a sandbox, with your rights", "--unsafe", default=False)
 TRACE_FILE = option("where the run is written, event by event (default: runs/TIME.jsonl)", "--trace")
-TAPE = option(_TAPE_HELP, "--tape")
+RECORDING = option(_RECORDING_HELP, "--recording")
 HTML = option("write the run as one HTML page", "--html")
 AS_JSON = option("print the result as JSON; progress goes to standard error", "--json", default=False)
 
@@ -205,7 +205,7 @@ class StoreOptions(LocationOptions):
 class ResultOptions:
     """Options for the output."""
 
-    tape: Path | None = TAPE
+    recording: Path | None = RECORDING
     html: Path | None = HTML
     as_json: bool = AS_JSON
     save_graph: Path | None = option("a file for the graph as it is in the end")

@@ -68,7 +68,7 @@ def format_failures(failed: int, damaged: int, noun: str) -> str:
 def format_os_error(error: OSError) -> str:
     """Format an OSError with its file, if known, such as "run.jsonl: No space left on device"."""
     if isinstance(error, BrokenPipeError):
-        return "the output could not be written: whoever read it has stopped reading"
+        return "the output could not be written: its reader has stopped"
     if error.filename:
         return f"{error.filename}: {error.strerror}"
     return f"the output could not be written: {error.strerror or error}"
@@ -120,7 +120,7 @@ def actual_model_name(model: str, models: str | None = None) -> str:
 def connect_model(
     spec: str,
     budget: Budget | Spending | None = None,
-    tape: Path | None = None,
+    recording: Path | None = None,
     *,
     trace: Path | None = None,
     models: str | None = None,
@@ -128,7 +128,7 @@ def connect_model(
     """Connect to a model by its specification, with a budget and an optional recording of its replies.
 
     The local model is downloaded if necessary. With the trace of a resumed run, recorded replies continue
-    after those already used, and earlier replies are on the tape too. Raises LabError.
+    after those already used, and earlier replies are in the recording too. Raises LabError.
     """
     from kgot_lab.llm import connect as connect_spec
     from kgot_lab.llm.budget import Budget, Budgeted, Spending
@@ -145,13 +145,13 @@ def connect_model(
         llm.rewind(recorded)
     limits = budget.budget if isinstance(budget, Spending) else budget
     llm = Budgeted(llm, budget) if budget is not None and limits != Budget() else llm
-    return llm if tape is None else Recorder(llm, tape, asked=recorded)
+    return llm if recording is None else Recorder(llm, recording, asked=recorded)
 
 
 def reconnect_model(
     name: str,
     budget: Budget | Spending,
-    tape: Path | None = None,
+    recording: Path | None = None,
     *,
     trace: Path,
     models: str | None = None,
@@ -167,8 +167,8 @@ def reconnect_model(
         if models:
             with suppress(UnknownName):  # the other model of a run may be no entry
                 entry = entry_for(load_models(models), name)
-                return connect_model(entry, budget, tape, trace=trace, models=models)
-        return connect_model("local" if name.startswith("local:") else name, budget, tape, trace=trace)
+                return connect_model(entry, budget, recording, trace=trace, models=models)
+        return connect_model("local" if name.startswith("local:") else name, budget, recording, trace=trace)
     except UnknownName:
         advice = f"name that model with {option}, a server as http://HOST:PORT/v1#MODEL"
         raise BadInput(f"the run was made with {name!r}: {advice}") from None
@@ -490,7 +490,7 @@ def show_answer(
     if costs.without_usage:
         tokens_text = f"{tokens} and those" if total.prompt_tokens else "tokens"
         tokens = f"{tokens_text} that the server does not tell for {costs.without_usage} of them"
-        dollars = f"{dollars} and what those cost" if total.cost else "dollars not told"
+        dollars = f"{dollars} and what those cost" if total.cost else "dollars not reported"
     spent = f"{tokens}, {total.seconds:.0f} s, {dollars}"
     typer.echo(f"{len(costs.entries)} model calls, {spent}; run: {path}")
 

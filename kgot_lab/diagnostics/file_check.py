@@ -1,6 +1,6 @@
 """Integrity checks of this package's files.
 
-These are logs, SQLite graphs, memories, vector caches, traces, tapes and others.
+These are logs, SQLite graphs, memories, vector caches, traces, recordings and others.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _kind_of(path: Path) -> str:
     if head.startswith(b"SQLite format 3"):
         return _sqlite_kind(path, int.from_bytes(head[_APPLICATION]))
     if match := _NUMBERED.match(head):
-        return _TRACE if match[1] == b"trace" else _TAPE
+        return _TRACE if match[1] == b"trace" else _RECORDING
     if path.suffix.lower() != ".graphml":  # GraphML may be in UTF-16
         refuse_wide_encoding(head, path)
     if path.suffix.lower() in {".graphml", ".ttl"}:
@@ -130,7 +130,7 @@ def _kind_of(path: Path) -> str:
     if path.suffix.lower() in {".log", ".db", ".sqlite", ".sqlite3"}:
         named = "log of diffs" if path.suffix.lower() == ".log" else "SQLite file"
         raise BadInput(f"{path} is no {named}, or has lost its beginning: if it was one, restore a copy")
-    problem = f"{path} is no log, SQLite file, trace, tape, graph file or ledger of this package"
+    problem = f"{path} is no log, SQLite file, trace, recording, graph file or ledger of this package"
     raise BadInput(f"{problem}: name another")
 
 
@@ -144,7 +144,7 @@ def _json_kind(path: Path) -> str:
             line = file.readline(_LONGEST).removeprefix(codecs.BOM_UTF8)
             if line.strip() and (kind := _kind_of_line(line)):
                 return kind
-    known = "a trace, tape, ledger, graph or results of questions"
+    known = "a trace, recording, ledger, graph or results of questions"
     problem = f"{path} is no file that the doctor knows: it does not begin as {known} of this package does"
     raise BadInput(f"{problem}; nothing here can check it")
 
@@ -327,7 +327,7 @@ def _trace(path: Path) -> str:
     return f"{format_count(len(run.events), 'event')}, {ended}{torn}{known}{apart}"
 
 
-def _tape(path: Path) -> str:
+def _recording(path: Path) -> str:
     from kgot_lab.llm.recorded import Recorded
 
     return f"{len(Recorded(path).replies):,} replies; {_ONLY_READ}"
@@ -365,7 +365,7 @@ def _results(path: Path) -> str:
 
 
 _LOG, _GRAPH, _CACHE, _TRIPLES = "a log of diffs", "a graph in SQLite", "a cache", "a store of triples"
-_TRACE, _TAPE, _GRAPH_FILE, _LEDGER = "a trace", "a tape", "a graph file", "a ledger"
+_TRACE, _RECORDING, _GRAPH_FILE, _LEDGER = "a trace", "a recording", "a graph file", "a ledger"
 _RESULTS = "results of questions"
 _SQLITE_KINDS = {  # by application id
     0x6B676C62: _GRAPH, 0x6B676C63: "a memory of claims", 0x6B676C77: "a world", 0x6B676C78: "experts",
@@ -374,7 +374,7 @@ _SQLITE_KINDS = {  # by application id
 }  # fmt: skip
 _EXAMINED: dict[str, Callable[[Path], str]] = {
     **dict.fromkeys(_SQLITE_KINDS.values(), _tables), _TRIPLES: _tables, _LOG: _log, _GRAPH: _graph, _CACHE: _cache, _TRACE: _trace,
-    _TAPE: _tape, _GRAPH_FILE: _graph_file, _LEDGER: _ledger, _RESULTS: _results,
+    _RECORDING: _recording, _GRAPH_FILE: _graph_file, _LEDGER: _ledger, _RESULTS: _results,
 }  # fmt: skip
 _NUMBERED = re.compile(rb'\s*\{\s*"(trace|tape)":\s*\d')
 _BEGINNINGS = (

@@ -209,15 +209,16 @@ class SignBits:
             along = np.abs(turned).sum(axis=1)  # sqrt(d) * s . turned o
             self._scale[some] = np.einsum("ij,ij->i", moved, moved) / np.where(along > 0, along, 1)
 
-    def nearest(self, vector: Matrix, count: int) -> NDArray[np.int64]:
+    def nearest(self, vector: Matrix, count: int, farthest: int = 0) -> NDArray[np.int64]:
         """Return the rows of the `count` vectors that seem nearest to a vector, in ascending order.
 
-        More rows are returned if several seem equally near.
+        With `farthest`, also those of so many that seem farthest. More rows are returned if several seem equally near.
         """
         rough = self.approximate_products(vector)
-        if count >= len(rough):
+        if count + farthest >= len(rough):
             return np.arange(len(rough))
-        return np.flatnonzero(rough >= np.partition(rough, -count)[-count])
+        ordered = np.partition(rough, (farthest, -count))
+        return np.flatnonzero((rough >= ordered[-count]) | (rough < ordered[farthest]))
 
     def approximate_products(self, vector: Matrix) -> NDArray[np.float32]:
         """Approximate the product of each row with a vector, less that of the mean, shape (n,)."""

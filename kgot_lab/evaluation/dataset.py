@@ -338,7 +338,7 @@ def build_dataset(
             raise BadInput(f"{judgement.where}: {pair} have another grade before; keep one")
     if unmatched and missing == "raise":
         problem = _describe_unknown(unmatched, asked)
-        raise BadInput(f"{problem}; mend the data, or leave such judgements out with missing='drop'")
+        raise BadInput(f"{problem}; correct the data, or leave such judgements out with missing='drop'")
     judged_grades = {id: grades for id, grades in qrels.items() if max(grades.values()) > 0}
     if not judged_grades:
         problem = f"no query of {name} has a relevant document (a grade above 0)"

@@ -102,7 +102,7 @@ def _checked_measure(measure: str, run: Run) -> tuple[str, int]:
     """Split a measure into its name and cutoff, and check that the run is deep enough."""
     name, cut = _parse_measure(measure)
     if cut > run.kept:
-        problem = f"{measure} cannot be told from the run of {run.system}"
+        problem = f"{measure} does not follow from the run of {run.system}"
         raise BadInput(f"{problem}, which kept {run.kept} hits of a query")
     return name, cut
 

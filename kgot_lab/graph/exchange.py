@@ -296,7 +296,7 @@ def to_pyvis(
 
 def _pyvis_title(first: Iterable[str], properties: Mapping[str, Json]) -> str:
     lines = (*first, *(f"{name}: {value}" for name, value in properties.items()))
-    # a title with "href" would be shown as HTML by pyvis, whoever wrote it
+    # a title with "href" would be shown as HTML by pyvis, no matter who wrote it
     return "\n".join(printable_line(line)[:300] for line in lines).replace("href", "hre\u2060f")
 
 

@@ -95,7 +95,7 @@ def _acquired_lock(lock: Path, on_wait: Callable[[], object]) -> Iterator[None]:
 
 # Forked children: locks, connections and worker processes that the parent opened belong to the parent alone.
 
-OPENED_BEFORE_FORK = "was opened in another process, of which this one is a fork, which cannot use it: open it anew here (a file: closed there)"
+OPENED_BEFORE_FORK = "was opened in another process, of which this one is a fork, which cannot use it: open it again here (a file: closed there)"
 
 
 class Closing(ABC):

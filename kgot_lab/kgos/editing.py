@@ -85,11 +85,11 @@ class Edit:
     said: str
     diff: Diff
     broken: tuple[Fault, ...] = ()
-    mended: tuple[Fault, ...] = ()
+    fixed: tuple[Fault, ...] = ()
 
     def __repr__(self) -> str:
         broken = [f"  {fault}" for fault in self.broken]
-        lines = [f"<{self.said}>", *broken, *(f"  no longer: {fault}" for fault in self.mended)]
+        lines = [f"<{self.said}>", *broken, *(f"  no longer: {fault}" for fault in self.fixed)]
         return "\n".join(lines)
 
 
@@ -192,7 +192,7 @@ class Editor:
         if not self._done:
             raise BadInput("there is no change to take back")
         last = self._done[-1]
-        made = Edit(f"took back: {last.said}", inverse(last.diff), last.mended, last.broken)
+        made = Edit(f"took back: {last.said}", inverse(last.diff), last.fixed, last.broken)
         self._write(made.diff)
         self._undone.append(self._done.pop())
         return made

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def connect(
     spec: Any,
     *,
-    tape: str | Path | None = None,
+    recording: str | Path | None = None,
     models: str | Path | Mapping[str, ModelEntry] | None = None,
     say: Callable[[str], None] | None = None,
     **options: Any,
@@ -32,9 +32,9 @@ def connect(
 
     "local" or "local:FILE.gguf", "openai:MODEL", "anthropic:MODEL", "gemini:MODEL", "openrouter:MODEL",
     "ollama:MODEL", the address of a server and a model, "http://localhost:8000/v1#MODEL", or "recorded:FILE"
-    with a tape or a trace ("recorded:FILE#MODEL" if it holds two models). A local model is opened once in a
+    with a recording or a trace ("recorded:FILE#MODEL" if it holds two models). A local model is opened once in a
     process and stays loaded, 2.2 GB, until its `close()`. With `models`, a file that
-    `load_models` reads or its result, also a name in there. With `tape`, replies are recorded in that file,
+    `load_models` reads or its result, also a name in there. With `recording`, replies are recorded in that file,
     and recorded prompts are not sent again. `say` is called with a message when a server makes it wait; without it,
     each kind is logged once, as a warning.
     Options are passed to the class of the model. Other objects are an openai.OpenAI or AsyncOpenAI client with
@@ -53,11 +53,11 @@ def connect(
 
         options |= {"say": say or log_once()} if hasattr(spec, "base_url") else {}
         llm = as_model(spec, **options)
-    if tape is None:
+    if recording is None:
         return llm
     from kgot_lab.llm.recorded import Recorder
 
-    return Recorder(llm, tape)
+    return Recorder(llm, recording)
 
 
 def log_once() -> Callable[[str], None]:
@@ -96,7 +96,7 @@ def check_spec(spec: str, names: Mapping[str, object] | None = None) -> str:
 
 
 def model_name_in_traces(spec: str, settings: Settings | None = None) -> str:
-    """Return the name, with settings, of a model in traces and tapes.
+    """Return the name, with settings, of a model in traces and recordings.
 
     Raises LabError if the model's file is missing.
     """

@@ -333,12 +333,12 @@ class Budgeted(WrappedLLM):
 
     @property
     def engine(self) -> str:
-        """The engine of the wrapped model, for the header of a tape."""
+        """The engine of the wrapped model, for the header of a recording."""
         return self._llm.engine if isinstance(self._llm, FromFile) else ""
 
     @property
     def sha256(self) -> str:
-        """The hash of the wrapped model, for the header of a tape."""
+        """The hash of the wrapped model, for the header of a recording."""
         return self._llm.sha256 if isinstance(self._llm, FromFile) else ""
 
     @check_arguments

@@ -240,7 +240,7 @@ def error_in_answer(answer: Json) -> Refusal | None:
         advice, again = "Try again later or use another model.", _SERVER_FAILED.search(reason) is not None
         return Refusal(f"the answer is an error: {reason}", again=again, advice=advice, perhaps_charged=True)
     again, timed_out = is_retryable_status(status), status in _GATEWAY_TIMEOUTS
-    reason = f"HTTP {status}, told within an answer: {reason}"
+    reason = f"HTTP {status}, reported within an answer: {reason}"
     return Refusal(reason, status, again, perhaps_charged=timed_out)
 
 

@@ -109,7 +109,7 @@ def manual_download_steps(model: ModelFile, path: Path) -> str:
     return (
         f"By hand: on the Hugging Face hub, open the repository {model.hub_repo}, download {model.hub_file} "
         f"({model.size:,} bytes, SHA-256 {model.sha256}), and put it at {path}, or set ${MODEL_VARIABLE} to where it is. "
-        "Or use another model: a tape (recorded:PATH) or a server (openai:…, ollama:…)."
+        "Or use another model: a recording (recorded:PATH) or a server (openai:…, ollama:…)."
     )
 
 

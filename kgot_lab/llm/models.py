@@ -162,7 +162,7 @@ def read_yaml(path: str | Path, what: str) -> Any:
 
 
 def entry_for(models: Mapping[str, ModelEntry], name: str) -> str:
-    """Return the name in `models` of the entry that a trace or tape refers to.
+    """Return the name in `models` of the entry that a trace or recording refers to.
 
     The reference is an entry's own name or its name in traces. If several match, the first is returned. An
     entry whose file is gone has no name in traces. Raises UnknownName if none matches.
@@ -176,7 +176,7 @@ def entry_for(models: Mapping[str, ModelEntry], name: str) -> str:
         with suppress(LabError):
             found.setdefault(model_name_in_traces(entry.model, entry.options().get("settings")), own)
     if name not in found:
-        raise UnknownName("model of a trace or tape", name, [*models, *found])
+        raise UnknownName("model of a trace or recording", name, [*models, *found])
     return found[name]
 
 

@@ -1,8 +1,9 @@
 """Recorded replies, so that notebooks and tests run without the model, a key or a network.
 
-A tape is JSON lines of replies. The header is {"tape": 1, "model", "model_sha256", "engine", "recorded",
-"note"}. Each further line is a reply: {"key", "prompt" (its last words, for people), "reply", "usage"}. A
-trace (kgot_lab.loop.trace) is a whole run, event by event, whose replies can be used as a tape.
+A recording is JSON lines of replies. The header is {"tape": 1, "model", "model_sha256", "engine", "recorded",
+"note"}; "recording" is what files call a recording. Each further line is a reply: {"key", "prompt" (its last words,
+for people), "reply", "usage"}. A trace (kgot_lab.loop.trace) is a whole run, event by event, whose replies can
+be used as a recording.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from kgot_lab.llm.structured import checked_reply, is_logprob, record_replayed
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
-_PROMPT_PREVIEW = 80  # characters of a prompt on a tape, for readers
+_PROMPT_PREVIEW = 80  # characters of a prompt in a recording, for readers
 
 
 @dataclass(frozen=True)
-class TapeHeader:
-    """The origin of the replies of a tape."""
+class RecordingHeader:
+    """The origin of the replies of a recording."""
 
     model: str
     model_sha256: str = ""
@@ -79,7 +80,7 @@ def prompt_digest(prompt: Prompt, model: str) -> str:
 
 
 class Recorded:
-    """Replays a tape, or the replies in a trace, from a file or its lines.
+    """Replays a recording, or the replies in a trace, from a file or its lines.
 
     Its name is that of the recorded model, so that keys and traces agree. `model` selects the replies of one
     model, if a trace has two. Raises TraceError if the file cannot be read or `model` is needed, UnknownName
@@ -88,13 +89,15 @@ class Recorded:
 
     price = FREE  # the cost when recorded is in the usage
 
-    def __init__(self, tape: str | Path | Iterable[Mapping[str, Json]], *, model: str = ""):
-        is_path = isinstance(tape, (str, Path))
-        lines = list(_lines(Path(tape))) if isinstance(tape, (str, Path)) else list(tape)
+    def __init__(self, recording: str | Path | Iterable[Mapping[str, Json]], *, model: str = ""):
+        is_path = isinstance(recording, (str, Path))
+        lines = list(_lines(Path(recording))) if isinstance(recording, (str, Path)) else list(recording)
         self.is_trace = bool(lines) and lines[0].get("trace") == 1
-        self.tape = str(tape) if is_path else f"a {'trace' if self.is_trace else 'tape'} in memory"
-        read = _replies_of_trace if self.is_trace else _replies_of_tape
-        self.head, self.replies = read(lines, self.tape, model)
+        self.recording = (
+            str(recording) if is_path else f"a {'trace' if self.is_trace else 'recording'} in memory"
+        )
+        read = _replies_of_trace if self.is_trace else _replies_of_recording
+        self.head, self.replies = read(lines, self.recording, model)
         self._keys = PromptKeys(self.head.model)
         started = next((line for line in lines if line.get("event") == "Started"), {})
         self.preset = str(started.get("preset", "")).rstrip("*")  # that a recorded run used
@@ -114,13 +117,13 @@ class Recorded:
     def _missing(self, prompt: Prompt, key: str) -> str:
         """Explain why there is no reply: all to this prompt are used, or there never was one."""
         what = f"the prompt that begins {_beginning(prompt)!r} and ends {_ending(prompt)!r}"
-        advice = "use a live model, or record it again (`make record` for the bundled runs, `kgot-lab ask … --tape FILE` for your own)"
+        advice = "use a live model, or record it again (`make record` for the bundled runs, `kgot-lab ask … --recording FILE` for your own)"
         count = sum(known.startswith(f"{key.partition('-')[0]}-") for known in self.replies)
         if count:
             reason = f"{'all ' if count > 1 else ''}{format_count(count, 'reply', 'replies')} to {what} {'are' if count > 1 else 'is'} used up"
-            return f"{self.tape} has no reply {key}: {reason}. Start from the first again with rewind(), {advice}."
+            return f"{self.recording} has no reply {key}: {reason}. Start from the first again with rewind(), {advice}."
         changed = "The question, the documents, a limit, a seed or a prompt is not as it was recorded: ask as it was"
-        return f"{self.tape} has no reply {key} to {what}. {changed}, {advice}."
+        return f"{self.recording} has no reply {key} to {what}. {changed}, {advice}."
 
     def rewind(self, asked: Iterable[tuple[Prompt, Reply]] = ()) -> None:
         """Start again from the first reply to every prompt.
@@ -132,7 +135,7 @@ class Recorded:
             self._keys.next_key(prompt)
 
     def __repr__(self) -> str:
-        return f"<{len(self.replies)} replies of {self.name}, recorded {self.head.recorded or 'at an unknown date'}, from {self.tape}>"
+        return f"<{len(self.replies)} replies of {self.name}, recorded {self.head.recorded or 'at an unknown date'}, from {self.recording}>"
 
 
 def load_recorded(place: str, **options: str) -> Recorded:
@@ -144,11 +147,11 @@ def load_recorded(place: str, **options: str) -> Recorded:
 
 
 class Recorder(WrappedLLM):
-    """Records the replies of a live model on a tape. Replies that the tape already holds are replayed.
+    """Records the replies of a live model in a recording. Replies that the recording already holds are replayed.
 
     `asked` are the prompts that a resumed run sent to this model before, with the replies. They are added to
-    the tape, as if it had been there from the start. Raises TraceError if the file cannot be written, is not
-    a tape, or is that of another model.
+    the recording, as if it had been there from the start. Raises TraceError if the file cannot be written, is not
+    a recording, or is that of another model.
     """
 
     def __init__(
@@ -156,24 +159,24 @@ class Recorder(WrappedLLM):
         llm: LLM,
         path: str | Path,
         *,
-        head: TapeHeader | None = None,
+        head: RecordingHeader | None = None,
         asked: Iterable[tuple[Prompt, Reply]] = (),
     ):
         super().__init__(llm)
         self.path = Path(path)
         sha256, engine = getattr(llm, "sha256", ""), getattr(llm, "engine", "")
-        self.head = head or TapeHeader(llm.name, sha256, engine, date.today().isoformat())
+        self.head = head or RecordingHeader(llm.name, sha256, engine, date.today().isoformat())
         self._keys = PromptKeys(self.head.model)
         self._write_header()
-        self._tape = Recorded(self.path)
-        if self._tape.is_trace:
+        self._recording = Recorded(self.path)
+        if self._recording.is_trace:
             raise TraceError(f"{self.path} is a trace: record the replies to another file")
-        if self._tape.head.model != self.head.model:
-            message = f"{self.path} holds replies of {self._tape.head.model}, not of {self.head.model}"
+        if self._recording.head.model != self.head.model:
+            message = f"{self.path} holds replies of {self._recording.head.model}, not of {self.head.model}"
             raise TraceError(f"{message}: record to another file, or delete this one")
         repair_last_line(self.path)
         earlier = [(self._keys.next_key(prompt), prompt, reply) for prompt, reply in asked]
-        if any(self._tape.replies.get(key, reply).text != reply.text for key, _, reply in earlier):
+        if any(self._recording.replies.get(key, reply).text != reply.text for key, _, reply in earlier):
             raise TraceError(f"{self.path} holds other replies than the run: record to another file")
         for entry in earlier:
             self._store(*entry)
@@ -186,19 +189,19 @@ class Recorder(WrappedLLM):
     @check_arguments
     def __call__(self, prompt: Prompt) -> Reply:
         key = self._keys.next_key(prompt)
-        if key not in self._tape.replies:
+        if key not in self._recording.replies:
             self._store(key, prompt, checked_reply(self._llm, prompt))
         else:
-            record_replayed(self._tape.replies[key].usage)
-        return self._tape.replies[key]
+            record_replayed(self._recording.replies[key].usage)
+        return self._recording.replies[key]
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
-        """Stream the reply from the live model, or word by word from the tape, and the Reply last.
+        """Stream the reply from the live model, or word by word from the recording, and the Reply last.
 
         A reply that is closed early is not recorded.
         """
         key = self._keys.next_key(prompt)
-        if (held := self._tape.replies.get(key)) is not None:
+        if (held := self._recording.replies.get(key)) is not None:
             record_replayed(held.usage)
             yield from word_by_word(lambda: held)
             return
@@ -209,13 +212,13 @@ class Recorder(WrappedLLM):
                 yield part
 
     def _store(self, key: str, prompt: Prompt, reply: Reply) -> None:
-        if key not in self._tape.replies:
+        if key not in self._recording.replies:
             self._write({"key": key, "prompt": _ending(prompt), **reply_to_json(reply)})
-            self._tape.replies[key] = reply
+            self._recording.replies[key] = reply
 
     def _write_header(self) -> None:
-        """Write the header of a tape that is missing, empty, or truncated in its header."""
-        with os_errors_as(f"cannot write the tape {self.path}", TraceError):
+        """Write the header of a recording that is missing, empty, or truncated in its header."""
+        with os_errors_as(f"cannot write the recording {self.path}", TraceError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             held = read_regular_file(self.path) if self.path.exists() else b""
             if held.startswith(b'{"tape": 1, ') and not held.endswith((b"}", b"\n")) and b"\n" not in held:
@@ -225,13 +228,13 @@ class Recorder(WrappedLLM):
 
     def _write(self, line: Mapping[str, Json]) -> None:
         with (
-            os_errors_as(f"cannot write the tape {self.path}", TraceError),
+            os_errors_as(f"cannot write the recording {self.path}", TraceError),
             self.path.open("a", encoding="utf-8", newline="\n") as file,
         ):
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def __repr__(self) -> str:
-        return f"<recording {self.name} to {self.path}: {len(self._tape.replies)} replies>"
+        return f"<recording {self.name} to {self.path}: {len(self._recording.replies)} replies>"
 
 
 def _lines(path: Path) -> Iterable[dict[str, Json]]:
@@ -242,8 +245,8 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
     try:
         texts = read_lines(path)
     except (OSError, UnicodeDecodeError) as error:
-        advice = "`kgot-lab ask … --tape FILE` records replies, `make record` the bundled runs"
-        raise TraceError(f"the tape or trace {path} cannot be read: {error}; {advice}") from None
+        advice = "`kgot-lab ask … --recording FILE` records replies, `make record` the bundled runs"
+        raise TraceError(f"the recording or trace {path} cannot be read: {error}; {advice}") from None
     is_ours = texts[0].startswith(('{"trace"', '{"tape"'))
     cut_short = len(texts) if is_ours else 0  # its last line has no end: the writer was stopped in the middle
     for number, text in enumerate(texts, start=1):
@@ -255,7 +258,9 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
             problem = f"line {number} of {path} is not JSON ({explain_json_error(error)})"
             raise TraceError(f"{problem}: delete that line and record again") from None
         if not isinstance(line, dict):
-            raise TraceError(f"line {number} of {path} is of no tape or trace: {text[:_PROMPT_PREVIEW]!r}")
+            raise TraceError(
+                f"line {number} of {path} is of no recording or trace: {text[:_PROMPT_PREVIEW]!r}"
+            )
         if line:
             yield line
 
@@ -293,21 +298,23 @@ def repair_last_line(path: Path) -> None:
             file.write(b"\n")
 
 
-_Held = tuple[TapeHeader, dict[str, Reply]]
+_Held = tuple[RecordingHeader, dict[str, Reply]]
 
 
-def _replies_of_tape(lines: Sequence[Mapping[str, Json]], tape: str, model: str) -> _Held:
+def _replies_of_recording(lines: Sequence[Mapping[str, Json]], recording: str, model: str) -> _Held:
     if not lines or lines[0].get("tape") != 1 or "model" not in lines[0]:
         raise TraceError(
-            f'{tape} is no tape and no trace: it does not begin with {{"tape": 1, "model": …}} or {{"trace": 1, …}}'
+            f'{recording} is no recording and no trace: it does not begin with {{"tape": 1, "model": …}} or {{"trace": 1, …}}'
         )
-    head = TapeHeader(**{key: str(lines[0].get(key, "")) for key in TapeHeader.__dataclass_fields__})
+    head = RecordingHeader(
+        **{key: str(lines[0].get(key, "")) for key in RecordingHeader.__dataclass_fields__}
+    )
     if model not in {"", head.model}:
-        raise UnknownName(f"model of {tape}", model, [head.model])
+        raise UnknownName(f"model of {recording}", model, [head.model])
     try:
         return head, {str(line["key"]): reply_from_json(line) for line in lines[1:]}
     except KeyError:
-        raise TraceError(f"an entry of {tape} has no key: record it again") from None
+        raise TraceError(f"an entry of {recording} has no key: record it again") from None
 
 
 def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: str) -> _Held:
@@ -323,7 +330,7 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
     about: Mapping[str, Json] = lines[0].get("about") or {}
     recorded = str(about.get("recorded") or lines[0].get("created", ""))[:10]
     sha256, engine = str(about.get("model_sha256", "")), str(about.get("engine", ""))
-    head = TapeHeader(model or models[0], sha256, engine, recorded, f"run {lines[0].get('run', '')}")
+    head = RecordingHeader(model or models[0], sha256, engine, recorded, f"run {lines[0].get('run', '')}")
     keys = PromptKeys(head.model)
     own = [line for line in prompt_lines if line.get("model") == head.model]
     return head, {keys.next_key(_prompt_text(line, trace)): reply_from_json(line) for line in own}
@@ -382,7 +389,7 @@ def _prompt_text(line: Mapping[str, Json], trace: str) -> Prompt:
 
 
 def reply_from_json(line: Mapping[str, Json]) -> Reply:
-    """Build a reply from a line of a tape.
+    """Build a reply from a line of a recording.
 
     Raises TraceError if the line is not a reply.
     """
@@ -406,7 +413,7 @@ def logprob_from_json(value: Json) -> float | None:
 
 
 def reply_to_json(reply: Reply) -> dict[str, Json]:
-    """Convert a reply to a line of a tape."""
+    """Convert a reply to a line of a recording."""
     usage = {**asdict(reply.usage), "seconds": round(reply.usage.seconds, 3)}
     return {"reply": reply.text, "usage": usage} | ({"cut": True} if reply.cut else {}) | _logprob(reply)
 

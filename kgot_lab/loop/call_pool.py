@@ -37,7 +37,7 @@ class CallPool:
         for key, act in new.items():
             call: Future[Any] = Future()
             self._begun[key] = call, early
-            # a daemon, unlike the threads of an executor: whoever stops a run does not wait for its calls
+            # a daemon, unlike the threads of an executor: stopping a run does not wait for its calls
             context = copy_context()
             Thread(target=context.run, args=(self._call, call, act), name=THREAD_NAME, daemon=True).start()
 

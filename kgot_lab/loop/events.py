@@ -132,7 +132,7 @@ class Cut(Event):
     left_out: int
 
 
-class Ballot(Event):
+class Vote(Event):
     """One vote: INSERT or RETRIEVE, or "" when the reply was neither."""
 
     number: int
@@ -143,26 +143,26 @@ class Ballot(Event):
 class Voted(Event):
     """The outcome of a vote: RETRIEVE by strict majority, otherwise INSERT.
 
-    If `possible` is 0, no ballot was requested and `reasons` say why.
+    If `possible` is 0, no vote was sampled and `reasons` say why.
     """
 
     choice: str
     inserts: int
     retrieves: int
     invalid: int
-    possible: int  # ballots that the limits allow; voting stops once the outcome is decided
+    possible: int  # votes that the limits allow; sampling stops once the outcome is decided
     reasons: tuple[str, ...] = ()
 
     @property
-    def ballots_cast(self) -> int:
-        """Number of ballots cast."""
+    def votes(self) -> int:
+        """Number of sampled votes."""
         return self.inserts + self.retrieves + self.invalid
 
     @property
     def agreement(self) -> float:
-        """Share of the ballots cast that chose the winner, 0 to 1."""
+        """Share of the votes that chose the winner, 0 to 1."""
         winners = self.retrieves if self.choice == "RETRIEVE" else self.inserts
-        return winners / self.ballots_cast if self.ballots_cast else 0.0
+        return winners / self.votes if self.votes else 0.0
 
 
 class Merged(Event):
@@ -237,7 +237,7 @@ def is_early(event: Event) -> bool:
 
 
 class Failed(Event):
-    """A ballot's read statement that the store refused. It will be repaired if RETRIEVE wins."""
+    """A vote's read statement that the store refused. It will be repaired if RETRIEVE wins."""
 
     statement: str
     reason: str
@@ -355,11 +355,14 @@ class Answered(Event):
 
 
 EVENTS = {kind.__name__: kind for kind in Event.__subclasses__() if kind is not TextDelta}
+_ON_DISK = {"Vote": "Ballot"}  # what traces call an event
+_FROM_DISK = {name: event for event, name in _ON_DISK.items()}
 
 
 def to_json(event: Event) -> dict[str, Json]:
     """Convert an event to plain JSON values, with its kind under "event"."""
-    return {"event": type(event).__name__, **to_plain(event)}
+    name = type(event).__name__
+    return {"event": _ON_DISK.get(name, name), **to_plain(event)}
 
 
 def to_plain(value: Any) -> Json:
@@ -386,7 +389,8 @@ def _is_omitted(item: Field[Any], value: Any) -> bool:
 
 def from_json(data: Mapping[str, Json]) -> Event:
     """Build an event from the output of `to_json`. Raises TraceError if it is damaged."""
-    kind = EVENTS.get(str(data.get("event"))) if isinstance(data, Mapping) else None
+    name = str(data.get("event")) if isinstance(data, Mapping) else ""
+    kind = EVENTS.get(_FROM_DISK.get(name, name))
     if kind is None:
         raise TraceError(f"not an event: {str(data)[:120]}")
     try:

@@ -103,8 +103,8 @@ def _cut(event: events.Cut) -> FormattedEvent:
     return FormattedEvent(f"cut short: {event.what}", "cut", text, parts, title="Cut short")
 
 
-def _ballot(event: events.Ballot) -> FormattedEvent:
-    choice, label = event.choice or "neither", f"ballot {event.number}"
+def _vote(event: events.Vote) -> FormattedEvent:
+    choice, label = event.choice or "neither", f"vote {event.number}"
     reason = (Part("verbatim", event.text),) if event.text else ()
     parts = (Part("words", f"{event.number}: "), Part("strong", choice), *reason)
     return FormattedEvent(f"{label}: {choice}", label, f"{choice}: {_one_line(event.text)}", parts)
@@ -112,15 +112,19 @@ def _ballot(event: events.Ballot) -> FormattedEvent:
 
 def _voted(event: events.Voted) -> FormattedEvent:
     choice = Part("strong", event.choice)
-    if not event.ballots_cast:
+    if not event.votes:
         reason = "; ".join(event.reasons)
         parts = choice, Part("words", f", without a vote: {reason}")
         text = f"{event.choice}: {_one_line(reason, _NAMES_WIDTH)}"
         return FormattedEvent(f"{event.choice} without a vote", "decided", text, parts)
     invalid = f", {event.invalid} invalid" if event.invalid else ""
     counts = f"{event.inserts} INSERT, {event.retrieves} RETRIEVE{invalid}"
-    agreement = f"{event.agreement:.0%} of {format_count(event.ballots_cast, 'ballot')} agreed; {event.possible} were possible"
-    text = f"{event.choice} ({counts}; {event.ballots_cast} of {event.possible} asked, agreement {event.agreement:.2f})"
+    agreement = (
+        f"{event.agreement:.0%} of {format_count(event.votes, 'vote')} agreed; {event.possible} were possible"
+    )
+    text = (
+        f"{event.choice} ({counts}; {event.votes} of {event.possible} asked, agreement {event.agreement:.2f})"
+    )
     parts = choice, Part("words", f": {counts}. {agreement}.")
     return FormattedEvent(f"vote: {event.choice}", "voted", text, parts)
 
@@ -206,9 +210,9 @@ def _failed(event: events.Failed) -> FormattedEvent:
 
 def _repaired(event: events.Repaired) -> FormattedEvent:
     statement = Part("verbatim", event.statement), _REFUSED_PART, Part("verbatim", event.error)
-    parts = *statement, Part("words", "The model mended it:"), Part("verbatim", event.mended)
+    parts = *statement, Part("words", "The model repaired it:"), Part("verbatim", event.mended)
     text = f"{_one_line(event.error)} -> {_one_line(event.mended)}"
-    return FormattedEvent("mended", "repaired", text, parts)
+    return FormattedEvent("repaired", "repaired", text, parts)
 
 
 def _refused(event: events.Refused) -> FormattedEvent:
@@ -269,7 +273,7 @@ def _unknown(event: Event) -> FormattedEvent:
 
 
 _FORMATTERS: Mapping[type[Event], Callable[[Any], FormattedEvent]] = {
-    events.Started: _started, events.Asked: _asked, events.Cut: _cut, events.Ballot: _ballot,
+    events.Started: _started, events.Asked: _asked, events.Cut: _cut, events.Vote: _vote,
     events.Voted: _voted, events.Merged: _merged, events.Forced: _forced, events.Chose: _chose,
     events.Decided: _decided, events.ToolReturned: _returned, events.Wrote: _wrote, events.Read: _read, events.Failed: _failed,
     events.Repaired: _repaired, events.Refused: _refused, events.Computed: _computed, events.Parsed: _parsed,

@@ -142,7 +142,7 @@ def _as_tool_has_it(run: RunContext, call: ChosenCall) -> ToolCall:
 
 
 def _choose(run: RunContext, calls: _Calls, skipped: _Calls = (), surplus: _Calls = ()) -> Steps[_Calls]:
-    """Record the calls of a step and return them. Those beyond its limit are told if the limits say so."""
+    """Record the calls of a step and return them. Those beyond its limit are reported if the limits say so."""
     told = tuple(surplus) if run.limits.tools.tell_unmade else ()
     yield run.record(Chose, calls=tuple(calls), skipped=tuple(skipped), surplus=told)
     return calls

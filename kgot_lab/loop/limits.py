@@ -93,7 +93,7 @@ class ToolLimits(_Checked):
 class VotingOptions(_Checked):
     """Options of the modes that vote: all but "paths"."""
 
-    votes: int = bounded(5, 1)  # ballots per turn
+    votes: int = bounded(5, 1)  # votes per turn
     unpolled: int = 0  # INSERT turns before the first vote
     merge: bool = True  # the model merges several reasons to INSERT; False concatenates them
     stop_when_stuck: bool = False  # read at once if the model proposes no new call
@@ -413,7 +413,7 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
     votes, parses = (options.votes, options.parses) if sampled else (1, 1)
     polled = max(turns - options.unpolled, 0)
     reads = 0 if limits.reading == "whole graph" or not forced else options.forced_reads if sampled else 1
-    won = votes // 2 + 1  # a majority of ballots, each with its own statement; the vote stops there
+    won = votes // 2 + 1  # a majority of votes, each with its own statement; the vote stops there
     candidates = 1 if options.pool else (reads or 1) if forced else won
     return {
         "vote": votes * (polled + (not forced)),

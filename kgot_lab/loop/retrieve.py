@@ -51,7 +51,7 @@ _Request: TypeAlias = tuple[str, tuple[Message, ...], type[Names] | type[Stateme
 class Reading:
     """How a run that votes reads the graph: here with statements that the model writes.
 
-    What a ballot for RETRIEVE says is the statement to read with.
+    What a vote for RETRIEVE says is the statement to read with.
     """
 
     vote_shape: type[Vote] | type[OperationsVote] = Vote
@@ -59,16 +59,16 @@ class Reading:
     def __init__(self, run: RunContext) -> None:
         self.run = run
 
-    def ballot_prompt(self, text: str) -> tuple[Message, ...]:
-        """Return what a ballot is asked, with the question and the graph as text."""
+    def vote_prompt(self, text: str) -> tuple[Message, ...]:
+        """Return what a vote is asked, with the question and the graph as text."""
         return self._vote_prompt(text, self.run.store.dialect)
 
     def understand(self, vote: Any) -> tuple[str, str]:
-        """Return the choice of a ballot, and what is missing or what to read with."""
+        """Return the choice of a vote, and what is missing or what to read with."""
         return vote.choice, vote.text.strip()
 
     def check(self, statement: str) -> Steps[str]:
-        """Return why a ballot for RETRIEVE counts as one for INSERT, or "".
+        """Return why a vote for RETRIEVE counts as one for INSERT, or "".
 
         A statement that finds no rows does. One that fails is no evidence, since it may still be repaired,
         unless the graph is empty.
@@ -86,7 +86,7 @@ class Reading:
         return "" if rows else f"reading found nothing: {statement}"
 
     def candidates(self, retrieves: list[str]) -> Steps[list[Candidate]]:
-        """Return the candidates for the RETRIEVE ballots: the rows of each distinct statement."""
+        """Return the candidates for the RETRIEVE votes: the rows of each distinct statement."""
         found_candidates: list[Candidate] = []
         for statement in retrieves:
             _add_candidate(found_candidates, (yield from self.read(statement)))
@@ -191,7 +191,7 @@ class NameReading(Reading):
 
     vote_shape = OperationsVote
 
-    def ballot_prompt(self, text: str) -> tuple[Message, ...]:
+    def vote_prompt(self, text: str) -> tuple[Message, ...]:
         return self.run.prompts("vote by names", situation=text)
 
     def understand(self, vote: Any) -> tuple[str, str]:
@@ -212,9 +212,9 @@ class NameReading(Reading):
 
 
 class TextReading(Reading):
-    """The model answers from the whole graph as text. What a ballot for RETRIEVE says is the answer."""
+    """The model answers from the whole graph as text. What a vote for RETRIEVE says is the answer."""
 
-    def ballot_prompt(self, text: str) -> tuple[Message, ...]:
+    def vote_prompt(self, text: str) -> tuple[Message, ...]:
         return self._vote_prompt(text, None)
 
     def check(self, statement: str) -> Steps[str]:
@@ -353,7 +353,7 @@ def answer_with_evidence(
 def _format_facts(run: RunContext, candidate: Candidate) -> Steps[str]:
     """Format the rows as lines, the most relevant within the budget.
 
-    The answer of a ballot, if any, follows them.
+    The answer of a vote, if any, follows them.
     """
     lines = row_lines(candidate.rows)
     selected, left_out = fit_budget(run.state.question, lines, run.limits.voting.row_tokens)

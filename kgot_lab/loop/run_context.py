@@ -200,7 +200,7 @@ def ask_structured(
     """
     options = CallOptions(**{"kind": role, "shape": shape, **how})
     llm = run.execution if options.execution else run.planning
-    prompt, longer, mended, calls = _build_prompt(run, messages, options), 0, False, 0
+    prompt, longer, fixed, calls = _build_prompt(run, messages, options), 0, False, 0
     while True:
         reply = yield from _record_call(run, role, llm, prompt)
         calls += 1
@@ -210,9 +210,9 @@ def ask_structured(
         except BadReply as error:
             error.calls, error.args = calls, (f"{llm.name}, asked to {options.kind}: {error}",)
             if not reply.cut:
-                if mended:
+                if fixed:
                     raise
-                role, prompt, mended = Role(role).but("again"), repair_prompt(prompt, reply.text, error), True
+                role, prompt, fixed = Role(role).but("again"), repair_prompt(prompt, reply.text, error), True
                 continue
             if longer == run.limits.models.longer:
                 limit = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
@@ -402,7 +402,7 @@ class EditableStore(Protocol):
 
 @dataclass(frozen=True)
 class Candidate:
-    """Rows read from the graph that an answer can be made from, and in direct mode the answer of a ballot."""
+    """Rows read from the graph that an answer can be made from, and in direct mode the answer of a vote."""
 
     rows: Rows
     said: str = ""

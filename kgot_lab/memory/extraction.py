@@ -450,7 +450,7 @@ def _check_aliases(aliases: Mapping[str, str] | None) -> dict[str, str]:
     if aliases is None:
         return {}
     if not all(isinstance(text, str) and text.strip() for pair in aliases.items() for text in pair):
-        raise BadInput('aliases name relations anew, such as {"headquartered_in": "located_in"}')
+        raise BadInput('aliases rename relations, such as {"headquartered_in": "located_in"}')
     if chains := sorted(set(aliases.values()) & set(aliases)):
         raise BadInput(f"aliases: {chains[0]!r} is a new name and has another itself; give the last one")
     return dict(aliases)

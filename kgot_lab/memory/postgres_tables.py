@@ -310,6 +310,6 @@ def _vacuum_table(connection: Connection, table: str) -> int:
     finally:
         connection.remove_notice_handler(record_row_count)
     if not row_counts:  # the server only warns
-        reason = f"only the owner of the table {table} may write it anew (VACUUM FULL)"
+        reason = f"only the owner of the table {table} may write it again (VACUUM FULL)"
         raise StoreUnavailable(f"erased, but its bytes are still there: {reason}")
     return sum(row_counts)

@@ -17,19 +17,18 @@ import numpy as np
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import without_cache
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none
+from kgot_lab.memory.claims.claim import ASKED, ENDED, SAID, from_micros, from_micros_or_none
 from kgot_lab.memory.claims.justification import (
     ActiveClaim,
     claims_deciding,
     read_active_claims,
     read_aliases,
 )
-from kgot_lab.memory.english.relations import question_stems, relations, word_list
+from kgot_lab.memory.english.relations import is_person, question_stems, relations
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens, stem
 from kgot_lab.types import Triple
 
-SAID, ASKED, ENDED = "said", "asked", "ended"  # relations of a user to a sentence, and to what ended
 LIGHT_STEMS = frozenset(
     map(stem, "the a an my our new old to of in at for with and from it that this there".split())
 )
@@ -37,12 +36,14 @@ _QUESTION_WORDS = frozenset(
     "what when where which who whom whose why how do does did has have had am is are was be he she his her i me my you "
     "your we our us mine myself tell know about should can could would".split()
 )
-# Words of a sentence that may tell something anew; what it tells anew is the sentence before that is nearest in meaning.
+# Words of a sentence that may tell something again; what it tells again is the sentence before that is nearest in meaning.
 _ANEW = re.compile(
     r"\b(?:now(?!here)|instead|these days|as of|from (?:now|today|this|next|.{3,12} on)\b|until further notice|first (?:day|week|shift|class)"
     r"|changed|switched|swapped|replaced|traded|renamed|meant|spelled|actually|sorry|since (?:today|yesterday)|my new|new \w+ is)\b",
     re.I,
 )
+_FIRST_PERSON = frozenset("i we me us my our mine ours".split())
+_OWN = 0.2  # score of a fact of the user that has the relation asked about
 _NEAR_ENOUGH = 0.24  # cosine of all-MiniLM, chosen on the development half of the endings
 _OPENING_WORDS = 4  # where someone else would be named whom a sentence is about
 _YEAR = 365 * 86_400  # seconds
@@ -64,7 +65,7 @@ class Sentence:
     is_question: bool = False
     facts: dict[Triple, ActiveClaim] = field(default_factory=dict)
     ended: list[str] = field(default_factory=list)
-    later: Sentence | None = None  # says that something of this one ended, or seems to tell it anew
+    later: Sentence | None = None  # says that something of this one ended, or seems to tell it again
     number: int = -1  # among all, in the order of time
 
     @cached_property
@@ -130,7 +131,9 @@ class SentenceIndex:
             if last == self._last:
                 return self._sentences
             since, names = {"known": self._last}, read_aliases(self._storage)
-            if self._last and self._storage.rows(sql.ACTIONS_SINCE, since) == [("learn",)]:
+            if self._last and {("learn",), ("correct",)}.issuperset(
+                self._storage.rows(sql.ACTIONS_SINCE, since)
+            ):
                 facts = names.canonical_facts(self._storage.rows(sql.FACTS_LEARNT_SINCE, since))
                 active = claims_deciding(self._storage, names, facts)
                 new = [claim.id for claim in active if claim.id not in self._by_claim]
@@ -241,14 +244,14 @@ class SentenceIndex:
         if self._embedder is not None:
             self._embed_sentences(self._embedder)
             near = self._vectors @ query
-        words = {
-            stem(word) for word in name_tokens(question) if word not in SEARCH_STOP_WORDS | _QUESTION_WORDS
-        }
-        best = self._ranking.best(words, near, at, most)
+        tokens = name_tokens(question)
+        words = {stem(word) for word in tokens if word not in SEARCH_STOP_WORDS | _QUESTION_WORDS}
+        is_own = not _FIRST_PERSON.isdisjoint(tokens) and not any(map(is_person, tokens))
+        best = self._ranking.best(words, near, at, most, is_own=is_own)
         return [RankedSentence(sentences[number], why) for number, why in best]
 
     def _embed_sentences(self, embedder: Embedder) -> None:
-        """Take the vectors of the sentences that have none, and link those that tell something anew."""
+        """Take the vectors of the sentences that have none, and link those that tell something again."""
         known = len(self._vectors)
         if new := self._sentences[known:]:
             texts, self._computed, computed = [sentence.text for sentence in new], {}, self._computed
@@ -260,8 +263,8 @@ class SentenceIndex:
                 self._link_what_is_anew(number, sentence)
 
     def _link_what_is_anew(self, number: int, sentence: Sentence) -> None:
-        """Link to a sentence the earlier one, of another message, that it seems to tell anew."""
-        is_about_another = set(name_tokens(sentence.text)[:_OPENING_WORDS]) & word_list("people")
+        """Link to a sentence the earlier one, of another message, that it seems to tell again."""
+        is_about_another = any(map(is_person, name_tokens(sentence.text)[:_OPENING_WORDS]))
         if not number or sentence.is_question or is_about_another or not _ANEW.search(sentence.text):
             return
         near = self._vectors[:number] @ self._vectors[number]
@@ -279,7 +282,8 @@ class _Ranking:
         self._told, self._over = array("d"), array("d")
         self._is_question, self._is_about_user = array("b"), array("b")
         self._by_stem = defaultdict[str, "array[int]"](partial(array, "q"))
-        self._by_relation = defaultdict[str, "array[int]"](partial(array, "q"))
+        # by relation, and whether it is one of the user
+        self._by_relation = defaultdict[tuple[str, bool], "array[int]"](partial(array, "q"))
 
     def add(self, sentence: Sentence) -> None:
         """Add the next sentence."""
@@ -291,26 +295,33 @@ class _Ranking:
         for word in sentence.stems.union(*named):
             self._by_stem[word].append(sentence.number)
         for fact in sentence.facts:
-            self._by_relation[fact.relation].append(sentence.number)
+            self._by_relation[fact.relation, fact.subject == self._user].append(sentence.number)
 
     def set_end(self, sentence: Sentence) -> None:
         """Note from when on nothing is true any more that a sentence states."""
         self._over[sentence.number] = sentence.over
 
-    def best(self, words: Set[str], near: Any, at: datetime, most: int) -> list[tuple[int, str]]:
+    def best(
+        self, words: Set[str], near: Any, at: datetime, most: int, *, is_own: bool = False
+    ) -> list[tuple[int, str]]:
         """Return the numbers of the sentences said until a time that score best, each with the reasons.
 
-        `words` are the stems of the question, and `near` has its cosine similarity with each sentence.
+        `words` are the stems of the question, and `near` has its cosine similarity with each sentence. If it `is_own`,
+        it asks about the user, and what has the relation of another comes later.
         """
-        shared, is_of_relation = np.zeros(len(near)), np.zeros(len(near), dtype=bool)
+        shared, is_of_relation, own = (np.zeros(len(near), dtype=kind) for kind in (float, bool, float))
         for word in words & self._by_stem.keys():
             shared[np.frombuffer(self._by_stem[word], int)] += 1 / len(words)
-        for relation, numbers in self._by_relation.items():
+        for (relation, is_of_user), numbers in self._by_relation.items():
             if not question_stems(relation).isdisjoint(words):
                 is_of_relation[np.frombuffer(numbers, int)] = True
+                if is_own and is_of_user:
+                    own[np.frombuffer(numbers, int)] = _OWN
         told, over, now = np.frombuffer(self._told), np.frombuffer(self._over), at.timestamp()
         is_general = np.frombuffer(self._is_about_user, bool) & (not words)  # "what do you know of me?"
-        score = near + 0.3 * shared + 0.1 * is_of_relation + 0.3 * is_general - 0.02 * (now - told) / _YEAR
+        score = (
+            near + 0.3 * shared + 0.1 * is_of_relation + own + 0.3 * is_general - 0.02 * (now - told) / _YEAR
+        )
         score -= 0.2 * (over <= now) + 0.2 * np.frombuffer(self._is_question, bool)
         score[told > now] = -np.inf
         best = np.argpartition(-score, most)[:most] if most < len(score) else np.arange(len(score))

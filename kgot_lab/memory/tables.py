@@ -136,6 +136,9 @@ CHANGED_FACTS = f"""SELECT DISTINCT v.opened, {_FACT_COLUMNS} FROM changes x
   JOIN versions v ON v.opened = x.id AND v.kind IN ('drop', 'standing')
   JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
   WHERE x.action IN ('retract fact', 'retract claim', 'accept', 'reject', 'override')"""
+CHANGED_SENTENCES = """SELECT DISTINCT v.opened, f.object FROM changes x
+  JOIN versions v ON v.opened = x.id AND v.kind = 'standing' JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
+  WHERE x.action IN ('learn', 'correct') AND f.relation IN ('said', 'asked')"""
 CHANGE = "SELECT action, erased FROM changes WHERE id = :change"
 CHANGES_UNDOING = "SELECT id FROM changes WHERE undoes = :change"
 DEPENDENT_CHANGES = """SELECT DISTINCT opened FROM versions WHERE kind <> :kind AND closed IS NULL AND replace(key, :name, '') <> key
@@ -230,7 +233,7 @@ _BY_SOURCE = (
     FACTS_DERIVED, ALL_CLAIMS, FACTS_LEARNT_SINCE, ALL_SPANS, SPANS,
 )  # fmt: skip
 _OF_OWNER = "f.id IN (SELECT c.fact FROM claims c WHERE substr(c.source, 1, :length) = :prefix)"
-_BY_AUTHOR = (CHANGES, CHANGE, CHANGED_SOURCES, CHANGED_FACTS, DECISIONS_LAST)
+_BY_AUTHOR = (CHANGES, CHANGE, CHANGED_SOURCES, CHANGED_FACTS, CHANGED_SENTENCES, DECISIONS_LAST)
 OWNED: Mapping[str, str] = {
     **{statement: _limited(statement, "substr(c.source, 1, :length) = :prefix") for statement in _BY_SOURCE},
     **{statement: _limited(statement, "who = :owner") for statement in _BY_AUTHOR},
@@ -322,6 +325,8 @@ class OwnedTables:
 
     def __init__(self, storage: ClaimStorage, user: str) -> None:
         self._storage, self._user = storage, user
+        self.insert, self.reading, self.changing = storage.insert, storage.reading, storage.changing
+        self.scrub, self.close = storage.scrub, storage.close
 
     def __repr__(self) -> str:
         return repr(self._storage)
@@ -335,23 +340,3 @@ class OwnedTables:
         prefix = f"{self._user}/"
         limits = {"owner": self._user, "prefix": prefix, "length": len(prefix)}
         return self._storage.rows(owned, {**values, **limits})
-
-    def insert(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run a statement that inserts, once for each of some values."""
-        self._storage.insert(statement, rows)
-
-    def reading(self) -> AbstractContextManager[object]:
-        """Return a context in which all that is read is of one time."""
-        return self._storage.reading()
-
-    def changing(self) -> AbstractContextManager[object]:
-        """Return the context of a change."""
-        return self._storage.changing()
-
-    def scrub(self) -> None:
-        """Remove the bytes of deleted rows from every file."""
-        self._storage.scrub()
-
-    def close(self) -> None:
-        """Close the tables."""
-        self._storage.close()

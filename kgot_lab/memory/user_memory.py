@@ -21,6 +21,10 @@ from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.agent import CurrentAnswer, LearningMemory, TurnOutcome, UserTurn
 from kgot_lab.memory.claims.claim import (
+    ASKED,
+    ENDED,
+    NO_FACTS,
+    SAID,
     ChangeEffect,
     ChangeLogEntry,
     Claim,
@@ -33,9 +37,16 @@ from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.english.messages import MessageReader, ReadSentence
 from kgot_lab.memory.english.parts import ME, Statement
-from kgot_lab.memory.english.relations import ANY, canonical_relation, relations, relations_by, word_list
+from kgot_lab.memory.english.relations import (
+    ANY,
+    canonical_relation,
+    is_one_of_several,
+    is_single,
+    relations,
+    relations_by,
+)
 from kgot_lab.memory.extraction import Extraction, SourcedSentence, facts_prompt, split_grounded
-from kgot_lab.memory.sentences import ASKED, ENDED, LIGHT_STEMS, SAID, Sentence, SentenceIndex, word_stems
+from kgot_lab.memory.sentences import LIGHT_STEMS, Sentence, SentenceIndex, word_stems
 from kgot_lab.memory.tables import OwnedTables
 from kgot_lab.text.cleaning import (
     checked_text,
@@ -47,7 +58,6 @@ from kgot_lab.text.cleaning import (
 from kgot_lab.text.words import name_tokens, stem
 from kgot_lab.types import LLM, Prompt, Triple
 
-_NO_FACTS = frozenset((SAID, ASKED, ENDED))
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOMENT = timedelta(microseconds=1)  # the least time between a beginning and an end
 _YEAR = timedelta(days=365)  # "in May" may be told together with what ended then
@@ -174,7 +184,7 @@ class Memory(Closing, LearningMemory):
                 added += len(sentences)
                 unread += sum(not sentence.is_read for sentence in sentences)
                 dropped += sum(sentence.dropped for sentence in sentences)
-                facts += [c.fact for c in claims if c.kind == "stated" and c.fact.relation not in _NO_FACTS]
+                facts += [c.fact for c in claims if c.kind == "stated" and c.fact.relation not in NO_FACTS]
                 ended += [c.fact for c in claims if c.kind == "ended"]
         unique = tuple(dict.fromkeys(facts)), tuple(dict.fromkeys(ended))
         return Added(tuple(changes), *unique, added, unread, dropped)
@@ -209,7 +219,7 @@ class Memory(Closing, LearningMemory):
         open_facts = self._facts_before(at, sentences, names)
         known_later = {fact for fact, began in open_facts.items() if began > at}
         for sentence in sentences:
-            said = ASKED if sentence.is_question else SAID
+            said, relations_ended = ASKED if sentence.is_question else SAID, set[str]()
             claim(Triple(self.user, said, sentence.text), sentence, at)
             for statement in sentence.statements:
                 subject, value = (self._resolve(p, names) for p in (statement.subject, statement.object))
@@ -218,11 +228,16 @@ class Memory(Closing, LearningMemory):
                     known = {f: began for f, began in open_facts.items() if f not in known_later}
                     ended = _find_ended(statement, subject, value, known, names)
                     what = value if subject == self.user else subject.removeprefix(f"{self.user}'s ")
-                    if not ended and what and (subject == self.user or not value):
+                    relations_ended |= {fact.relation for fact in ended}
+                    is_told = bool(what) and not statement.relation and (subject == self.user or not value)
+                    if not ended and is_told:
                         claim(Triple(self.user, ENDED, what), sentence, since)
                 else:
-                    if statement.relation == "name":  # it may be that of someone else
-                        value = statement.object
+                    if ANY in statement.relations and len(relations_ended) == 1:  # "switched from Acme to it"
+                        (relation,) = relations_ended
+                        statement = replace(statement, relation=relation, single=is_single(relation))
+                    value = value if value == self.user else statement.object
+                    if statement.relation == "name":
                         names[value.casefold()] = subject
                     fact = Triple(subject, statement.relation, value)
                     ended = _replaced(statement, fact, open_facts)
@@ -243,7 +258,9 @@ class Memory(Closing, LearningMemory):
                     if statement.kind == "ended" and since < open_facts[fact] - _YEAR:  # of an earlier time
                         continue
                     claim(fact, sentence, max(since, open_facts.pop(fact) + _MOMENT), "ended")
-        stated = (each for each in claims if each.kind == "stated" and each.fact.relation not in _NO_FACTS)
+                    if fact.relation == "name":  # of a husband who is none any more
+                        names.pop(fact.object.casefold(), None)
+        stated = (each for each in claims if each.kind == "stated" and each.fact.relation not in NO_FACTS)
         told = {each.fact: each.valid_from or at for each in stated}
         return [*claims, *self._ends_told_before(told, at, names)]
 
@@ -271,7 +288,10 @@ class Memory(Closing, LearningMemory):
         if not all(word_stems(each.object) for each in ends):  # someone died: what names them ends
             return self._index.open_facts(at)
         found: dict[Triple, datetime] = {}
-        for subject in {self._resolve(statement.subject, names) for statement in statements}:
+        subjects = {self._resolve(statement.subject, names) for statement in statements}
+        if any(not {ANY, "partner"}.isdisjoint(each.relations) for each in statements):
+            subjects |= _partners_of(self.user)
+        for subject in subjects:
             found |= self._index.open_facts(at, "subject", subject)
         return found
 
@@ -288,7 +308,7 @@ class Memory(Closing, LearningMemory):
 
         Ranked by meaning (if there is an embedder), by shared words, and by the relations that the question asks
         about, later before earlier. Each line has the day on which it was said, until when its facts were true,
-        and, with a question mark, what a later sentence seems to tell anew. With `at`, only what was said until then
+        and, with a question mark, what a later sentence seems to tell again. With `at`, only what was said until then
         is recalled, with what had ended by then, even if that was told later.
         """
         checked_text(question, "a question")
@@ -355,10 +375,11 @@ class Memory(Closing, LearningMemory):
         since = self._index.open_facts(now).get(fact)
         if since is None:
             problem = f"the memory of {self.user!r} does not hold {short_repr(str(fact))}"
-            raise BadInput(f"{problem}: facts() lists what it holds")
+            raise BadInput(f"{problem}: `facts` lists what it holds")
         if object == fact.object:
             raise BadInput(f"{short_repr(str(fact))} is what it holds: give another object")
-        text = f"Correction: {fact.subject} {fact.relation} {object}, not {fact.object}."
+        relation = fact.relation.replace("_", " ")
+        text = f"Correction: {fact.subject} {relation} {object}, not {fact.object}."
         source, span = f"{self.user}/{now.isoformat()}/correction", Span(0, len(text), text)
         told = [
             Claim(Triple(self.user, SAID, text), source, span, self.user, valid_from=now),
@@ -369,7 +390,7 @@ class Memory(Closing, LearningMemory):
                 for each in (fact, *self._corrected_before(fact, since))
             ),
         ]
-        learnt = self.claims.learn(told, by=self.user)
+        learnt = self.claims.learn(told, by=self.user, action="correct")
         changes = () if learnt.change is None else (learnt.change,)
         return Added(changes, (told[2].fact,), (fact,), 1)
 
@@ -395,7 +416,7 @@ class Memory(Closing, LearningMemory):
         sources = {claim.source for claim in claims}
         if not sources:
             problem = f"{self.user!r} has said nothing that is, or states, {short_repr(str(what))}"
-            raise BadInput(f"{problem}: facts() lists what holds, and recall() the sources")
+            raise BadInput(f"{problem}: `facts` lists what holds, and `recall` what was said")
         return sorted(sources)
 
     def undo(self, change: int) -> ChangeEffect:
@@ -426,15 +447,10 @@ class Memory(Closing, LearningMemory):
         return erased
 
 
-def is_message(claim: Claim) -> bool:
-    """Return whether a claim stands for a sentence that a user said, and states no fact."""
-    return claim.fact.relation in _NO_FACTS and claim.source.startswith(f"{claim.fact.subject}/")
-
-
 def _replaced(statement: Statement, fact: Triple, open_facts: Mapping[Triple, datetime]) -> list[Triple]:
     """Return the open facts that a new one replaces: another value of a single relation, or what it denies."""
     denied = fact.relation[4:] if fact.relation.startswith("not_") else f"not_{fact.relation}"
-    replaces = statement.single and fact.subject.rpartition("'s ")[2] not in word_list("several")
+    replaces = statement.single and not is_one_of_several(fact.subject.rpartition("'s ")[2])
     replaced, value = fact.relation if replaces else None, fact.object.casefold()
     own = [other for other in open_facts if other.subject == fact.subject]
     return [f for f in own if f.relation == (denied if f.object.casefold() == value else replaced)]
@@ -451,8 +467,26 @@ def _find_ended(
 
     These are facts of the same subject that have the head of what ended, and each name and number of it, or
     whose relation is named by it ("my job"); or, for someone who died or something that is over, the facts that
-    name it.
+    name it. With a partner ends what is known of the husband or wife by that noun.
     """
+    found = _find_named(statement, subject, value, open_facts, names)
+    if any(fact.relation == "partner" for fact in found):
+        roles = _partners_of(subject)
+        found += [fact for fact in open_facts if fact.subject in roles and fact not in found]
+    return found
+
+
+def _partners_of(name: str) -> set[str]:
+    return {f"{name}'s {noun}" for noun in relations()["partner"].nouns}
+
+
+def _find_named(
+    statement: Statement,
+    subject: str,
+    value: str,
+    open_facts: Mapping[Triple, datetime],
+    names: Mapping[str, str],
+) -> list[Triple]:
     own = [fact for fact in open_facts if fact.subject == subject]
     owner = value.rpartition("'s ")[0]
     if owner and owner != subject and value not in names.values():  # "sold my brother's guitar"

@@ -19,6 +19,7 @@ from kgot_lab.embedding.embedder import (
 )
 from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, require, require_count
+from kgot_lab.retrieval.fusion import rows_and_scores
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import rough_sentences
 from kgot_lab.types import Document, HitColumns, Ranking, checked_documents, full_text
@@ -26,6 +27,7 @@ from kgot_lab.types import Document, HitColumns, Ranking, checked_documents, ful
 SIGN_BITS_FROM = 200_000  # vectors; reading this many takes about 30 ms
 # minimum number of candidates in a large collection; they contain 99 % of the ten nearest
 _CANDIDATES = 2_000
+_FARTHEST = 10  # candidates at the other end, for the range of scores
 
 
 def dense(
@@ -41,8 +43,9 @@ def dense(
     A blank query finds nothing. With `keep`, only the top `keep` documents are found, which is cheaper in
     large collections. From 200,000 documents on, candidates are first selected by the signs of their
     dimensions (`SignBits`): twice `keep`, at least 2,000. This is four times as fast and occasionally misses
-    a document. `exact` turns it off, as does a numpy before 2. Scores are always cosines. Raises BadInput if
-    a vector holds NaN, and names the text.
+    a document. After another stage all its hits, and some of the documents farthest from the query, are
+    found too, so that a fusion knows the range of scores. `exact` turns it off, as does a numpy before 2.
+    Scores are always cosines. Raises BadInput if a vector holds NaN, and names the text.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids, texts = [document.id for document in documents], [full_text(document) for document in documents]
@@ -119,16 +122,20 @@ def _cosine_stage(
         if len(query_vector) != matrix.shape[1]:
             problem = f"{embedder.name} gave the query {len(query_vector)} numbers"
             raise BadInput(f"{problem} and the documents {matrix.shape[1]}: embed both alike")
-        candidates = np.arange(len(ids))
+        candidates, limit = np.arange(len(ids)), keep
         if signs is not None:
-            candidates = signs.nearest(query_vector, max(_CANDIDATES, 2 * (keep or 0)))
+            limit = None if ranking.hits else keep
+            near = signs.nearest(
+                query_vector, max(_CANDIDATES, 2 * (keep or 0)), _FARTHEST * bool(ranking.hits)
+            )
+            candidates = np.union1d(near, rows_and_scores(ranking, ids)[0])
         cosines = row_products(matrix if signs is None else matrix[candidates], query_vector)
         if starts is not None:
             cosines = np.maximum.reduceat(cosines, starts)
-        if keep is not None and keep < len(candidates):
-            found = np.flatnonzero(cosines >= np.partition(cosines, -keep)[-keep])
+        if limit is not None and limit < len(candidates):
+            found = np.flatnonzero(cosines >= np.partition(cosines, -limit)[-limit])
             candidates, cosines = candidates[found], cosines[found]
-        order = argsort_descending(cosines)[:keep]  # the ids are sorted, so ties are by id
+        order = argsort_descending(cosines)[:limit]  # the ids are sorted, so ties are by id
         return Ranking(ranking.query, HitColumns(ids, candidates[order], cosines[order]))
 
     return Stage(name if keep is None else f"{name} % {keep}", step)

@@ -390,7 +390,7 @@ def _is_same_usage(reported: Usage, recorded: Usage) -> bool:
 def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> TextTool:
     """Create a tool that asks a model a plain question. The result carries the cost.
 
-    The model's LLMError is passed on: an exhausted budget or a tape that does not match must end the run, not
+    The model's LLMError is passed on: an exhausted budget or a recording that does not match must end the run, not
     become a fact.
     """
 

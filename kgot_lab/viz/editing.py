@@ -49,7 +49,7 @@ class Editing(LiveOutput):
             edit_made = self._apply_message(message)
             if edit_made is not None:
                 changes = [f"now {fault}" for fault in edit_made.broken]
-                changes += [f"no longer: {fault}" for fault in edit_made.mended]
+                changes += [f"no longer: {fault}" for fault in edit_made.fixed]
                 note = "; ".join([f"Done: {edit_made.said}", *changes])
         except Exception as error:
             error_text = describe_error(error)

@@ -77,7 +77,7 @@ def register_exercise(exercise: str, key: tuple[str, str]) -> None:
     if _exercise_keys.setdefault(exercise, key) != key:
         raise BadInput(
             f"two exercises are called {exercise!r}, and their tries would be counted as one's: give each a name of its own"
-            " (if you changed its hint or its answer, start the kernel anew)"
+            " (if you changed its hint or its answer, start the kernel again)"
         )
 
 
@@ -111,7 +111,7 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
     path = Path(folder) / f"{slug}_{'_'.join(notebooks)}.json"
     if path.exists() and not again:
         problem = f"{path.name} is there and stays as it is"
-        raise BadInput(f"{problem}: hand_in({name!r}, again=True) writes it anew")
+        raise BadInput(f"{problem}: hand_in({name!r}, again=True) writes it again")
     answers = [asdict(attempt) for attempt in attempts]
     content = {"handed in": HAND_IN_VERSION, "name": name, "attempts": answers, "note": _DIGEST_NOTE}
     text = (

@@ -351,5 +351,5 @@ def export_page(
     )
     page = html_document(title, page_style() + read_asset("graph_page.css"), body, script=page_script())
     if external := find_external_requests(page, beside=True):
-        raise BadInput(f"the page would fetch {', '.join(external[:5])}: install kgot_lab anew")
+        raise BadInput(f"the page would fetch {', '.join(external[:5])}: install kgot_lab again")
     return page

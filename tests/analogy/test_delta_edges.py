@@ -420,11 +420,11 @@ def test_an_update_gives_exactly_what_making_all_edges_again_gives(seed):
         skeletons = made(text for text in texts.values() if text not in refused)
         effort = Effort(chance.choice([LITTLE, 10**8]))
         now = delta_edges(graph, skeletons, BAGS, changed=changed | fresh, effort=effort, **how)
-        anew = delta_edges(graph, skeletons, BAGS, **how)
-        assert now.edges == anew.edges and [e.properties for e in now] == [e.properties for e in anew]
+        fresh = delta_edges(graph, skeletons, BAGS, **how)
+        assert now.edges == fresh.edges and [e.properties for e in now] == [e.properties for e in fresh]
         named = changed | fresh
-        assert list(now.vetoed) == [e for e in anew.vetoed if {e.source, e.target} & named]
-        graph, rebuilt = replace_computed_edges(graph, now), replace_computed_edges(graph, anew)
+        assert list(now.vetoed) == [e for e in fresh.vetoed if {e.source, e.target} & named]
+        graph, rebuilt = replace_computed_edges(graph, now), replace_computed_edges(graph, fresh)
         assert graph == rebuilt and graph.edges[:] == rebuilt.edges[:] and Edge(*curated) in graph.edges
 
 
@@ -458,7 +458,7 @@ def test_edges_made_by_another_rule_are_not_mixed_with_new_ones():
     }
     for other in others.values():
         how = {"skeletons": skeletons, "embedder": BAGS, "thresholds": LOOSE, **other}
-        with pytest.raises(BadInput, match="make all anew by delta_edges"):
+        with pytest.raises(BadInput, match="make all again by delta_edges"):
             delta_edges(grown, changed=["n01"], **how)
     turned = made(texts.values(), turn=lambda text: text.split()[0])
     with pytest.raises(BadInput, match="made from other skeletons: name the nodes that changed"):

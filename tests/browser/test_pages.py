@@ -140,7 +140,7 @@ def test_a_group_on_a_page_opens_and_closes_by_mouse_and_by_keyboard_and_a_searc
     place = canvas.evaluate("(canvas) => canvas._cyreg.cy.nodes('.community')[0].renderedPosition()")
     canvas.click(position=place)
     view.get_by_role("button", name="Open this group").click()
-    expect(said).to_have_text("Opened, and laid out anew.")
+    expect(said).to_have_text("Opened, and laid out again.")
     members = canvas.evaluate(ids)
     assert sum(id.startswith("P ") for id in members) > 20 and "everything else" in canvas.evaluate(CAPTIONS)
     page.screenshot(path=SCREENSHOTS / "group-from-disk.png")
@@ -151,10 +151,10 @@ def test_a_group_on_a_page_opens_and_closes_by_mouse_and_by_keyboard_and_a_searc
     view.get_by_role("application").focus()
     for key in ("ArrowRight", "Enter"):
         page.keyboard.press(key)
-    expect(said).to_have_text("Opened, and laid out anew.")
+    expect(said).to_have_text("Opened, and laid out again.")
     page.keyboard.press("ArrowLeft")  # the last one is everything else, which leads out
     page.keyboard.press("Enter")
-    expect(said).to_have_text("Opened, and laid out anew.")
+    expect(said).to_have_text("Opened, and laid out again.")
     assert canvas.evaluate(ids) == groups
     view.get_by_label("Search").fill("p 7-31")
     view.get_by_label("Search").press("Enter")

@@ -157,14 +157,14 @@ def test_the_keyboard_steps_when_the_stepper_has_the_focus_and_only_then(page, o
 def test_the_slider_and_the_list_jump(page, on_disk):
     on_disk.get_by_label("Event", exact=True).fill("11")
     assert at(on_disk) == 11
-    on_disk.get_by_role("button", name="14 ballot 1: RETRIEVE").click()
-    expect(title(on_disk)).to_contain_text("ballot 1: RETRIEVE")
+    on_disk.get_by_role("button", name="14 vote 1: RETRIEVE").click()
+    expect(title(on_disk)).to_contain_text("vote 1: RETRIEVE")
     pressed(page, "ArrowDown")
     assert at(on_disk) == 15
     expect(on_disk.locator(".kl-step-list [aria-current=step]")).to_be_focused()
 
 
-def test_ballots_fall_one_by_one_until_the_vote_is_decided(on_disk):
+def test_votes_fall_one_by_one_until_the_vote_is_decided(on_disk):
     tally = on_disk.locator(".kl-step-tally")
     for event, said in (
         (12, "0 INSERT, 0 RETRIEVE, 0 neither; 3 still possible"),
@@ -222,7 +222,7 @@ def test_the_reader_guesses_at_each_decision_before_it_is_shown_and_the_score_is
     pressed(page, "f")
     expect(on_disk).to_contain_text("Your guess: 1 to 5 rows. Right.")
     expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 2 of 2")
-    expect(on_disk.get_by_role("button", name="14 ballot 1")).to_be_hidden()
+    expect(on_disk.get_by_role("button", name="14 vote 1")).to_be_hidden()
     on_disk.get_by_role("button", name="Last").click()
     expect(on_disk).to_contain_text("What will the answer be?")
     expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 2 of 3")

@@ -121,7 +121,7 @@ def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
     kept_to = [
         "--trace",
         "a run.jsonl",
-        *"--tape tape.jsonl --max-calls 50 --max-seconds 900 --max-dollars 0".split(),
+        *"--recording recording.jsonl --max-calls 50 --max-seconds 900 --max-dollars 0".split(),
     ]
     with openai_server(*replies(*FIRST), Answer(sleep=AMPLE), *replies(*REST)) as server:
         heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a job in the background is started deaf to it
@@ -151,7 +151,7 @@ def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
         # only the call that was cut off is made again
         assert len(server.bodies) == len(FIRST) + 1 + len(REST)
     assert load_run("a run.jsonl").finished and kgot_lab("verify", "a run.jsonl").code == 0
-    assert len(Path("tape.jsonl").read_text().splitlines()) == 1 + len(FIRST) + len(REST)
+    assert len(Path("recording.jsonl").read_text().splitlines()) == 1 + len(FIRST) + len(REST)
 
 
 def test_several_questions_are_answered_in_turn_each_in_a_trace_of_its_own(kgot_lab):
@@ -253,16 +253,16 @@ def test_a_run_of_the_command_line_goes_on_at_its_address_and_another_must_name_
 
 @pytest.mark.extended
 @pytest.mark.parametrize(
-    "from_the_start", [True, False], ids=["a tape from the start", "a tape from the first stop on"]
+    "from_the_start", [True, False], ids=["a recording from the start", "a recording from the first stop on"]
 )
-def test_a_run_that_stops_every_few_calls_ends_with_a_tape_of_all_its_replies(
+def test_a_run_that_stops_every_few_calls_ends_with_a_recording_of_all_its_replies(
     kgot_lab, server, from_the_start
 ):
     ran = kgot_lab(
         *asking(
             server,
             *"--trace run.jsonl --max-calls 3".split(),
-            *(["--tape", "tape.jsonl"] if from_the_start else []),
+            *(["--recording", "recording.jsonl"] if from_the_start else []),
         )
     )
     stops = 0
@@ -273,11 +273,11 @@ def test_a_run_that_stops_every_few_calls_ends_with_a_tape_of_all_its_replies(
         more = [
             "--max-calls",
             str(3 * stops + 3),
-            *([] if "--tape" in ran.again else ["--tape", "tape.jsonl"]),
+            *([] if "--recording" in ran.again else ["--recording", "recording.jsonl"]),
         ]
         ran = kgot_lab(*ran.again[1:], *more)
     assert ran.code == 0 and stops == 3 and len(server.bodies) == 11
-    again = kgot_lab(*ASK, *"--model recorded:tape.jsonl --trace again.jsonl".split())
+    again = kgot_lab(*ASK, *"--model recorded:recording.jsonl --trace again.jsonl".split())
     assert again.code == 0 and len(server.bodies) == 11
     assert all(map(same_event, load_run("run.jsonl").events, load_run("again.jsonl").events))
 
@@ -322,9 +322,9 @@ def test_two_new_runs_never_have_the_same_name():
 
 def test_a_finished_run_says_which_options_it_does_not_use(kgot_lab, finished_run):
     finished_run.put()
-    ran = kgot_lab("resume", "run.jsonl", "--model", "openai:gpt-4o", "--tape", "tape.jsonl")
-    assert "nothing is left to do, and --model and --tape not used" in ran.err
-    assert not Path("tape.jsonl").exists()
+    ran = kgot_lab("resume", "run.jsonl", "--model", "openai:gpt-4o", "--recording", "recording.jsonl")
+    assert "nothing is left to do, and --model and --recording not used" in ran.err
+    assert not Path("recording.jsonl").exists()
 
 
 def test_a_finished_run_needs_no_model_to_be_resumed(kgot_lab, finished_run):
@@ -508,8 +508,8 @@ def test_bad_input_is_one_clear_line(kgot_lab, here, words, said):
     ("words", "said"),
     [
         (["--trace", "a.html", "--html", "a.html"], ["trace and html are the same file, a.html"]),
-        (["--trace", "a.jsonl", "--tape", "./a.jsonl"], ["trace and tape are the same file"]),
-        (["--tape", "a.html", "--html", "below/../a.html"], ["html and tape are the same file"]),
+        (["--trace", "a.jsonl", "--recording", "./a.jsonl"], ["trace and recording are the same file"]),
+        (["--recording", "a.html", "--html", "below/../a.html"], ["html and recording are the same file"]),
         (["--at", "a.log", "--trace", "a.log"], ["trace and at are the same file"]),
         (["--attach", "mine.html", "--html", "mine.html"], ["html and attach are the same file"]),
         (["--html", "a.jsonl"], ["--html a.jsonl does not end in .html"]),
@@ -682,24 +682,26 @@ def test_a_recorded_run_is_shown_with_its_costs_and_as_a_page(kgot_lab):
     assert stands_alone(Path("storm.html").read_text())
 
 
-def test_a_question_is_answered_again_from_its_tape_and_from_its_trace_without_the_model(kgot_lab, server):
-    first = kgot_lab(*asking(server, "--trace", "run.jsonl", "--tape", "tape.jsonl"))
+def test_a_question_is_answered_again_from_its_recording_and_from_its_trace_without_the_model(
+    kgot_lab, server
+):
+    first = kgot_lab(*asking(server, "--trace", "run.jsonl", "--recording", "recording.jsonl"))
     asked = len(server.bodies)
     assert first.code == 0 and asked, first.err
-    for number, recording in enumerate(("tape.jsonl", "run.jsonl")):
+    for number, recording in enumerate(("recording.jsonl", "run.jsonl")):
         ran = kgot_lab(*ASK, "--model", f"recorded:{recording}", "--trace", f"again{number}.jsonl")
         assert ran.code == 0 and "Answer: London" in ran.out, ran.err
         assert all(map(same_event, load_run("run.jsonl").events, load_run(f"again{number}.jsonl").events))
     assert len(server.bodies) == asked
-    miss = kgot_lab("ask", "Who was Ada?", *PAPERS, "--model", "recorded:tape.jsonl")
-    assert miss.code == 1 and "tape.jsonl has no reply" in miss.err and len(server.bodies) == asked
+    miss = kgot_lab("ask", "Who was Ada?", *PAPERS, "--model", "recorded:recording.jsonl")
+    assert miss.code == 1 and "recording.jsonl has no reply" in miss.err and len(server.bodies) == asked
 
 
-def test_a_tape_is_of_one_model(kgot_lab, server):
-    refused = kgot_lab(*asking(server, "--tape", "tape.jsonl", "--execution-model", "openai:other"))
+def test_a_recording_is_of_one_model(kgot_lab, server):
+    refused = kgot_lab(*asking(server, "--recording", "recording.jsonl", "--execution-model", "openai:other"))
     assert refused.code == 1
-    assert "a tape holds the replies of one model" in refused.err
-    assert not Path("tape.jsonl").exists()
+    assert "a recording holds the replies of one model" in refused.err
+    assert not Path("recording.jsonl").exists()
 
 
 def test_a_recorded_run_is_asked_with_its_own_preset_and_a_small_model_along_paths():

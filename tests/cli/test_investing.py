@@ -56,13 +56,17 @@ def test_a_tick_from_the_command_line_reads_all_news_and_says_that_it_is_no_advi
     assert last["action"] == "write" and last["by"] in {item.id for item in ITEMS}
     undone = kgot_lab("invest", ".", "undo", str(last["change"]))
     assert undone.code == 0 and "fell" in undone.out, undone.err
-    assert kgot_lab("invest", ".", "log").out.splitlines()[-1].split()[3:5] == ["undo", "of"]
+    assert kgot_lab("invest", ".", "log").out.splitlines()[-1].split()[3:5] == ["took", "back"]
     assert json.loads(kgot_lab("invest", ".", "undo", str(last["change"] + 1), "--json").out)["risen"]
 
 
 def test_a_user_who_leaves_is_in_no_file_of_the_accounts(kgot_lab, folder):
     assert kgot_lab("invest", ".", "hold", "wilhelmina", "LNTN", "3").code == 0
+    with open_places(folder) as places:
+        owner = places.accounts.account("wilhelmina").owner
+        places.graph.write([investment_node("Sector", name="tulip bulbs", owner=owner)], owner=owner)
     assert kgot_lab("invest", ".", "leave", "wilhelmina").code == 0
+    assert not any(b"tulip" in path.read_bytes() for path in folder.glob("graph.db*"))
     assert [path.name for path in folder.glob("accounts.db*") if b"wilhelmina" in path.read_bytes()] == []
     again = kgot_lab("invest", ".", "leave", "wilhelmina")
     assert again.code != 0 and "no profile" in again.err

@@ -78,9 +78,9 @@ def test_a_memory_is_looked_into_changed_and_changed_back(kgot_lab, asked_once):
         ("undo", "command line"),
     ]
     assert log[1]["of"] == ["ada.md#1"]
-    assert "retract source: ada.md#1" in kgot_lab("memory", "memory.db", "log").out
+    assert "forgot source: ada.md#1" in kgot_lab("memory", "memory.db", "log").out
     assert log[0]["by"].startswith("run ")
-    assert "undo of change 2" in kgot_lab("memory", "memory.db", "log").out
+    assert "took back change 2" in kgot_lab("memory", "memory.db", "log").out
     then = log[1]["at"]
     assert json.loads(kgot_lab("memory", "memory.db", "facts", "--as-of", then, "--json").out) == []
 
@@ -177,7 +177,7 @@ def test_an_erasure_names_the_runs_whose_traces_still_hold_what_they_read(kgot_l
     assert kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1").code == 0
     ran = kgot_lab("memory", "memory.db", "erase", "--source", "ada.md#1", "--yes", "--json")
     (run,) = json.loads(ran.out)["runs"]
-    assert f"may still be in the traces and tapes of {run}" in ran.err
+    assert f"may still be in the traces and recordings of {run}" in ran.err
     assert [path.name for path in Path().glob("memory.db*") if text in path.read_bytes()] == []
     with Path("first.jsonl").open() as trace:
         assert f"run {json.loads(trace.readline())['run']}" == run

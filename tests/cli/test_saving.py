@@ -74,9 +74,9 @@ def test_a_graph_of_ours_is_saved_over_in_the_form_it_has(kgot_lab, server, name
     ran = kgot_lab(*asking(server, "--graph", name, "--save-graph", name))
     assert ran.code == 0 and f"written to {name}" in ran.err, ran.err
     saved = read_graph(name)
-    write_graph(saved, "anew", form)
+    write_graph(saved, "fresh", form)
     assert GRAPH.edges[0].identity in {edge.identity for edge in saved.edges}
-    assert Path(name).read_bytes() == Path("anew").read_bytes()
+    assert Path(name).read_bytes() == Path("fresh").read_bytes()
 
 
 def test_a_graph_that_came_to_the_place_of_another_in_the_meantime_stays_and_both_are_kept(kgot_lab, here):

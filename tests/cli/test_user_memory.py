@@ -65,8 +65,20 @@ def test_a_correction_and_a_forgotten_message_are_undone_by_their_numbers(memory
     forgotten = json.loads(memory("forget", "--fact", id[:8], *ANA, "--json").out)
     assert "Borealis" not in memory("recall", "Borealis", *ANA).out
     assert memory("undo", forgotten["change"], *ANA).code == 0
-    assert "undo of change" in memory("log", *ANA).out and "bob" not in memory("log", *ANA).out
+    assert "took back change" in memory("log", *ANA).out and "bob" not in memory("log", *ANA).out
     assert "Borealis" in memory("recall", "Borealis", *ANA).out
+
+
+def test_the_log_says_what_happened_and_why_says_who_took_a_fact_back(memory):
+    forgotten = memory("forget", "--fact", "ana | lives_in | Rome", *ANA).out
+    assert "2 facts fell" in forgotten and "said" not in forgotten
+    why = memory("why", "ana | lives_in | Rome").out
+    assert "(does not hold)" in why and "(retracted by ana on 2026" in why
+    log = memory("log", *ANA).out
+    assert "told: I live in Rome." in log and "forgot source: ana/2026" in log and "learn" not in log
+    memory("correct", "ana | works_at | Borealis", "Bolt", *ANA)
+    assert "corrected: Correction: ana works at Bolt, not Borealis." in memory("log", *ANA).out
+    assert "said" not in memory("relations").out
 
 
 def test_erasing_takes_a_message_or_all_of_one_user(memory):

@@ -484,7 +484,7 @@ def test_tokens_that_a_server_does_not_tell_are_no_zeros(kgot_lab, here):
     assert (
         ran.code == 0 and "11 model calls, tokens that the server does not tell for 11 of them" in ran.out
     ), ran.out
-    assert "dollars not told" in ran.out
+    assert "dollars not reported" in ran.out
     assert "$0.0000" not in ran.out
     assert ran.err.count("does not tell how many tokens") == 1
 

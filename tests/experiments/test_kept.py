@@ -40,9 +40,9 @@ def test_edges_are_held_against_the_lot(tmp_path):
         gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
     )
     good, none = kept_edges(tmp_path)
-    found = (good["right"], good["precision"], good["recall"], good["prevalence"], good["times lot"])
+    found = (good["right"], good["precision"], good["recall"], good["prevalence"], good["times chance"])
     assert found == (2, "50.00%", "20%", "1.000%", 50)
-    assert (none["edges"], none["precision"], none["times lot"]) == (0, "0.00%", 0)
+    assert (none["edges"], none["precision"], none["times chance"]) == (0, "0.00%", 0)
     assert len(kept_edges(RESULTS)) > 20
 
 

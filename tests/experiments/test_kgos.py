@@ -1,4 +1,4 @@
-"""The KG-OS benchmark: frozen queries, what is settled before, leniency by lot, verdicts, and that its
+"""The KG-OS benchmark: frozen queries, what is settled before, leniency by chance, verdicts, and that its
 results are of this program.
 """
 

@@ -62,10 +62,10 @@ def test_a_step_that_a_rule_decides_is_no_vote():
     )
 
 
-def test_a_refused_read_of_a_ballot_that_is_repaired_and_finds_rows():
+def test_a_refused_read_of_a_vote_that_is_repaired_and_finds_rows():
     run = walked(vote=[*votes("I", "I", "I"), *BOTH], mend={"statement": "result = facts('Ada Lovelace')"})
     shown = lessons_of(run)
-    (at,) = shown["a wrong RETRIEVE mended"]
+    (at,) = shown["a wrong RETRIEVE repaired"]
     assert isinstance(run.events[at], Read) and run.events[at].statement == "result = facts('Ada Lovelace')"
     assert shown["a refused statement repaired"] == (at,)
 
@@ -77,7 +77,7 @@ def test_a_refused_read_that_stays_refused_is_not_repaired():
         mend={"statement": "result = ["},
         reread={"statement": "result = ["},
     )
-    assert not {"a wrong RETRIEVE mended", "a refused statement repaired"} & set(lessons_of(run))
+    assert not {"a wrong RETRIEVE repaired", "a refused statement repaired"} & set(lessons_of(run))
 
 
 def test_a_refused_write_that_is_repaired_is_no_repaired_retrieve():
@@ -85,7 +85,7 @@ def test_a_refused_write_that_is_repaired_is_no_repaired_retrieve():
     run = walked(vote=vote, write={"statements": ["add("]}, mend={"statement": WRITE["statements"][0]})
     shown = lessons_of(run)
     assert isinstance(run.events[shown["a refused statement repaired"][0]], Wrote)
-    assert "a wrong RETRIEVE mended" not in shown
+    assert "a wrong RETRIEVE repaired" not in shown
 
 
 def test_an_empty_read_that_is_asked_again_and_an_answer_that_is_forced():
@@ -179,7 +179,7 @@ def test_only_one_of_them_is_shown_by_a_script_and_by_no_run_of_the_real_model()
     real = {
         name for title, run in RUNS.items() if not title.startswith("simulated_") for name in lessons_of(run)
     }
-    assert set(LESSONS) - real == {"a wrong RETRIEVE mended"}
+    assert set(LESSONS) - real == {"a wrong RETRIEVE repaired"}
 
 
 def test_the_facts_of_the_bridge_come_from_two_texts_and_the_answer_is_right():

@@ -183,7 +183,7 @@ def fault_of(sample: Sample, how: str, files: Files, folder: Path) -> str:
 
 
 def faults_of(sample: Sample, chance: random.Random, times: int) -> dict[str, str]:
-    """What is wrong with a sample that is damaged so many times, each time anew."""
+    """What is wrong with a sample that is damaged so many times, each time again."""
     faults = {}
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         for _ in range(times):

@@ -209,9 +209,9 @@ def rooms(recording: Recording, chance: random.Random) -> Iterator[int]:
 def fault_of_failures(
     kind: Kind, folder: Path, spoil: Callable[[Disk], object], writes: int, *, closes: bool
 ) -> str:
-    """What is wrong when a disk is spoilt during a workload and mended later; "" for nothing.
+    """What is wrong when a disk is spoilt during a workload and repaired later; "" for nothing.
 
-    The file is closed before the disk is mended, or used again after that.
+    The file is closed before the disk is repaired, or used again after that.
     """
     path, acknowledged, opened, number = folder / kind.file, set[int](), None, -1
     with kind.below(Disk(folder)) as disk:
@@ -244,12 +244,12 @@ def fault_of_failures(
             opened = opened or kind.open(path)
             found = kind.held(opened)
             if found.keys() not in allowed:
-                return f"{sorted(found)} of {sorted(acknowledged)} are read once the disk is mended"
+                return f"{sorted(found)} of {sorted(acknowledged)} are read once the disk works again"
             kind.write(opened, writes)
             opened.close()
             again = kind.things(path)
         except Exception as error:
-            return f"not usable once the disk is mended: {type(error).__name__}: {error}"
+            return f"not usable once the disk works again: {type(error).__name__}: {error}"
     wanted = found.keys() | {writes}
     return "" if again.keys() == wanted else f"{sorted(again)} of {sorted(wanted)} are there at the end"
 

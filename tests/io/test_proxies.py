@@ -77,7 +77,7 @@ def test_no_client_asks_this_computer_through_a_proxy(
     ask: Callable[[str], None], proxy: Server, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    closed = f"http://127.0.0.1:{free_port()}/v1"  # nothing listens: whoever is not asked through the proxy finds nobody
+    closed = f"http://127.0.0.1:{free_port()}/v1"  # nothing listens: a request that bypasses the proxy fails
     with pytest.raises(LabError) as caught:
         ask(closed)
     told = str(caught.value)

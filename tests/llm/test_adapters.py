@@ -254,14 +254,14 @@ def test_a_time_out_says_how_to_allow_more_not_to_look_for_the_server() -> None:
     assert "running" not in str(caught.value)
 
 
-def test_budgets_and_tapes_hold_for_a_function(tmp_path: Any) -> None:
+def test_budgets_and_recordings_hold_for_a_function(tmp_path: Any) -> None:
     kept = Budgeted(connect(str.upper), Budget(tokens=200))
     with pytest.raises(OverBudget):
         for _ in range(50):
             kept(HELLO)
     assert Budgeted(connect(str.upper, price=Price(1, 1)), Budget(dollars=1))(HELLO).text
-    taped = connect(str.upper, tape=tmp_path / "tape")(HELLO)
-    assert Recorded(tmp_path / "tape")(HELLO).text == taped.text
+    taped = connect(str.upper, recording=tmp_path / "recording")(HELLO)
+    assert Recorded(tmp_path / "recording")(HELLO).text == taped.text
 
 
 # --- chat models of LangChain
@@ -332,7 +332,7 @@ def test_a_chat_model_that_returns_no_text_is_named() -> None:
 
 # --- temperature and seed
 
-BALLOT = Prompt(HELLO.messages, temperature=0.7, seed=3, max_tokens=50)
+VOTE = Prompt(HELLO.messages, temperature=0.7, seed=3, max_tokens=50)
 Taken = dict[str, Any]
 
 
@@ -399,7 +399,7 @@ def test_temperature_and_seed_are_passed_where_they_are_taken_and_else_told_once
     caplog.clear()
     taken: Taken = {}
     llm = connect(keeping(taken)[number])
-    assert llm(BALLOT).text and llm(BALLOT).text and taken == expected
+    assert llm(VOTE).text and llm(VOTE).text and taken == expected
     assert [record.getMessage() for record in caplog.records] == [own] * bool(own)
 
 

@@ -138,7 +138,7 @@ def test_a_model_that_does_not_speak_of_a_price_is_not_taken_for_free() -> None:
     assert Budgeted(Scripted(["hello"]), Budget(dollars=1))(PROMPT).text == "hello"
 
 
-def test_a_tape_and_another_budget_around_a_model_do_not_hide_its_price(tmp_path: Path) -> None:
+def test_a_recording_and_another_budget_around_a_model_do_not_hide_its_price(tmp_path: Path) -> None:
     unknown = Metered()
     unknown.price = None
     for around in (
@@ -306,7 +306,7 @@ def test_a_request_is_not_sent_again_where_those_without_an_answer_could_pass_th
     tmp_path: Path,
 ) -> None:
     live = TimingOut()
-    llm = Budgeted(Recorder(Budgeted(live, Budget()), tmp_path / "tape"), Budget(dollars=0.15))
+    llm = Budgeted(Recorder(Budgeted(live, Budget()), tmp_path / "recording"), Budget(dollars=0.15))
     with pytest.raises(OverBudget, match=r"may have cost \$0.2, and asking once more"):
         llm(PROMPT)
     assert live.calls == 2

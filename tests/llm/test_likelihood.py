@@ -1,4 +1,4 @@
-"""How likely a model held its own reply: asked of servers, passed on by wrappers, kept on tapes."""
+"""How likely a model held its own reply: asked of servers, passed on by wrappers, kept in recordings."""
 
 import json
 from dataclasses import replace
@@ -118,11 +118,11 @@ def test_an_answer_that_lacks_the_logprob_of_a_token_has_none_and_that_of_nothin
     assert _logprob({"tokens_predicted": 2, "completion_probabilities": told}) == pytest.approx(-103.53)
 
 
-# --- keys, tapes, wrappers ---
+# --- keys, recordings, wrappers ---
 
 
-def test_a_tape_keeps_how_likely_a_reply_was_and_only_where_it_was_told(tmp_path: Path) -> None:
-    path = tmp_path / "tape.jsonl"
+def test_a_recording_keeps_how_likely_a_reply_was_and_only_where_it_was_told(tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl"
     recorder = Recorder(Budgeted(Sure(), Budget(calls=9)), path)
     said = recorder(SURE), recorder(PLAIN)
     assert [reply.logprob for reply in said] == [-0.25, None]
@@ -130,14 +130,14 @@ def test_a_tape_keeps_how_likely_a_reply_was_and_only_where_it_was_told(tmp_path
         -0.25,
         "nothing",
     ]
-    tape, later = Recorded(path), Sure(-9.0)
-    assert (tape(SURE), tape(PLAIN)) == said == tuple(map(Recorder(later, path), (SURE, PLAIN)))
+    recording, later = Recorded(path), Sure(-9.0)
+    assert (recording(SURE), recording(PLAIN)) == said == tuple(map(Recorder(later, path), (SURE, PLAIN)))
     assert later.calls == 0
 
 
 @pytest.mark.parametrize("odd", ['"likely"', "0.5", "true", "NaN", "-Infinity"])
 def test_a_line_whose_logprob_is_none_is_refused(tmp_path: Path, odd: str) -> None:
-    path = tmp_path / "tape.jsonl"
+    path = tmp_path / "recording.jsonl"
     Recorder(Sure(), path)(SURE)
     path.write_text(path.read_text().replace("-0.25", odd))
     with pytest.raises(TraceError, match=r"is not a reply.*the logprob is"):

@@ -12,7 +12,7 @@ from kgot_lab.llm import connect
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.models import Models, entry_for, load_models, models_from
 from kgot_lab.llm.openai_compatible import OpenAICompatible, Price, RetryPolicy, Settings
-from kgot_lab.llm.recorded import Recorder, Scripted, TapeHeader, prompt_key
+from kgot_lab.llm.recorded import Recorder, RecordingHeader, Scripted, prompt_key
 from kgot_lab.types import Message, Prompt
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -178,7 +178,7 @@ def test_models_can_be_part_of_a_larger_file() -> None:
         models_from({"planner": {"model": 3}}, "lab.yaml: models")
 
 
-PLAIN_KEY = "8023172c9a1766c2-1"  # as tapes held it before settings were part of a name
+PLAIN_KEY = "8023172c9a1766c2-1"  # as recordings held it before settings were part of a name
 
 
 def test_the_name_in_a_trace_finds_the_entry_again_whatever_its_kind(
@@ -186,11 +186,11 @@ def test_the_name_in_a_trace_finds_the_entry_again_whatever_its_kind(
 ) -> None:
     monkeypatch.setenv("LAB_OPENAI_KEY", CANARY)
     (tmp_path / "Mine.gguf").write_bytes(b"GGUF")
-    Recorder(Scripted([], name="somebody"), tmp_path / "tape.jsonl", head=TapeHeader("somebody"))
+    Recorder(Scripted([], name="somebody"), tmp_path / "recording.jsonl", head=RecordingHeader("somebody"))
     more = f"""
 house: {{model: 'HTTP://localhost:1/v1#m', max_tokens: 7}}
 mine: {{model: 'local:{tmp_path / "Mine.gguf"}', temperature: 0.0}}
-tape: {{model: 'recorded:{tmp_path / "tape.jsonl"}'}}
+recording: {{model: 'recorded:{tmp_path / "recording.jsonl"}'}}
 gone: {{model: 'recorded:{tmp_path / "gone.jsonl"}'}}
 """
     models = load_models(write(FULL + more))
@@ -198,11 +198,11 @@ gone: {{model: 'recorded:{tmp_path / "gone.jsonl"}'}}
         assert entry_for(models, connect(own, models=models).name) == own
         assert entry_for(models, own) == own
     assert connect("house", models=models).name == "localhost:1:m [max_tokens=7]"
-    with pytest.raises(UnknownName, match=r"unknown model of a trace or tape 'openai:gpt-5\.4-mini'"):
+    with pytest.raises(UnknownName, match=r"unknown model of a trace or recording 'openai:gpt-5\.4-mini'"):
         entry_for(models, "openai:gpt-5.4-mini")
 
 
-def test_entries_of_one_model_with_other_settings_have_other_keys_on_tape_and_without_settings_the_key_is_as_ever() -> (
+def test_entries_of_one_model_with_other_settings_have_other_keys_on_recording_and_without_settings_the_key_is_as_ever() -> (
     None
 ):
     entries = [

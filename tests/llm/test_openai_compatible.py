@@ -109,7 +109,7 @@ HOURS = ["86400", "1000000000", "9" * 5_000, "Thu, 31 Dec 2099 23:59:59 GMT"]
         (Answer("<html>a proxy</html>", headers={"content-type": "text/html"}), "not a chat completion"),
         (
             Answer({"error": {"message": "No credentials", "code": 401}, "choices": []}),
-            "HTTP 401, told within an answer: No credentials.*Check the key",
+            "HTTP 401, reported within an answer: No credentials.*Check the key",
         ),
         (
             Answer({"error": {"message": "Out of luck", "code": "luck"}}),

@@ -1,4 +1,4 @@
-"""Tapes and the replies in traces: what was recorded is replayed, reply by reply, and nothing else is."""
+"""Recordings and the replies in traces: what was recorded is replayed, reply by reply, and nothing else is."""
 
 import json
 from dataclasses import asdict, replace
@@ -13,8 +13,8 @@ from kgot_lab.llm.recorded import (
     PromptKeys,
     Recorded,
     Recorder,
+    RecordingHeader,
     Scripted,
-    TapeHeader,
     prompt_from_json,
     prompt_key,
     prompt_to_json,
@@ -42,21 +42,23 @@ class Live:
         return Reply(f"reply {self.calls} \u2028 ü", Usage(10, self.calls, 0.5, 0.01))
 
 
-def test_five_equal_ballots_replay_five_replies(tmp_path: Path) -> None:
-    recorder = Recorder(Live(), tmp_path / "tape.jsonl")
+def test_five_equal_votes_replay_five_replies(tmp_path: Path) -> None:
+    recorder = Recorder(Live(), tmp_path / "recording.jsonl")
     said = [recorder(VOTE) for _ in range(5)]
-    tape = Recorded(tmp_path / "tape.jsonl")
-    assert [tape(VOTE) for _ in range(5)] == said
+    recording = Recorded(tmp_path / "recording.jsonl")
+    assert [recording(VOTE) for _ in range(5)] == said
     assert len({reply.text for reply in said}) == 5
 
 
-def test_a_tape_has_the_name_and_keys_of_the_live_model(tmp_path: Path) -> None:
+def test_a_recording_has_the_name_and_keys_of_the_live_model(tmp_path: Path) -> None:
     live = Live()
-    recorder = Recorder(live, tmp_path / "tape.jsonl")
+    recorder = Recorder(live, tmp_path / "recording.jsonl")
     recorder(VOTE)
-    tape = Recorded(tmp_path / "tape.jsonl")
-    assert tape.name == recorder.name == live.name
-    assert list(tape.replies) == [PromptKeys(live.name).next_key(VOTE)] == [prompt_key(VOTE, live.name, 1)]
+    recording = Recorded(tmp_path / "recording.jsonl")
+    assert recording.name == recorder.name == live.name
+    assert (
+        list(recording.replies) == [PromptKeys(live.name).next_key(VOTE)] == [prompt_key(VOTE, live.name, 1)]
+    )
 
 
 @every(
@@ -108,39 +110,39 @@ def test_whole_numbers_and_property_order_do_not_change_the_key() -> None:
 
 
 def test_a_miss_tells_a_prompt_never_asked_from_replies_used_up(tmp_path: Path) -> None:
-    Recorder(Live(), tmp_path / "tape.jsonl")(VOTE)
-    tape = Recorded(tmp_path / "tape.jsonl")
-    tape(VOTE)
+    Recorder(Live(), tmp_path / "recording.jsonl")(VOTE)
+    recording = Recorded(tmp_path / "recording.jsonl")
+    recording(VOTE)
     for _ in range(2):
         with pytest.raises(
             ReplayMiss,
             match=r"1 reply to the prompt .* is used up\. Start from the first again with rewind\(\)",
         ) as used_up:
-            tape(VOTE)
+            recording(VOTE)
         assert "is not as it was recorded" not in str(used_up.value)
     with pytest.raises(
         ReplayMiss, match="a seed or a prompt is not as it was recorded: ask as it was"
     ) as unknown:
-        tape(replace(VOTE, seed=2))
+        recording(replace(VOTE, seed=2))
     assert "used up" not in str(unknown.value)
 
 
 def test_recording_goes_on_where_it_stopped(tmp_path: Path) -> None:
     first, second = Live(), Live()
-    said = Recorder(first, tmp_path / "tape.jsonl")(VOTE)
-    recorder = Recorder(second, tmp_path / "tape.jsonl")
+    said = Recorder(first, tmp_path / "recording.jsonl")(VOTE)
+    recorder = Recorder(second, tmp_path / "recording.jsonl")
     assert recorder(VOTE) == said
     assert second.calls == 0
     recorder(VOTE)
     assert second.calls == 1
-    assert len((tmp_path / "tape.jsonl").read_text(encoding="utf-8").rstrip("\n").split("\n")) == 3
+    assert len((tmp_path / "recording.jsonl").read_text(encoding="utf-8").rstrip("\n").split("\n")) == 3
 
 
 @pytest.mark.parametrize("cut", [1, 2, 20, 60])
-def test_a_tape_that_was_cut_in_its_last_line_keeps_every_whole_reply_and_goes_on(
+def test_a_recording_that_was_cut_in_its_last_line_keeps_every_whole_reply_and_goes_on(
     tmp_path: Path, cut: int
 ) -> None:
-    path = tmp_path / "tape.jsonl"
+    path = tmp_path / "recording.jsonl"
     said = [recorder(VOTE) for recorder in [Recorder(Live(), path)] for _ in range(3)]
     path.write_bytes(path.read_bytes()[:-cut])
     whole = 3 if cut == 1 else 2
@@ -151,8 +153,8 @@ def test_a_tape_that_was_cut_in_its_last_line_keeps_every_whole_reply_and_goes_o
     assert list(Recorded(path).replies.values())[:whole] == said[:whole] and len(Recorded(path).replies) == 4
 
 
-def test_a_tape_that_was_cut_in_a_letter_or_in_its_head_goes_on_too(tmp_path: Path) -> None:
-    path = tmp_path / "tape.jsonl"
+def test_a_recording_that_was_cut_in_a_letter_or_in_its_head_goes_on_too(tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl"
     for _ in range(2):
         Recorder(Live(), path)(VOTE)
     data = path.read_bytes()
@@ -161,7 +163,7 @@ def test_a_tape_that_was_cut_in_a_letter_or_in_its_head_goes_on_too(tmp_path: Pa
     Recorder(Live(), path)(VOTE)
     assert path.read_bytes() == data
     path.write_bytes(data[:30])
-    with pytest.raises(TraceError, match="is no tape"):
+    with pytest.raises(TraceError, match="is no recording"):
         Recorded(path)
     Recorder(Live(), path)(VOTE)
     assert path.read_bytes() == data
@@ -179,21 +181,21 @@ def test_a_tape_that_was_cut_in_a_letter_or_in_its_head_goes_on_too(tmp_path: Pa
         '{"tape": 1, "model": "m"}\n{"own',
     ],
 )
-def test_a_recorder_does_not_repair_what_is_not_its_tape(tmp_path: Path, text: str) -> None:
+def test_a_recorder_does_not_repair_what_is_not_its_recording(tmp_path: Path, text: str) -> None:
     (tmp_path / "own.jsonl").write_text(text)
     with pytest.raises(TraceError):
         Recorder(Live(), tmp_path / "own.jsonl")
     assert (tmp_path / "own.jsonl").read_text() == text
 
 
-def test_a_run_that_goes_on_has_its_earlier_replies_on_the_tape_and_counted(tmp_path: Path) -> None:
-    path, live = tmp_path / "tape.jsonl", Live()
+def test_a_run_that_goes_on_has_its_earlier_replies_on_the_recording_and_counted(tmp_path: Path) -> None:
+    path, live = tmp_path / "recording.jsonl", Live()
     before = [(VOTE, live(VOTE)), (VOTE, live(VOTE))]
     recorder = Recorder(live, path, asked=before)
     third = recorder(VOTE)
-    tape = Recorded(path)
-    assert [tape(VOTE) for _ in range(3)] == [*(reply for _, reply in before), third] and live.calls == 3
-    # a reply on the tape that its run lost
+    recording = Recorded(path)
+    assert [recording(VOTE) for _ in range(3)] == [*(reply for _, reply in before), third] and live.calls == 3
+    # a reply in the recording that its run lost
     assert Recorder(live, path, asked=before)(VOTE) == third and live.calls == 3
     text = path.read_text()
     with pytest.raises(TraceError, match="holds other replies than the run"):
@@ -202,8 +204,8 @@ def test_a_run_that_goes_on_has_its_earlier_replies_on_the_tape_and_counted(tmp_
 
 
 def test_the_head_tells_where_the_replies_come_from(tmp_path: Path) -> None:
-    Recorder(Live(), tmp_path / "tape.jsonl")
-    head = json.loads((tmp_path / "tape.jsonl").read_text())
+    Recorder(Live(), tmp_path / "recording.jsonl")
+    head = json.loads((tmp_path / "recording.jsonl").read_text())
     assert (head["tape"], head["model"], head["model_sha256"], head["engine"]) == (
         1,
         "live:model",
@@ -213,20 +215,20 @@ def test_the_head_tells_where_the_replies_come_from(tmp_path: Path) -> None:
     assert len(head["recorded"]) == 10
 
 
-def test_a_tape_of_another_model_is_not_written_to(tmp_path: Path) -> None:
-    Recorder(Live(), tmp_path / "tape.jsonl")
+def test_a_recording_of_another_model_is_not_written_to(tmp_path: Path) -> None:
+    Recorder(Live(), tmp_path / "recording.jsonl")
     with pytest.raises(TraceError, match=r"live:model, not of scripted"):
-        Recorder(Scripted([]), tmp_path / "tape.jsonl")
+        Recorder(Scripted([]), tmp_path / "recording.jsonl")
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "{}\n", "not json\n", '{"tape": 2, "model": "m"}\n', '{"tape": 1, "model": "m"}\n{"key": "x"}\n'],
 )
-def test_what_is_not_a_tape_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "tape.jsonl").write_text(text)
+def test_what_is_not_a_recording_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "recording.jsonl").write_text(text)
     with pytest.raises(TraceError):
-        Recorded(tmp_path / "tape.jsonl")
+        Recorded(tmp_path / "recording.jsonl")
 
 
 def test_a_recorder_writes_to_no_trace_and_to_no_folder(tmp_path: Path) -> None:
@@ -234,7 +236,7 @@ def test_a_recorder_writes_to_no_trace_and_to_no_folder(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="is a trace"):
         Recorder(Live(), tmp_path / "run.jsonl")
     with pytest.raises(TraceError, match="cannot write"):
-        Recorder(Live(), tmp_path / "run.jsonl" / "tape.jsonl")
+        Recorder(Live(), tmp_path / "run.jsonl" / "recording.jsonl")
     assert (tmp_path / "run.jsonl").read_text() == text
 
 
@@ -270,15 +272,15 @@ def test_the_replies_in_a_trace_are_replayed_in_their_order(tmp_path: Path) -> N
             asked("a", "INSERT"), {"event": "Ballot"}, asked("a", "RETRIEVE"), asked("b", "?", "inside tool")
         )
     )
-    tape = connect(f"recorded:{tmp_path / 'run.jsonl'}")
-    assert isinstance(tape, Recorded)
-    assert tape.head == TapeHeader("a", "", "an engine 1.0", "2026-11-21", "run r")
-    assert [tape(VOTE) for _ in range(2)] == [Reply("INSERT", Usage(3)), Reply("RETRIEVE", Usage(3))]
+    recording = connect(f"recorded:{tmp_path / 'run.jsonl'}")
+    assert isinstance(recording, Recorded)
+    assert recording.head == RecordingHeader("a", "", "an engine 1.0", "2026-11-21", "run r")
+    assert [recording(VOTE) for _ in range(2)] == [Reply("INSERT", Usage(3)), Reply("RETRIEVE", Usage(3))]
     with pytest.raises(
         ReplayMiss,
         match=r"run\.jsonl has no reply .*-3: all 2 replies to the prompt .*rewind\(\), use a live model, or record it again",
     ):
-        tape(VOTE)
+        recording(VOTE)
 
 
 def test_of_a_trace_with_two_models_one_is_named(tmp_path: Path) -> None:
@@ -291,15 +293,18 @@ def test_of_a_trace_with_two_models_one_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="a, b"):
         connect(f"recorded:{path}", model="c")
     (tmp_path / "run.jsonl").write_text(path.read_text())
-    for tape in (connect(f"recorded:{path}", model="b"), connect(f"recorded:{tmp_path / 'run.jsonl'}#b")):
-        assert isinstance(tape, Recorded)
-        assert (tape.name, [tape(VOTE).text for _ in range(2)]) == ("b", ["RETRIEVE", "?"])
+    for recording in (
+        connect(f"recorded:{path}", model="b"),
+        connect(f"recorded:{tmp_path / 'run.jsonl'}#b"),
+    ):
+        assert isinstance(recording, Recorded)
+        assert (recording.name, [recording(VOTE).text for _ in range(2)]) == ("b", ["RETRIEVE", "?"])
 
 
-def test_a_tape_has_the_replies_of_its_own_model_only() -> None:
+def test_a_recording_has_the_replies_of_its_own_model_only() -> None:
     entries = [{"tape": 1, "model": "m"}]
     assert Recorded(entries, model="m").name == "m"
-    with pytest.raises(UnknownName, match="model of a tape in memory"):
+    with pytest.raises(UnknownName, match="model of a recording in memory"):
         Recorded(entries, model="n")
 
 
@@ -332,24 +337,24 @@ def test_a_trace_without_a_reply_or_with_a_damaged_one_is_refused(tmp_path: Path
 
 def test_a_model_can_be_connected_so_that_its_replies_are_kept(tmp_path: Path) -> None:
     (tmp_path / "run.jsonl").write_text(trace_of(asked("a", "INSERT"), asked("a", "RETRIEVE")))
-    kept = connect(f"recorded:{tmp_path / 'run.jsonl'}", tape=tmp_path / "tape.jsonl")
+    kept = connect(f"recorded:{tmp_path / 'run.jsonl'}", recording=tmp_path / "recording.jsonl")
     assert kept(VOTE).text == "INSERT"
-    tape = Recorded(tmp_path / "tape.jsonl")
-    assert not tape.is_trace and tape(VOTE).text == "INSERT" and len(tape.replies) == 1
+    recording = Recorded(tmp_path / "recording.jsonl")
+    assert not recording.is_trace and recording(VOTE).text == "INSERT" and len(recording.replies) == 1
 
 
-def test_a_missing_tape_says_how_to_record_it(tmp_path: Path) -> None:
+def test_a_missing_recording_says_how_to_record_it(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="make record"):
         connect(f"recorded:{tmp_path / 'none.jsonl'}")
 
 
-def test_a_tape_may_be_held_in_memory() -> None:
+def test_a_recording_may_be_held_in_memory() -> None:
     entries = [
         {"tape": 1, "model": "m"},
         {"key": prompt_key(VOTE, "m"), "reply": "INSERT", "usage": {"prompt_tokens": 3}},
     ]
-    tape = Recorded(entries)
-    assert (tape(VOTE).text, tape.head) == ("INSERT", TapeHeader("m"))
+    recording = Recorded(entries)
+    assert (recording(VOTE).text, recording.head) == ("INSERT", RecordingHeader("m"))
 
 
 @pytest.mark.parametrize(
@@ -358,13 +363,13 @@ def test_a_tape_may_be_held_in_memory() -> None:
 def test_a_line_that_no_reader_can_take_is_named_and_at_the_end_dropped(
     tmp_path: Path, line: str, why: str
 ) -> None:
-    tape = tmp_path / "tape.jsonl"
-    Recorder(Scripted(["INSERT"] * 2), tape)(VOTE)
-    sound = tape.read_text()
-    tape.write_text(f"{sound}{line}\n")
+    recording = tmp_path / "recording.jsonl"
+    Recorder(Scripted(["INSERT"] * 2), recording)(VOTE)
+    sound = recording.read_text()
+    recording.write_text(f"{sound}{line}\n")
     with pytest.raises(TraceError, match=rf"is not JSON \({why}\)"):
-        Recorded(tape)
-    tape.write_text(f"{sound}{line}")
-    assert Recorded(tape)(VOTE).text == "INSERT"
-    repair_last_line(tape)
-    assert tape.read_text() == sound
+        Recorded(recording)
+    recording.write_text(f"{sound}{line}")
+    assert Recorded(recording)(VOTE).text == "INSERT"
+    repair_last_line(recording)
+    assert recording.read_text() == sound

@@ -394,10 +394,10 @@ def test_what_is_no_answer_is_an_error_with_its_reason(answer: Answer, reason: s
     assert len(server.bodies) == requests
 
 
-def test_half_a_character_of_a_reply_does_not_keep_it_from_a_tape(tmp_path: Path) -> None:
-    tape = tmp_path / "tape.jsonl"
+def test_half_a_character_of_a_reply_does_not_keep_it_from_a_recording(tmp_path: Path) -> None:
+    recording = tmp_path / "recording.jsonl"
     with asking(says("half \ud83d of it")) as (llm, _):
-        assert Recorder(llm, tape)(HELLO) == Recorded(tape)(HELLO)
+        assert Recorder(llm, recording)(HELLO) == Recorded(recording)(HELLO)
 
 
 # --- requests that a server does not take as they are

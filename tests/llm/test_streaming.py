@@ -187,7 +187,7 @@ def test_what_fails_before_the_first_piece_is_asked_for_again(before: Answer) ->
         (tells([delta("Once")]), "the answer ends before its end", 3),
         (
             tells([delta("Once"), event({"error": {"message": f"no luck with {CANARY}", "code": 500}})]),
-            "HTTP 500, told within an answer", 3,
+            "HTTP 500, reported within an answer", 3,
         ),
         (tells([delta("Once"), event({"error": {"message": "no memory"}})]), "no memory", 1),
         (tells([delta("Once"), event("{")]), "not a chat completion", 1),
@@ -373,16 +373,16 @@ def test_what_cannot_stream_is_told_in_words_and_a_stream_without_a_reply_is_an_
     assert told_by(Scripted(["  Once upon\n a time. "]))[0] == ["Once", " upon", "\n a", " time."]
 
 
-def test_a_tape_keeps_what_was_streamed_and_tells_it_in_words(tmp_path: Path) -> None:
-    recorder = Recorder(Scripted(["Once upon a time.", "Never kept."]), tmp_path / "tape.jsonl")
+def test_a_recording_keeps_what_was_streamed_and_tells_it_in_words(tmp_path: Path) -> None:
+    recorder = Recorder(Scripted(["Once upon a time.", "Never kept."]), tmp_path / "recording.jsonl")
     _, reply = told_by(recorder)
     with closing(stream_reply(recorder, HELLO)) as stopped:
         next(stopped)
-    replayed = Recorded(tmp_path / "tape.jsonl")
+    replayed = Recorded(tmp_path / "recording.jsonl")
     assert told_by(replayed) == (["Once", " upon", " a", " time."], reply)
     with pytest.raises(ReplayMiss):
         told_by(replayed)
-    assert told_by(Recorder(Scripted([]), tmp_path / "tape.jsonl", head=recorder.head))[1] == reply
+    assert told_by(Recorder(Scripted([]), tmp_path / "recording.jsonl", head=recorder.head))[1] == reply
 
 
 def test_a_budget_counts_a_stream_once_and_stops_before_it_would_pass() -> None:

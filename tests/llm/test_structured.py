@@ -37,7 +37,7 @@ class Thing(BaseModel):
 
 
 class Vote(BaseModel):
-    """A ballot."""
+    """A vote."""
 
     reason: str
     choice: Literal["INSERT", "RETRIEVE"]

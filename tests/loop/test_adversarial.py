@@ -18,7 +18,6 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     Answered,
     Asked,
-    Ballot,
     Chose,
     Computed,
     Cut,
@@ -31,6 +30,7 @@ from kgot_lab.loop.events import (
     Started,
     ToolCall,
     ToolReturned,
+    Vote,
     Wrote,
     from_json,
 )  # fmt: skip
@@ -189,15 +189,15 @@ def test_documents_of_one_id_from_two_tools_do_not_confuse_the_answer(store):
 
 def test_half_a_letter_in_a_reply_a_call_or_a_tool_text_does_not_end_the_run(store, tmp_path):
     path = tmp_path / "t.jsonl"
-    ballot = r'{"choice": "INSERT", "text": "more \ud800"}'
+    vote = r'{"choice": "INSERT", "text": "more \ud800"}'
     calls = r'{"calls": [{"tool": "search", "arguments": {"query": "Ada \udfff"}}]}'
     tool = tool_of(
         lambda query: Result(f"{query} \ud800 Ada was born.", (Document("d\ud800", "Ada \ud800", "A"),))
     )
-    llm = model(vote=[ballot, "\ud800", *votes(*"IIIRRR")], tools=calls, parse=r'{"answer": "Lond\ud800n"}')
+    llm = model(vote=[vote, "\ud800", *votes(*"IIIRRR")], tools=calls, parse=r'{"answer": "Lond\ud800n"}')
     events = list(record(think(QUESTION, llm, store, [tool], FEW), path))
     assert "\ud800" not in "".join(message.text for a in of(Asked, events) for message in a.prompt.messages)
-    assert events[-1].text == "Lond?n" and of(Ballot, events)[0].text == "more ?"
+    assert events[-1].text == "Lond?n" and of(Vote, events)[0].text == "more ?"
     assert all(same_event(was, now) for was, now in zip(events, replay(load_run(path)), strict=True))
 
 
@@ -219,11 +219,11 @@ def test_a_trace_takes_what_only_an_escape_can_write(tmp_path):
     ],
 )  # fmt: skip
 def test_rows_of_any_shape_are_shown_recorded_and_answered_from(store, tmp_path, result):
-    ballots = [
+    samples = [
         *votes(*"III"),
         *[{"choice": "RETRIEVE", "text": f"result = [*facts(), *([{result}] * len(G))]"}] * 3,
     ]
-    events = list(record(think(QUESTION, model(vote=ballots), store, [TOOL], FEW), tmp_path / "t.jsonl"))
+    events = list(record(think(QUESTION, model(vote=samples), store, [TOOL], FEW), tmp_path / "t.jsonl"))
     assert events[-1].text == "London" and events[-1].forced is False
     assert all(
         same_event(was, now) for was, now in zip(events, replay(load_run(tmp_path / "t.jsonl")), strict=True)
@@ -231,12 +231,12 @@ def test_rows_of_any_shape_are_shown_recorded_and_answered_from(store, tmp_path,
 
 
 def test_a_hundred_thousand_rows_are_cut_not_sent(store):
-    ballots = [
+    samples = [
         *votes(*"III"),
         *[{"choice": "RETRIEVE", "text": "result = [f'{n}' for n in range(100_000 + 0 * len(G))]"}] * 3,
     ]
     with computing_at_most(100):
-        events = run(store, llm=model(vote=ballots), limits=FEW.but(row_tokens=200))
+        events = run(store, llm=model(vote=samples), limits=FEW.but(row_tokens=200))
     parse = next(asked for asked in of(Asked, events) if asked.role == "parse")
     assert len(parse.prompt.messages[-1].text) < 3000
     (cut,) = of(Cut, events)
@@ -244,11 +244,11 @@ def test_a_hundred_thousand_rows_are_cut_not_sent(store):
 
 
 def test_one_row_too_long_for_its_budget_is_cut_and_says_so(store):
-    ballots = [
+    samples = [
         *votes(*"III"),
         *[{"choice": "RETRIEVE", "text": "result = ['x' * (10_000 + 0 * len(G))]"}] * 3,
     ]
-    (cut,) = of(Cut, run(store, llm=model(vote=ballots), limits=FEW.but(row_tokens=100)))
+    (cut,) = of(Cut, run(store, llm=model(vote=samples), limits=FEW.but(row_tokens=100)))
     assert (cut.what, cut.kept, cut.left_out) == ("rows", 100, 2400)
 
 
@@ -291,8 +291,8 @@ def test_a_fact_that_was_removed_again_is_no_evidence(store):
         WRITE["statements"][0],
         'G.remove_edge("Ada Lovelace", "Paris", "born in")',
     ]
-    ballots = [*votes(*"III"), *[{"choice": "RETRIEVE", "text": "result = facts()"}] * 3]
-    events = run(store, llm=model(write={"statements": wrong}, vote=ballots))
+    samples = [*votes(*"III"), *[{"choice": "RETRIEVE", "text": "result = facts()"}] * 3]
+    events = run(store, llm=model(write={"statements": wrong}, vote=samples))
     assert len(of(Wrote, events)) == 3 and events[-1].evidence == ("Ada Lovelace --[born in]--> London",)
 
 

@@ -265,8 +265,8 @@ def test_a_direct_answer_from_an_empty_graph_calls_a_tool(store):
 
 
 def test_a_statement_where_an_answer_should_be_is_read(store):
-    ballots = [*votes(*"III"), *[{"choice": "RETRIEVE", "text": "result = facts('Ada Lovelace')"}] * 3]
-    events = run(store, scripted(**{**TOLD, "vote": ballots}), DIRECT)
+    samples = [*votes(*"III"), *[{"choice": "RETRIEVE", "text": "result = facts('Ada Lovelace')"}] * 3]
+    events = run(store, scripted(**{**TOLD, "vote": samples}), DIRECT)
     (read,) = of(Read, events)
     assert read.statement == "result = facts('Ada Lovelace')"
     assert events[-1].evidence == ("Ada Lovelace --[born in]--> London",)

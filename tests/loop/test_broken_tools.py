@@ -44,8 +44,8 @@ def raising(error: BaseException) -> TextTool:
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (Unspeakable(), "own is broken: Unspeakable: (what it says cannot be told: KeyError)"),
-        (UnspeakableWait(), "own took too long: (what it says cannot be told: KeyError)"),
+        (Unspeakable(), "own is broken: Unspeakable: (its message cannot be shown: KeyError)"),
+        (UnspeakableWait(), "own took too long: (its message cannot be shown: KeyError)"),
         (SystemExit(3), "own is broken: it ended itself (SystemExit: 3)"),
     ],
 )

@@ -82,8 +82,8 @@ def test_a_run_without_python_verifies_replays_and_forks_in_a_store_with_it(with
 def test_a_run_without_python_resumes_without_it_in_a_store_that_has_it(without, tmp_path, kept):
     path = tmp_path / "run.jsonl"
     save_run(without[:kept], path)
-    ballots = sum(event.role == "vote" for event in of(Asked, list(without[:kept])))
-    llm = model(vote=votes(*"IIIRRR")[ballots:])
+    samples = sum(event.role == "vote" for event in of(Asked, list(without[:kept])))
+    llm = model(vote=votes(*"IIIRRR")[samples:])
     with InMemory() as other:
         events = list(resume(path, other, Resources([TOOL], llm)))
     assert all(same_event(was, now) for was, now in zip(without, events, strict=True))

@@ -11,7 +11,7 @@ from support.loop_script import ADA, FEW, call, of, scripted, votes
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Support, support_properties, supports_of
 from kgot_lab.loop.controller import think
-from kgot_lab.loop.events import Ballot, Forced, Read, Wrote
+from kgot_lab.loop.events import Forced, Read, Vote, Wrote
 from kgot_lab.loop.evidence import carrying_edges, sentences_stating
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.replay import verify
@@ -90,10 +90,10 @@ def test_nothing_is_read_from_an_empty_graph():
         assert constant_rows(store, "result = [len(G)]", (0,)) == (0,)
 
 
-def test_a_ballot_that_returns_a_constant_is_no_retrieve_and_the_answer_is_a_guess():
-    ballots = [{"choice": "RETRIEVE", "text": "result = ['Mogadishu']"}] * 10
+def test_a_vote_that_returns_a_constant_is_no_retrieve_and_the_answer_is_a_guess():
+    samples = [{"choice": "RETRIEVE", "text": "result = ['Mogadishu']"}] * 10
     told = {
-        "vote": ballots,
+        "vote": samples,
         "tools": call(),
         "write": {"statements": []},
         "forced": {"statement": "result = ['Mogadishu']"},
@@ -101,7 +101,7 @@ def test_a_ballot_that_returns_a_constant_is_no_retrieve_and_the_answer_is_a_gue
     llm = scripted(**told, reread={"statement": "result = ['Mogadishu']"}, guess={"answer": "Mogadishu"})
     with open_store("in_memory") as store:
         events = list(think("What is the capital?", llm, store, [search(ADA, bm25(ADA))], FEW))
-    assert {ballot.choice for ballot in of(Ballot, events)} == {"INSERT"}
+    assert {vote.choice for vote in of(Vote, events)} == {"INSERT"}
     assert {(read.constant, read.grounded) for read in of(Read, events)} == {((0,), ())}
     assert [forced.what for forced in of(Forced, events)] == ["read", "answer"]
     assert (events[-1].text, events[-1].forced, events[-1].evidence) == ("Mogadishu", True, ())

@@ -361,7 +361,7 @@ def test_one_at_a_time_is_the_way_back():
     assert threads == {threading.get_ident()}
 
 
-def test_ballots_of_a_model_that_takes_several_calls_are_cast_at_once_and_no_more_than_are_needed():
+def test_votes_of_a_model_that_takes_several_calls_are_sampled_at_once_and_no_more_than_are_needed():
     barrier, lock, count = threading.Barrier(2, timeout=20.0), threading.Lock(), []
     model = scripted(**SAID)
 
@@ -369,18 +369,18 @@ def test_ballots_of_a_model_that_takes_several_calls_are_cast_at_once_and_no_mor
         name, concurrent = "server", True
 
         def __call__(self, prompt):
-            is_ballot = "What next? RETRIEVE" in prompt.messages[-1].text
+            is_vote = "What next? RETRIEVE" in prompt.messages[-1].text
             with lock:
-                count.extend([prompt.seed] * is_ballot)
-            if is_ballot and 1 < prompt.seed < 4:  # once it has replied
+                count.extend([prompt.seed] * is_vote)
+            if is_vote and 1 < prompt.seed < 4:  # once it has replied
                 barrier.wait()
             with lock:
                 return model(prompt)
 
     events = run(Server())
-    ballots = [event.prompt.seed for event in of(Asked, events) if event.role == "vote"]
-    assert ballots == sorted(ballots) and sorted(count) == ballots
-    assert kinds(events)[:5] == ["Started", "Ballot", "Ballot", "Ballot", "Voted"]
+    samples = [event.prompt.seed for event in of(Asked, events) if event.role == "vote"]
+    assert samples == sorted(samples) and sorted(count) == samples
+    assert kinds(events)[:5] == ["Started", "Vote", "Vote", "Vote", "Voted"]
 
 
 def test_a_tool_that_fails_at_once_with_others_is_recorded_in_its_turn():
@@ -425,8 +425,8 @@ def test_replies_that_came_before_their_turn_are_kept_by_an_interrupted_run_and_
         after = frozenset({"True 3"})
 
         def __call__(self, prompt):
-            is_ballot = "What next? RETRIEVE" in prompt.messages[-1].text
-            calls.make(f"{is_ballot} {prompt.seed}", self.after if is_ballot and prompt.seed == 2 else set())
+            is_vote = "What next? RETRIEVE" in prompt.messages[-1].text
+            calls.make(f"{is_vote} {prompt.seed}", self.after if is_vote and prompt.seed == 2 else set())
             return replace(model(prompt), usage=Usage(100, 10, cost=0.01))
 
     server = Server()

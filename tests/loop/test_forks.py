@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.controller import think
-from kgot_lab.loop.events import Asked, Ballot, Read, ToolReturned, Wrote
+from kgot_lab.loop.events import Asked, Read, ToolReturned, Vote, Wrote
 from kgot_lab.loop.replay.forks import (
     align_runs,
     changeable_part,
@@ -129,10 +129,10 @@ def test_a_fork_that_stopped_is_kept_with_its_reason(original, tmp_path):
 
 
 def test_a_change_to_nothing_is_a_change(original, tmp_path):
-    ballot = next(i for i, e in enumerate(original.events) if isinstance(e, Asked) and e.role == "vote")
-    empty = fork(original.events, ballot, "", InMemory(open=no_sandbox))
+    vote = next(i for i, e in enumerate(original.events) if isinstance(e, Asked) and e.role == "vote")
+    empty = fork(original.events, vote, "", InMemory(open=no_sandbox))
     save_fork(empty, tmp_path / "fork.jsonl", original)
-    assert recorded_fork(original, load_run(tmp_path / "fork.jsonl")).events[ballot].reply == ""
+    assert recorded_fork(original, load_run(tmp_path / "fork.jsonl")).events[vote].reply == ""
 
 
 def test_what_changes_nothing_is_no_fork(original, tmp_path):
@@ -165,13 +165,13 @@ def test_a_file_that_changes_more_than_it_says_is_refused(original, other):
 
 
 def test_a_fork_that_gives_a_recorded_question_another_reply_is_refused(original):
-    ballots = [i for i, e in enumerate(original.events) if isinstance(e, Asked) and e.role == "vote"]
+    samples = [i for i, e in enumerate(original.events) if isinstance(e, Asked) and e.role == "vote"]
     changed = fork(
-        original.events, ballots[0], '{"choice": "INSERT", "text": "x"}', InMemory(open=no_sandbox)
+        original.events, samples[0], '{"choice": "INSERT", "text": "x"}', InMemory(open=no_sandbox)
     )
     events = list(changed.events)
-    events[ballots[1]] = replace(events[ballots[1]], reply="made up")
-    about = {"fork_of": "born", "at": ballots[0], "change": events[ballots[0]].reply}
+    events[samples[1]] = replace(events[samples[1]], reply="made up")
+    about = {"fork_of": "born", "at": samples[0], "change": events[samples[0]].reply}
     with pytest.raises(TraceError, match="recorded otherwise"):
         recorded_fork(original, Trace("f", "", tuple(events), about))
 
@@ -230,7 +230,7 @@ def test_replies_results_and_statements_can_be_changed_and_nothing_else(original
     assert parts[Asked] == "reply"
     assert parts[ToolReturned] == "text"
     assert parts[Wrote] == parts[Read] == "statement"
-    assert parts[Ballot] == ""
+    assert parts[Vote] == ""
     inside = replace(original.events[first(original, Asked)], role="inside search")
     assert changeable_part(inside) == changeable_part(Read(statement=WHOLE_GRAPH, rows=())) == ""
 

@@ -74,13 +74,13 @@ def tool():
     return search(ADA, bm25(ADA), k=2)
 
 
-def ballots(read):
+def samples(read):
     return [*votes(*"III"), {"choice": "RETRIEVE", "text": read}]
 
 
 def test_a_graph_grows_and_is_read_in_each_language(language, store, tool):
     write, read = LANGUAGES[language]
-    llm = scripted(vote=ballots(read), write={"statements": [write]}, **ANSWER)
+    llm = scripted(vote=samples(read), write={"statements": [write]}, **ANSWER)
     events = list(think(QUESTION, llm, store, [tool], FEW))
     (wrote,) = of(Wrote, events)
     assert wrote.diff.added_edges == (BORN,) and len(wrote.diff.added_nodes) == 2
@@ -91,7 +91,7 @@ def test_a_graph_grows_and_is_read_in_each_language(language, store, tool):
 
 def test_the_prompts_show_the_graph_as_the_language_spells_it(language, store, tool):
     write, read = LANGUAGES[language]
-    llm = scripted(vote=ballots(read), write={"statements": [write]}, **ANSWER)
+    llm = scripted(vote=samples(read), write={"statements": [write]}, **ANSWER)
     asked = [
         event
         for event in think(QUESTION, llm, store, [tool], FEW)
@@ -110,7 +110,7 @@ def test_the_prompts_show_the_graph_as_the_language_spells_it(language, store, t
 def test_a_repair_prompt_shows_the_engines_own_message(language, store, tool):
     write, read = LANGUAGES[language]
     broken = write[:-8]
-    llm = scripted(vote=ballots(read), write={"statements": [broken]}, mend={"statement": write}, **ANSWER)
+    llm = scripted(vote=samples(read), write={"statements": [broken]}, mend={"statement": write}, **ANSWER)
     events = list(think(QUESTION, llm, store, [tool], FEW))
     (repaired, *_), mend = (
         of(Repaired, events),
@@ -169,7 +169,7 @@ def in_three(**changed):
     answers = iter(["eighteen fifteen", "1815", "1815", *["1815"] * 9])
     parse = lambda prompt: {"answer": next(answers)}  # noqa: E731
     return scripted(
-        vote=ballots(read), write={"statements": [write]}, **{"read in": reading, **ANSWER, "parse": parse}
+        vote=samples(read), write={"statements": [write]}, **{"read in": reading, **ANSWER, "parse": parse}
     )
 
 

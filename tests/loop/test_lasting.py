@@ -106,11 +106,11 @@ def test_what_an_answer_rests_on_is_told_as_new_the_first_time_and_as_old_the_se
         assert each["sources"] and set(each["sources"]) <= {page.id for page in ONE.documents}
 
 
-def test_a_tape_of_both_times_gives_the_same_answers_and_the_same_memory(tmp_path):
-    recorder = Recorder(Simulated(ONE.gold), tmp_path / "tape.jsonl")
+def test_a_recording_of_both_times_gives_the_same_answers_and_the_same_memory(tmp_path):
+    recorder = Recorder(Simulated(ONE.gold), tmp_path / "recording.jsonl")
     live = [asked(tmp_path / "live.db", ONE, model=recorder).answer for _ in range(2)]
-    tape = lab.connect(f"recorded:{tmp_path / 'tape.jsonl'}")
-    again = [asked(tmp_path / "again.db", ONE, model=tape).answer for _ in range(2)]
+    recording = lab.connect(f"recorded:{tmp_path / 'recording.jsonl'}")
+    again = [asked(tmp_path / "again.db", ONE, model=recording).answer for _ in range(2)]
     assert live == again and remembered(tmp_path / "live.db") == remembered(tmp_path / "again.db")
 
 

@@ -9,7 +9,7 @@ import pickle
 from support.each_kind import each_kind
 from support.every import every
 
-from kgot_lab.loop.events import EVENTS, Answered, Asked, Ballot, Forced, Parsed, Read, Started, Voted, Wrote
+from kgot_lab.loop.events import EVENTS, Answered, Asked, Forced, Parsed, Read, Started, Vote, Voted, Wrote
 from kgot_lab.loop.formatting import format_event, summary_line
 from kgot_lab.text.cleaning import printable_line
 
@@ -31,7 +31,7 @@ def test_no_text_of_others_begins_a_line_or_reaches_the_terminal_as_a_command(ev
 
 def test_a_long_text_is_shortened_but_a_question_and_an_answer_are_not():
     for event in each_kind("word " * 2000):
-        limit = 40_000 if isinstance(event, Started | Answered | Asked | Ballot | Parsed | Forced) else 4_000
+        limit = 40_000 if isinstance(event, Started | Answered | Asked | Vote | Parsed | Forced) else 4_000
         assert len(summary_line(event)) < limit
     assert "word " * 1999 in summary_line(Answered(text="word " * 2000, forced=False))
 

@@ -90,10 +90,10 @@ def run(llm, store, tool, limits=LOCAL, question=QUESTION):
     return list(think(question, llm, store, [tool], limits))
 
 
-def test_the_question_is_the_first_search_and_no_ballot_is_asked_before_two_turns(store, tool):
+def test_the_question_is_the_first_search_and_no_vote_is_asked_before_two_turns(store, tool):
     events = run(small(), store, tool)
     first, second, third = of(Voted, events)
-    assert [(voted.choice, voted.ballots_cast, voted.possible) for voted in (first, second)] == [
+    assert [(voted.choice, voted.votes, voted.possible) for voted in (first, second)] == [
         ("INSERT", 0, 0)
     ] * 2
     assert first.agreement == 0.0 and "no vote before 2 turns" in first.reasons[0]
@@ -106,7 +106,7 @@ def test_a_graph_that_is_not_empty_is_not_called_empty(store, tool):
     reason = of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].reasons[0]
     assert reason == "no vote on an empty graph"
     # a graph that holds something may hold the answer
-    assert of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].ballots_cast > 0
+    assert of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].votes > 0
 
 
 def test_every_sentence_is_asked_about_alone_after_two_worked_examples(store, tool):
@@ -168,7 +168,7 @@ def test_a_loop_that_is_stuck_reads_at_once(store):
     assert len(of(Voted, going_on)) == LOCAL.steps
 
 
-def test_an_unknown_answer_is_a_vote_for_insert_whatever_the_ballot_says(store, tool):
+def test_an_unknown_answer_is_a_vote_for_insert_whatever_the_vote_says(store, tool):
     events = run(small(look=UNKNOWN), store, tool)
     assert all(voted.choice == "INSERT" for voted in of(Voted, events))
     assert of(Forced, events)[0].what == "read" and events[-1].text == "Analytical Engine"
@@ -328,7 +328,7 @@ def positive(counts):
 
 
 def divided(turns):
-    """Ballots that are never decided early: for every turn I R I R I with two reasons, at last R I R I R with
+    """Votes that are never decided early: for every turn I R I R I with two reasons, at last R I R I R with
     three statements.
     """
     inserts = [{"choice": "INSERT", "text": f"reason {n}"} for n in range(3)]
@@ -347,10 +347,10 @@ def test_the_forecast_of_the_reference_preset_is_what_a_divided_run_asks(store, 
     distinct = [
         {"choice": "RETRIEVE", "text": f"result = facts({name!r})"} for name in ("a", "d", "Ada Lovelace")
     ]
-    ballots = divided(turns)
-    ballots[-5::2] = distinct
+    samples = divided(turns)
+    samples[-5::2] = distinct
     llm = scripted(
-        vote=ballots, merge={"reason": "all"}, tools=[call(name) for name in ("Ada", "Babbage", "Thames")], write=WRITE,
+        vote=samples, merge={"reason": "all"}, tools=[call(name) for name in ("Ada", "Babbage", "Thames")], write=WRITE,
         parse=several("answer", 9), choose={"number": 1}, **{"arithmetic?": {"needed": False}},
     )  # fmt: skip
     events = run(llm, store, tool, REFERENCE)
@@ -398,7 +398,7 @@ def test_a_forecast_never_counts_below_nothing_and_knows_the_turns_without_a_vot
         assert all(
             count >= 0 for steps in (0, 1, 7, 99) for count in calls_by_role(limits, steps=steps).values()
         )
-    # two turns of 5 ballots, a merge, a choice and a statement, 5 ballots more, then 3 candidates with a
+    # two turns of 5 votes, a merge, a choice and a statement, 5 votes more, then 3 candidates with a
     # check and 3 parses, and a choice
     assert forecast(REFERENCE, steps=2).calls == 2 * (5 + 1 + 1 + 1) + 5 + 3 * (1 + 3) + 1
 

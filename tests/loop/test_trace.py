@@ -215,12 +215,12 @@ def test_a_fork_without_a_model_runs_to_the_first_missing_reply_and_keeps_the_gr
 
 
 def test_a_fork_of_a_reply_takes_exactly_that_one_of_several_equal_prompts(events):
-    ballots = [i for i, event in enumerate(events) if isinstance(event, Asked) and event.role == "vote"]
+    samples = [i for i, event in enumerate(events) if isinstance(event, Asked) and event.role == "vote"]
     with InMemory() as store:
-        other = fork(events, ballots[1], json.dumps({"choice": "INSERT", "text": "something else"}), store)
-    assert other.first_difference == ballots[1]
-    assert other.events[ballots[0]].reply == events[ballots[0]].reply
-    assert other.events[ballots[1]].reply != events[ballots[1]].reply
+        other = fork(events, samples[1], json.dumps({"choice": "INSERT", "text": "something else"}), store)
+    assert other.first_difference == samples[1]
+    assert other.events[samples[0]].reply == events[samples[0]].reply
+    assert other.events[samples[1]].reply != events[samples[1]].reply
 
 
 def test_a_fork_that_changes_nothing_answers_all_from_memory(events, empty):

@@ -114,7 +114,7 @@ def test_a_recorded_reply_is_given_back_as_likely_as_it_was_and_only_to_who_asks
 def test_a_run_whose_replies_tell_it_is_verified_resumed_and_recorded_like_any_other(store, tmp_path):
     path = tmp_path / "run.jsonl"
     llm = Budgeted(
-        Recorder(Holding(scripted(**REPLIES), always=True), tmp_path / "tape.jsonl"), Budget(calls=50)
+        Recorder(Holding(scripted(**REPLIES), always=True), tmp_path / "recording.jsonl"), Budget(calls=50)
     )
     events = list(record(think(QUESTION, llm, store, [TOOL], FEW), path))
     told = [event.logprob for event in of(Asked, events)]
@@ -124,9 +124,9 @@ def test_a_run_whose_replies_tell_it_is_verified_resumed_and_recorded_like_any_o
     assert verify(events, store) is None
     save_run(events[:8], tmp_path / "half.jsonl")
     store.write("G.clear()")
-    tape = Recorded(tmp_path / "tape.jsonl")
-    tape.rewind([(event.prompt, event.as_reply) for event in of(Asked, events[:8])])
-    resumed = list(resume(tmp_path / "half.jsonl", store, Resources([TOOL], tape)))
+    recording = Recorded(tmp_path / "recording.jsonl")
+    recording.rewind([(event.prompt, event.as_reply) for event in of(Asked, events[:8])])
+    resumed = list(resume(tmp_path / "half.jsonl", store, Resources([TOOL], recording)))
     assert [event.logprob for event in of(Asked, resumed)] == told
 
 

@@ -12,7 +12,6 @@ from kgot_lab.loop.controller import solve, think
 from kgot_lab.loop.events import (
     Answered,
     Asked,
-    Ballot,
     Chose,
     Computed,
     Cut,
@@ -24,6 +23,7 @@ from kgot_lab.loop.events import (
     Refused,
     Repaired,
     ToolReturned,
+    Vote,
     Voted,
     Wrote,
 )  # fmt: skip
@@ -68,13 +68,13 @@ def test_a_question_goes_in_a_graph_grows_and_the_answer_rests_on_it(store, tool
     assert final.evidence == ("Ada Lovelace --[born in]--> London",)
     # what the write was made from
     assert final.passages == tuple(document.id for document in of(ToolReturned, events)[0].sources)
-    assert kinds(events)[:5] == ["Started", "Ballot", "Ballot", "Ballot", "Voted"]
+    assert kinds(events)[:5] == ["Started", "Vote", "Vote", "Vote", "Voted"]
     assert len(store.graph().edges) == 1
 
 
-def test_five_insert_ballots_are_cut_short_after_three(store, tool):
+def test_five_insert_votes_are_cut_short_after_three(store, tool):
     voted = of(Voted, run(straight(), store, tool))[0]
-    assert (voted.choice, voted.inserts, voted.ballots_cast, voted.possible, voted.agreement) == (
+    assert (voted.choice, voted.inserts, voted.votes, voted.possible, voted.agreement) == (
         "INSERT",
         3,
         3,
@@ -83,11 +83,11 @@ def test_five_insert_ballots_are_cut_short_after_three(store, tool):
     )
 
 
-def test_a_tie_goes_to_insert_and_needs_only_half_the_ballots(store, tool):
+def test_a_tie_goes_to_insert_and_needs_only_half_the_votes(store, tool):
     store.write('add("a", "b", "c")')
     llm = straight(vote=votes(*"RIRIRRR"))
     voted = of(Voted, run(llm, store, tool, FEW.but(votes=4)))[0]
-    assert (voted.choice, voted.inserts, voted.retrieves, voted.ballots_cast) == ("INSERT", 2, 2, 4)
+    assert (voted.choice, voted.inserts, voted.retrieves, voted.votes) == ("INSERT", 2, 2, 4)
 
 
 def test_retrieve_needs_a_strict_majority_of_five(store, tool):
@@ -96,23 +96,23 @@ def test_retrieve_needs_a_strict_majority_of_five(store, tool):
     assert (voted.choice, voted.inserts, voted.retrieves) == ("RETRIEVE", 2, 3)
 
 
-def test_ballots_have_a_seed_each_and_at_temperature_zero_only_one_is_asked(store, tool):
+def test_votes_have_a_seed_each_and_at_temperature_zero_only_one_is_asked(store, tool):
     sampled = of(Asked, run(straight(), store, tool))
     seeds = [event.prompt.seed for event in sampled if event.role == "vote" and event.step == 0]
     assert len(set(seeds)) == len(seeds) == 3
     assert {event.prompt.temperature for event in sampled if event.role == "vote"} == {0.7}
     store.write("G.clear()")
     cold = of(Voted, run(straight(vote=votes(*"IR")), store, tool, FEW.but(vote_temperature=0.0)))
-    assert [(voted.ballots_cast, voted.possible) for voted in cold] == [(1, 1), (1, 1)]
+    assert [(voted.votes, voted.possible) for voted in cold] == [(1, 1), (1, 1)]
 
 
-def test_after_a_turn_without_a_valid_ballot_what_was_fetched_is_read(store, tool):
+def test_after_a_turn_without_a_valid_vote_what_was_fetched_is_read(store, tool):
     garbage = {"choice": "PONDER", "text": ""}
     forced = {"statement": "result = facts()"}
     events = run(straight(vote=["what?", "hm", garbage, garbage] + ["no"] * 6, forced=forced), store, tool)
     (voted,) = of(Voted, events)
     assert (voted.choice, voted.invalid, voted.reasons) == ("INSERT", 5, ())
-    assert {ballot.choice for ballot in of(Ballot, events)} == {""}
+    assert {vote.choice for vote in of(Vote, events)} == {""}
     assert of(Wrote, events) and [forced.what for forced in of(Forced, events)] == ["read"]
 
 
@@ -121,7 +121,7 @@ def test_a_retrieve_whose_read_finds_nothing_counts_as_insert(store, tool):
     first = of(Voted, events)[0]
     assert (first.choice, first.inserts, first.retrieves) == ("INSERT", 3, 0)
     assert "found nothing" in first.reasons[0]
-    assert of(Voted, events)[1].choice == "RETRIEVE"  # once the graph holds a fact, the same ballots win
+    assert of(Voted, events)[1].choice == "RETRIEVE"  # once the graph holds a fact, the same votes win
 
 
 def test_a_retrieve_that_fails_on_an_empty_graph_counts_as_insert_too(store, tool):
@@ -221,7 +221,7 @@ def test_an_answer_is_forced_exactly_when_no_read_gave_rows(store, tool):
     assert [forced.what for forced in of(Forced, events)] == ["read", "answer"]
 
 
-def test_reading_cannot_write_and_the_ballot_that_tried_is_refused(store, tool):
+def test_reading_cannot_write_and_the_vote_that_tried_is_refused(store, tool):
     sneaky = [{"choice": "RETRIEVE", "text": "add('x', 'y', 'z'); result = 1"}] * 3
     events = run(
         straight(vote=[*votes(*"III"), *sneaky], mend={"statement": "result = facts()"}), store, tool

@@ -166,7 +166,7 @@ def test_a_new_message_never_rewrites_an_old_fact(claims):
 
 
 def test_what_an_agent_is_reminded_of_is_not_learnt_again(claims):
-    """mem0ai/mem0#4573: recalled memories are extracted and stored anew; invented profiles are 5 % of the
+    """mem0ai/mem0#4573: recalled memories are extracted and stored again; invented profiles are 5 % of the
     junk among 10,134 memories.
     """
     invented = noting("John works_at Google", "Ada lives_in Seattle")

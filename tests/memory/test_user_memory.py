@@ -286,6 +286,85 @@ def test_questions_quotations_and_conditions_teach_no_fact(text):
     assert memory.add(text).facts == () and memory.facts() == ()
 
 
+@every(
+    "text, facts",
+    [
+        ("I ride an e-bike to work.", ["has e-bike"]),
+        ("I have a five-year-old daughter.", ["has five-year-old daughter"]),
+        ("My co-worker Sam is allergic to nuts.", ["co-worker Sam", "allergic_to nuts"]),
+        ("My brother-in-law works at Rolls-Royce.", ["works_at Rolls-Royce"]),
+        ("My first day at Penguin was in May.", ["works_at Penguin"]),
+        ("I live with my daughter, Nika.", ["live_with daughter Nika", "daughter Nika"]),
+        ("I have a daughter, Nika, and a son, Leo.", ["daughter Nika", "son Leo"]),
+        ("I'm vegan, by the way.", ["is vegan"]),
+        ("Nika is my daughter.", ["daughter Nika", "is daughter"]),
+        ("I joined Spotify in May.", ["works_at Spotify"]),
+        ("I got hired by Nokia.", ["works_at Nokia"]),
+        ("They hired me at Zalando.", ["works_at Zalando"]),
+        ("Lego hired me last month.", ["works_at Lego"]),
+        ("I switched to Volvo in February.", ["works_at Volvo"]),
+        ("My new job is at Lego.", ["works_at Lego"]),
+        ("I call Tom every day.", []),
+    ],
+)
+def test_the_object_of_a_fact_is_its_words_and_no_others(text, facts):
+    with open_memory(user="ana", embedder=None) as memory:
+        found = {f"{fact.relation} {fact.object}" for fact in memory.add(text).facts}
+        assert set(facts) <= found and bool(facts) == bool(found)
+
+
+@every(
+    "text, job",
+    [
+        ("I start at the Red Cross in June.", "Red Cross"),
+        ("I'll be joining Bosch in June.", "Bosch"),
+        ("I'm going to work at Pixar from June.", "Pixar"),
+        ("My new job at Lego starts in June.", "Lego"),
+    ],
+)
+def test_a_job_that_begins_later_is_not_current_before(text, job):
+    with open_memory(user="ana", embedder=None, now=lambda: day(11)) as memory:
+        told(memory, "I work at Acme.", text)
+        before, after = ([fact.object for fact in memory.facts(day(month))] for month in (5, 7))
+        assert (before, after) == (["Acme"], [job])
+
+
+def test_a_change_from_one_to_another_is_one_of_the_same_relation():
+    with open_memory(user="ana", embedder=None, now=lambda: day(11)) as memory:
+        told(memory, "I work at Acme.", "I moved from Acme to Borealis.")
+        assert memory.facts() == (lab.Triple("ana", "works_at", "Borealis"),)
+
+
+@every(
+    "later",
+    [
+        "We divorced in May.",
+        "Tom and I are divorced.",
+        "My ex-husband Tom moved to Bern.",
+        "Tom is my ex-husband.",
+        "I am a widow.",
+        "My late husband Tom was a painter.",
+        "My marriage to Tom ended in May.",
+    ],
+)
+def test_a_former_partner_is_told_as_husband_no_more(later):
+    with open_memory(user="ana", embedder=None, now=lambda: day(11)) as memory:
+        told(memory, "My husband Tom is a chef.", "My husband Tom lives in Graz.")
+        memory.add(later, at=day(6))
+        assert not [f for f in memory.facts() if f.subject == "ana's husband" or f.relation == "partner"]
+        assert "(until 2026-" in str(memory.recall("Who is my husband?"))
+
+
+def test_what_is_said_of_the_speaker_comes_first_without_an_embedder_too():
+    with open_memory(user="ana", embedder=None, now=lambda: day(11)) as memory:
+        told(memory, "I moved to Rome.", "I joined Fiat.", "My brother lives in Oslo and works at Lidl.")
+        asked = {"Where do I live?": 1, "Where do I work?": 2, "Where does my brother live?": 3}
+        assert all(
+            memory.recall(question)[0].line.startswith(f"- 2026-0{month}")
+            for question, month in asked.items()
+        )
+
+
 def test_a_second_job_or_home_is_told_beside_the_first_where_the_message_says_so(memory):
     told(memory, "I work at Acme.", "I also work at Borealis, part-time.")
     assert {fact.object for fact in memory.facts()} >= {"Acme", "Borealis"}

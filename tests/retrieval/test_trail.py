@@ -1,4 +1,4 @@
-"""A trail: what passages go by, who names whom, the clues by hand, and the way it takes."""
+"""A trail: what passages go by, who names whom, the features by hand, and the way it takes."""
 
 import json
 
@@ -8,6 +8,7 @@ from support.every import every
 from support.searching import Letters, const
 
 from kgot_lab.errors import BadInput
+from kgot_lab.retrieval import dense as dense_module
 from kgot_lab.retrieval.multihop import retriever
 from kgot_lab.retrieval.multihop.features import (
     FEATURES,
@@ -87,7 +88,7 @@ def test_lists_are_folded_one_by_one_and_an_empty_one_keeps_what_is_given():
     assert RaggedArray([]).reduce(np.zeros(1), np.add, np.zeros(0)).size == 0
 
 
-def clues_of(question=QUESTION, passages=PASSAGES):
+def features_of(question=QUESTION, passages=PASSAGES):
     documents = sorted(passages, key=lambda document: document.id)
     index = build_index(documents, Letters())
     rows = {document.id: row for row, document in enumerate(documents)}
@@ -95,21 +96,21 @@ def clues_of(question=QUESTION, passages=PASSAGES):
 
 
 def test_a_passage_that_is_chosen_leads_to_those_it_names_and_the_role_asked_for_stands_beside_one():
-    clues, rows = clues_of()
-    column = {clue: number for number, clue in enumerate(FEATURES)}
-    assert not clues.table()[:, [column[clue] for clue in NAME_FEATURES]].any()
-    clues.choose(rows["f"])
-    table = clues.table()
+    features, rows = features_of()
+    column = {feature: number for number, feature in enumerate(FEATURES)}
+    assert not features.table()[:, [column[feature] for feature in NAME_FEATURES]].any()
+    features.choose(rows["f"])
+    table = features.table()
     assert table[rows["d"], column["to its title"]] == table[rows["a"], column["to its title"]] > 0
     assert table[rows["d"], column["beside"]] > table[rows["a"], column["beside"]]  # directed by; starring
     assert not table[rows["o"], column["to its title"]]
 
 
 def test_words_of_the_question_that_were_found_are_no_longer_open():
-    clues, rows = clues_of("Who destroyed the circus of Oklahoma?")
-    before = clues.table()[:, FEATURES.index("open words")]
-    clues.choose(rows["o"])
-    after = clues.table()[:, FEATURES.index("open words")]
+    features, rows = features_of("Who destroyed the circus of Oklahoma?")
+    before = features.table()[:, FEATURES.index("open words")]
+    features.choose(rows["o"])
+    after = features.table()[:, FEATURES.index("open words")]
     assert before[rows["o"]] > 0 == after[rows["o"]] and after[rows["d"]] == before[rows["d"]] > 0
 
 
@@ -169,7 +170,7 @@ def test_weights_are_kept_to_the_last_figure_and_those_of_other_clues_are_refuse
     again = Scorer.of_json(json.loads(json.dumps(scorer.as_json())))
     table = np.random.default_rng(0).random((5, len(FEATURES)))
     assert np.array_equal(scorer(table), again(table)) and len(scorer.bias) > 0
-    with pytest.raises(BadInput, match="other clues"):
+    with pytest.raises(BadInput, match="other features"):
         Scorer.of_json(scorer.as_json() | {"clues": ["own"]})
     with pytest.raises(BadInput, match="no weights"):
         Scorer.of_json({"clues": list(FEATURES)})
@@ -183,7 +184,7 @@ def test_the_control_looks_at_no_name():
     blind, seeing = load_scorer(WITHOUT_LINKS), load_scorer(LEARNED_WEIGHTS)
     table = np.random.default_rng(0).random((5, len(FEATURES)))
     changed = table.copy()
-    changed[:, [FEATURES.index(clue) for clue in NAME_FEATURES]] = 0.0
+    changed[:, [FEATURES.index(feature) for feature in NAME_FEATURES]] = 0.0
     assert np.allclose(blind(table), blind(changed)) and not np.allclose(seeing(table), seeing(changed))
 
 
@@ -223,20 +224,26 @@ def test_a_passage_has_the_same_features_among_some_passages_but_for_the_ranges(
     tables = []
     for rows in (whole.rows, whole.rows[::1].copy(), whole.rows[::3]):
         index = whole if rows is whole.rows else whole.subset(rows, words)
-        clues = QuestionFeatures(index, QUESTION, vector, words)
-        clues.choose(0)
-        tables.append(clues.table())
+        features = QuestionFeatures(index, QUESTION, vector, words)
+        features.choose(0)
+        tables.append(features.table())
     assert np.array_equal(tables[0], tables[1])
-    exact = [FEATURES.index(clue) for clue in ("asked", "to its title", "from its text", "beside")]
+    exact = [FEATURES.index(feature) for feature in ("asked", "to its title", "from its text", "beside")]
     assert np.allclose(tables[0][::3, exact], tables[2][:, exact])
 
 
-def test_in_a_very_large_collection_each_retriever_of_the_hybrid_finds_its_best_documents_only(monkeypatch):
-    documents = [*PASSAGES, *CROWD]
-    exact = retriever.hybrid_multihop(documents, Letters()).search(QUESTION)
-    monkeypatch.setattr(retriever, "SIGN_BITS_FROM", 100)
+def test_in_a_very_large_collection_the_best_documents_of_the_hybrid_have_both_scores(monkeypatch):
+    letters = np.random.default_rng(0).choice([*"abcdefghijklmnop"], (300, 12))
+    many = [Document(f"x{row:03}", f"{' '.join(text)} Cyclone.") for row, text in enumerate(letters)]
+    documents = [*PASSAGES, *many]
+    exact = retriever.convex_hybrid(documents, Letters()).search(QUESTION)
+    for module in (retriever, dense_module):
+        monkeypatch.setattr(module, "SIGN_BITS_FROM", 100)
     monkeypatch.setattr(retriever, "_KEPT", 20)
-    kept = retriever.hybrid_multihop(documents, Letters()).search(QUESTION)
-    assert kept.ids[:3] == exact.ids[:3] == ["f", "d", "o"]
-    hybrid = retriever.convex_hybrid(documents, Letters()).search(QUESTION)
-    assert len(exact.ids) == len(documents) and 20 <= len(hybrid.ids) <= 40
+    monkeypatch.setattr(dense_module, "_CANDIDATES", 40)
+    stage = retriever.convex_hybrid(documents, Letters())
+    hybrid = stage.search(QUESTION)
+    assert 40 <= len(hybrid.ids) < 100 < len(exact.ids) and hybrid.ids[:3] == exact.ids[:3]
+    scores = dict(exact.hits)
+    assert all(abs(score - scores[id]) < 0.05 for id, score in hybrid.hits[:10])
+    assert stage.search("xyzzy").ids and not stage.search(" ").ids

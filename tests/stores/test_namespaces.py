@@ -70,10 +70,10 @@ def name() -> str:
 
 def asked(place, store):
     """A scripted run in a store: one fact is looked up, written and read."""
-    ballots = [*votes("I", "I", "I"), {"choice": "RETRIEVE", "text": place.said.where}]
+    samples = [*votes("I", "I", "I"), {"choice": "RETRIEVE", "text": place.said.where}]
     answer = {"parse": {"answer": "London"}, "choose": {"number": 1}, "guess": {"answer": "a guess"}}
     answer["merge"] = {"reason": "more"}
-    llm = scripted(vote=ballots, write={"statements": [place.said.add]}, tools=call(), **answer)
+    llm = scripted(vote=samples, write={"statements": [place.said.add]}, tools=call(), **answer)
     return list(think("Where was Ada born?", llm, store, [search(ADA, bm25(ADA), k=2)], FEW))
 
 

@@ -1,4 +1,4 @@
-"""The file of a store as a graph to begin with: it is read as it is, and nothing is locked, mended or made
+"""The file of a store as a graph to begin with: it is read as it is, and nothing is locked, repaired or made
 beside it.
 """
 

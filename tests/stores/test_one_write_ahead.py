@@ -27,7 +27,7 @@ pytestmark = pytest.mark.extended
 QUESTION = "Where was Ada born?"
 TOOL = search(ADA, bm25(ADA), k=2)
 LIMITS = FEW.but(steps=3)
-BALLOTS = votes("I", "I", "I", "I", "I", "I")
+VOTES = votes("I", "I", "I", "I", "I", "I")
 
 
 class Kill(BaseException):
@@ -66,13 +66,13 @@ class Counting:
 
 
 def model(said, asked=0, **more):
-    """A model that votes twice to insert, writes two statements each time, and reads; `asked` ballots were
+    """A model that votes twice to insert, writes two statements each time, and reads; `asked` votes were
     cast before.
     """
     seven = said.add.replace("Ada", "Eve").replace("1815", "1816")
     reads = [{"choice": "RETRIEVE", "text": said.where}] * 3
     written = [{"statements": [said.add, said.know]}, {"statements": [seven, said.change]}]
-    told = {"vote": (BALLOTS + reads)[asked:], "tools": [call(), call("Charles")]}
+    told = {"vote": (VOTES + reads)[asked:], "tools": [call(), call("Charles")]}
     told |= {"parse": {"answer": "London"}, "merge": {"reason": "more"}}
     return scripted(**{**told, "write": written, **more})
 

@@ -51,7 +51,7 @@ def test_a_property_of_any_name_outlasts_the_next_writes(store, kind):
     store.write(kind.statements.know)
     store.write(kind.statements.change)
     graph = store.graph()
-    # its statement puts all properties anew
+    # its statement puts all properties again
     age = {"age": 36} if kind.statements is SQL else {**TAKEN, "age": 36}
     assert graph.node("Ada").properties == age and graph.node("London").properties == TAKEN
     assert [edge.properties for edge in graph.edges if edge.type == "born in"] == [TAKEN]

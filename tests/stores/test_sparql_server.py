@@ -130,7 +130,7 @@ def test_a_change_that_another_writer_follows_is_not_made_twice(oxigraph_server,
 @pytest.fixture
 def in_turn(monkeypatch):
     """Updates reach the server one at a time: of 600 that two clients sent at once, Oxigraph 0.5 lost 4,
-    which no store can mend.
+    which no store can repair.
     """
     update, lock = SparqlLink.update, threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Damage to an SQLite graph: a changed row is neither read nor sealed anew, a lost log is told, and what is
+"""Damage to an SQLite graph: a changed row is neither read nor sealed again, a lost log is told, and what is
 whole can be kept.
 """
 

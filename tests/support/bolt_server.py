@@ -153,4 +153,4 @@ if __name__ == "__main__":
     except BaseException:
         traceback.print_exc()
     finally:
-        os._exit(0)  # threads of the Java machine would keep this process, and whoever waits for its output
+        os._exit(0)  # threads of the Java machine would keep this process, and what waits for its output

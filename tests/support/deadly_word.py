@@ -13,7 +13,7 @@ class DeadlyWord:
     """Passes bytes on to a port on this machine, until it hears the word: then nobody is connected, and
     nobody gets in until `back`.
 
-    `too_late`: only the server hears the word, and the line breaks when it answers. `briefly`: whoever comes
+    `too_late`: only the server hears the word, and the line breaks when it answers. `briefly`: who comes
     next gets in.
     """
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from kgot_lab.loop.events import (
     Answered,
     Asked,
-    Ballot,
     Chose,
     Computed,
     Cut,
@@ -21,6 +20,7 @@ from kgot_lab.loop.events import (
     Started,
     ToolCall,
     ToolReturned,
+    Vote,
     Voted,
     Wrote,
 )  # fmt: skip
@@ -42,7 +42,7 @@ def each_kind(text: str) -> list[Event]:
         ),
         Asked(role=text, model="m", prompt=Prompt((Message("user", text),)), reply=text),
         Cut(what=text, kept=1, left_out=2),
-        Ballot(number=1, choice=text, text=text),
+        Vote(number=1, choice=text, text=text),
         Voted(choice="INSERT", inserts=1, retrieves=0, invalid=1, possible=3, reasons=(text,)),
         Voted(choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=(text,)),
         Merged(reason=text),

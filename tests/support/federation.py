@@ -60,7 +60,7 @@ def after(seconds: float) -> Callable[[], datetime]:
 
 
 def known(key: InstanceKey, name: str = "asker") -> Peers:
-    """The one peer that a server knows: whoever has this key."""
+    """The one peer that a server knows: the holder of this key."""
     return Peers(Peer(name, "http://127.0.0.1:1", key.public))
 
 

@@ -112,7 +112,7 @@ def made_schema() -> tuple[Any, ExpertService]:
 
 
 def _without_lifespan(app: Any) -> Any:
-    """The application for a client that starts it anew for each call, which the tools of assistants, not
+    """The application for a client that starts it again for each call, which the tools of assistants, not
     asked here, do not take.
     """
 

@@ -19,7 +19,7 @@ def ground_of(fact: Triple, text: str) -> FactGround:
     """What a text has for a fact: a sentence that names both ends and its relation, one that names the ends
     alone, or none.
 
-    Ends are named as in `is_grounded_in`; whoever says I is named by a sentence that does. A relation is
+    Ends are named as in `is_grounded_in`; the speaker is named by a sentence with I. A relation is
     named where all its telling words stand in the sentence, so one in other words ("works_at" for "is
     employed by") counts as another.
     """

@@ -64,12 +64,12 @@ def scripted(name: str = "scripted", **replies: Any) -> Scripted:
 
 
 def votes(*choices: str, text: str = "more") -> list[dict[str, str]]:
-    """Ballots, I for INSERT and R for RETRIEVE of every fact."""
-    ballots = {
+    """Votes, I for INSERT and R for RETRIEVE of every fact."""
+    samples = {
         "I": {"choice": "INSERT", "text": text},
         "R": {"choice": "RETRIEVE", "text": "result = facts()"},
     }
-    return [ballots[choice] for choice in choices]
+    return [samples[choice] for choice in choices]
 
 
 def call(query: str = "Ada Lovelace", tool: str = "search") -> dict[str, Any]:

@@ -6,7 +6,13 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kgot_lab.domains.npc.layers.memory import CharacterLog, HotBudget, NpcMemory, WorldLayers, hot_context
+from kgot_lab.domains.npc.layers.memory import (
+    HotBudget,
+    NpcMemory,
+    SessionEntries,
+    WorldLayers,
+    hot_context,
+)
 from kgot_lab.domains.npc.layers.models import ContextRanking
 from kgot_lab.domains.npc.layers.tools import memory_tools
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
@@ -63,7 +69,7 @@ def ways(
     }
     public = {
         name
-        for kind in (NpcMemory, CharacterLog)
+        for kind in (NpcMemory, SessionEntries)
         for name, _ in inspect.getmembers(kind, inspect.isfunction)
         if name[0] != "_"
     }

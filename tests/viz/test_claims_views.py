@@ -106,7 +106,7 @@ def test_what_another_process_decided_is_said_and_not_decided_again(tmp_path):
         assert shown["log"][0][1:3] == ["Mary", "reject: rejected"] and not mine.holds(LONDON.fact)
         accepted = asked(view, decide="accept")
         assert accepted["wrong"] == "" and accepted["left"] == 0 and accepted["claim"] is None
-        ClaimReview(theirs, "Mary").reject(KNOWS.id)
+        ClaimReview(theirs, "Mary").override(KNOWS.id, object="Turin")
         assert "changed again since" in asked(view, undo=True)["wrong"] and not mine.holds(KNOWS.fact)
         mine.learn(said("x is z", confidence=0.1))
         theirs.retract_fact(fact("x is z"))

@@ -33,7 +33,7 @@ from kgot_lab.viz.plots.figure import (
 )
 from kgot_lab.viz.plots.questions import _PENS as ENDS
 from kgot_lab.viz.plots.retrieval import BAND_PENS, LOSS_COLOUR, WIN_COLOUR
-from kgot_lab.viz.plots.runs import BALLOTS, EDGES, NODES
+from kgot_lab.viz.plots.runs import EDGES, NODES, VOTES
 
 EYES = {
     "protanopia": (
@@ -199,8 +199,8 @@ def test_lines_of_a_plot_are_told_apart_by_marker_and_stand_out_from_the_paper()
 
 @pytest.mark.parametrize(
     "pens",
-    [dict(enumerate(map(bar_pen, range(8)))), BALLOTS, ENDS],
-    ids=["parts", "ballots", "ends"],
+    [dict(enumerate(map(bar_pen, range(8)))), VOTES, ENDS],
+    ids=["parts", "votes", "ends"],
 )
 def test_parts_of_a_bar_are_told_apart_by_hatch_and_have_a_rim(pens):
     assert confused(of_pens(pens)) == []

@@ -251,7 +251,7 @@ def run(text: str = "word", *, forced: bool = False) -> list[Event]:
             tools={text: text},
         ),
         happened.Asked(role="vote", model=text, prompt=prompt, reply=f"reply {text}", usage=usage),
-        happened.Ballot(number=1, choice=text, text=f"ballot {text}"),
+        happened.Vote(number=1, choice=text, text=f"vote {text}"),
         happened.Failed(statement=f"failed {text}", reason=f"because {text}"),
         happened.Voted(choice="INSERT", inserts=2, retrieves=1, invalid=1, possible=5, reasons=(text,)),
         happened.Merged(reason=f"merged {text}"),
@@ -310,7 +310,7 @@ def test_every_kind_of_event_is_in_the_sample_run():
 def test_a_page_holds_the_words_of_every_event():
     text = "".join(ET.fromstring(build_run_page(run())).itertext())
     for said in (
-        "question", "system", "user", "reply", "ballot", "failed", "because", "merged", "tool", "passage", "title", "wrong", "error",
+        "question", "system", "user", "reply", "vote", "failed", "because", "merged", "tool", "passage", "title", "wrong", "error",
         "mended", "wrote", "refused", "read", "row", "code", "output", "candidate", "problem", "answer", "fact",
     ):  # fmt: skip
         assert f"{said} word" in text, said
@@ -318,7 +318,7 @@ def test_a_page_holds_the_words_of_every_event():
     assert "fact word" in evidence and "“sentence word” [doc word]" in evidence, (
         "each fact stands beside the sentence that says it"
     )
-    assert "2 INSERT, 1 RETRIEVE, 1 invalid. 50% of 4 ballots agreed; 5 were possible." in text
+    assert "2 INSERT, 1 RETRIEVE, 1 invalid. 50% of 4 votes agreed; 5 were possible." in text
     assert "about 480 tokens kept, 1,120 left out" in text and "No rows." in text
     assert "Step 1" in text and "word(word='word')" in text and "temperature 0.7, seed 3" in text
 
@@ -396,12 +396,12 @@ def test_a_fact_whose_node_stands_for_a_sentence_is_told_as_the_title_and_the_se
     assert fact["sentence_of"] == "Ada" and "sentence_of" not in other
 
 
-def test_a_turn_without_a_vote_says_so_instead_of_counting_no_ballots():
+def test_a_turn_without_a_vote_says_so_instead_of_counting_no_votes():
     reasons = ("no vote on an <empty> graph",)
     voted = happened.Voted(choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons)
     events = (happened.Started(question="?"), voted)
     text = build_run_page(events, title="x")
-    assert "without a vote: no vote on an &lt;empty&gt; graph" in text and "0 ballots" not in text
+    assert "without a vote: no vote on an &lt;empty&gt; graph" in text and "0 votes" not in text
 
 
 def test_every_prompt_and_every_graph_is_folded_away():

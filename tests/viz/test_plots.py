@@ -71,7 +71,7 @@ def delta_edges() -> tuple[list[Edge], Thresholds]:
 @pytest.fixture(scope="module")
 def voted() -> plots.Plot:
     """How the votes of the run of two hops fell."""
-    return plots.ballots(HOPS)
+    return plots.votes(HOPS)
 
 
 def texts(drawn: plots.Plot) -> list[str]:
@@ -98,7 +98,7 @@ def every_plot(musique: Report, edges: list[Edge]) -> dict[str, plots.Plot]:
         "recall_curves": plots.recall_curves(musique),
         "scatter": plots.scatter(musique),
         "pace": plots.pace(musique),
-        "ballots": plots.ballots(HOPS),
+        "votes": plots.votes(HOPS),
         "growth": plots.growth(HOPS),
         "bands": plots.bands(edges),
     }
@@ -129,7 +129,7 @@ def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_th
     code = (
         "import sys, matplotlib; matplotlib.rcParams.update({'font.size': 30, 'axes.facecolor': 'black', 'text.usetex': False})\n"
         "from kgot_lab.io.files import bundled_path; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
-        "sys.stdout.write(plots.ballots(load_run(bundled_path('traces') / 'hotpotqa_two_hops.jsonl')).svg)"
+        "sys.stdout.write(plots.votes(load_run(bundled_path('traces') / 'hotpotqa_two_hops.jsonl')).svg)"
     )
     command, options = [sys.executable, "-c", code], {"check": True, "text": True, "encoding": "utf-8"}
     there = subprocess.run(command, capture_output=True, timeout=600, **options).stdout
@@ -171,7 +171,7 @@ def test_a_name_of_any_length_and_script_leaves_room_for_the_picture(name):
     write = happened.Wrote(statement="", diff=Diff((Node("a"),)))
     run = [vote, write]
     many = {f"{number}{name}": run for number in range(4)}
-    made = [plots.ballots(run), plots.growth(many), plots.scatter(toy({name: "ab", "b": "ba"}))]
+    made = [plots.votes(run), plots.growth(many), plots.scatter(toy({name: "ab", "b": "ba"}))]
     for drawn in made:
         assert ET.fromstring(drawn.svg).tag == "svg" and max(len(text) for text in texts(drawn)) <= 60
 
@@ -241,8 +241,8 @@ def test_pace_leaves_untimed_runs_out_and_says_so(report_on_musique):
 # --- runs ---
 
 
-def test_ballots_show_how_each_vote_fell_and_what_share_agreed():
-    drawn = plots.ballots(HOPS)
+def test_votes_show_how_each_vote_fell_and_what_share_agreed():
+    drawn = plots.votes(HOPS)
     assert [
         (row["step"], row["RETRIEVE"], row["INSERT"], row["not asked"], row["agreement"])
         for row in drawn.numbers
@@ -251,9 +251,9 @@ def test_ballots_show_how_each_vote_fell_and_what_share_agreed():
     assert "2 turns went on without a vote" in drawn.alt
 
 
-def test_ballots_of_several_runs_are_gathered_by_outcome():
+def test_votes_of_several_runs_are_gathered_by_outcome():
     split = happened.Voted(step=1, choice="INSERT", inserts=2, retrieves=1, invalid=0, possible=3)
-    drawn = plots.ballots({**TRACES, "split": [split]})
+    drawn = plots.votes({**TRACES, "split": [split]})
     assert {"3 votes", "1 vote", "INSERT, 67% agreed"} <= set(texts(drawn)) and len(drawn.numbers) == 4
 
 
@@ -282,7 +282,7 @@ def test_growth_of_several_runs_has_a_line_for_each_and_of_many_a_median():
     assert any(text.startswith("median") for text in texts(many)) and "9 graphs" in many.alt
 
 
-@pytest.mark.parametrize("verb", [plots.ballots, plots.growth])
+@pytest.mark.parametrize("verb", [plots.votes, plots.growth])
 def test_what_is_no_run_is_refused_with_what_would_do(verb):
     for wrong in ([1, 2], {"a": ["text"]}, 7, "hotpotqa_demo"):
         with pytest.raises(BadInput, match="a run is a Trace or its events"):

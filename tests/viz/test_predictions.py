@@ -34,11 +34,11 @@ def trace(request):
 
 @pytest.fixture(scope="module")
 def mended():
-    """A run whose first write and first read were refused and mended; one read of it finds nothing."""
+    """A run whose first write and first read were refused and repaired; one read of it finds nothing."""
     texts = ("result = [", "result = facts('Nobody')")
-    ballots = [*({"choice": "RETRIEVE", "text": text} for text in texts), *votes("R", "R", "R")]
+    samples = [*({"choice": "RETRIEVE", "text": text} for text in texts), *votes("R", "R", "R")]
     llm = scripted(
-        vote=[*votes("I", "I", "I"), *ballots], tools=call(), merge={"reason": "both"}, parse={"answer": "London"},
+        vote=[*votes("I", "I", "I"), *samples], tools=call(), merge={"reason": "both"}, parse={"answer": "London"},
         write={"statements": ["add("]}, mend=[{"statement": WRITE["statements"][0]}, {"statement": "result = facts('London')"}],
     )  # fmt: skip
     with InMemory() as store:
@@ -54,7 +54,7 @@ def of(kind, asked):
 
 def test_every_vote_every_tool_choice_of_a_model_and_the_answer_is_asked_about(trace):
     asked = predictions(trace.events)
-    held = [at for at, event in enumerate(trace.events) if isinstance(event, Voted) and event.ballots_cast]
+    held = [at for at, event in enumerate(trace.events) if isinstance(event, Voted) and event.votes]
     assert [each.reveal for each in of("vote", asked)] == held
     assert all(isinstance(trace.events[each.reveal], Chose) for each in of("tool", asked))
     assert [trace.events[each.reveal].text for each in of("answer", asked)] == [trace.answer]

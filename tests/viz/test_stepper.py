@@ -21,12 +21,12 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     Answered,
     Asked,
-    Ballot,
     Read,
     Repaired,
     Started,
     ToolCall,
     ToolReturned,
+    Vote,
     Voted,
     Wrote,
 )
@@ -72,7 +72,7 @@ def walked(trace):
 
 @pytest.fixture(scope="module")
 def mended():
-    """A run whose write was refused twice and mended twice, after a vote that was decided early."""
+    """A run whose write was refused twice and repaired twice, after a vote that was decided early."""
     llm = scripted(
         vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], tools=call(), parse={"answer": "London"},
         write={"statements": ["add("]}, mend=[{"statement": "add(1"}, {"statement": WRITE["statements"][0]}],
@@ -186,19 +186,19 @@ def test_a_graph_too_large_to_draw_says_how_much_of_it_is_shown():
 # --- votes, repairs ---
 
 
-def test_a_vote_is_known_by_its_first_question_its_ballots_and_its_end(mended):
+def test_a_vote_is_known_by_its_first_question_its_votes_and_its_end(mended):
     first, second = vote_data(mended)
     assert isinstance(mended[first["start"]], Asked) and isinstance(mended[first["end"]], Voted)
-    assert [choice for _, choice in first["ballots"]] == ["INSERT"] * 3 and first["possible"] == 5
+    assert [choice for _, choice in first["samples"]] == ["INSERT"] * 3 and first["possible"] == 5
     assert first["choice"] == "INSERT"
-    assert all(isinstance(mended[at], Ballot) for at, _ in (*first["ballots"], *second["ballots"]))
+    assert all(isinstance(mended[at], Vote) for at, _ in (*first["samples"], *second["samples"]))
     assert second["choice"] == "RETRIEVE" and second["start"] > first["end"]
 
 
 def test_a_vote_in_which_the_run_stops_is_open(mended):
-    cut = mended[: vote_data(mended)[0]["ballots"][1][0]]
-    (poll,) = vote_data(cut)
-    assert poll["end"] == -1 and len(poll["ballots"]) == 1 and poll["possible"] == 5
+    cut = mended[: vote_data(mended)[0]["samples"][1][0]]
+    (round,) = vote_data(cut)
+    assert round["end"] == -1 and len(round["samples"]) == 1 and round["possible"] == 5
 
 
 def test_a_repaired_statement_is_shown_with_every_form_it_had_and_why_each_was_refused(mended):
@@ -257,7 +257,7 @@ def evil_events():
         Started(question=EVIL, planning=EVIL, execution=EVIL, dialect=EVIL),
         Asked(role=EVIL, model=EVIL, prompt=prompt, reply=EVIL, usage=Usage()),
         Asked(role="vote", model=EVIL, prompt=prompt, reply=EVIL),
-        Ballot(number=1, choice=EVIL, text=EVIL),
+        Vote(number=1, choice=EVIL, text=EVIL),
         Voted(choice=EVIL, inserts=1, retrieves=0, invalid=0, possible=1, reasons=(EVIL,)),
         ToolReturned(call=ToolCall(EVIL, {EVIL: EVIL}), text=EVIL, sources=(Document(EVIL, EVIL, EVIL),)),
         Repaired(statement=EVIL, error=EVIL, mended="x" + EVIL),
@@ -435,7 +435,7 @@ def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
 
 
 def test_a_vote_that_was_never_held_is_no_vote():
-    assert [poll["choice"] for poll in vote_data(STORM.events)] == ["RETRIEVE"]
+    assert [round["choice"] for round in vote_data(STORM.events)] == ["RETRIEVE"]
 
 
 def test_every_kind_of_event_has_a_caption_of_its_own():

@@ -210,10 +210,10 @@ def test_a_threshold_that_is_just_reached_is_reached():
 def test_an_edge_is_shown_with_what_it_keeps_and_aligned_again_where_an_aligner_is_given(found, aligner):
     graph, _, edges = found
     edge = edges.edges[0] if edges.edges else edges.vetoed[0]
-    kept, anew = structure(edge, graph), structure(edge, graph, aligner=aligner)
+    kept, fresh = structure(edge, graph), structure(edge, graph, aligner=aligner)
     assert kept.pair.skeletons == (edge.properties["source_skeleton"], edge.properties["target_skeleton"])
-    assert kept.pair.veto == anew.pair.veto == edge.properties["veto"] and "kept with the edge" in kept.alt
-    assert "not compared" in drawn(kept) and "not compared" not in drawn(anew)
+    assert kept.pair.veto == fresh.pair.veto == edge.properties["veto"] and "kept with the edge" in kept.alt
+    assert "not compared" in drawn(kept) and "not compared" not in drawn(fresh)
     assert f"{edge.properties['alignment_score']:.3f}" in kept.alt
 
 

@@ -46,7 +46,7 @@ def sheets(picture):
         stepper(RUN),
         explore(Retrievers(text=bm25(DOCUMENTS)), DOCUMENTS, queries=["machine"]),
         explore(Retrievers(text=bm25(DOCUMENTS)), DOCUMENTS, queries=["machine"]).picture,
-        plots.ballots(RUN),
+        plots.votes(RUN),
         plots.growth(RUN),
         pipeline(bm25(DOCUMENTS) % 3),
     ],

@@ -113,7 +113,7 @@ def _dollars(rows: Sequence[QuestionResult]) -> str:
     dollars = sum(row.dollars for row in rows)
     if not any(map(_lacks_usage, rows)):
         return f"{dollars:.4f}"
-    return f"{dollars:.4f} + not told" if dollars else "not told"
+    return f"{dollars:.4f} + not reported" if dollars else "not reported"
 
 
 def _median_seconds(rows: Sequence[QuestionResult]) -> str:

@@ -288,7 +288,7 @@ def _job_outcomes(client: Any, jobs: Sequence[_Job]) -> Any:
                 cloud.embed(job, made.texts)
                 send(job)
             elif isinstance(made, WorkerRefusal) and made.other_version:
-                same = "install the same kgot_lab on each, and start it anew"
+                same = "install the same kgot_lab on each, and start it again"
                 raise LabError(f"a worker has another version of {job.name!r} than runs here: {same}")
             else:
                 yield job, made.too_little if isinstance(made, WorkerRefusal) else made

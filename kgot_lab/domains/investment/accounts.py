@@ -23,6 +23,7 @@ from kgot_lab.memory.sqlite_tables import TableBacked
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Json
 
+Amount = Decimal | int | str
 RiskTolerance = Literal["conservative", "moderate", "aggressive"]
 
 
@@ -86,10 +87,7 @@ class Accounts(TableBacked):
             owner, risk, horizon, goals, preferences = self._require_profile(user)
             positions = self.storage.rows(sql.POSITIONS, {"user": user})
             watched = self.storage.rows(sql.WATCHED, {"user": user})
-        held = tuple(
-            HeldPosition(symbol, Decimal(shares), Decimal(cost), from_micros(at))
-            for symbol, shares, cost, at in positions
-        )
+        held = tuple(HeldPosition(s, Decimal(n), Decimal(c), from_micros(at)) for s, n, c, at in positions)
         parsed = tuple(json.loads(goals)), json.loads(preferences)
         return UserAccount(user, owner, risk, horizon, *parsed, held, tuple(symbol for (symbol,) in watched))
 
@@ -119,9 +117,7 @@ class Accounts(TableBacked):
             self.storage.rows(sql.PUT_PROFILE, values | {"owner": secrets.token_hex(8)})
             return self.account(user)
 
-    def set_position(
-        self, user: str, symbol: str, shares: Decimal | int | str, average_cost: Decimal | int | str
-    ) -> None:
+    def set_position(self, user: str, symbol: str, shares: Amount, average_cost: Amount) -> None:
         """Set the shares of an asset that a user holds, and their average cost. Zero shares end the position.
 
         Raises BadInput if the symbol is empty or an amount is no number, without repeating the input.
@@ -219,7 +215,7 @@ def _check_symbol(symbol: str, what: str) -> str:
 _MAX_AMOUNT = 10**15
 
 
-def _check_amount(value: Decimal | int | str, what: str) -> Decimal:
+def _check_amount(value: Amount, what: str) -> Decimal:
     """Convert a number to an exact Decimal.
 
     Floats are refused, because they are not exact.

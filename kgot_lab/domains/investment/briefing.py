@@ -95,9 +95,7 @@ class Briefing:
     @property
     def text(self) -> str:
         """The text of the briefing, with its disclaimer."""
-        symbols = [
-            f"{each.symbol} ({'held' if each.symbol in self.held else 'watched'})" for each in self.reached
-        ]
+        symbols = [f"{e.symbol} ({'held' if e.symbol in self.held else 'watched'})" for e in self.reached]
         head = f"{self.action} signal, strength {self.strength:.2f}, for {', '.join(symbols)}"
         lines = [f"{head}: {self.summary}"]
         lines += [f"path: {each} (weight {each.weight:.2f})" for each in self.reached]

@@ -5,21 +5,23 @@ Nothing is deleted, so the state at any time can be viewed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment import versions
-from kgot_lab.domains.investment.view import InvestmentView
+from kgot_lab.domains.investment.view import InvestmentView, owned_prefix
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault, find_faults, refuse_errors
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
-from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys
+from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys, erase_versions
 from kgot_lab.memory.claims.claim import to_micros, to_micros_or_none, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import LAST_CHANGE, TableStorage
@@ -93,7 +95,7 @@ class InvestmentGraph(RecordedTables):
         *,
         owner: str = "",
         by: str = "",
-        expires_at: Mapping[str | versions.EdgeKey, datetime | None] | None = None,
+        expires_at: Mapping[Any, datetime | None] | None = None,
     ) -> GraphUpdate:
         """Write new nodes and edges, or new properties of existing ones (None removes one), all or none.
 
@@ -122,10 +124,8 @@ class InvestmentGraph(RecordedTables):
             owner_faults = versions.ownership_faults(nodes, existing, owner)
             faults = find_faults(self.vocabulary, written.values(), edges, types=types)
             warnings = refuse_errors([*owner_faults, *faults])
-            changed_nodes = tuple(
-                node.id for node in written.values() if change.write_node(node, existing.get(node.id))
-            )
-            changed_edges = self._write_edges(change, edges, known)
+            changed_nodes = tuple(id for id, e in written.items() if change.write_node(e, existing.get(id)))
+            changed_edges = change.write_edges(edges, known, self.vocabulary)
         given = len(written) + len(set(map(versions.edge_key, edges)))
         unchanged = given - len(changed_nodes) - len(changed_edges)
         return GraphUpdate(changed_nodes, changed_edges, unchanged, warnings, recorded.number)
@@ -140,7 +140,7 @@ class InvestmentGraph(RecordedTables):
             for part in target if isinstance(target, tuple) and len(target) == 3 else [target]:
                 versions.check_storable_key(part, "what is to end")
         with self.change("expire", by) as recorded:
-            change = versions.GraphChange(recorded, owner)
+            change = versions.GraphChange(recorded, owner, (), {})
             nodes = change.last_nodes(target for target in targets if isinstance(target, str))
             edges = change.last_edges(target[0] for target in targets if not isinstance(target, str))
             own = {id: node for id, node in nodes.items() if node.owner == owner} | edges
@@ -153,6 +153,24 @@ class InvestmentGraph(RecordedTables):
         ended_edges = tuple(target for target in ended if not isinstance(target, str))
         return GraphUpdate(ended_nodes, ended_edges, change=recorded.number)
 
+    def erase_owner(self, owner: str, *, by: str = "") -> int | None:
+        """Erase all nodes and edges of an owner with their history, which nothing brings back.
+
+        Returns the number of the change, or None if there was nothing. Raises BadInput for what all share.
+        """
+        versions.check_owner(owner)
+        if not owner:
+            raise BadInput("what all share is of no owner: expire() ends it, and undo() takes it back")
+        with self.change("erase", by) as change:
+            if self.storage.rows(sql.ALL_OF_OWNER, {"owner": owner}):
+                change.begin()
+                prefix, ending = owned_prefix(owner), f", {json.dumps(owner)}]"
+                values = {"prefix": prefix, "length": len(prefix), "ending": ending}
+                erase_versions(self.storage, sql.VERSIONS_OF_OWNER, values)
+                for statement in sql.ERASE_OWNER:
+                    self.storage.rows(statement, {"owner": owner})
+            return change.number
+
     def _restore(self, change: Change, keys: VersionKeys) -> None:
         versions.restore_versions(change, keys)
 
@@ -161,20 +179,6 @@ class InvestmentGraph(RecordedTables):
         at, states = self._current_time(), versions.current_states(self.storage, keys)
         facts = (versions.live_fact(kind, key, state, at) for (kind, key), state in states.items())
         return {fact for fact in facts if fact is not None}
-
-    def _write_edges(
-        self, change: versions.GraphChange, edges: Sequence[Edge], nodes: Mapping[str, Node]
-    ) -> tuple[versions.EdgeKey, ...]:
-        existing = change.last_edges(edge.source for edge in edges)
-        classes_by_asset = change.classes_by_asset(edges, nodes, self.vocabulary)
-        changed: dict[versions.EdgeKey, None] = {}
-        for edge in edges:
-            identity = versions.edge_key(edge)
-            classes = {each for end in (edge.source, edge.target) for each in classes_by_asset.get(end, ())}
-            written = change.write_edge(edge, existing.get(identity), nodes[edge.source], classes)
-            if written is not None:
-                existing[identity], changed[identity] = written, None
-        return tuple(changed)
 
 
 def open_investment_graph(

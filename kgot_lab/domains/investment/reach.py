@@ -22,13 +22,8 @@ from kgot_lab.types import Node
 
 # The weight left after a hop. These are settings, not measurements. A hop that is not listed is not walked.
 DECAYS: Mapping[str, float] = {
-    "affects": 0.9,
-    "about": 1.0,
-    "mentions": 0.6,
-    "issued_by": 0.9,
-    "in_sector": 0.7,
-    "belongs_to": 0.7,
-}
+    "affects": 0.9, "about": 1.0, "mentions": 0.6, "issued_by": 0.9, "in_sector": 0.7, "belongs_to": 0.7,
+}  # fmt: skip
 OPTIONAL_DECAYS: Mapping[str, float] = {"supplier": 0.5, "competes_with": 0.3, "owns": 0.6, "correlated": 0.4}
 # from where a walk may start or pass
 _OUTWARD_EDGES = {"MarketEvent": "affects", "Insight": "about", "News": "mentions", "Institution": "affects"}

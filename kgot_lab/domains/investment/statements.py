@@ -13,12 +13,9 @@ _GRAPH = read_statements(__file__, "graph.sql")
 _TO_HISTORY = _GRAPH.pop("changes")
 GRAPH_LAYOUT = Layout("investment graphs", 0x6B676C69, **_GRAPH).with_history(*_TO_HISTORY)  # "kgli"
 
-_NODE_COLUMNS = (
-    "{0}.owner, {0}.id, {0}.type, {0}.properties, {0}.created_at, {0}.expires_at, {0}.opened, {0}.closed"
-)
-_EDGE_COLUMNS = (
-    "e.owner, e.source, e.type, e.target, e.properties, e.created_at, e.expires_at, e.opened, e.closed"
-)
+_TIMES = "{0}.created_at, {0}.expires_at, {0}.opened, {0}.closed"
+_NODE_COLUMNS = "{0}.owner, {0}.id, {0}.type, {0}.properties, " + _TIMES
+_EDGE_COLUMNS = "e.owner, e.source, e.type, e.target, e.properties, " + _TIMES.format("e")
 _VISIBLE_TO_OWNER = "{0}.owner IN ('', :owner)"
 _OPEN_THEN = _VISIBLE_TO_OWNER + " AND {0}.opened <= :at AND ({0}.closed IS NULL OR {0}.closed > :at)"
 _LIVE_THEN = _OPEN_THEN + " AND ({0}.expires_at IS NULL OR {0}.expires_at > :at)"
@@ -58,6 +55,14 @@ OPEN_NODE = """INSERT INTO nodes (owner, id, type, name, symbol, properties, cre
   VALUES (:owner, :id, :type, :name, :symbol, :properties, :created_at, :expires_at, :at)"""
 OPEN_EDGE = """INSERT INTO edges (owner, source, type, target, properties, created_at, expires_at, opened)
   VALUES (:owner, :source, :type, :target, :properties, :created_at, :expires_at, :at)"""
+
+ALL_OF_OWNER = (
+    "SELECT owner FROM nodes WHERE owner = :owner UNION SELECT owner FROM edges WHERE owner = :owner"
+)
+ERASE_OWNER = ("DELETE FROM edges WHERE owner = :owner", "DELETE FROM nodes WHERE owner = :owner")
+# the key of a node begins with its owner, that of an edge ends with it
+VERSIONS_OF_OWNER = """(v.kind = 'node' AND substr(v.key, 1, :length) = :prefix
+  OR v.kind = 'edge' AND replace(v.key, :ending, '') <> v.key)"""
 
 # --- accounts: holdings are stored here only ---
 

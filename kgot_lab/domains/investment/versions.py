@@ -92,6 +92,7 @@ def _lifetime_days(
 
 
 EdgeKey = tuple[str, str, str]  # source, type, target
+_Nodes = Mapping[str, Node]  # by id
 # explicit expiries, in microseconds
 Expiries = Mapping[str | EdgeKey, int | None]
 
@@ -100,14 +101,10 @@ class GraphChange:
     """A change of the graph for an owner, with the lifetimes and the explicit expiries of what it writes."""
 
     def __init__(
-        self,
-        change: Change,
-        owner: str,
-        lifetimes: Collection[Lifetime] = (),
-        explicit: Expiries | None = None,
+        self, change: Change, owner: str, lifetimes: Collection[Lifetime], explicit: Expiries
     ) -> None:
         self._change, self._storage, self._owner, self.at = change, change.storage, owner, change.at
-        self._lifetimes, self._explicit = lifetimes, explicit or {}
+        self._lifetimes, self._explicit = lifetimes, explicit
 
     def last_nodes(self, ids: Iterable[str]) -> dict[str, DatedNode]:
         """Return the last versions of nodes, expired or not."""
@@ -119,9 +116,7 @@ class GraphChange:
         rows = self._storage.rows(sql.OPEN_EDGES, {"owner": self._owner, "ids": sorted(set(sources))})
         return {edge_key(dated.edge): dated for dated in map(edge_from_row, rows)}
 
-    def _expiry(
-        self, key: str | EdgeKey, node: Node, days: float | None, previous: Dated | None
-    ) -> int | None:
+    def _expiry(self, key: str | EdgeKey, node: Node, days: float | None, last: Dated | None) -> int | None:
         """Return the expiry of a version: the explicit one, or that by its lifetime, never earlier than before.
 
         It counts from the date of the node, or of the source of an edge, so old news expires sooner, and writing an
@@ -129,12 +124,12 @@ class GraphChange:
         """
         if key in self._explicit:
             return self._explicit[key]
-        if days is None or (previous is not None and previous.expires is None):
+        if days is None or (last is not None and last.expires is None):
             return None
         dates = (parse_time(node.properties.get(name)) for name in DATE_PROPERTIES)
         date = next((time for time in dates if time is not None), None)
         since = self.at if date is None else min(self.at, to_micros(date, "the date of a node"))
-        return max(since + timedelta(days=days) // _MICROSECOND, (previous and previous.expires) or 0)
+        return max(since + timedelta(days=days) // _MICROSECOND, (last and last.expires) or 0)
 
     def write_node(self, node: Node, previous: DatedNode | None) -> bool:
         """Open a new version of a node if anything is new, and return whether it was."""
@@ -145,25 +140,24 @@ class GraphChange:
         self._open_version(previous, DatedNode(self._owner, created, expires, self.at, None, node))
         return True
 
-    def write_edge(
-        self, edge: Edge, previous: DatedEdge | None, source: Node, classes: Collection[str]
-    ) -> DatedEdge | None:
-        """Write a new version of an edge and return it, or None if nothing has changed.
-
-        `classes` are the asset classes to which assets at its ends themselves belong.
-        """
-        identity = edge_key(edge)
-        edge = Edge(
-            *identity, merged_properties(previous.edge.properties if previous else {}, edge.properties)
-        )
-        days = _lifetime_days(self._lifetimes, edge.type, source.labels[0], classes)
-        expires = self._expiry(identity, source, days, previous)
-        before = previous and (previous.edge.properties, previous.expires)
-        if before == (edge.properties, expires):
-            return None
-        new = DatedEdge(self._owner, previous.created if previous else self.at, expires, self.at, None, edge)
-        self._open_version(previous, new)
-        return new
+    def write_edges(self, edges: Sequence[Edge], nodes: _Nodes, of: Vocabulary) -> tuple[EdgeKey, ...]:
+        """Open a new version of each edge that has anything new, and return the keys of these."""
+        existing = self.last_edges(edge.source for edge in edges)
+        classes_by_asset = self._classes_by_asset(edges, nodes, of)
+        changed: dict[EdgeKey, None] = {}
+        for key, edge in ((edge_key(each), each) for each in edges):
+            previous, source = existing.get(key), nodes[edge.source]
+            before = previous.edge.properties if previous else {}
+            properties = merged_properties(before, edge.properties)
+            classes = {each for end in (edge.source, edge.target) for each in classes_by_asset.get(end, ())}
+            days = _lifetime_days(self._lifetimes, edge.type, source.labels[0], classes)
+            expires = self._expiry(key, source, days, previous)
+            if previous is None or (before, previous.expires) != (properties, expires):
+                created, written = previous.created if previous else self.at, Edge(*key, properties)
+                existing[key] = DatedEdge(self._owner, created, expires, self.at, None, written)
+                self._open_version(previous, existing[key])
+                changed[key] = None
+        return tuple(changed)
 
     def expire(self, dated: DatedNode | DatedEdge) -> bool:
         """Expire a node or an edge now, and return whether it was still open."""
@@ -172,16 +166,14 @@ class GraphChange:
         self._open_version(dated, replace(dated, expires=self.at))
         return True
 
-    def classes_by_asset(
-        self, edges: Sequence[Edge], nodes: Mapping[str, Node], vocabulary: Vocabulary
-    ) -> dict[str, set[str]]:
+    def _classes_by_asset(self, edges: Sequence[Edge], nodes: _Nodes, of: Vocabulary) -> dict[str, set[str]]:
         """Return the names of the classes to which assets at the ends of edges belong themselves.
 
         They are keyed by the id of the asset.
         """
         ends = {end for edge in edges for end in (edge.source, edge.target)}
         assets = {end for end in ends if nodes[end].labels == ("Asset",)}
-        view = InvestmentView(self._storage, self._owner, self.at, vocabulary)
+        view = InvestmentView(self._storage, self._owner, self.at, of)
         links = [(edge.source, edge.target) for edge in edges if edge.type == "belongs_to"]
         if assets:
             known = (dated.edge for dated in view.edges_from(assets, ["belongs_to"]))

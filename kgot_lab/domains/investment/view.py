@@ -22,13 +22,8 @@ from kgot_lab.types import Edge, Json, Node
 
 # Ids, names and symbols of nodes in the investment graph. The same thing always has the same id.
 
-_NAME_PROPERTIES = {
-    "Asset": "symbol",
-    "Company": "name",
-    "MarketEvent": "summary",
-    "News": "headline",
-    "Insight": "summary",
-}
+# of the types that are not named by their name
+_NAME_PROPERTIES = {"Asset": "symbol", "MarketEvent": "summary", "News": "headline", "Insight": "summary"}
 DATE_PROPERTIES = ("date", "published_at", "generated_at")  # the property with the date of a node
 MAX_ID_LENGTH = 200  # characters: an index of PostgreSQL can hold three such ids
 SYMBOL_PROPERTIES = {"Asset": "symbol", "Company": "ticker"}
@@ -41,9 +36,7 @@ def investment_node(type: str, /, *, owner: str = "", **properties: Json | datet
     An asset is named by its symbol, events, news and insights by their words and date (calls also by action
     and giver), everything else by its name. The id of an owner's node begins with the owner.
     """
-    properties = {
-        key: value.isoformat() if isinstance(value, datetime) else value for key, value in properties.items()
-    }
+    properties = {k: v.isoformat() if isinstance(v, datetime) else v for k, v in properties.items()}
     name = properties.get(_NAME_PROPERTIES.get(type, "name"))
     if not isinstance(name, str) or not name.strip():
         expected = f"a node of type {type} is named by its {_NAME_PROPERTIES.get(type, 'name')}, a text"
@@ -191,23 +184,21 @@ class InvestmentView:
     @check_arguments
     def edges_from(self, ids: Iterable[str], types: Iterable[str]) -> tuple[DatedEdge, ...]:
         """Return the live edges of some types that start at some nodes."""
-        return self._edges(
-            "e.source = ANY(:ids) AND e.type = ANY(:types)", ids=sorted(set(ids)), types=sorted(types)
-        )
+        return self._edges_at("source", ids, types)
 
     @check_arguments
     def edges_to(self, ids: Iterable[str], types: Iterable[str]) -> tuple[DatedEdge, ...]:
         """Return the live edges of some types that end at some nodes."""
-        return self._edges(
-            "e.target = ANY(:ids) AND e.type = ANY(:types)", ids=sorted(set(ids)), types=sorted(types)
-        )
+        return self._edges_at("target", ids, types)
+
+    def _edges_at(self, end: str, ids: Iterable[str], types: Iterable[str]) -> tuple[DatedEdge, ...]:
+        values = {"ids": sorted(set(ids)), "types": sorted(types)}
+        return self._edges(f"e.{end} = ANY(:ids) AND e.type = ANY(:types)", **values)
 
     def graph(self) -> PropertyGraph:
         """Return everything that is live, as a graph to draw, search and compare."""
         with self.reading():
-            return PropertyGraph.of(
-                [each.node for each in self.nodes()], [edge.edge for edge in self.edges()]
-            )
+            return PropertyGraph.of([n.node for n in self.nodes()], [e.edge for e in self.edges()])
 
     # --- history ---
 

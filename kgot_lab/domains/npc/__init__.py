@@ -7,12 +7,5 @@ from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.sessions import WorldReview, import_statements
 
 __all__ = [
-    "Entity",
-    "Provenance",
-    "Relationship",
-    "VisibilityPolicy",
-    "WorldReview",
-    "import_statements",
-    "open_world",
-    "why_not",
-]
+    "Entity", "Provenance", "Relationship", "VisibilityPolicy", "WorldReview", "import_statements", "open_world", "why_not",
+]  # fmt: skip

@@ -145,7 +145,7 @@ class _RelationshipIndex:
             own = public_edges({self.thing_id}) if self._is_perceived else ()
             return (each for each in own if each.type == "LOCATED_AT" and each.target_id in places)
 
-        return policy_walk(public_edges({self.npc_id}), public_edges, located, self.npc_id, self.policy)
+        return policy_walk(public_edges({self.npc_id}), public_edges, located, self.policy)
 
     def makes_known(self, added: Relationship) -> bool:
         """Return whether the entity would be known if this relationship were public too."""

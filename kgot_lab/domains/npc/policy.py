@@ -19,14 +19,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from kgot_lab.domains.npc.models import (
-    NO_PROVENANCE,
-    Entity,
-    Relationship,
-    build_unchecked,
-    check_bounded_depth,
-    check_types,
-)
+from kgot_lab.domains.npc import models
+from kgot_lab.domains.npc.models import Entity, Relationship, check_bounded_depth, check_types
 from kgot_lab.errors import BadInput, require
 from kgot_lab.types import Json
 
@@ -34,7 +28,8 @@ SPREADING_TYPES = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 # of the four, those that others can see; KNOWS is not among them
 PUBLIC_TYPES = ("LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 # by usual type, the attributes visible to everyone who sees the entity
-PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+_NamesByType = Mapping[str, tuple[str, ...]]
+PUBLIC_ATTRIBUTES: _NamesByType = MappingProxyType(
     {
         "npc": ("appearance", "occupation", "speaking_style"),
         "player": ("class", "race", "notable_traits"),
@@ -56,16 +51,13 @@ class VisibilityPolicy:
 
     spreading: tuple[str, ...] = SPREADING_TYPES
     public_types: tuple[str, ...] = PUBLIC_TYPES
-    public_attributes: Mapping[str, tuple[str, ...]] = field(
-        default_factory=lambda: PUBLIC_ATTRIBUTES, hash=False
-    )
+    public_attributes: _NamesByType = field(default_factory=lambda: PUBLIC_ATTRIBUTES, hash=False)
     knows_depth: int = 1
     perceived_types: tuple[str, ...] = ("npc", "player")  # of those whom one at the same place perceives
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "spreading", check_types(self.spreading))
-        object.__setattr__(self, "public_types", check_types(self.public_types))
-        object.__setattr__(self, "perceived_types", check_types(self.perceived_types))
+        for name in ("spreading", "public_types", "perceived_types"):
+            object.__setattr__(self, name, check_types(getattr(self, name)))
         check_bounded_depth(self.knows_depth, "knows_depth", "how many steps KNOWS leads, its own the first")
         expected = "public_attributes is a dictionary: for each type, the names of attributes"
         require(self.public_attributes, Mapping, expected)
@@ -93,16 +85,15 @@ def is_in_scope(entity: Entity, character: Entity) -> bool:
 def public_form_of_entity(entity: Entity, policy: VisibilityPolicy) -> Entity:
     """Return an entity with what others may see of it."""
     public = _public_attributes(entity.attributes, policy.public_attributes.get(entity.type, ()))
-    return build_unchecked(
-        Entity, **vars(entity) | {"attributes": public, "created_at": None, "updated_at": None}
-    )
+    hidden = {"created_at": None, "updated_at": None}
+    return models.build_unchecked(Entity, **vars(entity) | {"attributes": public} | hidden)
 
 
 def public_form_of_relationship(relationship: Relationship) -> Relationship:
     """Return a relationship with what others may know of it."""
-    hidden = {"provenance": NO_PROVENANCE, "created_at": None, "updated_at": None}
+    hidden = {"provenance": models.NO_PROVENANCE, "created_at": None, "updated_at": None}
     public = {"attributes": _public_attributes(relationship.attributes, ())}
-    return build_unchecked(Relationship, **vars(relationship) | public | hidden)
+    return models.build_unchecked(Relationship, **vars(relationship) | public | hidden)
 
 
 def _public_attributes(attributes: Mapping[str, Json], always_public: Iterable[str]) -> dict[str, Json]:

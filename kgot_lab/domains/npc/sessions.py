@@ -6,25 +6,13 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.npc import statements
-from kgot_lab.domains.npc.models import (
-    SYMMETRIC_TYPES,
-    Entity,
-    Provenance,
-    Relationship,
-    RelationshipStanding,
-)
-from kgot_lab.domains.npc.statements import (
-    row_key,
-    support_from_row,
-    support_from_text,
-    to_relationship,
-    uuids,
-)
-from kgot_lab.domains.npc.world import NpcWorld, key_parameters, store_decision
+from kgot_lab.domains.npc.models import SYMMETRIC_TYPES, Entity, Provenance, Relationship
+from kgot_lab.domains.npc.statements import row_key, support_from_row, support_from_text, uuids
+from kgot_lab.domains.npc.world import NpcWorld, Said, key_parameters, store_decision
 from kgot_lab.errors import require
 from kgot_lab.memory.claims.changes import Change
 from kgot_lab.memory.claims.review_queue import ReviewQueue
@@ -132,7 +120,7 @@ class WorldReview(ReviewQueue[Relationship]):
     def _is_decided(self, id: str) -> bool:
         return any(standing == "rejected" or said.dm_confirmed for said, standing in self._stated(id))
 
-    def _stated(self, id: str) -> list[tuple[Provenance, RelationshipStanding]]:
+    def _stated(self, id: str) -> list[Said]:
         *key, session = json.loads(id)
         rows = self.world.storage.rows(statements.SUPPORT_OF, key_parameters(tuple(key)))
         return [each for each in map(support_from_row, rows) if each[0].session_id == session]
@@ -144,18 +132,13 @@ class WorldReview(ReviewQueue[Relationship]):
 
     def _set_standing(self, change: Change, id: str, standing: str) -> None:
         source, target, type, session = json.loads(id)
-        decided = cast("RelationshipStanding", standing)
-        store_decision(change, Relationship(source, target, type), session, decided)
+        store_decision(change, Relationship(source, target, type), session, cast(Any, standing))
 
     def _ended_by(self, id: str) -> Iterable[str]:
         """Return the ids of the places where an entity is, if it is said to be at another."""
         source, _, type, _ = json.loads(id)
-        rows = (
-            self.world.storage.rows(statements.PLACES_OF, {"ids": uuids(source)})
-            if type == "LOCATED_AT"
-            else []
-        )
-        for place in (to_relationship(row).key for row in rows):
+        places = {"ids": uuids(*([source] if type == "LOCATED_AT" else []))}
+        for place in map(row_key, self.world.storage.rows(statements.PLACES_OF, places)):
             stated = self.world.storage.rows(statements.SUPPORT_OF, key_parameters(place))
             yield from (json.dumps([*place, support_from_row(row)[0].session_id]) for row in stated)
 

@@ -21,21 +21,18 @@ from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json
 
 DEFINITIONS = read_statements(__file__, "world.sql")  # each statement is idempotent
-WORLD_LAYOUT = Layout(
-    "world", 0x6B676C77, sqlite=DEFINITIONS["world"], postgres=DEFINITIONS["world"]
-).with_history()
+WORLD_LAYOUT = Layout("world", 0x6B676C77, tables=DEFINITIONS["world"]).with_history()
 
 _ENTITY_COLUMNS = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"
-_RELATIONSHIP_COLUMNS = (
-    "r.source_id, r.target_id, r.rel_type, r.attributes, r.provenance, r.standing, r.created_at, r.updated_at"
-)
+_TIE_COLUMNS = "r.source_id, r.target_id, r.rel_type, r.attributes"
+_RELATIONSHIP_COLUMNS = f"{_TIE_COLUMNS}, r.provenance, r.standing, r.created_at, r.updated_at"
 _SUPPORT_COLUMNS = "s.source_id, s.target_id, s.rel_type, s.session_id, s.said_at, s.confidence, s.source, s.dm_confirmed, s.standing"
 _KEY_CONDITION = "source_id = :source AND target_id = :target AND rel_type = :type"
 
 ENTITIES = f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE e.id = ANY(:ids)"
 RELATIONSHIPS_FROM = f"SELECT {_RELATIONSHIP_COLUMNS} FROM relationships r WHERE r.source_id = ANY(:ids)"
 # of relationships of others: what of them may be seen, which is neither their provenance nor their times
-_PUBLIC_COLUMNS = "r.source_id, r.target_id, r.rel_type, r.attributes, '{}', r.standing, NULL, NULL"
+_PUBLIC_COLUMNS = f"{_TIE_COLUMNS}, '{{}}', r.standing, NULL, NULL"
 PUBLIC_FROM = f"""SELECT {_PUBLIC_COLUMNS} FROM relationships r
   WHERE r.source_id = ANY(:ids) AND r.rel_type = ANY(:types)"""
 LOCATED_THERE = f"""SELECT {_PUBLIC_COLUMNS} FROM relationships r JOIN entities e ON e.id = r.source_id

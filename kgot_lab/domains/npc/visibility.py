@@ -49,6 +49,7 @@ from kgot_lab.types import Json
 
 # Shortest paths by breadth-first search: one query for each level, without enumerating walks.
 
+_Types = tuple[str, ...]
 StepsFrom = Callable[[list[str]], Iterable[tuple[str, str]]]  # from some ids, every step as (from, to)
 
 
@@ -67,9 +68,7 @@ def shortest_path(start: str, end: str, steps: StepsFrom, depth: int) -> list[st
     return paths.get(end, [])
 
 
-def steps_over(
-    relationships: Iterable[Relationship], types: tuple[str, ...], direction: Direction
-) -> StepsFrom:
+def steps_over(relationships: Iterable[Relationship], types: _Types, direction: Direction) -> StepsFrom:
     """Return a function that gives the steps over relationships in memory."""
     targets: dict[str, list[tuple[str, str]]] = {}
     for relationship in relationships:
@@ -92,9 +91,7 @@ class Traversals(ABC):
     """Neighbours and paths over the relationships of a world, or over those that a character sees."""
 
     @abstractmethod
-    def _walkable(
-        self, direction: Direction, types: tuple[str, ...] = ()
-    ) -> AbstractContextManager[Walkable]:
+    def _walkable(self, direction: Direction, types: _Types = ()) -> AbstractContextManager[Walkable]:
         """Open what a traversal reads, all of it of one time."""
 
     def neighbours(
@@ -202,9 +199,7 @@ class CharacterView(Traversals):
     def _visible_world(self) -> VisibleWorld:
         return visible_world(self._storage, self.npc_id, self.policy)
 
-    def _walkable(
-        self, direction: Direction, types: tuple[str, ...] = ()
-    ) -> AbstractContextManager[Walkable]:
+    def _walkable(self, direction: Direction, types: _Types = ()) -> AbstractContextManager[Walkable]:
         seen = self._visible_world()
         by_id = {entity.id: entity for entity in seen.entities}
         steps = steps_over(seen.relationships, types, direction)
@@ -279,7 +274,7 @@ def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPoli
         own = _public_edges(storage, statements.RELATIONSHIPS_FROM, {npc_id})
         spreading = partial(_public_edges, storage, statements.PUBLIC_FROM, types=policy.spreading)
         located = partial(_public_edges, storage, statements.LOCATED_THERE, types=policy.perceived_types)
-        known = uuids(npc_id, *policy_walk(own, spreading, located, npc_id, policy).known)
+        known = uuids(npc_id, *policy_walk(own, spreading, located, policy).known)
         entities = [to_entity(row) for row in storage.rows(statements.ENTITIES, {"ids": known})]
         entities = [entity for entity in entities if is_in_scope(entity, character)]
         ids = {entity.id for entity in entities}
@@ -292,11 +287,7 @@ def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPoli
 
 
 def policy_walk(
-    own: Iterable[Relationship],
-    spreading: PublicEdges,
-    located: PublicEdges,
-    npc_id: str,
-    policy: VisibilityPolicy,
+    own: Iterable[Relationship], spreading: PublicEdges, located: PublicEdges, policy: VisibilityPolicy
 ) -> PolicyWalk:
     """Walk as the policy does: the entity's own relationships, then the spreading types level by level.
 
@@ -415,7 +406,7 @@ def query_entities(sight: CharacterView, *, most: int = 20) -> TextTool:
     with the same message for hidden and missing entities.
     """
     require(sight, CharacterView, f"{_TOOL_NAME} is bound to what one sees: world.sight(npc_id)")
-    require_count(most, 1, "most", "how many entities are told")
+    require_count(most, 1, "most", "how many entities are reported")
 
     @tool_failures(_TOOL_NAME)
     def run(name: str = "", type: str = "", near: str = "") -> Result:

@@ -51,8 +51,9 @@ from kgot_lab.types import Json, Triple
 
 # `Relationship.key`: the ids of its ends, and its type, as in the primary key of its table. It is no
 # `Edge.identity`: relationships have no parallel edges, and so no key of their own.
-_RelationshipKey = tuple[str, str, str]
-Supports = dict[str, tuple[Provenance, RelationshipStanding]]  # by session
+_Key = tuple[str, str, str]
+Said = tuple[Provenance, RelationshipStanding]  # what a session states, and its standing
+Supports = dict[str, Said]  # by session
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,13 @@ class _Stored:
     supports: Supports = field(default_factory=dict)
     created_at: datetime | None = None
 
-    def with_support(
-        self, provenance: Provenance, standing: RelationshipStanding, attributes: Mapping[str, Json] = {}
-    ) -> _Stored:
+    @property
+    def standing(self) -> str:
+        return strongest_support(self.supports)[1] if self.supports else ""
+
+    def with_support(self, said: Said, attributes: Mapping[str, Json] = {}) -> _Stored:
         """Return the relationship with the statement of a session in place of its earlier one."""
-        supports = {**self.supports, provenance.session_id: (provenance, standing)}
+        supports = {**self.supports, said[0].session_id: said}
         return replace(self, attributes=merged_properties(self.attributes, attributes), supports=supports)
 
 
@@ -83,9 +86,7 @@ def put_entities(change: Change, entities: Sequence[Entity]) -> None:
         previous = put.get(entity.id) or existing.get(entity.id)
         values = {"its type": entity.type, "its name": entity.name, **entity.attributes}
         earlier = given.setdefault(entity.id, {})
-        if contradicting := [
-            name for name in values if earlier.setdefault(name, values[name]) != values[name]
-        ]:
+        if contradicting := [key for key, value in values.items() if earlier.setdefault(key, value) != value]:
             problem = f"two entities of one call have the id {entity.id} and contradict each other"
             raise BadInput(f"{problem} in {', '.join(contradicting)}: give each its own id, or merge them")
         if entity.created_at not in (None, previous and previous.created_at):
@@ -118,7 +119,7 @@ def put_relationships(change: Change, relationships: Sequence[Relationship], acc
             problem = f"the relationship {key} has created_at and standing from when it is added and decided"
             raise BadInput(f"{problem}: leave them out, or say when in an attribute")
         support = _support_with_standing(provenance, stored.supports.get(provenance.session_id), accept_from)
-        after[key] = stored.with_support(*support, relationship.attributes)
+        after[key] = stored.with_support(support, relationship.attributes)
     _store(change, before, {relationship.key: after[relationship.key] for relationship in directed})
 
 
@@ -139,35 +140,27 @@ def store_decision(
             problem = f"the session {short_repr(session)} tells of no relationship"
             raise BadInput(f"{problem} {short_repr(type)} from {source} to {target}")
         decided = replace(stored.supports[session][0], dm_confirmed=standing == "accepted")
-        after[key] = stored.with_support(decided, standing)
+        after[key] = stored.with_support((decided, standing))
     _store(change, before, after)
 
 
-def _store(
-    change: Change, before: Mapping[_RelationshipKey, _Stored], after: Mapping[_RelationshipKey, _Stored]
-) -> None:
+def _store(change: Change, before: Mapping[_Key, _Stored], after: Mapping[_Key, _Stored]) -> None:
     """Store relationships, and end the earlier places of what is now somewhere else."""
-    new = {key for key, stored in after.items() if _is_new_place(key, before.get(key, _Stored()), stored)}
-    ids = {"ids": uuids(*sorted({source for source, *_ in new}))}
-    rows = change.storage.rows(statements.PLACES_OF, ids) if new else []
+    placed = {key for key, each in after.items() if key[2] == "LOCATED_AT" and each.standing == "accepted"}
+    moved = {key[0] for key in placed if before.get(key, _Stored()).standing != "accepted"}
+    rows = change.storage.rows(statements.PLACES_OF, {"ids": uuids(*sorted(moved))}) if moved else []
     left = [each for each in map(to_relationship, rows) if each.key not in after]
     earlier = _read_stored(change.storage, left)
     ended = {each.key: earlier[each.key] for each in left}
     for key, stored in ended.items():
         for provenance, standing in stored.supports.values():
             if standing == "accepted":
-                ended[key] = ended[key].with_support(provenance, "ended")
+                ended[key] = ended[key].with_support((provenance, "ended"))
     for key, stored in {**after, **ended}.items():
         _record(change, key, before.get(key) or earlier.get(key, _Stored()), stored)
 
 
-def _is_new_place(key: _RelationshipKey, before: _Stored, after: _Stored) -> bool:
-    """Return whether something is at a place now where it was not before."""
-    standings = (each.supports and strongest_support(each.supports)[1] for each in (before, after))
-    return key[2] == "LOCATED_AT" and [each == "accepted" for each in standings] == [False, True]
-
-
-def _record(change: Change, key: _RelationshipKey, before: _Stored, after: _Stored) -> None:
+def _record(change: Change, key: _Key, before: _Stored, after: _Stored) -> None:
     """Write a relationship to the tables, and what is new of it to their history."""
     attributes = [statements.attributes_text(e.attributes) if e.attributes else None for e in (before, after)]
     change.record("relationship", json.dumps(key), *attributes)
@@ -177,7 +170,7 @@ def _record(change: Change, key: _RelationshipKey, before: _Stored, after: _Stor
     _write_relationship(change, key, before, after)
 
 
-def _write_relationship(change: Change, key: _RelationshipKey, before: _Stored, after: _Stored) -> None:
+def _write_relationship(change: Change, key: _Key, before: _Stored, after: _Stored) -> None:
     """Write a relationship to the tables."""
     if not after.supports:
         change.storage.rows(statements.DELETE_RELATIONSHIP, key_parameters(key))
@@ -195,9 +188,8 @@ def _write_relationship(change: Change, key: _RelationshipKey, before: _Stored, 
 
 def _write_entity(change: Change, id: str, type: str, name: str, attributes: Mapping[str, Json]) -> None:
     values = {"id": uuids(id)[0], "type": type, "name": name, "at": from_micros(change.at)}
-    change.storage.rows(
-        statements.PUT_ENTITY, values | {"attributes": statements.attributes_text(attributes)}
-    )
+    values |= {"attributes": statements.attributes_text(attributes)}
+    change.storage.rows(statements.PUT_ENTITY, values)
 
 
 def _entity_text(entity: Entity | None) -> str | None:
@@ -206,7 +198,7 @@ def _entity_text(entity: Entity | None) -> str | None:
     return json.dumps([entity.type, entity.name, dict(entity.attributes)], sort_keys=True)
 
 
-def _support_text(support: tuple[Provenance, RelationshipStanding] | None) -> str | None:
+def _support_text(support: Said | None) -> str | None:
     return support and json.dumps([json.loads(statements.provenance_text(support[0])), support[1]])
 
 
@@ -227,9 +219,7 @@ def _read_entities(storage: TableStorage, ids: set[str]) -> dict[str, Entity]:
     return {entity.id: entity for entity in map(to_entity, rows)}
 
 
-def _read_stored(
-    storage: TableStorage, relationships: Sequence[Relationship]
-) -> dict[_RelationshipKey, _Stored]:
+def _read_stored(storage: TableStorage, relationships: Sequence[Relationship]) -> dict[_Key, _Stored]:
     """Return the relationships that already exist. Some others may be included."""
     if not relationships:
         return {}
@@ -242,15 +232,12 @@ def _read_stored(
     found = map(to_relationship, rows)
     stored = {each.key: _Stored(each.attributes, created_at=each.created_at) for each in found}
     for row in storage.rows(statements.SUPPORT_AMONG, parameters):
-        stored[statements.row_key(row)] = stored[statements.row_key(row)].with_support(
-            *statements.support_from_row(row)
-        )
+        key = statements.row_key(row)
+        stored[key] = stored[key].with_support(statements.support_from_row(row))
     return stored
 
 
-def _support_with_standing(
-    provenance: Provenance, previous: tuple[Provenance, RelationshipStanding] | None, accept_from: float
-) -> tuple[Provenance, RelationshipStanding]:
+def _support_with_standing(provenance: Provenance, previous: Said | None, accept_from: float) -> Said:
     """Decide the standing of what a session states.
 
     A decision of the game master is kept.
@@ -262,27 +249,27 @@ def _support_with_standing(
     return replace(provenance, dm_confirmed=confirmed), "accepted" if is_accepted else "queued"
 
 
-def strongest_support(supports: Supports) -> tuple[Provenance, RelationshipStanding]:
+def strongest_support(supports: Supports) -> Said:
     """Return the strongest support of a relationship.
 
     Accepted goes before queued, then confirmed, more confident and later support.
     """
     order = {"accepted": 3, "queued": 2, "ended": 1, "rejected": 0}
 
-    def strength(support: tuple[Provenance, RelationshipStanding]) -> tuple[Any, ...]:
+    def strength(support: Said) -> tuple[Any, ...]:
         said, standing = support
         return order[standing], said.dm_confirmed, said.confidence, said.timestamp, said.session_id
 
     return max(supports.values(), key=strength)
 
 
-def _support_row(key: _RelationshipKey, said: Provenance, standing: RelationshipStanding) -> dict[str, Any]:
+def _support_row(key: _Key, said: Provenance, standing: RelationshipStanding) -> dict[str, Any]:
     values = {"session": said.session_id, "said_at": said.timestamp, "confidence": said.confidence}
     values |= {"kind": said.source, "confirmed": said.dm_confirmed, "standing": standing}
     return {**key_parameters(key), **values}
 
 
-def key_parameters(key: _RelationshipKey) -> dict[str, Any]:
+def key_parameters(key: _Key) -> dict[str, Any]:
     """Return the parameters of a statement on one relationship."""
     source, target = uuids(*key[:2])
     return {"source": source, "target": target, "type": key[2]}
@@ -394,16 +381,11 @@ class NpcWorld(RecordedTables, Traversals):
         ties = {(*(sorted(ids) if type in SYMMETRIC_TYPES else ids), type) for *ids, type in directed}
         ids = {id for tie in ties for id in tie[:2]} | {key for kind, key in keys if kind == "entity"}
         entities = _read_entities(self.storage, ids)
-        found = {
-            Triple(entities[source].name, type, entities[target].name)
-            for (source, target, type), stored in _read_stored(
-                self.storage, [Relationship(*t) for t in ties]
-            ).items()
-            if (source, target, type) in ties and strongest_support(stored.supports)[1] == "accepted"
-        }
-        return found | {
-            Triple(entities[key].name, "is a", entities[key].type) for _, key in keys if key in entities
-        }
+        found = {Triple(entities[key].name, "is a", entities[key].type) for _, key in keys if key in entities}
+        for tie, stored in _read_stored(self.storage, [Relationship(*t) for t in ties]).items():
+            if tie in ties and stored.standing == "accepted":
+                found.add(Triple(entities[tie[0]].name, tie[2], entities[tie[1]].name))
+        return found
 
     def _restore(self, change: Change, keys: VersionKeys) -> None:
         """Write the current versions of some keys to the tables.
@@ -469,9 +451,7 @@ class NpcWorld(RecordedTables, Traversals):
         found = (to_relationship(row) for row in rows if row[0] is not None)
         return tuple(sorted((each for each in found if criteria.matches(each, id)), key=lambda e: e.key))
 
-    def support(
-        self, source_id: str, target_id: str, type: str
-    ) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
+    def support(self, source_id: str, target_id: str, type: str) -> tuple[Said, ...]:
         """Return what each session states for a relationship, and its standing.
 
         Raises BadInput if the relationship does not exist.

@@ -1,7 +1,7 @@
 """The signed offers of peers, and a marketplace: a folder or address with exported experts.
 
 Offers are matched to a question. The index of a marketplace has the hash and the scores of each expert. The
-hash proves that a file is the one in the index, not that either is honest: whoever can write the index can
+hash proves that a file is the one in the index, not that either is honest: anyone who can write the index can
 write both. Import experts only from a marketplace that you trust. What is fetched is external text, validated
 like any expert.
 """

@@ -134,7 +134,7 @@ class GraphProposal:
 
     @property
     def id(self) -> str:
-        """A hash of the graph and the edits, the same whoever proposes them."""
+        """A hash of the graph and the edits, the same for every proposer."""
         return "prop_" + hashlib.sha256(self.to_text().encode()).hexdigest()[:24]
 
     def __str__(self) -> str:
@@ -177,7 +177,7 @@ def plan_change(
     warnings: set[Fault] = set()
     for edit in edits:
         result = _apply_edit(editor, edit)
-        warnings = (warnings | set(result.broken)) - set(result.mended)
+        warnings = (warnings | set(result.broken)) - set(result.fixed)
     return PlannedChange(graph.diff(editor.graph), editor.graph, tuple(sorted(warnings, key=str)))
 
 

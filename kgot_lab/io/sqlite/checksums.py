@@ -83,7 +83,7 @@ def migrate(connection: Connection, steps: Steps) -> str:
 
 
 def forget_changed_definitions(connection: sqlite3.Connection) -> None:
-    """Delete the checksums of the tables that a step defined anew or dropped, to be computed again."""
+    """Delete the checksums of the tables that a step redefined or dropped, to be computed again."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'checksums'").fetchone():
         connection.execute(f"""DELETE FROM checksums WHERE name NOT LIKE '{_DEFINITION}%' AND NOT EXISTS
           (SELECT 1 FROM sqlite_master m JOIN checksums d ON d.name = '{_DEFINITION}' || m.name

@@ -113,7 +113,7 @@ def refuse_foreign_head(
 
 def describe_version(found: int, known: int) -> str:
     """Describe what another version of this package made, and what to do with it."""
-    newer, older = ("a newer", "update the package"), ("an older", "write what it held anew")
+    newer, older = ("a newer", "update the package"), ("an older", "write what it held again")
     age, advice = newer if found > known else older
     origin = f"made by {age} version of this package (format {found}, known is {known})"
     return f"{origin}, so it was not touched; {advice}"

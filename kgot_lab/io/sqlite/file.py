@@ -314,7 +314,7 @@ def _refuse_other_names(path: Path) -> None:
     """Raise StoreUnavailable for a file that was open before a fork, or has other names."""
     status = path.stat()
     if (status.st_dev, status.st_ino) in _OPEN_BEFORE_FORK:
-        advice = 'open it in a process that is started anew (multiprocessing\'s "spawn"), or close it before forking'
+        advice = 'open it in a process that is started again (multiprocessing\'s "spawn"), or close it before forking'
         problem = "was open when this process was forked, and SQLite cannot lock it here"
         raise StoreUnavailable(f"{path} {problem}: {advice}")
     if status.st_nlink > 1:

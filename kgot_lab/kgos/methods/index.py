@@ -211,6 +211,11 @@ class GraphIndex:
 
     # --- nodes ---
 
+    @cached_property
+    def row_of(self) -> dict[str, int]:
+        """The row of each id."""
+        return {id: row for row, id in enumerate(self.graph.ids)}
+
     def row(self, id: str) -> int:
         """Return the row of a node.
 
@@ -436,7 +441,7 @@ class GraphIndex:
                 edge = self.edge(row)
                 edge_text = f"{edge.source!r} --[{edge.type}]--> {edge.target!r}"
                 problem = f"the {name} of the edge {edge_text} is {value!r}"
-                raise BadInput(f"{problem}; it must be a number above 0: mend it, or say weight=None")
+                raise BadInput(f"{problem}; it must be a number above 0: correct it, or say weight=None")
             values[row] = value
         return values
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from kgot_lab.errors import BadReply
-from kgot_lab.loop.events import Ballot, ToolReturned, Voted
+from kgot_lab.loop.events import ToolReturned, Vote, Voted
 from kgot_lab.loop.insert import (
     approved_calls,
     begin_tool_calls,
@@ -73,16 +73,16 @@ class Mode(ABC):
 
 
 class Voting(Mode):
-    """The published loop: ballots by strict majority, stopped once the outcome is decided."""
+    """The published loop: sampled votes by strict majority, stopped once the outcome is decided."""
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)
-        self.statements: list[str] = []  # read statements (or answers) of the last ballots
+        self.statements: list[str] = []  # read statements (or answers) of the last votes
         self.reading = READINGS[run.limits.reading](run)
         self._is_stuck = False
 
     def vote(self) -> Steps[Voted | None]:
-        """Take ballots, and keep the distinct read statements (or answers) of those for RETRIEVE."""
+        """Sample votes, and keep the distinct read statements (or answers) of those for RETRIEVE."""
         run, limits = self.run, self.run.limits
         if self._is_stuck or not run.tools or run.state.step >= limits.steps:
             return None
@@ -92,21 +92,21 @@ class Voting(Mode):
                 reason = "no vote on an empty graph"
             counts = dict.fromkeys(("inserts", "retrieves", "invalid", "possible"), 0)
             return run.record(Voted, choice="INSERT", reasons=(reason,), **counts)
-        # at temperature 0 every ballot is the same text
+        # at temperature 0 every vote is the same text
         is_sampled = limits.models.temperatures.get("vote", limits.models.vote_temperature) > 0
         possible = limits.voting.votes if is_sampled else 1
         text = yield from situation(run)
-        messages, shape = self.reading.ballot_prompt(text), self.reading.vote_shape
-        needed = [self._sample(number + 1) for number in range((possible + 1) // 2)]  # cast in any case
-        ballots: list[Ballot] = []
-        while len(ballots) < possible and not _is_decided(ballots, possible):
-            begin_calls(run, "vote", messages, shape, needed[len(ballots) :])
-            ballot = yield from self._ballot(text, len(ballots) + 1)
-            ballots.append(ballot)
-            yield ballot
-        reasons = distinct([ballot.text for ballot in ballots if ballot.choice == "INSERT" and ballot.text])
-        self.statements = distinct([ballot.text for ballot in ballots if ballot.choice == "RETRIEVE"])
-        counts = Counter(ballot.choice for ballot in ballots)
+        messages, shape = self.reading.vote_prompt(text), self.reading.vote_shape
+        needed = [self._sample(number + 1) for number in range((possible + 1) // 2)]  # sampled in any case
+        votes: list[Vote] = []
+        while len(votes) < possible and not _is_decided(votes, possible):
+            begin_calls(run, "vote", messages, shape, needed[len(votes) :])
+            vote = yield from self._sample_vote(text, len(votes) + 1)
+            votes.append(vote)
+            yield vote
+        reasons = distinct([vote.text for vote in votes if vote.choice == "INSERT" and vote.text])
+        self.statements = distinct([vote.text for vote in votes if vote.choice == "RETRIEVE"])
+        counts = Counter(vote.choice for vote in votes)
         return run.record(
             Voted,
             choice="RETRIEVE" if counts["RETRIEVE"] > counts["INSERT"] else "INSERT",
@@ -120,7 +120,7 @@ class Voting(Mode):
     def fetch(self, voted: Voted) -> Steps[None]:
         """Call the tools that the model chooses for what is missing, and write what they return."""
         run = self.run
-        missing = (yield from merge_reasons(run, voted.reasons)) if voted.ballots_cast else ""
+        missing = (yield from merge_reasons(run, voted.reasons)) if voted.votes else ""
         calls = yield from choose_calls(run, missing)
         approved = yield from approved_calls(run, calls)
         begin_tool_calls(run, approved)
@@ -128,16 +128,16 @@ class Voting(Mode):
             returned = yield from call_tool(run, call)
             if not returned.failed:
                 yield from self.write(returned)
-        # a model that cast no valid ballot would cast none later
-        cast_none = 0 < voted.ballots_cast == voted.invalid
-        self._is_stuck = cast_none or (run.limits.voting.stop_when_stuck and not calls)
+        # a model without a valid vote would have none later
+        is_invalid = 0 < voted.votes == voted.invalid
+        self._is_stuck = is_invalid or (run.limits.voting.stop_when_stuck and not calls)
 
     def write(self, returned: ToolReturned) -> Steps[None]:
         """Write with statements of the model, or from the triples that it extracts."""
         yield from write_result(self.run, returned)
 
     def read(self, voted: Voted | None) -> Steps[list[Candidate]]:
-        """Read with the statements of the ballots, or with those that the model must name."""
+        """Read with the statements of the votes, or with those that the model must name."""
         if voted is None:
             return (yield from self.reading.forced())
         return (yield from self.reading.candidates(self.statements))
@@ -147,31 +147,31 @@ class Voting(Mode):
         yield from conclude(self.run, candidates)
 
     def _sample(self, number: int) -> tuple[float, int]:
-        """Return the temperature and seed of a ballot."""
+        """Return the temperature and seed of a vote."""
         return self.run.limits.models.vote_temperature, 100 * self.run.state.step + number
 
-    def _ballot(self, text: str, number: int) -> Steps[Ballot]:
-        """Cast one ballot.
+    def _sample_vote(self, text: str, number: int) -> Steps[Vote]:
+        """Sample one vote.
 
         A RETRIEVE whose statement finds nothing counts as INSERT. An invalid reply counts as nothing.
         """
         run, reading = self.run, self.reading
-        cast = partial(run.record, Ballot, number=number)
-        messages, shape = reading.ballot_prompt(text), reading.vote_shape
+        record = partial(run.record, Vote, number=number)
+        messages, shape = reading.vote_prompt(text), reading.vote_shape
         temperature, seed = self._sample(number)
         try:
             vote = yield from ask_structured(run, "vote", messages, shape, temperature=temperature, seed=seed)
         except BadReply as error:
-            return cast(choice="", text=error.reason)
+            return record(choice="", text=error.reason)
         choice, said = reading.understand(vote)
         if choice == "RETRIEVE" and (why_not := (yield from reading.check(said))):
             choice, said = "INSERT", why_not
-        return cast(choice=choice, text=said)
+        return record(choice=choice, text=said)
 
 
-def _is_decided(ballots: list[Ballot], possible: int) -> bool:
-    """Return whether the remaining ballots cannot change the outcome. Ties go to INSERT."""
-    remaining = possible - len(ballots)
-    counts = Counter(ballot.choice for ballot in ballots)
+def _is_decided(votes: list[Vote], possible: int) -> bool:
+    """Return whether the remaining votes cannot change the outcome. Ties go to INSERT."""
+    remaining = possible - len(votes)
+    counts = Counter(vote.choice for vote in votes)
     inserts, retrieves = counts["INSERT"], counts["RETRIEVE"]
     return retrieves > inserts + remaining or inserts >= retrieves + remaining

@@ -134,7 +134,7 @@ def _require_same_documents(read: Mapping[str, str], documents: Sequence[Documen
     texts = {document.id: document.text for document in documents}
     if missing := [id for id in read if id not in texts]:
         problem = f"the extraction has read {missing[0]!r}, which is no longer among the documents"
-        raise BadInput(f"{problem}: name the same folder, or begin anew")
+        raise BadInput(f"{problem}: name the same folder, or start over")
     forms = {id: (replace_surrogates(text), readable_text(text)) for id, text in texts.items()}
     if changed := [id for id, text in read.items() if text not in forms[id]]:
         masked = ":"

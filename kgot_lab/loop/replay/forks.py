@@ -174,7 +174,7 @@ def _shared_length(one: Sequence[Event], other: Sequence[Event]) -> int:
 
 
 def _count_calls(original: Sequence[Event], forked: Sequence[Event], changed: int) -> tuple[int, int]:
-    """Count the model calls of a fork that were answered from its original, and those made anew.
+    """Count the model calls of a fork that were answered from its original, and those made again.
 
     Calls are matched by the digest of their prompt. Raises TraceError if a recorded reply was changed
     elsewhere.

@@ -20,6 +20,7 @@ from kgot_lab.memory.claims.claim import (
     digest,
     from_micros,
     from_micros_or_none,
+    is_message,
     to_micros,
     triple_key,
     utc_now,
@@ -250,8 +251,9 @@ class Beliefs:
         It is "single" if at most a tenth of its subjects have several objects.
         """
         objects: dict[str, Counter[str]] = defaultdict(Counter)
-        for fact in self.facts():
-            objects[fact.relation][fact.subject] += 1
+        for fact, claims in self._held_facts().items():
+            if not all(is_message(fact, claim.source) for claim in claims):
+                objects[fact.relation][fact.subject] += 1
         suggestions = []
         for relation in sorted(objects.keys() - self.declared()):
             counts = objects[relation]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.memory import tables as sql
@@ -128,7 +129,7 @@ def read_periods(storage: TableStorage, kind: str, key: str) -> tuple[StatusPeri
     )
 
 
-def erase_versions(storage: TableStorage, which: str, values: Mapping[str, str | set[str]]) -> None:
+def erase_versions(storage: TableStorage, which: str, values: Mapping[str, Any]) -> None:
     """Count some versions as erased in the changes that opened and closed them, and delete them."""
     for statement in (sql.COUNT_ERASED, sql.DELETE_VERSIONS):
         storage.rows(statement.format(which=which), values)
@@ -163,7 +164,7 @@ def _check_undoable(storage: TableStorage, number: int) -> int:
     """
     rows = storage.rows(sql.CHANGE, {"change": number}) if number <= _MAX_DATABASE_INTEGER else []
     if not rows:
-        raise BadInput(f"there is no change {number}: log() lists them")
+        raise BadInput(f"there is no change {number}: the log lists the changes")
     ((action, erased),) = rows
     if action.startswith("erase"):
         raise BadInput(f"change {number} erased something, which nothing brings back")
@@ -245,6 +246,7 @@ class RecordedTables(TableBacked):
             statements = (sql.VERSIONS_OPENED, sql.VERSIONS_CLOSED)
             opened, closed = (storage.rows(statement, {"change": change}) for statement in statements)
             keys = list(dict.fromkeys((row[0], row[1]) for row in (*opened, *closed)))
+            queued = {row[:3] for row in opened if _waits(storage, *row[:3])}
             with self.effect(undoing, keys) as holder:
                 later = {row[5] for row in opened if not _close_opened(undoing, row)}
                 later |= {by for row in closed for by in _reopen_closed(undoing, row)}
@@ -255,7 +257,8 @@ class RecordedTables(TableBacked):
                 overtaken = f"what change {change} did was changed again since, by {by_later}"
                 raise BadInput(f"{overtaken}: undo that first")
             waits = any(_waits(storage, *row[:3]) for row in closed)
-            report = replace(holder.report, overtaken=tuple(sorted(later)), waits=waits)
+            withdrawn = sum(not _waits(storage, *each) for each in queued)
+            report = replace(holder.report, overtaken=tuple(sorted(later)), waits=waits, withdrawn=withdrawn)
         return replace(report, change=undoing.number, erased=erased)
 
     def log(self) -> tuple[ChangeLogEntry, ...]:

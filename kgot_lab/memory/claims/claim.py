@@ -62,6 +62,13 @@ def format_period(since: datetime | None, until: datetime | None) -> str:
 
 
 CLAIM_KINDS = ("stated", "inferred", "ended")
+SAID, ASKED, ENDED = "said", "asked", "ended"  # relations of a user to a sentence, and to what ended by it
+NO_FACTS = frozenset((SAID, ASKED, ENDED))
+
+
+def is_message(fact: Triple, source: str) -> bool:
+    """Return whether a claim of a source stands for a sentence that a user said, and states no fact."""
+    return fact.relation in NO_FACTS and source.startswith(f"{fact.subject}/")
 
 
 @dataclass(frozen=True)
@@ -206,7 +213,8 @@ class ChangeEffect:
     It contains facts that no longer hold, entities that no fact names any more, answers that depended on
     them, and facts that started to hold. `change` undoes it, and is None if nothing was changed. `erased`
     counts what an undo could not restore because it was erased. `overtaken` are later changes of the same
-    claims, which an undo left as they are. `waits` says that what was decided on waits again.
+    claims, which an undo left as they are. `waits` says that what was decided on waits again, and `withdrawn` is the
+    number of items that an undo took out of the review queue.
     """
 
     change: int | None
@@ -217,6 +225,7 @@ class ChangeEffect:
     erased: int = 0
     overtaken: tuple[int, ...] = ()
     waits: bool = False
+    withdrawn: int = 0
 
     def __str__(self) -> str:
         groups = (
@@ -232,6 +241,8 @@ class ChangeEffect:
         )
         phrases += [f"changed again since by {', '.join(map(str, self.overtaken))}"] if self.overtaken else []
         phrases += ["what was decided on waits again"] if self.waits else []
+        left = f"{format_count(self.withdrawn, 'item')} left the review queue"
+        phrases += [left] if self.withdrawn else []
         return "; ".join(phrases) or "nothing fell"
 
 
@@ -280,8 +291,8 @@ class ChangeLogEntry:
     """A change: time, author and kind.
 
     Its effect is in the claims. `clock` is the time of the clock if that had run backwards. `of` names the
-    source that was retracted, or the facts that were retracted or decided on. What was erased since is not
-    named.
+    source that was retracted, the facts that were retracted or decided on, or the sentences that a user told. What
+    was erased since is not named.
     """
 
     change: int
@@ -294,10 +305,23 @@ class ChangeLogEntry:
     of: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        more = f": {'; '.join(self.of)}" if self.of else ""
-        more += f" of change {self.undoes}" if self.undoes else ""
+        left = len(self.of) - _MOST_OF
+        names = [*self.of[:_MOST_OF], *([f"and {left:,} more"] if left > 0 else [])]
+        more = f": {'; '.join(names)}" if names else ""
+        more = f" change {self.undoes}" if self.undoes else more
         more += f" ({self.erased} erased since)" if self.erased else ""
-        return f"{self.change:>6}  {self.at:%Y-%m-%d %H:%M:%S}  {self.action}{more}  {self.by}"
+        is_told = self.action == "learn" and bool(self.of)  # by a user, not read in a document
+        words = "told" if is_told else ACTION_WORDS.get(self.action, self.action)
+        return f"{self.change:>6}  {self.at:%Y-%m-%d %H:%M:%S}  {words}{more}  {self.by}"
+
+
+_MOST_OF = 3  # of what a change was of, on its line in the log
+ACTION_WORDS = {
+    "learn": "learnt", "correct": "corrected", "retract source": "forgot source", "retract fact": "forgot fact",
+    "erase": "erased", "undo": "took back", "accept": "accepted", "reject": "rejected", "override": "overrode",
+    "declare": "declared", "merge": "merged names", "unmerge": "separated names", "add": "added", "write": "wrote",
+    "update": "changed", "delete": "deleted", "expire": "expired",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -70,19 +70,21 @@ class Claims(Beliefs, RecordedTables):
     # --- learning ---
 
     @check_arguments
-    def learn(self, claims: Claim | Iterable[Claim], *, by: str = "", back: bool = True) -> Learnt:
+    def learn(
+        self, claims: Claim | Iterable[Claim], *, by: str = "", back: bool = True, action: str = "learn"
+    ) -> Learnt:
         """Store claims, all or none.
 
         A known claim changes nothing, except that it is restored if it was retracted. A rejected one stays
         rejected. Without `back`, what was retracted stays retracted, and nothing new is learnt from a
-        retracted source: to read it again is to learn nothing.
+        retracted source: to read it again is to learn nothing. `action` is how the log calls it.
         """
         distinct: dict[str, Claim] = {}
         for claim in [claims] if isinstance(claims, Claim) else claims:
             require(claim, Claim, "what is learnt is a Claim")
             distinct.setdefault(claim.id, claim)
         counts = {"new": 0, "known": 0, "back": 0, "queued": 0, "left": 0}
-        with self.change("learn", by) as change:
+        with self.change(action, by) as change:
             retracted = frozenset() if back else self.retracted_sources()
             known = {id for (id,) in self.storage.rows(sql.CLAIM_IDS, {"claims": list(distinct)})}
             new = []
@@ -159,7 +161,7 @@ class Claims(Beliefs, RecordedTables):
         A new claim of it that is learnt later is in force again. Raises BadInput if nothing was learnt of it.
         """
         if not self.claims_on(fact):
-            raise BadInput(f"nothing was learnt of {fact}, so nothing is retracted: facts() lists what holds")
+            raise BadInput(f"nothing was learnt of {fact}, so nothing is retracted: `facts` lists what holds")
         return self._retract("fact", sql.CLAIMS_OF_FACTS, lambda: {"facts": self._fact_ids(fact)}, by)
 
     def _retract(
@@ -233,7 +235,7 @@ class Claims(Beliefs, RecordedTables):
             known = {*names.merges, *names.merges.values()}.intersection(both)
             if not known and kept != other and not self.storage.rows(sql.FACTS_NAMING, {"names": both}):
                 problem = f"no fact names {short_repr(kept)} or {short_repr(other)}"
-                raise BadInput(f"{problem}: facts() shows the names")
+                raise BadInput(f"{problem}: `facts` shows the names")
             if names.canonical(kept) == other:
                 problem = f"{short_repr(kept)} already goes by {short_repr(other)}"
                 raise BadInput(f"{problem}: merging that into it would be a circle")
@@ -309,8 +311,8 @@ class Claims(Beliefs, RecordedTables):
 
     def _targets(self) -> dict[int, list[str]]:
         targets = defaultdict(list)
-        changed = *self.storage.rows(sql.CHANGED_SOURCES), *self.storage.rows(sql.CHANGED_FACTS)
-        for change, *target in changed:
+        statements = sql.CHANGED_SOURCES, sql.CHANGED_FACTS, sql.CHANGED_SENTENCES
+        for change, *target in (row for statement in statements for row in self.storage.rows(statement)):
             targets[change].append(target[0] if len(target) == 1 else str(Triple(*target)))
         return targets
 

@@ -16,6 +16,7 @@ from kgot_lab.memory.claims.claim import (
     RecordedAnswer,
     fact_id,
     from_micros,
+    is_message,
     triple_key,
 )
 from kgot_lab.memory.claims.justification import (
@@ -33,8 +34,8 @@ from kgot_lab.types import Triple
 
 @contextmanager
 def record_effect(storage: ClaimStorage, change: Change, claims: Sequence[str]) -> Iterator[EffectHolder]:
-    """Compare what holds before and after the block, at any time and now, for some claims' facts and all that is
-    derived from these.
+    """Compare what holds before and after the block, at any time and now, for some claims' facts and
+    all that is derived from these. Sentences that users said are no facts.
     """
     holder = EffectHolder()
     names = read_aliases(storage)
@@ -43,7 +44,8 @@ def record_effect(storage: ClaimStorage, change: Change, claims: Sequence[str]) 
 
     def held() -> list[Set[Triple]]:
         deciding = claims_deciding(storage, names, affected)
-        return [held_facts(deciding, at).keys() & affected for at in (None, change.at)]
+        messages = {claim.fact for claim in deciding if is_message(claim.fact, claim.source)}
+        return [held_facts(deciding, at).keys() & affected - messages for at in (None, change.at)]
 
     before = held()
     yield holder
@@ -122,6 +124,8 @@ def erase_claims(
         named = {id for (id,) in storage.rows(statement, parameters())}
         wanted = set(map(names.canonical_fact, facts))
         claims, doomed = _dependents_to_erase(storage, names, named, wanted)
+        rows = storage.rows(sql.CLAIMS, {"claims": claims})
+        messages = {Triple(*row[1:4]) for row in rows if is_message(Triple(*row[1:4]), row[4])}
         ids = set(fact_ids(doomed, names))
         answers = [id for id, *_ in storage.rows(sql.ANSWERS_ON, {"facts": ids})]
         unneeded = {id for (id,) in storage.rows(sql.PREMISES_OF, {"claims": claims})}
@@ -141,7 +145,7 @@ def erase_claims(
         erase_versions(storage, sql.VERSIONS_OF_NAMES, {"names": touched})
     if scrub:
         storage.scrub()
-    count = len(doomed) if claims or erased_facts else 0
+    count = len(doomed - messages) if claims or erased_facts else 0
     return ErasureCounts(change.number, count, len(claims), len(answers))
 
 

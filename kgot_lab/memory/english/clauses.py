@@ -12,6 +12,7 @@ POSSESSIVES = frozenset("my our mine ours".split())
 SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
 _VERBS = frozenset(("VERB", "AUX"))
 _CLAUSE_LINKS = frozenset("ccomp conj advcl parataxis relcl acl dep appos pcomp".split())
+FUTURE = frozenset(("will", "'ll", "shall"))
 _UNREAL_VERBS = frozenset(
     "think believe wonder hope wish imagine pretend dream consider plan want suppose guess doubt fear worry expect "
     "intend decide try like fancy need".split()
@@ -126,7 +127,8 @@ def _is_unreal(verb: Any, subjects: dict[Any, Any]) -> bool:
         openings = {child.lower_ for child in token.children if child.dep_ in {"mark", "advmod"}}
         conditions = (mark for child in token.children if child.dep_ == "advcl" for mark in child.children)
         is_conditional = any(mark.lower_ in {"if", "unless"} for mark in conditions)
-        is_modal = any(child.tag_ == "MD" and child.lower_ not in {"can", "ca"} for child in token.children)
+        real = {"can", "ca", *(FUTURE if token == verb else ())}
+        is_modal = any(child.tag_ == "MD" and child.lower_ not in real for child in token.children)
         is_present = token.dep_ == "advcl" and token.tag_ in {"VBP", "VBZ"}
         is_awaited = is_present and not openings.isdisjoint(("until", "till", "before", "when", "once"))
         if openings & {"if", "unless", "whether"} or is_conditional or is_modal or is_awaited:

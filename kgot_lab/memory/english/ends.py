@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 from kgot_lab.memory.english.clauses import FIRST_PERSON
 from kgot_lab.memory.english.parts import (
     ME,
     SOON,
+    STATES_TO,
     ClauseParts,
     Statement,
+    apposed_names,
     listed,
     noun_of_relation,
     relations_stated_by,
@@ -20,7 +23,8 @@ from kgot_lab.memory.english.parts import (
 from kgot_lab.memory.english.relations import ANY, relations, relations_by, word_list
 from kgot_lab.memory.english.times import find_time
 
-_WHAT = r"(?:the |my |our )?(?P<{0}>[\w'.-]+(?: [\w'.-]+){{0,3}}?)(?= (?:today|yesterday|on|last|this|and|for|so|now)\b|[,;!]|\.?$)"
+_AFTER = "today|yesterday|tomorrow|is|was|will|starts?|begins?|in|on|next|last|this|and|for|so|now"
+_WHAT = rf"(?:the |my |our )?(?P<{{0}}>[\w'.-]+(?: [\w'.-]+){{{{0,3}}}}?)(?= (?:{_AFTER})\b|[,;!]|\.?$)"
 _OCCASION = "(?:day|shift|week|class|lesson|practice|rehearsal|session|round|season|month)s?"
 _LAST_TIME = re.compile(
     rf"(?:^|\bwas |\bis )(?:(?:my|the) )?(?:last|final) {_OCCASION} (?:at|with|of|in|for) {_WHAT.format('what')}"
@@ -76,6 +80,8 @@ class EndReader(ClauseParts):
         elif found := _LAST_TIME.search(self.text):
             yield Statement(ME, "", found["what"] or found["other"], time, "ended", (ANY,))
         elif found := _FIRST_TIME.search(self.text):
+            if self.finite.tag_ in {"VBZ", "MD"} and not SOON.search(self.text):  # "is on Monday"
+                time = find_time(self.text, self.at, future=True) or time
             yield Statement(ME, "works_at", found["what"], time, single=True)
         elif self.clause.subject is None and (found := _ALLERGIC.search(self.text)):
             yield Statement(ME, "allergic_to", found["what"], time)
@@ -93,7 +99,11 @@ class EndReader(ClauseParts):
 
         is_no_more = bool(ENDED_ADVERB.search(self.text))
         if self.verb.lemma_ == "use" and self.verb.tag_ == "VBD" and inner is not None:  # "used to smoke"
-            words = (t for t in inner.subtree if t.dep_ not in {"aux", "neg"} and t.ent_type_ != "DATE")
+            states = [t for t in inner.children if t.lower_ in STATES_TO and inner.lemma_ == "be"]
+            words = [t for t in inner.subtree if t.dep_ not in {"aux", "neg"} and t.ent_type_ != "DATE"]
+            if states and words[-1].pos_ == "PROPN":  # "used to be married to Tom"
+                yield ended(words[-1].text, (STATES_TO[states[0].lower_],))
+                return
             yield ended(" ".join(token.text for token in words), (ANY,))
         elif is_no_more and RESTRICTED.search(self.text):
             return
@@ -124,11 +134,20 @@ class EndReader(ClauseParts):
         elif self.verb.lemma_ in CHANGING and (ending := self._relations_changed()):  # "changed jobs"
             yield ended("", ending)
         elif relation := self._relation_lost():
-            giver = self.clause.subject if self._object_is_me() else None
-            name = self._phrase(giver) if giver is not None and giver.pos_ == "PROPN" else ""
-            yield ended(name, (relation,), subject if giver is None else ME)
+            yield self._ended_by_another(relation, subject, time)
         else:
             yield from self._read_ending_verb(inner, ended)
+
+    def _ended_by_another(self, relation: str, subject: str, time: datetime) -> Statement:
+        """Return the end of "Sam left me", "Sam and I are divorced" or "I'm divorced from Sam"."""
+        giver = self.clause.subject if self._object_is_me() else None
+        both = [] if giver is not None or self.clause.subject is None else listed(self.clause.subject)
+        with_me = [token for token in both if token.lower_ not in FIRST_PERSON] if len(both) > 1 else []
+        others = [giver, *with_me, *(noun for prep, noun in self.preps if prep == "from")]
+        named = [token for token in others if token is not None and token.pos_ == "PROPN"]
+        name = (apposed_names(named[0]) or [self._phrase(named[0])])[0] if named else ""
+        of = ME if giver is not None or with_me else subject
+        return Statement(of, "", name, time, "ended", (relation,))
 
     def _relations_changed(self) -> tuple[str, ...]:
         """Return the relations of a plural noun that stands alone, such as "jobs" and "schools", that can end."""
@@ -156,7 +175,7 @@ class EndReader(ClauseParts):
         elif self.direct is not None and (  # "is single", "got divorced"
             self.verb.lemma_ == "get" or (self.verb.lemma_ == "be" and not self._was())
         ):
-            key = self.direct.lower_ if self.direct.dep_ == "acomp" else ""
+            key = self.direct.lower_ if self.direct.dep_ in {"acomp", "attr"} else ""
         return next(iter(relations_by("lost").get(key, ())), "")
 
     def _read_ending_verb(self, inner: Any, ended: Callable[..., Statement]) -> Iterator[Statement]:
@@ -165,6 +184,8 @@ class EndReader(ClauseParts):
         for key, noun in self._keys():
             possible = relations_by("ends").get(key, ())
             possible = (*possible, ANY) if key in word_list("ends") else possible
+            if key == "move from" and noun is not None and noun.pos_ == "PROPN":  # a firm, perhaps
+                possible = (*possible, "works_at")
             is_alone = noun is None and gerund is None and not self._is_passive()
             if possible and (not is_alone or self._ends_alone(key)):
                 if not self._ends_in_part(key, noun, ANY in possible):
@@ -199,6 +220,8 @@ class EndReader(ClauseParts):
     def _ends_alone(self, key: str) -> bool:
         """Return whether a verb ends something without an object: "Rex died", "we broke up", but not "I stopped"."""
         is_of_two = relations_by("ends").get(key) == ("partner",)  # not "we split up at the station"
+        if key == "end" and noun_of_relation(self.clause.subject) in word_list("contracts"):
+            return True  # "my marriage ended"
         return key not in word_list("transitive") and not (is_of_two and self.preps)
 
     def _ended_by(

@@ -9,9 +9,24 @@ from typing import Any
 
 from kgot_lab.memory.english.clauses import acts_as_verb
 from kgot_lab.memory.english.ends import CHANGING, ENDED_ADVERB, RESTRICTED, EndReader
-from kgot_lab.memory.english.parts import ME, Statement, apposed_names, listed, role_of
-from kgot_lab.memory.english.relations import is_single, relations_by, word_list
-from kgot_lab.memory.english.times import TIME_WORDS
+from kgot_lab.memory.english.parts import (
+    ME,
+    Statement,
+    apposed_names,
+    kind_of,
+    listed,
+    noun_of_relation,
+    role_of,
+)
+from kgot_lab.memory.english.relations import (
+    ANY,
+    is_former_partner,
+    is_one_of_several,
+    is_person,
+    is_single,
+    relations_by,
+)
+from kgot_lab.memory.english.times import TIME_WORDS, find_time
 
 _ADDING = re.compile(
     r"\b(?:also|too|as well|unpaid|on \w+days|weekends|volunteer|another|second|third|besides|on the side|part[- ]time)\b",
@@ -34,6 +49,8 @@ _FICTION = re.compile(
     r"^(?:imagine|suppose|pretend|say|what if)\b|\bin (?:the|my|a|this) (?:game|dream|film|movie|book|novel|story|show|series|play)\b",
     re.I,
 )
+_JOB = re.compile(r"\b(?:job|jobs|employer|employers|career|(?:years?|months?) (?:at|with)|as an?)\b", re.I)
+_ON_A_DAY = re.compile(r"\bon \w+day\b", re.I)
 _NEARLY = frozenset("almost nearly barely hardly maybe perhaps possibly probably".split())
 _FORMER = frozenset("old former previous last".split())
 
@@ -49,15 +66,41 @@ class ClauseReader(EndReader):
             return found
         subjects = self._subjects()
         hedges = {child.lower_ for child in self.children if child.dep_ == "advmod"} & _NEARLY
-        is_known = subjects[0].casefold() not in {"", *TIME_WORDS} or self._object_is_me()
+        jobs = list(self._read_job())
+        is_known = subjects[0].casefold() not in {"", *TIME_WORDS} or self._object_is_me() or bool(jobs)
         if not is_known or hedges or not acts_as_verb(self.verb):
             return []
-        found = list(dict.fromkeys(end for subject in subjects for end in self._read_end(subject)))
+        ends = () if self.is_future else (end for subject in subjects for end in self._read_end(subject))
+        found = list(dict.fromkeys(ends))
         is_both = {"from", "to"} <= {prep for prep, _ in self.preps} or bool(self._relation_lost())
         if not found or is_both:
             found += (fact for subject in filter(None, subjects) for fact in self._read_fact(subject))
         self.topic = next((name for _, name in self._people() if name not in ("", ME)), self.topic)
-        return [*found, *self._read_names()]
+        found += jobs
+        over = [each for each in found if each.kind == "ended"]
+        return [*found, *(name for name in self._read_names() if not _is_over(name, over))]
+
+    def _read_job(self) -> Iterator[Statement]:
+        """Yield the job of "Lego hired me", "they hired me at Lego" and "my new job at Lego starts in June"."""
+        subject, is_present = self.clause.subject, self.is_future or self.finite.tag_ in {"VBP", "VBZ"}
+        particles = (child.lower_ for child in self.children if child.dep_ == "prt")
+        gained = relations_by("gained").get(" ".join([self.verb.lemma_, *particles]), ())
+        is_mine = any(child.lower_ in {"me", "us"} and child.dep_ == "dobj" for child in self.children)
+        places = [noun for prep, noun in self.preps if prep == "at"]
+        if subject is None or self._is_negated():
+            return
+        if gained and is_mine and not is_present:
+            places = places or [subject] if subject.pos_ == "PROPN" else places
+        elif self.verb.lemma_ in {"start", "begin"} and noun_of_relation(subject):
+            gained = relations_by("nouns").get(subject.lemma_.lower(), ())
+            preps = (child for child in subject.children if child.lower_ in {"at", "with"})
+            places = [noun for prep in preps for noun in prep.children if noun.dep_ == "pobj"]
+        else:
+            return
+        time = find_time(self.text, self.at, future=is_present)
+        if places and gained[:1] == ("works_at",) and not (is_present and (time is None or time <= self.at)):
+            is_other = _ADDING.search(self.text)
+            yield Statement(ME, "works_at", self._phrase(places[0]), time or self.at, single=not is_other)
 
     def _read_fact(self, subject: str) -> Iterator[Statement]:
         """Yield the fact that the clause states of its subject."""
@@ -65,7 +108,13 @@ class ClauseReader(EndReader):
         if self.verb.lemma_ in CHANGING and new:  # "changed my major to biology", "switched to tea"
             role = "" if self.direct is None else self.direct.lemma_.lower()
             named = self._fact_of_noun(role, new[0]) if role else None
-            yield named or self._fact(subject, f"{self.verb.lemma_}_to", self._phrase(new[0]))
+            preps = [prep for prep in new[0].children if prep.lower_ in {"at", "with"}]
+            if (
+                not role and preps and new[0].lemma_.lower() in relations_by("nouns")
+            ):  # "to a new job at Acme"
+                new = [noun for prep in preps for noun in prep.children if noun.dep_ == "pobj"] or new
+                named = self._fact(subject, "works_at", self._phrase(new[0]))
+            yield named or self._fact_of_change(subject, f"{self.verb.lemma_}_to", new[0])
             return
         for relation, noun in self._relations().items():
             if noun is not None and self._states(relation, noun):
@@ -73,15 +122,36 @@ class ClauseReader(EndReader):
                 if relation in _OF_NAMES and all(each.pos_ == "PROPN" for each in nouns):
                     nouns = [noun]  # "Marks and Spencer"
                 for number, each in enumerate(nouns):
-                    fact = self._fact_of(subject, relation, each)
+                    is_change = self.verb.lemma_ == "move" and any(prep == "from" for prep, _ in self.preps)
+                    read = self._fact_of_change if is_change else self._fact_of
+                    fact = read(subject, relation, each)
                     # the first of a list replaces what was before, not the others
                     if fact is not None and fact.object:
                         yield replace(fact, single=fact.single and not number)
 
+    def _fact_of_change(self, subject: str, relation: str, noun: Any) -> Statement:
+        """Return what "switched to Acme", or "moved from Acme to Borealis", states.
+
+        After "from" it has the relation of what is over, if the memory knows that; else a firm to which one switches
+        at a time, or moves from another, is taken for an employer.
+        """
+        old = [other for prep, other in self.preps if prep == "from"]
+        firms = [token for token in (noun, *old) if token.ent_type_ == "ORG" and token.text[0].isupper()]
+        is_dated = find_time(self.text, self.at) is not None
+        is_alone = {prep for prep, _ in self.preps} <= {"from", "to", "as", "after"} and subject == ME
+        is_of_firms = len(firms) == 1 + len(old) if relation == "lives_in" else bool(firms)
+        is_job = bool(_JOB.search(self.text))
+        if is_alone and is_of_firms and (old or is_dated or is_job):
+            relation = "works_at"
+        fact = self._fact(subject, relation, self._phrase(noun))
+        single = fact.single and (bool(old) or is_job or relation != "works_at")  # it may be a bank
+        return replace(fact, single=single, relations=(ANY,) if old else ())
+
     def _fact_of(self, subject: str, relation: str, noun: Any) -> Statement | None:
         """Return the fact that relates the subject to a noun."""
         role = subject.removeprefix(f"{ME}'s ")
-        if role != subject and self.verb.lemma_ in {"be", "spell"}:
+        is_described = relation in {"is", "age", "name", "spell"} or not is_person(role)
+        if role != subject and self.verb.lemma_ in {"be", "spell"} and is_described:
             return self._fact_of_person(subject, noun)
         is_partner = "partner" in relations_by("nouns").get(role, ())
         if relation == "name" and is_partner:  # "my boyfriend is called Dan"
@@ -97,21 +167,18 @@ class ClauseReader(EndReader):
         return self._fact(subject, f"not_{relation}" if is_denied else relation, value)
 
     def _is_of_several(self, role: str) -> bool:
-        return role in word_list("several") and self.clause.subject.tag_ == "NNS"
+        return is_one_of_several(role) and self.clause.subject.tag_ == "NNS"
 
     def _states(self, relation: str, noun: Any) -> bool:
         """Return whether the clause states its relation as true now: not of the past, planned, or restricted."""
-        begins = self.is_beginning or any(key in relations_by("begins") for key, _ in self._keys())
-        is_past = self._was()
-        if begins:  # "I moved to Rome when I was five", "I start on Monday", "I moved to the sofa"
-            is_state = any(key in relations_by("states") for key, _ in self._keys())  # "I subscribe to it"
-            is_still_to_come = self.finite.tag_ in {"VBP", "VBZ"} and not is_state
+        is_past, is_planned = self._was(), self._is_planned()
+        if self._begins():  # "I moved to Rome when I was five", "I moved to the sofa"
             is_of_a_thing = relation == "lives_in" and self.direct is not None
-            if is_still_to_come or is_of_a_thing or (is_past and _LONG_AGO.search(self.verb.sent.text)):
+            if is_of_a_thing or (is_past and _LONG_AGO.search(self.verb.sent.text)):
                 return False
-        elif is_past or self._is_planned():
+        elif is_past or (is_planned and not (self.is_future and relation in _NAMED)):
             return False
-        if self._is_planned() and self._time() == self.at:  # nobody knows when
+        if is_planned and (self._time() <= self.at or _QUALIFIED.search(self.text)):  # nobody knows when
             return False
         if relation == "age":
             return bool(noun.like_num)
@@ -125,6 +192,8 @@ class ClauseReader(EndReader):
             others, limits = [n for _, n in self.preps if n != noun], (ENDED_ADVERB, RESTRICTED, _QUALIFIED)
             if others or any(limit.search(self.verb.sent.text) for limit in limits):
                 return False
+        if self.verb.lemma_ == "call" and noun.dep_ == "dobj":  # "I call Tom"
+            return False
         return relation not in {"phone", "email"} and (relation != "name" or noun.pos_ == "PROPN")
 
     def _is_name(self, noun: Any) -> bool:
@@ -135,18 +204,21 @@ class ClauseReader(EndReader):
     def _fact(self, subject: str, relation: str, value: str, *, single: bool = False) -> Statement:
         replaces = (single or is_single(relation)) and not _ADDING.search(self.text)
         if relation in _NAMED:
-            begins = any(key in relations_by("begins") for key, _ in self._keys())
+            begins = self._begins()
             is_name = self.text.islower() or any(word[0].isupper() for word in value.split())
-            replaces = replaces and is_name and (begins or not _FOR_A_WHILE.search(self.text))
+            is_shift = self._is_planned() and bool(_ON_A_DAY.search(self.text))
+            replaces = (
+                replaces and is_name and (begins or not _FOR_A_WHILE.search(self.text)) and not is_shift
+            )
         return Statement(subject, relation, value, self._time(), single=replaces)
 
     def _fact_of_person(self, subject: str, noun: Any) -> Statement | None:
         """Return what "my NOUN is VALUE" or "she is VALUE" states."""
         role, value = subject.removeprefix(f"{ME}'s "), self._phrase(noun)
         is_pronoun = self.clause.subject is not None and self.clause.subject.pos_ == "PRON"
-        if role in word_list("people") and noun.like_num:
+        if is_person(role) and noun.like_num:
             return self._fact(subject, "age", value)
-        if role in word_list("people") and (noun.pos_ != "PROPN" or is_pronoun):
+        if is_person(role) and (noun.pos_ != "PROPN" or is_pronoun):
             return self._fact(subject, "name" if noun.pos_ == "PROPN" else "is", value)
         known = relations_by("nouns").get(role, ())
         words = self.clause.subject.children if self.clause.subject is not None else ()
@@ -159,7 +231,7 @@ class ClauseReader(EndReader):
     def _fact_of_noun(self, role: str, noun: Any) -> Statement:
         """Return what "my NOUN is VALUE" states of the speaker."""
         known = relations_by("nouns").get(role)
-        token, single = self.clause.subject, role not in word_list("several")
+        token, single = self.clause.subject, not is_one_of_several(role)
         kinds = [] if token is None else [c.lower_ for c in token.children if c.dep_ in {"amod", "compound"}]
         kinds = [kind for kind in kinds if kind not in {"new", "current"}]
         if token is not None and any(child.dep_ in {"prep", "acl", "relcl"} for child in token.children):
@@ -172,11 +244,31 @@ class ClauseReader(EndReader):
         had = listed(self.direct) if self.verb.lemma_ == "have" and self.direct is not None else []
         for token in self.clause.tokens:
             role = token if token in had else role_of(token)
-            for name in [] if role is None else apposed_names(token):
-                kind = role.lemma_.lower()
-                if kind in word_list("several"):
-                    yield Statement(ME, kind, name, self.at)
+            for name in [] if role is None else apposed_names(token) or self._names_described(token):
+                kind = kind_of(role)
+                if is_one_of_several(kind):
+                    yield Statement(ME, kind.replace(" ", "_"), name, self.at)
                 elif "partner" in relations_by("nouns").get(kind, ()):
                     yield Statement(ME, "partner", name, self.at, single=True)
-                if kind in word_list("people") and kind not in word_list("several"):
+                elif is_former_partner(kind):
+                    yield Statement(ME, "former", name, self.at, "ended", ("partner",))
+                if is_person(kind) and not is_one_of_several(kind):
                     yield Statement(f"{ME}'s {kind}", "name", name, self.at, single=True)
+
+    def _names_described(self, token: Any) -> list[str]:
+        """Return the name in "Mia is my sister"."""
+        subject, kind = self.clause.subject, kind_of(token)
+        if token.dep_ != "attr" or not is_person(kind) or subject is None or self._is_negated():
+            return []
+        is_former = is_former_partner(kind)
+        is_name = subject.pos_ == "PROPN" or (is_former and subject.tag_ == "NN" and not list(subject.lefts))
+        return [self._phrase(subject)] if is_name and (is_former or not self._was()) else []
+
+
+def _is_over(name: Statement, ends: list[Statement]) -> bool:
+    """Return whether one of some ends is that of the partner whom a clause names."""
+    is_partner = name.relation == "partner" or "partner" in relations_by("nouns").get(
+        name.subject.removeprefix(f"{ME}'s "), ()
+    )
+    is_named = any(name.object in (end.object, end.subject) or "partner" in end.relations for end in ends)
+    return name.kind == "stated" and is_partner and is_named

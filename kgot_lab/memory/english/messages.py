@@ -65,7 +65,8 @@ class MessageReader:
     def read(self, messages: Sequence[tuple[str, datetime]]) -> list[list[ReadSentence]]:
         """Return the sentences of each message, given with its time, with what each states."""
         spans = [_spans(text) for text, _ in messages]
-        documents = iter(parse_english([plain_sentence(sentence) for each in spans for sentence, *_ in each]))
+        plain = [plain_sentence(sentence) for each in spans for sentence, *_ in each]
+        documents = iter(parse_english(plain, whole_words=True))
         return [
             [self._read(*span, next(documents), at) for span in of_message]
             for (_, at), of_message in zip(messages, spans, strict=True)

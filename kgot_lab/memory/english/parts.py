@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from kgot_lab.memory.english.clauses import FIRST_PERSON, POSSESSIVES, SUBJECTS, Clause
-from kgot_lab.memory.english.relations import relations_by, word_list
+from kgot_lab.memory.english.clauses import FIRST_PERSON, FUTURE, POSSESSIVES, SUBJECTS, Clause
+from kgot_lab.memory.english.relations import is_one_of_several, is_person, relations_by, word_list
 from kgot_lab.memory.english.times import TIME_WORDS, find_time
 
 ME = "\0me"  # stands for the speaker, whose name the memory knows
@@ -33,11 +33,12 @@ class Statement:
 
 
 SOON = re.compile(r"\b(?:next|tomorrow|soon)\b", re.I)
-_STATES_TO = {  # "allergic to nuts"
+STATES_TO = {  # "allergic to nuts"
     "allergic": "allergic_to", "intolerant": "allergic_to", "married": "partner", "engaged": "partner",
 }  # fmt: skip
 _PARTICLES = frozenset("away up out off down over in back".split())
 _PRONOUNS = frozenset("he she it him her".split())
+_FORMER = frozenset("former previous late ex then".split())
 
 
 class ClauseParts:
@@ -50,7 +51,9 @@ class ClauseParts:
         inner = next((child for child in clause.verb.children if child.dep_ == "xcomp"), None)
         self.is_beginning = clause.verb.lemma_ in {"start", "begin"} and inner is not None
         has_to = clause.verb.lemma_ in {"have", "manage"} and inner is not None and inner.tag_ == "VB"
-        if self.is_beginning or has_to:
+        is_going = clause.verb.lemma_ == "go" and clause.verb.tag_ == "VBG" and inner is not None
+        self.is_future = is_going or any(child.lower_ in FUTURE for child in clause.verb.children)
+        if self.is_beginning or has_to or is_going:
             self.verb = inner
         children = (*self.finite.children, *self.verb.children)
         self.children = [
@@ -85,8 +88,10 @@ class ClauseParts:
 
     def _nested_preps(self, noun: Any) -> Iterator[tuple[str, Any]]:
         """Yield the prepositions of a noun that state a relation with the verb: of "work as a nurse at Acme", "at"."""
+        known = (relations_by("states"), relations_by("begins"))
         for prep in noun.children:
-            if prep.dep_ == "prep" and f"{self.verb.lemma_} {prep.lower_}" in relations_by("states"):
+            key = f"{self.verb.lemma_} {prep.lower_}"
+            if prep.dep_ == "prep" and any(key in keys for keys in known):
                 yield from ((prep.lower_, inner) for inner in prep.children if inner.dep_ == "pobj")
 
     def _keys(self) -> Iterator[tuple[str, Any]]:
@@ -126,23 +131,24 @@ class ClauseParts:
             return (earlier or [self.topic])[-1] if word in _PRONOUNS else ""
         if role := role_of(token):
             names = apposed_names(token)
-            kind = role.lemma_.lower()
-            is_one_of_several = names and kind in word_list("several")  # "my sister Mia" and another
-            return names[0] if is_one_of_several else f"{ME}'s {kind}"
+            kind = kind_of(role)
+            is_another_too = names and is_one_of_several(kind)  # "my sister Mia" and another
+            return names[0] if is_another_too else f"{ME}'s {kind}"
         if token.lower_ == "name" and (owners := [c for c in token.children if role_of(c)]):
             return self._name(owners[0])  # "my sister's name"
         is_bare = not any(child.dep_ in {"det", "poss", "amod", "nummod"} for child in token.children)
-        if token.tag_ == "NN" and is_bare and token.lemma_.lower() in word_list("people"):  # "coach is Ben"
+        if token.tag_ == "NN" and is_bare and is_person(token.lemma_.lower()):  # "coach is Ben"
             return f"{ME}'s {token.lemma_.lower()}"
         possessors = (child for child in token.children if child.dep_ == "poss" and child.pos_ == "PRON")
-        is_of_another = any(owner.lower_ not in POSSESSIVES for owner in possessors)
+        is_of_another = any(owner.lower_ not in POSSESSIVES for owner in possessors) or "whose" in {
+            child.lower_ for child in token.children
+        }
         return "" if is_of_another else self._phrase(token)  # not "his wife"
 
     def _people(self) -> list[tuple[Any, str]]:
         """Return the people and animals that the clause names."""
-        people = word_list("people")
-        nouns = (t for t in self.clause.tokens if t.ent_type_ == "PERSON" or t.lemma_.lower() in people)
-        found = ((token, token.lemma_.lower()) for token in nouns if token.pos_ in {"NOUN", "PROPN"})
+        nouns = (t for t in self.clause.tokens if t.ent_type_ == "PERSON" or is_person(t.lemma_.lower()))
+        found = ((token, kind_of(token)) for token in nouns if token.pos_ in {"NOUN", "PROPN"})
         return [(t, f"{ME}'s {lemma}" if t.pos_ == "NOUN" else self._name(t)) for t, lemma in found]
 
     def _phrase(self, token: Any) -> str:
@@ -152,17 +158,22 @@ class ClauseParts:
         for child in token.subtree:
             adds = child.head == token and child.dep_ in {"relcl", "advcl", "cc", "conj", "appos"}
             is_name = child.dep_ == "appos" and child.pos_ == "PROPN"
-            if child in nested or (
-                child != token
-                and ((adds and not is_name) or (child.dep_ in {"npadvmod", "prep"} and is_time(child)))
-            ):
+            after_comma = child.left_edge.i > token.i and child.left_edge.nbor(-1).text == ","
+            is_aside = child.dep_ in {"prep", "advmod"} and after_comma  # "vegan, by the way"
+            is_aside |= child.dep_ in {"npadvmod", "prep"} and is_time(child)
+            if child in nested or (child != token and ((adds and not is_name) or is_aside)):
                 left_out |= set(child.subtree)
+            elif adds and token.pos_ != "PROPN":  # "my daughter, Nika, and a son"
+                names = {child, *(t for t in child.lefts if t.pos_ == "PROPN")}
+                left_out |= {t for t in child.subtree if t not in names}
+                left_out |= {t for t in token.children if t.is_punct and t.i < child.i}
         tokens = [t for t in token.subtree if t not in left_out and t in self.clause.tokens]
         while tokens and (tokens[0].dep_ == "det" or tokens[0].lower_ in POSSESSIVES or tokens[0].is_punct):
             del tokens[0]
         while tokens and tokens[-1].is_punct:
             del tokens[-1]
-        text = " ".join("".join(t.text_with_ws for t in tokens).split())
+        text = "".join(t.text_with_ws if t.nbor(1) in tokens else f"{t.text} " for t in tokens[:-1])
+        text = " ".join((text + tokens[-1].text).split()) if tokens else ""
         return text.partition(", not ")[0]  # "in Braga, not Porto"
 
     def _time(self) -> datetime:
@@ -170,9 +181,15 @@ class ClauseParts:
         return find_time(self.text, self.at, future=self._is_planned()) or self.at
 
     def _is_planned(self) -> bool:
-        is_going = self.verb.lemma_ == "go" and any(child.dep_ == "xcomp" for child in self.children)
-        is_moving = any(key in relations_by("begins") for key, _ in self._keys()) and not self._was()
-        return self.finite.tag_ == "VBG" and (is_going or is_moving or bool(SOON.search(self.text)))
+        """Return whether the clause tells of the future: "I start in June", "I'm moving", "I'll join"."""
+        begins = self._begins() and not self._was()
+        states_too = any(key in relations_by("states") for key, _ in self._keys())  # "I subscribe to it"
+        is_present = self.finite.tag_ in {"VBP", "VBZ"} and (self.is_beginning or not states_too)
+        is_moving = self.finite.tag_ == "VBG" and (begins or bool(SOON.search(self.text)))
+        return self.is_future or is_moving or (is_present and begins)
+
+    def _begins(self) -> bool:
+        return self.is_beginning or any(key in relations_by("begins") for key, _ in self._keys())
 
     def _is_negated(self) -> bool:
         # "have no dog"
@@ -196,11 +213,14 @@ class ClauseParts:
     def _relations(self) -> dict[str, Any]:
         """Return the relations of the clause, each with the token of its object or None: those of the table, or one."""
         by_verb, found = {**relations_by("begins"), **relations_by("states")}, dict[str, Any]()
+        direct = "" if self.direct is None else self.direct.lower_
         for key, noun in self._keys():
             if noun is None or (key.startswith("do ") and noun.pos_ != "PROPN"):  # "do Spanish at home"
                 continue
             if key in by_verb:
-                is_company = key == "join" and noun.pos_ == "PROPN"
+                if direct in key.split()[1:]:  # "get job at"
+                    return {by_verb[key][0]: noun}
+                is_company = key == "join" and noun.text[0].isupper()
                 found.setdefault("works_at" if is_company else by_verb[key][-1 if key == "join" else 0], noun)
         return found or dict([self._other_relation()])
 
@@ -215,8 +235,8 @@ class ClauseParts:
             is_age = bool(years) and (word == "old" or self.direct in years)
             if is_age and self.text.split()[-1] not in {"today", "tonight"}:
                 return "age", years[0]
-            if word in _STATES_TO and self.preps:
-                return _STATES_TO[word], self.preps[-1][1]
+            if word in STATES_TO and self.preps:
+                return STATES_TO[word], self.preps[-1][1]
             if self.direct is not None or prep[1] is None:
                 return "is", self.direct
             is_today = re.search(r"\b(?:today|tonight)\b", self.text)
@@ -237,10 +257,17 @@ def role_of(token: Any) -> Any:
     """Return the noun that says what someone is to the speaker: of "my sister", "my dog Rex". None without one."""
     if not any(child.dep_ == "poss" and child.lower_ in POSSESSIVES for child in token.children):
         return None
-    if token.pos_ == "NOUN":
+    if token.pos_ == "NOUN" or is_person(token.lemma_.lower()):
         return token
     kinds = (child for child in token.children if child.dep_ in {"compound", "nmod"})
-    return next((kind for kind in kinds if kind.lemma_.lower() in word_list("people")), None)
+    return next((kind for kind in kinds if is_person(kind.lemma_.lower())), None)
+
+
+def kind_of(role: Any) -> str:
+    """Return the noun of a role, of a person with what says that it is over: "former boss", "late husband"."""
+    noun = str(role.lemma_.lower())
+    words = [child.lower_ for child in role.children if child.lower_ in _FORMER and is_person(noun)]
+    return " ".join([*words, noun])
 
 
 def apposed_names(token: Any) -> list[str]:
@@ -261,10 +288,12 @@ def apposed_names(token: Any) -> list[str]:
 def listed(noun: Any) -> list[Any]:
     """Return a noun with those listed after it: of "tea, milk and juice" three, of "tea but not milk" one."""
     is_subject = noun.dep_ in SUBJECTS
-    others = [c for c in noun.conjuncts if c.i > noun.i and (is_subject or not _is_followed_by_verb(c))]
+    names = [child for child in noun.children if child.dep_ == "appos"]
+    conjuncts = [*noun.conjuncts, *(c for name in names for c in name.conjuncts if c.pos_ == "NOUN")]
+    others = [c for c in conjuncts if c.i > noun.i and (is_subject or not _is_followed_by_verb(c))]
     is_named_place = (noun.pos_, noun.dep_) == ("PROPN", "pobj")
     kinds = {"PROPN", "PRON"} | (set() if is_named_place else {noun.pos_, "NOUN"})
-    links = {c.lower_ for each in (noun, *others) for c in each.children if c.dep_ in {"cc", "neg"}}
+    links = {c.lower_ for each in (noun, *names, *others) for c in each.children if c.dep_ in {"cc", "neg"}}
     is_list = bool(links) and links <= {"and", "or"}  # not "Lyon, France"
     return [noun, *(other for other in others if is_list and other.pos_ in kinds)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +19,8 @@ class Relation:
 
     `states` and `begins` are verbs with a preposition if one leads to the object, as "work at"; only what `begins`
     a relation states it in the past tense too. `ends` are verbs after which it is over, `lost` what
-    others do to end it ("fire"), and states without it ("single"). `nouns` name its object:
+    others do to end it ("fire"), and states without it ("single"), `gained` what others do to begin it ("hire").
+    `nouns` name its object:
     "my employer is Acme". `about` has the words of questions about it. `aliases` are other names of it. A `single`
     relation has one object at a time.
     """
@@ -29,6 +31,7 @@ class Relation:
     begins: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    gained: tuple[str, ...] = ()
     nouns: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -67,6 +70,26 @@ def word_list(name: str) -> frozenset[str]:
     "several", of which one may have several, are nouns.
     """
     return frozenset(_lines()["words"][name])
+
+
+def is_person(noun: str) -> bool:
+    """Return whether a noun names people or animals, as do "sister", "co-worker", "ex-wife" and "former boss"."""
+    return bool(_parts(noun) & word_list("people"))
+
+
+def is_one_of_several(noun: str) -> bool:
+    """Return whether one may have several of what a noun names."""
+    return bool(_parts(noun) & word_list("several"))
+
+
+def is_former_partner(noun: str) -> bool:
+    """Return whether a noun names someone who was a partner: "ex", "ex-wife", "late husband"."""
+    base = re.split("[- ]", noun)[-1]
+    return noun == "ex" or (base != noun and "partner" in relations_by("nouns").get(base, ()))
+
+
+def _parts(noun: str) -> frozenset[str]:
+    return frozenset((noun, *re.split("[- ]", noun)))
 
 
 @cache

@@ -30,7 +30,9 @@ _MONTH = re.compile(
 _SEASON = re.compile(
     rf"\b(?:{_WHICH}|in|over|since|until|till)\s+(?:the\s+)?(?P<season>{'|'.join(_SEASONS)})\b{_YEAR}", re.I
 )
-_UNIT = re.compile(rf"\b{_WHICH}\s+(?P<unit>week|weekend|month|year|{'|'.join(_WEEKDAYS)})\b", re.I)
+_UNIT = re.compile(
+    rf"\b(?:{_WHICH}|(?P<on>on))\s+(?P<unit>week|weekend|month|year|{'|'.join(_WEEKDAYS)})\b", re.I
+)
 _AGO = re.compile(
     rf"\b(?P<number>\d+|{'|'.join(_NUMBERS)})\s+(?P<unit>day|week|month|year)s?\s+(?:ago|back)\b", re.I
 )
@@ -94,8 +96,13 @@ def _some_units_ago(found: re.Match[str], day: datetime, future: bool) -> dateti
 
 
 def _in_unit(found: re.Match[str], day: datetime, future: bool) -> datetime | None:
-    unit, direction = found["unit"].casefold(), {"next": 1, "this": 0}.get(found["which"].casefold(), -1)
+    unit, direction = (
+        found["unit"].casefold(),
+        {"next": 1, "this": 0}.get((found["which"] or "").casefold(), -1),
+    )
     if unit in _WEEKDAYS:
         since = (day.weekday() - _WEEKDAYS.index(unit)) % 7
-        return day - timedelta(days=since - 7 * (direction > 0))
+        return day - timedelta(days=since - 7 * (direction > 0 or (future and bool(found["on"]))))
+    if found["on"]:  # "on weekends"
+        return None
     return day + timedelta(days=direction * _UNIT_DAYS[unit])

@@ -277,7 +277,7 @@ FEATURES = (
     *(f"{link} x sentence" for link in ("to its title", "from its text")),
 )
 # features that are 0 for a passage without a link
-LINK_FEATURES = (*NAME_FEATURES, *(clue for clue in FEATURES if " x " in clue))
+LINK_FEATURES = (*NAME_FEATURES, *(feature for feature in FEATURES if " x " in feature))
 _TO_TITLE, _FROM_TEXT, _SHARED, _TO_TITLE_LIKELY, _FROM_TEXT_LIKELY = map(
     NAME_FEATURES.index,
     ("to its title", "from its text", "shared", "to its title, likely", "from its text, likely"),

@@ -28,7 +28,7 @@ from kgot_lab.retrieval.multihop.features import (
     QuestionFeatures,
 )
 from kgot_lab.retrieval.neighbours import LazyTexts
-from kgot_lab.retrieval.stage import Stage
+from kgot_lab.retrieval.stage import Stage, best, fixed_stage
 from kgot_lab.text.analysis import analyzer
 from kgot_lab.types import Document, HitColumns, Json, Ranking, checked_documents, full_text, main_text
 
@@ -55,11 +55,11 @@ class Scorer:
     bent: _Floats
 
     def __post_init__(self) -> None:
-        clues, units = len(FEATURES), len(self.bias)
+        count, units = len(FEATURES), len(self.bias)
         shapes = [part.shape for part in (self.straight, self.inner, self.bias, self.bent)]
-        if shapes != [(clues,), (clues, units), (units,), (units,)]:
-            problem = f"a scorer of {clues} clues has other shapes than {shapes}"
-            raise BadInput(f"{problem}; fit it anew with benchmarks/standard_sets/fit_trail.py")
+        if shapes != [(count,), (count, units), (units,), (units,)]:
+            problem = f"a scorer of {count} features has other shapes than {shapes}"
+            raise BadInput(f"{problem}; fit it again with benchmarks/standard_sets/fit_trail.py")
         if not all(np.isfinite(part).all() for part in (self.straight, self.inner, self.bias, self.bent)):
             raise BadInput("the weights of a scorer are finite numbers")
 
@@ -81,7 +81,7 @@ class Scorer:
 
         Features that are not named get weight 0.
         """
-        straight = np.array([weights.get(clue, 0.0) for clue in FEATURES])
+        straight = np.array([weights.get(feature, 0.0) for feature in FEATURES])
         return Scorer(straight, np.zeros((len(FEATURES), 0)), np.zeros(0), np.zeros(0))
 
     @property
@@ -93,6 +93,7 @@ class Scorer:
         """Return the weights as JSON values, with the names of the features."""
         weights = {name: getattr(self, name).astype(np.float64) for name in _WEIGHTS}
         numbers = {name: np.round(part, 5).tolist() for name, part in weights.items()}
+        # "clues" is what the files of weights call the features
         return {"clues": list(FEATURES), **numbers}
 
     @staticmethod
@@ -102,8 +103,8 @@ class Scorer:
         Raises BadInput for anything else, and for weights of other features.
         """
         if not isinstance(values, dict) or values.get("clues") != list(FEATURES):
-            problem = "these weights are of other clues than there are now"
-            raise BadInput(f"{problem}; fit them anew with benchmarks/standard_sets/fit_trail.py")
+            problem = "these weights are of other features than there are now"
+            raise BadInput(f"{problem}; fit them again with benchmarks/standard_sets/fit_trail.py")
         try:
             return Scorer(*(np.array(values[name], np.float64) for name in _WEIGHTS))
         except (KeyError, TypeError, ValueError) as error:
@@ -125,7 +126,9 @@ POOL_ABOVE = 20_000  # passages; as many or fewer are all compared
 # passages of each kind to compare in a larger collection, the last of the earlier ranking, and the first whose
 # names are followed: chosen on the dev splits of 2wiki and musique
 _POOL, _LAST, _LINKED_FROM = 1_000, 200, 20
-_KEPT = 2_000  # hits of each retriever in a collection of SIGN_BITS_FROM documents or more
+_KEPT = (
+    2_000  # documents of each retriever whose cosines are computed in a collection of SIGN_BITS_FROM or more
+)
 MARGIN = 0.5  # chosen on the dev splits of single-hop and multi-hop sets that docs/recall.md names
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
 _SHOWN_NAMES = ("to its title, likely", "from its text, likely", "shared")
@@ -211,13 +214,27 @@ def hybrid_multihop(documents: Iterable[Document], embedder: Embedder) -> Stage:
 def convex_hybrid(documents: Iterable[Document], embedder: Embedder, name: str = "embeddings") -> Stage:
     """Build the hybrid retriever: .7 embeddings, by `name`, + .3 BM25.
 
-    From SIGN_BITS_FROM documents on, each of the two finds its best _KEPT documents and not all.
+    From SIGN_BITS_FROM documents on, it ranks the best _KEPT documents of each of the two, by both scores.
     """
     documents = checked_documents(documents)
     large = len(documents) >= SIGN_BITS_FROM
     by_vector = dense(documents, embedder, keep=_KEPT if large else None, name=name)
     by_words = bm25(documents)
-    return weighted((0.7, by_vector), (0.3, by_words % _KEPT if large else by_words))
+    whole = weighted((0.7, by_vector), (0.3, by_words))
+
+    def best_of_both(ranking: Ranking) -> Ranking:
+        words = by_words(ranking)
+        near = by_vector(best(words, _KEPT))
+        if not isinstance(near.hits, HitColumns) or not words.hits:
+            return near
+        rows, scores = rows_and_scores(words, near.hits.ids)
+        chosen = np.isin(rows, near.hits.rows)
+        chosen[-1] = True  # the lower end of the scores
+        words = replace(words, hits=HitColumns(near.hits.ids, rows[chosen], scores[chosen]))
+        pairs = (0.7, fixed_stage(by_vector.name, near)), (0.3, fixed_stage(by_words.name, words))
+        return weighted(*pairs)(ranking)
+
+    return Stage(whole.name, best_of_both, inputs=whole.inputs) if large else whole
 
 
 def build_index(documents: list[Document], embedder: Embedder) -> MultihopIndex:

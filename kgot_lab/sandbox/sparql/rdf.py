@@ -255,7 +255,7 @@ def _property_triples(subject: str, properties: Values) -> Iterator[RdfTriple]:
         yield subject, ORDER, literal_of(order)
 
 
-# The other half of the mapping: the property graph that triples describe, whoever wrote them.
+# The other half of the mapping: the property graph that triples describe, no matter who wrote them.
 #
 # Triples in another form than that of this module are read as if they had it. Several literals are a sorted
 # list. xsd:decimal and the integer types are numbers. Language-tagged text, dates and other types are text.

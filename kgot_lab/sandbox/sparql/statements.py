@@ -100,7 +100,7 @@ def check_statement(operation: str, statement: str) -> list[SparqlToken]:
         return _check_readings(operation, statement)
     except RefusedValue as refusal:
         try:
-            tokens = _tokenize(statement, mending=True)
+            tokens = _tokenize(statement, repair=True)
             return _check_readings(operation, "".join(token.text for token in tokens))
         except RefusedValue:
             raise refusal from None
@@ -122,16 +122,16 @@ def tokenize_readings(statement: str) -> list[list[SparqlToken]]:
     return [_tokenize(reading) for reading in dict.fromkeys((statement, resolved))]
 
 
-def _tokenize(text: str, *, mending: bool = False) -> list[SparqlToken]:
+def _tokenize(text: str, *, repair: bool = False) -> list[SparqlToken]:
     """Split a text into tokens.
 
-    `mending` treats a quote between two letters of a name as part of the name. Raises RefusedValue if the
+    `repair` treats a quote between two letters of a name as part of the name. Raises RefusedValue if the
     text is not SPARQL.
     """
     tokens, position = list[SparqlToken](), 0
     while position < len(text):
         match = _TOKEN.match(text, position)
-        if mending and tokens and tokens[-1].kind == "name" and (rest := _AFTER_QUOTE.match(text, position)):
+        if repair and tokens and tokens[-1].kind == "name" and (rest := _AFTER_QUOTE.match(text, position)):
             tokens[-1] = SparqlToken("name", f"{tokens[-1].text}%27{rest[1]}")
             position = rest.end()
             continue

@@ -148,7 +148,7 @@ class TripleChange:
         """
         if misfit := next(filter(is_misfit, (triple[2] for triple in chain(*self.added.values()))), None):
             problem = f"{misfit[0]!r} is no value of <{misfit[1]}>"
-            raise RefusedValue(f"{problem}: leave the datatype out, or mend the value")
+            raise RefusedValue(f"{problem}: leave the datatype out, or correct the value")
         before, after = read_contents(self._touched_before()), read_contents(self._touched_after())
         spellings = self.spellings
         nodes = [change for name in spellings for change in self._node_changes(name, before, after)]

@@ -66,7 +66,7 @@ def salvage_sqlite(path: Path) -> SalvageResult:
         replacement.replace(source)
     except (OSError, StoreUnavailable) as error:
         replacement.unlink(missing_ok=True)
-        problem = "could not be written anew, and is as it was"
+        problem = "could not be written again, and is as it was"
         raise StoreUnavailable(f"{path}: {problem}: {getattr(error, 'strerror', None) or error}") from None
     for part in ("-wal", "-shm"):
         source.with_name(source.name + part).unlink(missing_ok=True)

@@ -237,7 +237,7 @@ class GraphView(LiveOutput):
                 return self._show_view(reveal_nodes(self.view, near), message_text)
             case {"open": str(community)} if community in self.view.whole.ids:
                 self._placed = {}  # the opened community and its surroundings get a new layout
-                return self._show_view(open_community(self.view, community), "Opened, and laid out anew.")
+                return self._show_view(open_community(self.view, community), "Opened, and laid out again.")
             case {"close": str()} if outer := self.view.whole.outer:
                 self._placed = {}
                 return self._show_view(outer, "Closed: drawn as one again.")

@@ -1,4 +1,4 @@
-"""Plots of the events of one or several runs: ballots of votes, and growth of the graph."""
+"""Plots of the events of one or several runs: samples of votes, and growth of the graph."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kgot_lab.viz.plots.figure import (
 Runs: TypeAlias = Trace | Iterable[Event] | Iterable[Trace] | Mapping[str, Trace | Iterable[Event]]
 _Rows: TypeAlias = Sequence[Mapping[str, Json]]
 
-BALLOTS = {  # in order along a bar
+VOTES = {  # in order along a bar
     "RETRIEVE": Pen("#56B4E9"),
     "INSERT": Pen("#E69F00", hatch="////"),
     "neither": Pen("#CC79A7", hatch="xxxx"),
@@ -61,27 +61,27 @@ def events_by_run(what: Runs) -> dict[str, tuple[Event, ...]]:
     return {"": events_of(items)}
 
 
-def ballots(what: Runs) -> Plot:
-    """Plot the ballots of each vote and their agreement, or for several runs the outcomes of votes."""
+def votes(what: Runs) -> Plot:
+    """Plot the samples of each vote and their agreement, or for several runs the outcomes of votes."""
     runs = events_by_run(what)
     votes = [(name, event) for name, events in runs.items() for event in events if isinstance(event, Voted)]
-    held_votes = [(name, vote) for name, vote in votes if vote.ballots_cast]
+    held_votes = [(name, vote) for name, vote in votes if vote.votes]
     if not held_votes:
-        missing = "no ballot was asked for" if votes else "there is no vote"
+        missing = "no vote was sampled" if votes else "there is no vote"
         return empty_plot(f"{missing} in {_format_runs(runs)}")
     rows = []
     for name, vote in held_votes:
         outcome = {"run": name, "step": vote.step, "choice": vote.choice}
-        rows.append(outcome | _ballot_counts(vote) | {"agreement": vote.agreement})
+        rows.append(outcome | _sample_counts(vote) | {"agreement": vote.agreement})
     agreed = sum(vote.agreement for _, vote in held_votes) / len(held_votes)
     unpolled_count = len(votes) - len(held_votes)
     unpolled = f", {unpolled_count} turns went on without a vote" if unpolled_count else ""
     vote_count = f"{len(held_votes)} vote{'s' * (len(held_votes) != 1)}"
-    text = f"Ballots of {vote_count} in {_format_runs(runs)}: mean agreement {agreed:.0%}{unpolled}."
+    text = f"Samples of {vote_count} in {_format_runs(runs)}: mean agreement {agreed:.0%}{unpolled}."
     if len(runs) > 1:
         return _plot_vote_outcomes([vote for _, vote in held_votes], text, rows)
     bars = [f"after step {vote.step}" if vote.step else "at the start" for _, vote in held_votes]
-    return _plot_ballots(bars, [vote for _, vote in held_votes], text, rows)
+    return _plot_votes(bars, [vote for _, vote in held_votes], text, rows)
 
 
 def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:
@@ -104,15 +104,15 @@ def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:
     return _plot_growth(rows, f"{description}; refused: {refused}." if refused else f"{description}.", rows)
 
 
-# --- ballots ---
+# --- votes ---
 
 
-def _plot_ballots(names: Sequence[str], votes: Sequence[Voted], description: str, rows: _Rows) -> Plot:
-    """Draw a bar of ballots for each vote, with its outcome after it."""
-    parts = {part: [_ballot_counts(vote)[part] for vote in votes] for part in BALLOTS}
+def _plot_votes(names: Sequence[str], votes: Sequence[Voted], description: str, rows: _Rows) -> Plot:
+    """Draw a bar of samples for each vote, with its outcome after it."""
+    parts = {part: [_sample_counts(vote)[part] for vote in votes] for part in VOTES}
     outcomes = (f"{vote.choice}, {vote.agreement:.0%} agreed" for vote in votes)
     size, bars = (7.6, 1.05, 0.38), list(zip(names, outcomes, strict=True))
-    return bar_plot(size, parts, BALLOTS, bars=bars, labels=("ballots",), description=description, rows=rows)
+    return bar_plot(size, parts, VOTES, bars=bars, labels=("samples",), description=description, rows=rows)
 
 
 def _plot_vote_outcomes(votes: Sequence[Voted], description: str, rows: _Rows) -> Plot:
@@ -123,11 +123,11 @@ def _plot_vote_outcomes(votes: Sequence[Voted], description: str, rows: _Rows) -
         by_outcome.setdefault(kind, []).append(vote)
     outcomes = sorted(by_outcome, key=lambda kind: (-len(by_outcome[kind]), kind))
     bars = [f"{len(by_outcome[kind])} vote{'s' * (len(by_outcome[kind]) != 1)}" for kind in outcomes]
-    return _plot_ballots(bars, [by_outcome[kind][-1] for kind in outcomes], description, rows)
+    return _plot_votes(bars, [by_outcome[kind][-1] for kind in outcomes], description, rows)
 
 
-def _ballot_counts(vote: Voted) -> dict[str, int]:
-    unasked = max(0, vote.possible - vote.ballots_cast)
+def _sample_counts(vote: Voted) -> dict[str, int]:
+    unasked = max(0, vote.possible - vote.votes)
     return {"RETRIEVE": vote.retrieves, "INSERT": vote.inserts, "neither": vote.invalid, "not asked": unasked}
 
 

@@ -13,7 +13,6 @@ from kgot_lab.graph.changes import Support
 from kgot_lab.loop.events import (
     Answered,
     Asked,
-    Ballot,
     Chose,
     Cut,
     Event,
@@ -23,6 +22,7 @@ from kgot_lab.loop.events import (
     Repaired,
     Started,
     ToolReturned,
+    Vote,
     Voted,
     Wrote,
 )
@@ -226,7 +226,7 @@ def run_data(
             {"as": numbers[key]} if key in numbers else _event_data(events, number, texts, by_hand)
             for number, key in enumerate(keys)
         ],
-        "polls": vote_data(events),
+        "votes": vote_data(events),
         "questions": [] if known else [prediction.as_json() for prediction in predictions(events)],
         "graph_at": graph_indices(events, graphs),
         "steps": step_costs(events),
@@ -271,7 +271,7 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Point
 
 
 class _TextStore(dict[str, int]):
-    """Long texts with their numbers, each stored once, since the same prompt is sent for every ballot."""
+    """Long texts with their numbers, each stored once, since the same prompt is sent for every sample."""
 
     def number(self, text: str) -> int:
         """Return the number of a text, and assign one if it is new."""
@@ -285,8 +285,8 @@ def _event_data(events: Sequence[Event], number: int, texts: _TextStore, by_hand
     event_caption = caption(event) + (f" {BY_HAND}" if number == by_hand else "")
     data: dict[str, Json] = {"kind": type(event).__name__, "step": event.step}
     data |= {"caption": event_caption, "words": markup}
-    if isinstance(event, Ballot):
-        data["ballot"] = event.choice
+    if isinstance(event, Vote):
+        data["vote"] = event.choice
     if isinstance(event, Asked):
         data["prompt"] = [[message.role, texts.number(message.text)] for message in event.prompt.messages]
         data["reply"] = texts.number(event.reply)
@@ -315,7 +315,7 @@ def _repairs_markup(events: Sequence[Event], number: int) -> Iterator[Markup]:
     parts = [element("p", head, f" {tries} before it was run or given up")]
     for repair in repairs:
         parts += [preformatted(repair.statement), element("p", "refused: ", repair.error, class_="refusal")]
-    parts.append(element("p", "mended, and then:"))
+    parts.append(element("p", "repaired, and then:"))
     yield element("div", *parts, class_="event repaired")
 
 
@@ -349,29 +349,29 @@ def step_costs(events: Iterable[Event]) -> list[dict[str, Json]]:
 
 
 def vote_data(events: Sequence[Event]) -> list[dict[str, Json]]:
-    """Return each vote: first event, ballots, possible number of ballots and deciding event.
+    """Return each vote: first event, samples, possible number of samples and deciding event.
 
-    A ballot is (event, choice). `end` is -1 if the run stops inside the vote.
+    A sample is (event, choice). `end` is -1 if the run stops inside the vote.
     """
     votes: list[dict[str, Json]] = []
     open_vote: dict[str, Json] | None = None
     for number, event in enumerate(events):
         if open_vote is None and isinstance(event, Asked) and event.role == "vote":
-            open_vote = {"start": number, "ballots": [], "end": -1, "choice": ""}
-            open_vote["possible"] = _possible_ballots(events)
+            open_vote = {"start": number, "samples": [], "end": -1, "choice": ""}
+            open_vote["possible"] = _possible_samples(events)
             votes.append(open_vote)
-        elif open_vote is not None and isinstance(event, Ballot):
-            open_vote["ballots"].append([number, event.choice])
+        elif open_vote is not None and isinstance(event, Vote):
+            open_vote["samples"].append([number, event.choice])
         elif open_vote is not None and isinstance(event, Voted):
             open_vote |= {"end": number, "choice": event.choice, "possible": event.possible}
             open_vote = None
     return votes
 
 
-def _possible_ballots(events: Sequence[Event]) -> int:
-    """Return how many ballots a vote of this run may have.
+def _possible_samples(events: Sequence[Event]) -> int:
+    """Return how many samples a vote of this run may have.
 
-    It is 1 if every ballot would be the same text.
+    It is 1 if every sample would be the same text.
     """
     limits = next((event.limits for event in events if isinstance(event, Started)), {})
     return int(limits.get("votes", 0)) if limits.get("vote_temperature", 1) else 1
@@ -425,7 +425,7 @@ def _format_event(event: Event) -> str:
     match event:
         case Chose(calls=calls):
             return "; ".join(shorten(str(call), 70) for call in calls) or "no call left"
-        case Voted(choice=choice, ballots_cast=cast) if cast:
+        case Voted(choice=choice, votes=votes) if votes:
             return f"vote: {choice} ({event.inserts} INSERT, {event.retrieves} RETRIEVE)"
         case _:
             return caption(event)

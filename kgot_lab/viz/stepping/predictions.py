@@ -202,7 +202,7 @@ def _vote_questions(events: Sequence[Event]) -> Iterator[Prediction]:
         elif isinstance(event, Voted) and start >= 0:
             intro = "INSERT: facts are missing, so more are fetched. RETRIEVE: the graph gives the answer, so it is read. "
             if event.possible > 1:
-                intro += f"At most {event.possible} ballots; RETRIEVE wins with more ballots than INSERT. "
+                intro += f"At most {event.possible} votes; RETRIEVE wins with more votes than INSERT. "
             choices = _VOTES[: 4 if event.possible > 1 else 2]
             asks, outcome = "How will the vote go?", _vote_outcome(event)
             yield Prediction("vote", start, at, asks, intro.strip(), choices, outcome)
@@ -229,7 +229,7 @@ def _statement_questions(events: Sequence[Event]) -> Iterator[Prediction]:
     limits = next((event.limits for event in events if isinstance(event, Started)), {})
     is_built_for_model = limits.get("writing", "statements") != "statements"
     seen_statements: set[str] = set()  # statements whose outcome on this graph the reader has seen
-    # whether the last requested statement writes; ballots, reads and answers from rows do not
+    # whether the last requested statement writes; votes, reads and answers from rows do not
     is_writing = True
     for at, event in enumerate(events):
         if isinstance(event, Asked) and event.role.purpose != "mend":

@@ -261,7 +261,7 @@ def _fork_lines(run: Trace, forks: Sequence[Fork]) -> Iterator[SummaryLine]:
     """
     yield from (SummaryLine(line) for line in textwrap.wrap(run_note(run), _MAX_LINE_LENGTH))
     for number, fork in enumerate(forks, start=1):
-        calls = f"{fork.avoided} calls answered from this run, {fork.asked} asked anew"
+        calls = f"{fork.avoided} calls answered from this run, {fork.asked} asked again"
         ending = f"answer: {fork.answer}" if fork.answer else f"it stopped: {fork.stopped}"
         summary = f"Fork {number}: event {fork.first_difference} changed by hand; {calls}; {shorten(ending, 2 * _MAX_LINE_LENGTH)}"
         for index, line in enumerate(textwrap.wrap(summary, _MAX_LINE_LENGTH)):

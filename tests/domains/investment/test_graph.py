@@ -138,7 +138,7 @@ def test_every_question_to_the_graph_names_the_owner():
         if isinstance(each, str) and each.startswith("SELECT")
     }
     of_graph = {name: each for name, each in reads.items() if " nodes " in each or " edges " in each}
-    assert len(of_graph) == 6 and [name for name, each in of_graph.items() if ":owner" not in each] == []
+    assert len(of_graph) == 7 and [name for name, each in of_graph.items() if ":owner" not in each] == []
 
 
 def test_a_name_stands_for_all_that_it_may_mean(graph):

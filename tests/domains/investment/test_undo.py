@@ -53,6 +53,25 @@ def test_what_was_expired_and_what_is_an_owners_is_taken_back(graph):
     assert state(graph, "a1") == state(graph)
 
 
+def test_what_is_an_owners_is_erased_with_its_history_and_nothing_else_is(graph):
+    shared = state(with_market(graph))
+    written = {}
+    for owner in ("a1", "a11"):
+        said, about = signal("Sell all of it", SHARE, owner=owner, action="sell")
+        written[owner] = said, graph.write([said], about, owner=owner).change
+    other = state(graph, "a11")
+    said, change = written["a1"]
+    erased = graph.erase_owner("a1", by="Grace")
+    assert (state(graph, "a1"), state(graph, "a11"), state(graph)) == (shared, other, shared)
+    assert graph.view("a1").history(said.id) == graph.view("a1").edge_history(said.id) == ()
+    assert [each.erased for each in graph.log()] == [0, 2, 0, 0] and graph.erase_owner("a1") is None
+    with pytest.raises(BadInput, match="erased something, which nothing brings back"):
+        graph.undo(erased)
+    assert graph.undo(change).erased == 2 and state(graph) == shared
+    with pytest.raises(BadInput, match="what all share is of no owner"):
+        graph.erase_owner("")
+
+
 def test_an_undo_names_the_later_changes_that_must_be_undone_first(graph):
     happened, edges = event("Lantern beats its forecast", LANTERN)
     added = with_market(graph).write([happened], edges)
@@ -81,7 +100,7 @@ def test_what_cannot_be_undone_is_one_error(graph):
     undone = graph.undo(first.change)
     with pytest.raises(BadInput, match=f"was undone, last by change {undone.change}"):
         graph.undo(first.change)
-    with pytest.raises(BadInput, match="there is no change 99: log"):
+    with pytest.raises(BadInput, match="there is no change 99: the log"):
         graph.undo(99)
 
 

@@ -109,7 +109,7 @@ def test_what_cannot_be_undone_is_one_error(town):
     assert town.get_entity(ODO.id).attributes == {"mood": "calm"}
     with pytest.raises(BadInput, match=f"change {change} was undone, last by change {change + 1}"):
         town.undo(change)
-    with pytest.raises(BadInput, match="there is no change 99: log"):
+    with pytest.raises(BadInput, match="there is no change 99: the log"):
         town.undo(99)
     town.delete_entity(NELL.id)
     with pytest.raises(BadInput, match="erased something, which nothing brings back"):

@@ -40,7 +40,7 @@ def curve(rate, setting, *rates):
 
 @pytest.mark.parametrize("votes", [1, 3, 5])
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5])
-def test_a_majority_of_ballots_errs_as_often_as_the_binomial_says(votes, rate):
+def test_a_majority_of_votes_errs_as_often_as_the_binomial_says(votes, rate):
     model, turns = Simulated(WORLD.gold, Competence(vote=rate)), 400
     shown = {"situation": prompts.format_situation(WORLD.gold.chains[0].question, (), "")}
     shown |= {"calls": prompts.format_calls(()), "retrieve": prompts.retrieve_request(PYTHON)}
@@ -64,7 +64,7 @@ def test_a_majority_of_ballots_errs_as_often_as_the_binomial_says(votes, rate):
         ("invented", REFERENCE, partial(solved_despite_inventions, 2)),
         ("read", REFERENCE.but(votes=3), partial(solved_despite_reads, 3)),
     ],
-    ids=["one ballot", "five ballots", "three steps", "inventions", "reads"],
+    ids=["one vote", "five votes", "three steps", "inventions", "reads"],
 )
 def test_the_loop_solves_as_many_as_the_formula_says(rate, limits, exact):
     for point in curve(rate, LoopSetting("reference", limits, exact), 0.3).points:

@@ -45,7 +45,7 @@ def code_of(data, **more):
 
 
 def changed(wire, key=None, **fields):
-    """An envelope with other fields, signed anew where a key is given."""
+    """An envelope with other fields, signed again where a key is given."""
     told = json.loads(wire) | fields
     if key is not None:
         told["signature"] = key.sign(

@@ -505,7 +505,7 @@ def test_the_keyboard_goes_through_every_part_and_out_of_it(page, service):
         service.tables.remove_conversation(each.id, "expert_cookbook", LOCAL_OWNER)
     choose(page)
     ask(page, QUESTION)
-    # the list is told anew after an answer, and must not change on the way
+    # the list is sent again after an answer, and must not change on the way
     expect(page.locator("#talks li")).to_have_count(1)
     page.wait_for_load_state("networkidle")
     for part in ("#side", "#said", "#asking", "#beside"):

@@ -49,7 +49,7 @@ def test_what_is_checked_near_a_change_is_what_a_full_check_finds(seed):
             refused += 1
             continue
         after = set(check_rules(editor.graph, UNIFIED).faults)
-        assert (set(edited.broken), set(edited.mended)) == (after - before, before - after), edited
+        assert (set(edited.broken), set(edited.fixed)) == (after - before, before - after), edited
         errors = [fault for fault in edited.broken if fault.level == "error"]
         assert not errors or edited.said.startswith("took back")
         before, made = after, made + 1

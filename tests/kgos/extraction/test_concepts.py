@@ -1,7 +1,7 @@
 """Concepts that a model reads: only what a passage says word for word is accepted, and what was read is not
 asked again.
 
-The replies are written here, but those of the gold, which are recordings of the model that their tape names.
+The replies are written here, but those of the gold, which are recordings of the model that their recording names.
 """
 
 import json
@@ -143,7 +143,7 @@ def test_what_it_takes_is_told_before_anything_is_asked():
     assert takes.calls == 20 and takes.prompt_tokens > 2_000
 
 
-def test_the_table_of_the_gold_is_what_its_tape_gives(monkeypatch, capsys):
+def test_the_table_of_the_gold_is_what_its_recording_gives(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [str(BENCHMARK), "--table"])
     report = (BENCHMARK.parents[1] / "results" / "concepts" / "report.md").read_text(encoding="utf-8")
     runpy.run_path(str(BENCHMARK), run_name="__main__")

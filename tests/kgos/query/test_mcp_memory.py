@@ -89,7 +89,7 @@ def test_an_assistant_that_may_write_adds_corrects_and_forgets(tmp_path):
         ((failed, _),) = served(memory, ("forget", {"source": source}), writes=True)
         assert not failed and "Rome" not in str(memory.recall("Rome", at=MARCH))
         ((_, changes),) = served(memory, ("history", {}))
-        assert "retract source: ana/2026-03-01" in changes and changes.startswith("<<<")
+        assert "forgot source: ana/2026-03-01" in changes and changes.startswith("<<<")
 
 
 @every(

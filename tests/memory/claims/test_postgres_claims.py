@@ -194,7 +194,7 @@ def test_an_erasure_waits_for_older_transactions_that_could_still_read_its_bytes
                 lambda: postgres.asked(f'SELECT * FROM "{postgres.namespace}".unscrubbed'),
                 "its rows are deleted",
             )
-            # not while it is written anew
+            # not while it is written again
             until(lambda: postgres.files_with(CANARY), "the bytes of deleted rows stand in a file")
             assert erasing.is_alive()
             older.execute("ROLLBACK")

@@ -1,5 +1,5 @@
 """Random histories of changes against a slow model of them that keeps every state whole and computes every
-answer anew.
+answer again.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Slow:
         if claim.id not in self.known:
             raise BadInput("not known")
         cell = ("standing", claim.id)
-        decided = self.now.get(cell, ("",))[0] in ("accepted", "rejected") and not self.drops(claim.id)
+        decided = self.now.get(cell, [("",)])[0][0] in ("accepted", "rejected") and not self.drops(claim.id)
         if decided and confidence is None:
             raise BadInput("decided already")
         if standing == "accepted" and (self.drops(claim.id) or cell not in self.now):

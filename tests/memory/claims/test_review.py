@@ -32,6 +32,14 @@ def test_accepting_lets_a_claim_count_and_undo_queues_it_again(memory):
     assert [each.claim for each in review.queue()] == [UNSURE]
 
 
+def test_an_undo_tells_what_leaves_the_queue(memory):
+    learnt = memory.learn([UNSURE, said("Ada knows Mary")]).change
+    gone = memory.undo(learnt)
+    assert gone.withdrawn == 1 and str(gone).endswith("1 item left the review queue")
+    again = memory.undo(gone.change)
+    assert again.waits and again.withdrawn == 0
+
+
 def test_what_was_rejected_stays_so_when_it_is_learnt_again(memory):
     review = ClaimReview(memory)
     memory.learn(UNSURE)

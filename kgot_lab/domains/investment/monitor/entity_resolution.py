@@ -31,9 +31,8 @@ from kgot_lab.types import Edge, Json, Node
 # Whether an item of news contains what a model read in it: names as the item writes them, symbols exactly.
 
 MAX_NAME_LENGTH = 120  # characters of a name; a summary may have three times as many
-_LEGAL_FORMS = frozenset(
-    "inc incorporated corp corporation co company ltd limited llc plc ag se sa nv spa ab asa oyj kk".split()
-)
+_LEGAL = "inc incorporated corp corporation co company ltd limited llc plc ag se sa nv spa ab asa oyj kk"
+_LEGAL_FORMS = frozenset(_LEGAL.split())
 _WORD = re.compile(r"\w+")
 
 
@@ -217,9 +216,7 @@ class ItemNames:
         except UnknownName:
             return []
         directions = [(sources, targets), *([(targets, sources)] if symmetric else [])]
-        found = (
-            (each.edge, ends[1]) for ends in directions for each in self._view.edges_from(ends[0], [type])
-        )
+        found = ((e.edge, to) for start, to in directions for e in self._view.edges_from(start, [type]))
         return [edge for edge, targets in found if edge.target in targets]
 
     def calls(self, said_by: str, about: Sequence[Node]) -> dict[str, list[EdgeKey]]:

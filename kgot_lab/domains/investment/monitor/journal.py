@@ -33,11 +33,10 @@ ITEMS_TO_READ = "SELECT body FROM items WHERE facts IS NULL ORDER BY failed, pub
 COUNT_TO_READ = "SELECT count(*) FROM items WHERE facts IS NULL"
 COUNT_FAILURE = "UPDATE items SET failed = failed + 1 WHERE id = :id"
 STORE_FACTS = "UPDATE items SET facts = :facts WHERE id = :id AND facts IS NULL"
-FACTS_TO_WRITE = (
-    "SELECT facts FROM items WHERE facts IS NOT NULL AND written_at IS NULL ORDER BY published_at, id"
-)
+_BY_DATE = "ORDER BY published_at, id"
+FACTS_TO_WRITE = f"SELECT facts FROM items WHERE facts IS NOT NULL AND written_at IS NULL {_BY_DATE}"
 MARK_WRITTEN = "UPDATE items SET written_at = :at WHERE id = :id AND written_at IS NULL"
-FACTS = "SELECT facts FROM items WHERE facts IS NOT NULL ORDER BY published_at, id"
+FACTS = f"SELECT facts FROM items WHERE facts IS NOT NULL {_BY_DATE}"
 
 REPLY = "SELECT reply FROM replies WHERE key = :key AND reply IS NOT NULL"
 RECORD_REQUEST = """INSERT INTO replies (key, model, asked) VALUES (:key, :model, 1)

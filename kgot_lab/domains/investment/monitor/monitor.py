@@ -25,7 +25,7 @@ from kgot_lab.domains.investment.monitor.journal import CachedReplies, NewsJourn
 from kgot_lab.domains.investment.monitor.news import Feed, NewsFacts
 from kgot_lab.domains.investment.monitor.news_reader import read_item
 from kgot_lab.domains.investment.reach import DECAYS
-from kgot_lab.domains.investment.versions import EdgeKey, edge_key
+from kgot_lab.domains.investment.versions import edge_key
 from kgot_lab.domains.investment.view import action_of
 from kgot_lab.errors import (
     BadInput,
@@ -131,12 +131,10 @@ class MonitorPlaces:
         found = view.nodes_by_id([body["signal"]])
         if not any(action_of(each.node) == body["action"] for each in found):
             return False
-        hops = [
-            [(a, by, b) if forward else (b, by, a) for a, by, b, forward in path] for path in body["paths"]
-        ]
-        sources, types = ({hop[part] for path in hops for hop in path} for part in (0, 1))
+        paths = [{(a, by, b) if ahead else (b, by, a) for a, by, b, ahead in path} for path in body["paths"]]
+        sources, types = ({hop[part] for hops in paths for hop in hops} for part in (0, 1))
         live = {edge_key(dated.edge) for dated in view.edges_from(sources, types)}
-        return any(live >= set(path) for path in hops)
+        return any(live >= hops for hops in paths)
 
 
 class Monitor:
@@ -229,9 +227,7 @@ class Monitor:
 
     def _write(self, facts: NewsFacts) -> GraphUpdate:
         graph = self.places.graph
-        expiries: dict[str | EdgeKey, datetime | None] = {
-            id: datetime.fromisoformat(time) for id, time in facts.expires.items()
-        }
+        expiries = {id: datetime.fromisoformat(time) for id, time in facts.expires.items()}
         update = graph.write(facts.nodes, facts.edges, by=facts.item, expires_at=expiries)
         graph.expire(*facts.ends, by=facts.item)
         return update

@@ -65,8 +65,7 @@ class NewsItem:
 
     def to_json(self) -> dict[str, Json]:
         """Return the item as the JSON of a line in a file."""
-        fields = {"id": self.id, "headline": self.headline, "text": self.text, "source": self.source}
-        return {**fields, "published_at": self.published_at.isoformat()}
+        return {**vars(self), "published_at": self.published_at.isoformat()}
 
 
 class FeedResult(NamedTuple):
@@ -140,15 +139,9 @@ class NewsFacts:
 
     def to_json(self) -> dict[str, Json]:
         """Return the facts as stored in the journal."""
-        return {
-            "item": self.item,
-            "nodes": [[node.id, list(node.labels), dict(node.properties)] for node in self.nodes],
-            "edges": [[edge.source, edge.type, edge.target, dict(edge.properties)] for edge in self.edges],
-            "refused": list(self.refused),
-            "warnings": list(self.warnings),
-            "expires": dict(self.expires),
-            "ends": [end if isinstance(end, str) else list(end) for end in self.ends],
-        }
+        nodes = [[node.id, list(node.labels), dict(node.properties)] for node in self.nodes]
+        edges = [[edge.source, edge.type, edge.target, dict(edge.properties)] for edge in self.edges]
+        return {**vars(self), "nodes": nodes, "edges": edges}
 
 
 def facts_from_json(data: Mapping[str, Json]) -> NewsFacts:

@@ -79,7 +79,7 @@ class SemanticIndex:
             self.storage.rows(sql.DELETE_CHUNK, {"id": chunk_id})
 
     def search(self, query: str, limit: int = 10, *, effort: int | None = None) -> tuple[ChunkMatch, ...]:
-        """Return the chunks with the largest cosine with the query, whoever may know them.
+        """Return the chunks with the largest cosine with the query, regardless of who may know them.
 
         With `effort`, an HNSW index searches that many candidates, from `limit` to 1000, and may miss some of
         the nearest. This is for an author with very many texts. What a character knows is never searched this
@@ -115,9 +115,10 @@ class SemanticIndex:
 
     def _refuse_other_embedders(self) -> None:
         if self.storage.rows(sql.OTHER_EMBEDDERS, {"embedder": self.embedder.digest}):
-            raise BadInput(
-                f"the texts of this world have the vectors of another embedder than {self.embedder.name}: open it with that one"
+            problem = (
+                f"the texts of this world have the vectors of another embedder than {self.embedder.name}"
             )
+            raise BadInput(f"{problem}: open it with that one")
 
 
 # The log of a world's sessions: verbatim entries, and who heard them (L1).
@@ -128,11 +129,14 @@ _MAX_INDEXED_LENGTH = 100_000  # characters of an entry; PostgreSQL indexes at m
 
 
 class SessionEntries:
-    """The entries of a log, for reading: all of them, or those that one character heard."""
+    """The entries of a log, for reading: all of them, or what one character said and heard.
 
-    world: NpcWorld
-    storage: sql.SQLiteLayers | PostgresLayers
-    npc_id: str | None = None
+    For a character no policy and no scope removes entries, and who else heard one is not shown. Raises BadInput if
+    the character does not exist.
+    """
+
+    def __init__(self, world: NpcWorld, npc_id: str | None = None) -> None:
+        self.world, self.storage, self.npc_id = world, layers_of(world), npc_id
 
     def search(self, words: str, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
         """Return the entries of a session or of all with any of the words, in any inflected form in English.
@@ -172,7 +176,7 @@ class SessionLog(SessionEntries):
     """
 
     def __init__(self, world: NpcWorld) -> None:
-        self.world, self.storage = world, layers_of(world)
+        super().__init__(world)
         self.storage.prepare_log()
 
     @check_arguments
@@ -193,20 +197,9 @@ class SessionLog(SessionEntries):
                 values |= {"audience": audience_text(each.audience), "at": each.at or self.world.now()}
                 self.storage.rows(sql.APPEND, values | {"speaker": speaker})
 
-    def log_of(self, npc_id: str) -> CharacterLog:
-        """Return the log as a character heard it."""
-        return CharacterLog(self, self.world.sight(npc_id).npc_id)
-
-
-class CharacterLog(SessionEntries):
-    """The log as a character heard it: what it said, and what was said to it or to everyone.
-
-    No policy and no scope removes entries. Who else heard an entry is not shown. Reading it raises BadInput if
-    the character does not exist.
-    """
-
-    def __init__(self, log: SessionLog, npc_id: str) -> None:
-        self.world, self.storage, self.npc_id = log.world, log.storage, npc_id
+    def log_of(self, npc_id: str) -> SessionEntries:
+        """Return the log as a character heard it: what it said, and what was said to it or to everyone."""
+        return SessionEntries(self.world, self.world.sight(npc_id).npc_id)
 
 
 class WorldLayers:

@@ -159,13 +159,12 @@ def query_parameters(query: models.ContextQuery, vector: str) -> dict[str, Any]:
     ranking = query.ranking
     return {
         **visibility.policy_parameters(query.npc_id, query.policy),
+        **vars(ranking),
         "vector": vector,
         "embedder": query.embedder,
         "scope": None if query.scope is None else uuids(*query.scope),
         "steps": ranking.steps,
         "everywhere": ranking.hops is None,
-        "weight": ranking.weight,
-        "limit": ranking.limit,
     }
 
 

@@ -36,9 +36,7 @@ def memory_tools(memory: NpcMemory) -> tuple[TextTool, ...]:
 
     session = {"session": "the name of a session: only what was heard in it"}
     about_log = "Tells what was heard last, a line each, or what was heard with some words."
-    about_context = (
-        "Tells who one is, where and with whom, what was heard last, and what is known of a matter."
-    )
+    about_context = "Tells who one is, where, with whom, what was heard last, and what is known of a matter."
     return (
         query_entities(memory.sight),
         TextTool("memory.log", about_log, {}, log, may={"words": "words that are looked for", **session}),

@@ -1,8 +1,8 @@
 // The events of a run: as small marks under the slider, as a list by steps, and one of them as a line.
 
 const STEP_SIGNS = { INSERT: "I", RETRIEVE: "R", "": "–" };
-const STEP_STRIP = { Wrote: "wrote", Voted: "voted", Ballot: "ballot", Answered: "answered", Refused: "refused", Failed: "refused", Repaired: "refused" };
-const STEP_MEANS = { wrote: "the graph is written", ballot: "a ballot: INSERT, RETRIEVE", voted: "a vote is decided", refused: "a statement is refused", answered: "the answer" };
+const STEP_STRIP = { Wrote: "wrote", Voted: "voted", Vote: "vote", Answered: "answered", Refused: "refused", Failed: "refused", Repaired: "refused" };
+const STEP_MEANS = { wrote: "the graph is written", vote: "a vote: INSERT, RETRIEVE", voted: "a vote is decided", refused: "a statement is refused", answered: "the answer" };
 
 /** An event of a run, with the texts it refers to: a fork names events of the run it was made from by their number there. */
 function stepEvent(view, number, at) {
@@ -11,7 +11,7 @@ function stepEvent(view, number, at) {
   return { ...("as" in event ? owner.events[event.as] : event), texts: owner.texts };
 }
 
-/** Small marks under the slider: where the graph was written, where a ballot fell, where a vote was decided. */
+/** Small marks under the slider: where the graph was written, where a vote was sampled, where the votes were decided. */
 function stepStrip(view, pane) {
   const marks = [];
   for (let at = 0; at <= (view.quiz?.reached ?? pane.last); at += 1) {
@@ -19,7 +19,7 @@ function stepStrip(view, pane) {
     const look = STEP_STRIP[event.kind];
     if (!look) continue;
     const place = pane.last ? at / pane.last : 0;
-    const text = event.kind === "Ballot" ? STEP_SIGNS[event.ballot] : "";
+    const text = event.kind === "Vote" ? STEP_SIGNS[event.vote] : "";
     marks.push(make("span", { class: `kl-step-tick kl-step-tick-${look}`, title: `event ${at}: ${event.caption}`,
       style: `left:calc(8px + (100% - 16px) * ${place})` }, text));
   }
@@ -31,7 +31,7 @@ function stepLegend(view, pane) {
   const reached = view.quiz?.reached ?? pane.last;
   const looks = new Set(pane.run.events.slice(0, reached + 1).map((_, at) => STEP_STRIP[stepEvent(view, pane.number, at).kind]));
   return Object.entries(STEP_MEANS).filter(([look]) => looks.has(look)).map(([look, words]) =>
-    make("span", { class: "kl-step-means" }, make("span", { class: `kl-step-tick kl-step-tick-${look}`, "aria-hidden": "true" }, look === "ballot" ? "I R" : ""), words));
+    make("span", { class: "kl-step-means" }, make("span", { class: `kl-step-tick kl-step-tick-${look}`, "aria-hidden": "true" }, look === "vote" ? "I R" : ""), words));
 }
 
 /** What a step took, in words. */
@@ -94,9 +94,9 @@ function stepList(view, pane) {
   return { element, show, focus: () => items[pane.at].focus({ preventScroll: true }) };
 }
 
-/** The line of an event: its number, its words, and the sign of a ballot. */
+/** The line of an event: its number, its words, and the sign of a vote. */
 function stepLine(event, at) {
-  const sign = event.kind === "Ballot" ? make("span", { class: `kl-step-sign kl-step-sign-${STEP_SIGNS[event.ballot]}`, "aria-hidden": "true" }, STEP_SIGNS[event.ballot]) : null;
+  const sign = event.kind === "Vote" ? make("span", { class: `kl-step-sign kl-step-sign-${STEP_SIGNS[event.vote]}`, "aria-hidden": "true" }, STEP_SIGNS[event.vote]) : null;
   return [make("span", { class: "kl-step-number" }, String(at)), sign, make("span", { class: `kl-step-caption kl-step-kind-${event.kind}` }, event.caption)];
 }
 

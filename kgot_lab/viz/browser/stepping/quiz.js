@@ -1,16 +1,16 @@
 // Predict, then reveal: how a vote stands, and what a reader is asked before the next event is shown.
 
-/** The vote that goes on at an event: its ballots so far, how many may still come, and whether they can change anything. */
+/** The vote that goes on at an event: its samples so far, how many may still come, and whether they can change anything. */
 function stepTally(run, at) {
-  const poll = run.polls.find((poll) => at >= poll.start && at <= (poll.end < 0 ? Infinity : poll.end));
-  if (!poll) return null;
-  const fallen = poll.ballots.filter(([event]) => event <= at).map(([, choice]) => choice);
+  const round = run.votes.find((round) => at >= round.start && at <= (round.end < 0 ? Infinity : round.end));
+  if (!round) return null;
+  const fallen = round.samples.filter(([event]) => event <= at).map(([, choice]) => choice);
   const count = (choice) => fallen.filter((other) => other === choice).length;
-  const left = Math.max(0, poll.possible - fallen.length);
+  const left = Math.max(0, round.possible - fallen.length);
   const slot = (choice) => (choice === undefined ? make("span", { class: "kl-step-sign kl-step-sign-open" }, "·") : make("span", { class: `kl-step-sign kl-step-sign-${STEP_SIGNS[choice]}` }, STEP_SIGNS[choice]));
   const decided = count("RETRIEVE") > count("INSERT") + left ? "RETRIEVE" : count("INSERT") >= count("RETRIEVE") + left ? "INSERT" : "";
   const rest = left ? `, ${left} not needed` : "";
-  return [make("b", {}, "Ballots"), make("span", { class: "kl-step-slots", "aria-hidden": "true" }, ...Array.from({ length: fallen.length + left }, (_, number) => slot(fallen[number]))),
+  return [make("b", {}, "Votes"), make("span", { class: "kl-step-slots", "aria-hidden": "true" }, ...Array.from({ length: fallen.length + left }, (_, number) => slot(fallen[number]))),
     make("span", {}, `${count("INSERT")} INSERT, ${count("RETRIEVE")} RETRIEVE, ${count("")} neither; `, decided ? make("b", {}, `decided: ${decided}${rest}`) : `${left} still possible`)];
 }
 
