@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # so that mypy checks the modules of a cycle of imports in th
     from kgot_lab.loop.replay.forks import recorded_fork
     from kgot_lab.loop.trace import graph_after
     from kgot_lab.memory.user_memory import open_memory
+    from kgot_lab.memory import claims
     from kgot_lab.api.expert import expert
     from kgot_lab.domains import npc
     from kgot_lab.domains import investment
@@ -69,9 +70,9 @@ __version__: str
 __all__ = [
     "Dataset", "Diff", "Document", "Edge", "Hit", "LabError", "Limits", "Node", "Plan", "PropertyGraph",
     "Query", "Ranking", "Report", "Resources", "Stage", "Trace", "Triple", "approve", "aresume", "ask",
-    "ask_model", "athink", "bench", "bench_families", "bundled_file", "compare_texts", "connect",
-    "doctor", "embedder", "exercise", "expert", "explore", "find", "fork", "graph_after", "hand_in",
-    "html", "investment", "load_dataset", "load_graph", "load_run", "npc", "open_memory", "open_store",
-    "plot", "python", "query", "ranked", "read_documents", "read_graph", "recorded_fork", "replay",
-    "resume", "search", "show", "solve", "stepper", "systems", "think", "verify",
+    "ask_model", "athink", "bench", "bench_families", "bundled_file", "claims", "compare_texts",
+    "connect", "doctor", "embedder", "exercise", "expert", "explore", "find", "fork", "graph_after",
+    "hand_in", "html", "investment", "load_dataset", "load_graph", "load_run", "npc", "open_memory",
+    "open_store", "plot", "python", "query", "ranked", "read_documents", "read_graph", "recorded_fork",
+    "replay", "resume", "search", "show", "solve", "stepper", "systems", "think", "verify",
 ]  # fmt: skip

@@ -33,7 +33,7 @@ def lesson(number: int):
     return run
 
 
-lesson_00, lesson_10, lesson_16, lesson_20 = map(lesson, (0, 10, 16, 20))
+lesson_00, lesson_10, lesson_16, lesson_18, lesson_20 = map(lesson, (0, 10, 16, 18, 20))
 lesson_22, lesson_30, lesson_31 = map(lesson, (22, 30, 31))
 lesson_40, lesson_42, lesson_50 = map(lesson, (40, 42, 50))
 
@@ -139,6 +139,26 @@ def test_what_the_folder_of_lesson_16_does_not_say_is_a_guess_and_what_cannot_be
     assert answered.outcome == "not in the sources" and answered.forced
     assert "it is empty" in lesson_16.empty and "binary" in lesson_16.picture
     assert lesson_16.costs["calls"].to_dict() == {"right": 5, "wrong": 13, "no treasurer": 5}
+
+
+def test_the_check_of_lesson_18_accepts_what_the_folder_says_and_refuses_the_treasurer(lesson_18):
+    said, unsaid = lesson_18.runs.values()
+    assert said.answer == unsaid.answer == "Olive Tarn"
+    assert [run.events[-1].outcome for run in (said, unsaid)] == ["supported", "not in the sources"]
+    assert {call.reply for call in lesson_18.checks["keys_along_paths"]} == {"yes"}
+    assert "no" in {call.reply for call in lesson_18.checks["treasurer"]}
+    assert [*map(lesson_18.shared, lesson_18.questions)] == pytest.approx([1, 6 / 7, 1 / 2])
+
+
+def test_lesson_18_reads_its_136_questions_as_the_page_of_results_does(lesson_18):
+    answers = lesson_18.answers
+    unsaid = answers[~answers["said"]]
+    assert (len(answers), len(unsaid)) == (136, 68)
+    claimed = (unsaid["outcome"] == "supported").mean()
+    page = (ROOT / "benchmarks" / "results" / "own_folders" / "README.md").read_text(encoding="utf-8")
+    assert f"| claimed though not said | {claimed:.3f} [".replace("0.", ".") in page
+    right = answers[answers["right"].astype(bool)]
+    assert (right["outcome"] != "supported").any() and 0.1 < claimed < 0.25
 
 
 def test_the_scores_worked_out_in_lesson_20_are_those_of_the_package(lesson_20):
@@ -388,7 +408,8 @@ def test_lesson_50_shows_no_help_on_musique_and_fewer_exact_answers(lesson_50):
     assert {each.on for each in lesson_50.rounds.rounds} == {*lesson_50.f1.index.unique("set")}
 
 
-lesson_52, lesson_65, lesson_67, lesson_70, lesson_75 = map(lesson, (52, 65, 67, 70, 75))
+lesson_52, lesson_60, lesson_65, lesson_67 = map(lesson, (52, 60, 65, 67))
+lesson_70, lesson_72, lesson_75 = map(lesson, (70, 72, 75))
 
 
 def test_in_lesson_70_words_find_the_goal_and_edges_find_what_helps(lesson_70):
@@ -631,3 +652,47 @@ def test_a_trial_without_an_effect_names_a_winner_in_at_most_one_of_twenty_as_th
     trials = json.loads((ROOT / "benchmarks" / "results" / "ab_trials.json").read_text(encoding="utf-8"))
     alike = [row for row in trials["trials"] if not row["effect"]]
     assert alike and all(row["betting"]["high"] < 0.05 < row["t_test"]["rate"] for row in alike)
+
+
+def test_in_the_smallest_cases_of_lesson_72_the_files_are_joined_and_a_key_is_followed(lesson_72):
+    joined = {
+        (edge.source, edge.type, edge.target) for edge in lesson_72.small.edges if edge.type != "contains"
+    }
+    assert joined == {
+        ("cart.Cart.total", "calls", "cart.taxed"),
+        ("pyproject.toml", "configures", "cart.taxed"),
+        ("README.md", "documents", "cart.Cart.total"),
+    }
+    called = lesson_72.tricky_graph.neighbours("main.run", "out", ["calls"])
+    assert [edge.target for edge in called] == ["main.b"]
+    (lesson_72.tricky / "main.py").write_text(lesson_72.program.replace("run('two')", "run('one')"))
+    other = lesson_72.lab.load_graph(lesson_72.tricky, cache=False).neighbours("main.run", "out", ["calls"])
+    assert [edge.target for edge in other] == ["main.a"], "the solution of 72.2"
+
+
+def test_the_three_questions_of_lesson_72_have_the_answers_that_networkx_finds(lesson_72):
+    assert len(lesson_72.code) > 400 and "get_command" in [*lesson_72.critical.frame()["name"]]
+    assert {*lesson_72.callers} <= {*lesson_72.used_by.ids} and "typer.main.run" in lesson_72.used_by.ids
+    ends = "typer.main.run", "typer.main.get_callback"
+    assert lesson_72.path.ids == lesson_72.nx.shortest_path(lesson_72.calls, *ends)
+    assert all(edge.properties["lines"] for edge in lesson_72.steps)
+    (note,) = (line for line in lesson_72.path.why if line.startswith("calls resolved"))
+    assert int(note.removeprefix("calls resolved: ").split("%")[0]) > 90
+    patterns = lesson_72.lab.query(lesson_72.code, "pattern-code").frame()["name"]
+    assert (patterns == "value object").sum() > 1
+
+
+def test_a_third_of_the_calls_that_happen_is_missing_as_lesson_72_says(lesson_72):
+    assert lesson_72.unread["exactly right"] >= 50
+    ours, pyan = (
+        lesson_72.happened[name]["found"] / lesson_72.happened[name]["happened"]
+        for name in ("this analysis", "pyan3")
+    )
+    assert 0.6 < ours < 0.75 and pyan < ours
+
+
+def test_what_is_retracted_in_lesson_60_is_undone_to_the_same_facts(lesson_60):
+    assert {each.change for each in lesson_60.memory.history()}
+    assert {*lesson_60.shelf.facts()} >= {lesson_60.born, lesson_60.lies, lesson_60.english}
+    lesson_60.memory.close()
+    lesson_60.folder.cleanup()

@@ -215,10 +215,8 @@ def _check_address(kind: str, address: str) -> None:
         raise BadInput(f"{problem}: write {parts.scheme}://HOST or {parts.scheme}://HOST:PORT")
 
 
-STORES: dict[str, Callable[..., Store]] = {
-    **{kind: partial(_open_kind, kind) for kind in _STORE_KINDS},
-    "fused": open_fused,
-}
+STORES: dict[str, Callable[..., Store]] = {kind: partial(_open_kind, kind) for kind in _STORE_KINDS}
+STORES["fused"] = open_fused
 
 
 # --- for a run ---

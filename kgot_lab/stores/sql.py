@@ -337,10 +337,8 @@ def _label_nodes(nodes: Sequence[Node], merged: str) -> str:
     )
 
 
-_NEIGHBOURHOOD, _PATHS = (
-    Path(__file__).with_name(name).read_text(encoding="utf-8").rstrip("\n")
-    for name in ("neighbourhood.sql", "paths.sql")
-)
+_FILES = (Path(__file__).with_name(name) for name in ("neighbourhood.sql", "paths.sql"))
+_NEIGHBOURHOOD, _PATHS = (file.read_text(encoding="utf-8").rstrip("\n") for file in _FILES)
 
 
 def _neighbourhood_query(names: Sequence[str], hops: int) -> str:

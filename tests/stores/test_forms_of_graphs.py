@@ -276,7 +276,7 @@ def test_a_compressed_file_is_read_and_a_cut_one_refused(tmp_path, pack):
     ("text", "words"),
     [
         ("digraph { a -> b }", "is DOT, which is not read: gv2gml"),
-        ("<html><body/></html>", "the first line names the columns"),
+        ("<html><body/></html>", "0 graphs in <html>"),
         ('<?xml version="1.0"?><opml/>', "0 graphs in <opml>"),
         ("*Vertices 1\n1 a\n*Matrix\n0 1\n", "line 3: a matrix is not read"),
         ("graph [ node [ id 1 ] edge [ source 1 target 2 ] ]", "cannot be read as GML"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from itertools import repeat
 from typing import Any, Literal
 
 import networkx as nx
@@ -132,7 +133,6 @@ def articulation_points(graph: PropertyGraph) -> dict[int, int]:
 Metric = Literal["priority", "degree", "betweenness", "pagerank", "bottleneck", "dependants"]
 METRICS: tuple[Metric, ...] = ("priority", "degree", "betweenness", "pagerank", "bottleneck", "dependants")
 _BETWEENNESS_SAMPLES = 256  # source nodes for betweenness in a larger graph
-_COLUMNS = ("id", "name", "type", "priority", "degree", "betweenness", "pagerank", "dependants", "bottleneck")
 
 
 @check_arguments
@@ -144,7 +144,8 @@ def critical_components(
     degree: distinct neighbours over all other nodes. betweenness: the share of directed shortest paths
     through the node, from 256 nodes of a larger graph. pagerank: over the largest. dependants: the
     nodes that depend on it directly by the type of an edge. bottleneck: the nodes that would be separated
-    without it. priority, for tests and reviews: the mean of these five, each over its largest. With `types`
+    without it. priority, for tests and reviews: the mean of these five, each over its largest. Only priority
+    computes and lists the others. With `types`
     only nodes of these types are listed. Without it, all are, except packages that are not among the files of
     a folder. Raises UnknownName and BadInput.
     """
@@ -153,15 +154,17 @@ def critical_components(
     index = graph_index(graph)
     size = len(graph)
     require_known("node type", index.rows_by_label, *types)
-    cuts = articulation_points(graph)
-    measures: dict[str, Reals] = {
-        "degree": index.centrality,
-        "betweenness": betweenness(graph, _BETWEENNESS_SAMPLES),
-        "pagerank": _divide_by_max(pagerank(graph)),
-        "dependants": _count_dependants(graph),
-        "bottleneck": np.array([cuts.get(row, 0) for row in range(size)], float),
+    compute: dict[str, Callable[[], Reals]] = {
+        "degree": lambda: index.centrality,
+        "betweenness": lambda: betweenness(graph, _BETWEENNESS_SAMPLES),
+        "pagerank": lambda: _divide_by_max(pagerank(graph)),
+        "dependants": lambda: _count_dependants(graph),
+        "bottleneck": lambda: np.array([*map(articulation_points(graph).get, range(size), repeat(0))], float),
     }
-    measures["priority"] = np.mean([_divide_by_max(measure) for measure in measures.values()], axis=0)
+    measures = {name: make() for name, make in compute.items() if metric in (name, "priority")}
+    if metric == "priority":
+        every = [_divide_by_max(measure) for measure in measures.values()]
+        measures = {"priority": np.mean(every, axis=0)} | measures
     order = np.lexsort((index.name_order, -measures[metric])).tolist()
     own_labels = [label for label in index.rows_by_label if label != PACKAGE_LABEL]
     listed_types = types or own_labels or index.rows_by_label
@@ -169,22 +172,20 @@ def critical_components(
         row for row in range(size) if not types and not graph.node_labels[row]
     }
     rows = [row for row in order if row in wanted and measures[metric][row] > 0][:top_k]
-    shown = tuple(
-        (
-            *index.identity(row),
-            *(round(float(measures[name][row]), 6) for name in _COLUMNS[3:7]),
-            *(int(measures[name][row]) for name in _COLUMNS[7:]),
-        )
-        for row in rows
-    )
-    apart = f"{format_count(len(cuts), 'node')} would leave others apart if taken out"
-    why = [apart, "priority: the mean of the five measures over their largest"]
-    if size > _BETWEENNESS_SAMPLES:
+    columns = [
+        measure[rows].round(6).astype(int if name in ("dependants", "bottleneck") else float).tolist()
+        for name, measure in measures.items()
+    ]
+    shown = tuple((*index.identity(row), *values) for row, *values in zip(rows, *columns, strict=True))
+    why = ["priority: the mean of the five measures over their largest"] if metric == "priority" else []
+    if "betweenness" in measures and size > _BETWEENNESS_SAMPLES:
         why.append(
             f"betweenness is estimated from paths that begin at {_BETWEENNESS_SAMPLES} of {size:,} nodes"
         )
     title = f"critical by {metric}: {format_count(len(rows), 'node')}"
-    return TableFound(title, _COLUMNS, shown, tuple(why), tuple(graph.ids[row] for row in rows))
+    return TableFound(
+        title, ("id", "name", "type", *measures), shown, tuple(why), tuple(graph.ids[row] for row in rows)
+    )
 
 
 def _count_dependants(graph: PropertyGraph) -> Reals:

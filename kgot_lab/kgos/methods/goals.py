@@ -45,7 +45,7 @@ def want_to(
         raise BadInput("the goal is blank; say what is wanted, as in 'reduce API costs'")
     require_count(k, 1, "k", "it is how many nodes are kept")
     index = graph_index(graph)
-    found, text = rows_and_scores(index.goal_retriever.search(goal), graph.ids)
+    found, text = rows_and_scores(index.goal_retriever.search(goal), graph.ids, index.row_of)
     texts = np.zeros(len(graph))
     texts[found] = text
     seeds = found[:BOOST_SEEDS].astype(np.int32)

@@ -211,6 +211,11 @@ class GraphIndex:
 
     # --- nodes ---
 
+    @cached_property
+    def row_of(self) -> dict[str, int]:
+        """The row of each id."""
+        return {id: row for row, id in enumerate(self.graph.ids)}
+
     def row(self, id: str) -> int:
         """Return the row of a node.
 

@@ -32,12 +32,20 @@ class AnsweringServer(MCPServer[Any]):
 
     def __init__(self, name: str, **options: Any):
         super().__init__(name, **options)
+        self.route: Callable[[str, dict[str, Any]], tuple[str, dict[str, Any]]] = lambda name, given: (
+            name,
+            given,
+        )
         self._lowlevel_server.middleware.append(_explain_parameters)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> Any:
-        """Call a tool. Raises ToolError for an argument that it does not take, or of another type."""
+        """Call a tool, or what `route` returns for it.
+
+        Raises ToolError for an argument that it does not take, or of another type.
+        """
+        name, arguments = self.route(name, arguments)
         known = {tool.name: tool.input_schema.get("properties", {}) for tool in await self.list_tools()}
         try:
             require_known(f"argument of {name}", known.get(name, arguments), *arguments)

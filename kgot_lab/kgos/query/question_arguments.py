@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from inspect import Parameter as Inspected
@@ -15,10 +15,11 @@ from typing import Any, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, LabError, UnknownName, require_known
+from kgot_lab.errors import BadInput, LabError, UnknownName, require_known, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion, Parameter
+from kgot_lab.llm.structured import field_problem
 
 
 @check_arguments
@@ -46,11 +47,18 @@ def ask_by_name(graph: PropertyGraph, question: str, /, **arguments: Any) -> Met
 def convert_arguments(question: GraphQuestion, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Convert arguments to the types that a question takes.
 
-    Raises UnknownName for an argument that the question does not have, and BadInput if one is missing or has
-    another type.
+    A common other name, such as query for goal or k for limit, is taken where it can mean only one argument, and
+    null is the default. Raises UnknownName for an argument that the question does not have, and BadInput if one
+    is missing or has another type.
     """
     known = {parameter.name: parameter for parameter in question.parameters}
-    values = {name.replace("-", "_"): value for name, value in arguments.items()}
+    values: dict[str, Any] = {}
+    for name, value in arguments.items():
+        name = _resolve_alias(name.replace("-", "_"), known)
+        if name in values:
+            raise BadInput(f"{question.name} got {name} twice, also by another name: give it once")
+        if value is not None or name not in known or known[name].default is Inspected.empty:
+            values[name] = value
     require_known(f"argument of {question.name}", known, *values)
     required = [p.name for p in known.values() if p.default is Inspected.empty]
     if missing := [name for name in required if name not in values]:
@@ -59,13 +67,37 @@ def convert_arguments(question: GraphQuestion, arguments: Mapping[str, Any]) -> 
     return {name: _convert_value(question, known[name], value) for name, value in values.items()}
 
 
+# names by which models send an argument
+_ALIASES = tuple(
+    frozenset(names.split())
+    for names in (
+        "limit number top_k k n top max max_results count",
+        "goal capability query q question text",
+        "node id node_id name start source from node_a",
+        "other target end to node_b",
+        "depth max_depth hops",
+        "type types node_type label",
+        "edge_type edge_types relation",
+    )
+)
+
+
+def _resolve_alias(name: str, known: Collection[str]) -> str:
+    """Return the only argument that a name is another name of, or else the name."""
+    same = next((names for names in _ALIASES if name in names), frozenset())
+    meant = [each for each in known if each in same]
+    return name if name in known or len(meant) != 1 else meant[0]
+
+
 def _convert_value(question: GraphQuestion, parameter: Parameter, value: Any) -> Any:
     if is_list_type(parameter.type) and isinstance(value, str):
         value = [value]
+    if parameter.type is str and isinstance(value, int | float):
+        value = str(value)
     try:
         return TypeAdapter(parameter.type).validate_python(value)
     except ValidationError as error:
-        problem = f"{parameter.name} of {question.name}: {error.errors()[0]['msg']}, not {value!r}"
+        problem = f"{parameter.name} of {question.name}: {field_problem(error)[1]}, not {short_repr(value)}"
         raise BadInput(f"{problem}; it is {parameter.help}") from None
 
 

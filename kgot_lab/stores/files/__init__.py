@@ -38,7 +38,7 @@ from kgot_lab.stores.sparql.triples import import_oxigraph, oxigraph_triples
 from kgot_lab.text.cleaning import format_count
 
 _RDF_SUFFIXES = (".ttl", ".nt", ".nq", ".trig", ".n3")
-_XML = re.compile(r"\s*(<\?xml|<!|<(\w+:)?(graphml|gexf|rdf)\b|<graph\s)", re.I)
+_XML = re.compile(r"\s*(<\?xml|<!|<(\w+:)?(graphml|gexf|rdf|html)\b|<graph\s)", re.I)
 _RDF_XML = re.compile(r"(<[?!][^>]*>|[^<])*<(\w+:)?RDF\b")
 _RDF_TEXT = re.compile(
     r"(\s*#[^\n]*\n)*\s*(@prefix\b|@base\b|(prefix|base)\b[^,;\t]*<|(<[^>\s]*>|_:\S+)\s+(<|a\b|\w*:))", re.I

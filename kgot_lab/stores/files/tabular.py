@@ -329,11 +329,8 @@ def _is_staff(ends: Sequence[str], rows: Sequence[Sequence[Any]], at: Sequence[i
     pairs = [(str(row[at[0]]), str(row[at[1]])) for row in rows if len(row) > max(at)]
     sources = {source for source, _ in pairs}
     targets = [target for _, target in pairs if target]
-    return (
-        is_reference(ends[1])
-        and len(sources) == len(rows)
-        and sum(map(sources.__contains__, targets)) * 2 > len(targets)
-    )
+    are_known = sum(map(sources.__contains__, targets)) * 2 > len(targets)
+    return is_reference(ends[1]) and len(sources) == len(rows) and are_known
 
 
 def _are_numbers(cells: Iterable[Any]) -> bool:

@@ -224,10 +224,8 @@ def read_wikidata(entities: Iterable[Mapping[str, Any]]) -> Elements:
                 if isinstance(value, dict) and "entity-type" in value:
                     value = ox.NamedNode(iri_of(value.get("id") or f"Q{value.get('numeric-id')}"))
                 elif isinstance(value, dict):  # a quantity, a time, or a text in a language
-                    value = next(
-                        (str(value[each]) for each in ("amount", "time", "text") if each in value),
-                        json.dumps(value),
-                    )
+                    known = [str(value[each]) for each in ("amount", "time", "text") if each in value]
+                    value = next(iter(known), json.dumps(value))
                 left_out["qualifier"] += sum(map(len, statement.get("qualifiers", {}).values()))
                 if value is None or statement.get("rank") == "deprecated":
                     left_out["statement without a value or deprecated"] += 1

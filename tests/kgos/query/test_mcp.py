@@ -39,10 +39,12 @@ def file(tmp_path):
 async def is_answered(client):
     """What an assistant does first: which tools there are, a question, a wrong one, the graph itself."""
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    questions = {name.replace("-", "_") for name in QUESTIONS}
-    assert questions <= set(tools) and not {"add_node", "undo"} & set(tools)
+    assert set(tools) == {"describe", "ask", "context"}
     assert all(tool.annotations.read_only_hint for tool in tools.values())
-    found = await client.call_tool("want_to", {"goal": "reduce API costs", "limit": 3})
+    described = (await client.call_tool("describe", {})).content[0].text
+    assert len(described) < 8_000 and all(f"\n{name}(" in described for name in QUESTIONS)
+    given = {"query": "reduce API costs", "k": "3", "follow": None}
+    found = await client.call_tool("ask", {"question": "want-to", "arguments": given})
     assert not found.is_error and found.structured_content["total"] == 3
     assert found.structured_content["rows"][0]["id"] == "cost_strategy:cache_repeated_work"
     wrong = await client.call_tool("used_by", {"node": "nothing"})
@@ -64,7 +66,7 @@ def test_an_assistant_asks_over_standard_streams_and_its_changes_are_kept_in_the
             return tools, await client.call_tool("change_node", given)
 
     tools, changed = asyncio.run(ask())
-    assert {"want_to", "add_node", "undo"} <= tools and not changed.is_error
+    assert {"ask", "add_node", "undo"} < tools and len(tools) <= 10 and not changed.is_error
     after = read_graph(tmp_path / "new.json").node("technique:prompt_caching")
     assert after.properties["name"] == "Caching of prompts" and read_graph(file) == GRAPH
 
@@ -124,10 +126,13 @@ def test_changes_are_offered_only_where_they_are_allowed_and_are_checked():
         (
             "want_to",
             {"goal": "costs", "lmit": 3},
-            "unknown argument of want_to 'lmit'; did you mean 'limit'?",
+            "unknown argument of want-to 'lmit'; did you mean 'limit'?",
         ),
-        ("want_to", {"goal": 5}, "the argument 'goal' of want_to: it has to be a text"),
-        ("want_to", {}, "the argument 'goal' of want_to: it is missing"),
+        ("want_to", {"goal": ["a"]}, "goal of want-to: it has to be a text"),
+        ("want_to", {"goal": "costs", "query": "costs"}, "want-to got goal twice"),
+        ("want_to", {}, "want-to needs goal"),
+        ("ask", {}, "the argument 'question' of ask: it is missing"),
+        ("ask", {"question": "want"}, "unknown question 'want'"),
         ("want_to", {"goal": "costs", "limit": "three"}, "it has to be a whole number"),
         ("undo", {"change": 3}, "unknown argument of undo 'change'"),
     ],

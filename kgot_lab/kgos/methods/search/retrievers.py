@@ -210,7 +210,7 @@ def _rank_by_graph(
     ]
     start = weighted(*named, scale="maximum") if named else index.substring_retriever
     seeds = _filter_ranking(index, start.search(request.query), request.passing, "seeds")
-    rows, _ = rows_and_scores(seeds, index.graph.ids)
+    rows, _ = rows_and_scores(seeds, index.graph.ids, index.row_of)
     types, why = _followed_edge_types(request, config)
     weights = index.edge_type_weights(types, along=OUTGOING_BOOST, against=INCOMING_BOOST)
     boosts, first = index.links.boosts(rows[:BOOST_SEEDS].astype(np.int32), weights)
@@ -276,7 +276,7 @@ def _intent_factor(request: SearchRequest) -> float:
 
 def _filter_ranking(index: GraphIndex, ranking: Ranking, passing: BoolColumn, name: str) -> Ranking:
     """Select the hits of a ranking that pass the filters, which come before scores."""
-    rows, scores = rows_and_scores(ranking, index.graph.ids)
+    rows, scores = rows_and_scores(ranking, index.graph.ids, index.row_of)
     inside = passing[rows]
     hits = HitColumns(index.graph.ids, rows[inside], scores[inside])
     return Ranking(ranking.query, hits, name, paths=ranking.paths)
