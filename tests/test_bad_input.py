@@ -916,11 +916,6 @@ QUIET = [  # what was taken without a word
             "'target' is a text",
         ),
     ),
-    Case(
-        "turning points: a dictionary",
-        lambda: Claims(SQLiteClaims()).turning_points({"a": 1}),
-        "each item a Triple",
-    ),
     Case("a memory: no claims", lambda: Memory(None, "a"), "'claims' is a Claims"),
     Case("limits: a preset by its name alone", lambda: lab.Limits("local", 3), "take preset('local')"),
     Case(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
 from kgot_lab.analogy.skeletons import LeakCheck, extract_skeleton
-from kgot_lab.errors import BadInput, BadReply
+from kgot_lab.errors import BadReply
 from kgot_lab.llm.recorded import prompt_to_json
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import LLM, FromFile, Message, Prompt
@@ -95,31 +95,6 @@ class ModelSkeletons:
 
     def __repr__(self) -> str:
         return f"<skeletons by {self.name}, {len(self.examples)} examples{', asked again about leaks' if self.leaks else ''}>"
-
-
-class StoredSkeletons:
-    """Skeletons that exist already, such as some written by hand: a mapping from text to skeleton.
-
-    Raises BadInput for a text without one.
-    """
-
-    def __init__(self, skeletons: Mapping[str, str], *, name: str = "stored") -> None:
-        self.name, self._skeletons = name, dict(skeletons)
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the texts and their skeletons."""
-        return _sha256(json.dumps(sorted(self._skeletons.items())))
-
-    def __call__(self, texts: Sequence[str]) -> list[str]:
-        """Return the stored skeleton of each text."""
-        for text in texts:
-            if text not in self._skeletons:
-                raise BadInput(f"there is no stored skeleton of {text[:60]!r}: have a model make it")
-        return [self._skeletons[text] for text in texts]
-
-    def __repr__(self) -> str:
-        return f"<{len(self._skeletons):,} stored skeletons by {self.name}>"
 
 
 def _format_request(skeleton: str, words: str) -> str:

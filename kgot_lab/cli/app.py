@@ -42,7 +42,7 @@ from kgot_lab.errors import (
     mask_secrets,
 )
 from kgot_lab.llm.keys import load_env
-from kgot_lab.text.cleaning import decode_argument, printable_line
+from kgot_lab.text.cleaning import decode_argument, format_count, printable_line
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
 
@@ -374,7 +374,7 @@ def verify(trace: Path = argument("a run on file")) -> None:
     if difference is not None:
         raise LabError(str(difference))
     notes = " ".join(filter(None, (run.unfinished, run.unverifiable)))
-    typer.echo(". ".join(filter(None, (f"{len(run.events)} events, all identical", notes))))
+    typer.echo(". ".join(filter(None, (f"{format_count(len(run.events), 'event')}, all identical", notes))))
 
 
 app.add_typer(benchmarks, name="bench")

@@ -14,6 +14,7 @@ from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 from kgot_lab.viz.live import page_script, placeholder, read_asset, style
 from kgot_lab.viz.page import NEEDS_SCRIPT, build_run_page, html_document
@@ -70,7 +71,7 @@ def _methods_markup(report: Report) -> Markup:
 
 def _plots_markup(report: Report) -> Markup:
     part, rival, shown = report.parts[0], challenger(report), shown_systems(report)
-    questions = f"{len(report.dataset.queries)} questions ({part})"
+    questions = f"{format_count(len(report.dataset.queries), 'question')} ({part})"
     omitted = [run.system for run in report.runs if run.system not in shown]
     omission_note = ""
     if omitted:

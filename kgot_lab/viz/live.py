@@ -21,7 +21,7 @@ from kgot_lab.viz.static.table import Table
 
 _FOLDER = Path(__file__).parent / "browser"
 # each is a file NAME.js with a function NAMEView(root, data, tell)
-VIEWS = ("graph", "stepper", "explorer", "probe", "guesses", "times", "editing", "talk", "answer")
+VIEWS = ("graph", "stepper", "explorer", "probe", "guesses", "editing", "talk", "answer")
 
 _SHARED = (
     "page", "theme", "graph_frame", "graph_looks", "graph_find", "graph_keys", "graph_beside", "graph_kept",

@@ -420,11 +420,11 @@ def test_an_update_gives_exactly_what_making_all_edges_again_gives(seed):
         skeletons = made(text for text in texts.values() if text not in refused)
         effort = Effort(chance.choice([LITTLE, 10**8]))
         now = delta_edges(graph, skeletons, BAGS, changed=changed | fresh, effort=effort, **how)
-        fresh = delta_edges(graph, skeletons, BAGS, **how)
-        assert now.edges == fresh.edges and [e.properties for e in now] == [e.properties for e in fresh]
+        whole = delta_edges(graph, skeletons, BAGS, **how)
+        assert now.edges == whole.edges and [e.properties for e in now] == [e.properties for e in whole]
         named = changed | fresh
-        assert list(now.vetoed) == [e for e in fresh.vetoed if {e.source, e.target} & named]
-        graph, rebuilt = replace_computed_edges(graph, now), replace_computed_edges(graph, fresh)
+        assert list(now.vetoed) == [e for e in whole.vetoed if {e.source, e.target} & named]
+        graph, rebuilt = replace_computed_edges(graph, now), replace_computed_edges(graph, whole)
         assert graph == rebuilt and graph.edges[:] == rebuilt.edges[:] and Edge(*curated) in graph.edges
 
 

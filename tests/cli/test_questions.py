@@ -609,7 +609,7 @@ def test_dollars_that_a_server_does_not_tell_are_no_zeros_in_the_table(kgot_lab,
     write_set([{"id": "a", "question": "Where?", "answer": "London"}])
     with openai_server(says("London", usage=None)) as model:
         ran = kgot_lab(*asking(model, "--system", "zero-shot"))
-    assert ran.code == 0 and "not told" in ran.out and "0.0000" not in ran.out, ran.err
+    assert ran.code == 0 and "not reported" in ran.out and "0.0000" not in ran.out, ran.err
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,14 @@
-"""Looking at claims: what fell side by side, and the slider over valid time."""
+"""Looking at claims: what a change did, side by side."""
 
 from __future__ import annotations
 
 import pytest
-from support.saying import fact, inferred, said, year
+from support.saying import fact, inferred, said
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims import ClaimReview, Claims, Span, SQLiteClaims
 from kgot_lab.memory.claims.claim import ChangeEffect
-from kgot_lab.viz import claims as views
-from kgot_lab.viz.claims import over_time
-from kgot_lab.viz.external_requests import find_external_requests
 from notebooks.claim_changes import before_and_after
 
 EVIL = '<img src=x onerror="alert(1)">'
@@ -75,64 +72,6 @@ def test_a_report_of_nothing_or_of_another_memory_is_refused(claims):
         before_and_after(claims, ChangeEffect(99))
 
 
-# --- over time ---
-
-
-@pytest.fixture
-def moving():
-    with Claims(SQLiteClaims()) as memory:
-        memory.declare("lives_in", "single")
-        homes = {"London": 1990, "Paris": 2000}
-        memory.learn([said(f"Ada lives_in {home}", valid_from=year(since)) for home, since in homes.items()])
-        knew = said("Ada knows Bob", valid_from=year(1995), valid_until=year(2005))
-        memory.learn([knew, said("Ada is human"), said("Eve is human")])
-        yield memory
-
-
-def test_each_time_of_a_change_has_its_graph_and_says_what_began_and_ended(moving):
-    shown = views.over_time(moving)
-    assert [moment.name for moment in shown.moments] == [
-        "before the first change", "from 1990-01-01", "from 1995-01-01", "from 2000-01-01", "from 2005-01-01",
-    ]  # fmt: skip
-    assert shown.moments[0].facts == (fact("Ada is human"), fact("Eve is human"))
-    assert (
-        shown.moments[3].caption
-        == "4 facts valid. Began: Ada – lives_in – Paris. Ended: Ada – lives_in – London."
-    )
-    assert shown.moments[4].ended == (fact("Ada knows Bob"),)
-    places = [moment.picture.positions["Ada"] for moment in shown.moments]
-    assert len(set(places)) == 1 and "OverTime: 5 moments" in repr(shown)
-
-
-def test_names_narrow_it_and_times_are_bounded_with_all_changes_told(moving):
-    narrow = views.over_time(moving, about="Bob")
-    names = [moment.name for moment in narrow.moments]
-    assert names == ["before the first change", "from 1995-01-01", "from 2005-01-01"]
-    assert narrow.at == narrow.live.data["start"] == 1  # the first moment with facts
-    few = views.over_time(moving, most=2)
-    names = [moment.name for moment in few.moments]
-    assert names == ["before the first change", "from 1990-01-01", "from 2005-01-01"]
-    assert few.note == "2 of 4 times at which something changes" and few.moments[2].began == (
-        fact("Ada lives_in Paris"),
-    )
-
-
-def test_the_page_needs_nothing_and_has_the_table_too(moving, tmp_path):
-    moving.learn(type(LONDON)(lab.Triple(EVIL, "is", "human"), "evil", valid_from=year(2001)))
-    page = views.over_time(moving).page()
-    assert "<img src=x" not in page.text and "Over valid time" in page.text
-    assert find_external_requests(page.text, beside=True) == ()
-    assert page.save(tmp_path / "times.html").exists()
-
-
-def test_without_times_or_names_it_says_what_to_give():
-    with Claims(SQLiteClaims()) as memory, pytest.raises(BadInput, match="valid_from"):
-        memory.learn(said("a b c"))
-        views.over_time(memory)
-    with pytest.raises(BadInput):
-        views.over_time("claims")
-
-
 def test_an_undo_is_shown_with_what_holds_again(claims):
     fallen = claims.retract_source("novel")
     shown = before_and_after(claims, claims.undo(fallen.change))
@@ -140,12 +79,6 @@ def test_an_undo_is_shown_with_what_holds_again(claims):
     before, after = shown.pictured
     assert before.nodes == 0 and after.nodes == 2
     assert ("added", "edge", "Ada – lives_in – Paris") in after.table().sheets[0].rows
-
-
-def test_it_is_as_it_was_known_then(moving):
-    then = moving.log()[-1].at
-    moving.retract_fact(fact("Ada knows Bob"))
-    assert len(over_time(moving).moments) == 3 and len(over_time(moving.as_of(known=then)).moments) >= 3
 
 
 def test_names_in_a_picture_of_a_change_are_no_markup(claims):

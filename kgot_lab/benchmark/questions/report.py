@@ -28,6 +28,7 @@ from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, estimate
 from kgot_lab.loop.events import OUTCOMES, Event
 from kgot_lab.loop.limits import forecast
 from kgot_lab.loop.state import Entry, Ledger, ledger
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import LLM, Json, Usage
 
 
@@ -160,12 +161,16 @@ def estimate_rest(run: QuestionRun) -> dict[str, CostEstimate]:
     rate = _rate_of(run.equipment.planning)
     if open_ and run.system == "loop":
         one = forecast(run.equipment.limits, steps=_TURNS, rate=rate)
-        expected[f"{len(open_)} questions of {_TURNS} turns"] = _multiply_estimate(len(open_), one)
+        expected[f"{format_count(len(open_), 'question')} of {_TURNS} turns"] = _multiply_estimate(
+            len(open_), one
+        )
     elif open_:
-        expected[f"{len(open_)} questions"] = estimate({run.system: len(open_)}, _TYPICAL_TOKENS, rate)
+        expected[format_count(len(open_), "question")] = estimate(
+            {run.system: len(open_)}, _TYPICAL_TOKENS, rate
+        )
     if missing and run.grader is not None:
         counts, tokens = {"grade": len(missing)}, {"grade": _GRADING_TOKENS}
-        expected[f"{len(missing)} grades"] = estimate(counts, tokens, _rate_of(run.grader))
+        expected[format_count(len(missing), "grade")] = estimate(counts, tokens, _rate_of(run.grader))
     return expected
 
 

@@ -65,7 +65,7 @@ class _Stored:
     created_at: datetime | None = None
 
     @property
-    def standing(self) -> str:
+    def strongest(self) -> str:
         return strongest_support(self.supports)[1] if self.supports else ""
 
     def with_support(self, said: Said, attributes: Mapping[str, Json] = {}) -> _Stored:
@@ -146,8 +146,8 @@ def store_decision(
 
 def _store(change: Change, before: Mapping[_Key, _Stored], after: Mapping[_Key, _Stored]) -> None:
     """Store relationships, and end the earlier places of what is now somewhere else."""
-    placed = {key for key, each in after.items() if key[2] == "LOCATED_AT" and each.standing == "accepted"}
-    moved = {key[0] for key in placed if before.get(key, _Stored()).standing != "accepted"}
+    placed = {key for key, each in after.items() if key[2] == "LOCATED_AT" and each.strongest == "accepted"}
+    moved = {key[0] for key in placed if before.get(key, _Stored()).strongest != "accepted"}
     rows = change.storage.rows(statements.PLACES_OF, {"ids": uuids(*sorted(moved))}) if moved else []
     left = [each for each in map(to_relationship, rows) if each.key not in after]
     earlier = _read_stored(change.storage, left)
@@ -383,7 +383,7 @@ class NpcWorld(RecordedTables, Traversals):
         entities = _read_entities(self.storage, ids)
         found = {Triple(entities[key].name, "is a", entities[key].type) for _, key in keys if key in entities}
         for tie, stored in _read_stored(self.storage, [Relationship(*t) for t in ties]).items():
-            if tie in ties and stored.standing == "accepted":
+            if tie in ties and stored.strongest == "accepted":
                 found.add(Triple(entities[tie[0]].name, tie[2], entities[tie[1]].name))
         return found
 

@@ -224,16 +224,6 @@ class Beliefs:
             single = self.cardinality(relation) == "single"
             return justification.answer_periods(claims, all_facts, single=single)
 
-    @check_arguments
-    def turning_points(self, facts: Iterable[Triple] | None = None) -> tuple[datetime, ...]:
-        """Return the times at which a claim in force begins or ends to be valid, in order.
-
-        Between two of them the same facts hold. With `facts`, only the claims that decide whether these hold
-        are used.
-        """
-        with self.storage.reading():
-            return tuple(map(from_micros, justification.validity_bounds(self._deciding_claims(facts))))
-
     def cardinality(self, relation: str) -> Cardinality:
         """Return the declared cardinality of a relation: how many objects a subject has at one time.
 

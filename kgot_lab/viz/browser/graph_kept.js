@@ -27,7 +27,7 @@ function keptGroups(top) {
   return {
     opens(id) { return keyOf(at, id) !== null; },
     open(id) {
-      const key = keyOf(at, id), said = "Opened, and laid out anew.";
+      const key = keyOf(at, id), said = "Opened, and laid out again.";
       if (key === "") return leave(said); // everything else
       outer.push(at);
       at = viewOf(key);

@@ -28,7 +28,7 @@ function stepperView(root, data, tell) {
   build(view.runs[0].events.length - 1);
   tell?.({ forks: view.runs.length - 1 });
 
-  /** Lay the body out anew: one run, or a run and a fork of it. */
+  /** Lay the body out again: one run, or a run and a fork of it. */
   function build(at = view.panes[0]?.at ?? 0) {
     const focused = root.contains(focusedNear(root));
     for (const pane of view.panes) pane.destroy();

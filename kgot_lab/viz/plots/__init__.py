@@ -11,13 +11,13 @@ from typing import Any
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.viz.plots.figure import Plot
-from kgot_lab.viz.plots.memory import lifelines, review_reliability
-from kgot_lab.viz.plots.retrieval import bands, pace, recall_curves, scatter, spans
+from kgot_lab.viz.plots.memory import lifelines
+from kgot_lab.viz.plots.retrieval import bands, pace, recall_curves, scatter
 from kgot_lab.viz.plots.runs import growth, votes
 
 PLOTS: Mapping[str, Callable[..., Plot]] = {
     each.__name__: check_arguments(each)
-    for each in (bands, growth, lifelines, pace, recall_curves, review_reliability, scatter, spans, votes)
+    for each in (bands, growth, lifelines, pace, recall_curves, scatter, votes)
 }
 
 

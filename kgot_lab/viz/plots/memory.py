@@ -6,23 +6,17 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from kgot_lab.domains.investment.view import DatedNode, display_name
-from kgot_lab.evaluation.significance import reliability
 from kgot_lab.memory.claims.claim import format_time
-from kgot_lab.memory.claims.review import ClaimReview, isotonic
 from kgot_lab.viz.plots.figure import (
     BASELINE_PEN,
-    BEST_PEN,
     INK,
     Plot,
     bar_pen,
-    draw_diagonal,
     empty_plot,
-    line_pen,
     new_figure,
     place_legend_below,
     plot,
     short_label,
-    use_integer_ticks,
 )
 
 _DAY = timedelta(days=1)
@@ -62,43 +56,3 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
         live_count = sum(end > at for end, _ in ending)
         summary = f"{live_count} of {len(all_nodes)} nodes are live at {format_time(at)} and expire later, {len(all_nodes) - len(ending)} never"
         return plot(figure, f"{summary}; shown are {len(shown)}, the next to expire first.", rows)
-
-
-# Calibration by review: confidence of claims against the share that people accepted.
-
-_CURVE_POINTS = 101  # points of the curve
-
-
-def review_reliability(review: ClaimReview, *, relation: str = "") -> Plot:
-    """Plot the share of claims that were accepted and the number decided, by confidence.
-
-    An isotonic fit is drawn too. `relation` is one relation, by default all together.
-    """
-    judged, scope = review.judgements(), (f" of {relation}" if relation else "")
-    judged = [each for each in judged if relation in ("", each.relation)]
-    if not judged:
-        return empty_plot(f"no claim{scope} is decided on yet")
-    values, accepted = ([each.confidence for each in judged], [float(each.accepted) for each in judged])
-    bins, curve = reliability(values, accepted), isotonic(zip(values, accepted, strict=True))
-    low, width = min(values), max(values) - min(values)
-    xs = [low + width * step / (_CURVE_POINTS - 1) for step in range(_CURVE_POINTS)]
-    with new_figure(8.4, 4.0, columns=2) as (figure, (share, count)):
-        draw_diagonal(share, "as sure as right")
-        dots = line_pen(0).line | {"linestyle": "none", "label": "accepted, claims in tenths"}
-        share.plot([row.sure for row in bins], [row.right for row in bins], **dots)
-        style = {"color": BEST_PEN.colour, "linewidth": 1.8, "label": "isotonic: what a confidence is worth"}
-        share.plot(xs, [curve(x) for x in xs], **style)
-        middles = [(row.low + row.high) / 2 for row in bins]
-        count.bar(middles, [row.n for row in bins], width=0.09, **bar_pen(0).fill)
-        limits = (-0.03, 1.03)
-        share.set(xlabel="confidence of the claim", ylabel="share accepted", xlim=limits, ylim=limits)
-        count.set(xlabel="confidence of the claim", ylabel="claims decided on", xlim=limits)
-        use_integer_ticks(count.yaxis)
-        place_legend_below(figure)
-        summary = "; ".join(f"{row.right:.0%} of {row.n} at about {row.sure:.2f}" for row in bins)
-        numbers = [
-            {"confidence": row.sure, "share accepted": row.right, "isotonic": curve(row.sure), "n": row.n}
-            for row in bins
-        ]
-        text = f"How often claims were accepted{scope}, {len(judged)} in all: {summary}."
-        return plot(figure, text, numbers)

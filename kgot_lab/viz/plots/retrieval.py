@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
 from statistics import fmean, median
 from typing import Any, NamedTuple, TypeAlias
 
@@ -229,45 +228,6 @@ def _timing_row(run: Run, report: Report) -> dict[str, Any]:
     row, times = report.row(run.system), run.latency
     times_row = {"system": run.system, "ms": 1000 * times.median, "ms 95 %": 1000 * times.p95}
     return times_row | {report.plan.primary: row.mean, "low": row.low, "high": row.high}
-
-
-# Comparison of systems on several data sets.
-
-_ALL_COLOUR, _TEST_COLOUR = "#0072B2", "#D55E00"
-_GUIDE_STYLE = {"color": "#888888", "linewidth": 0.8, "linestyle": BASELINE_PEN.dashes}
-
-
-def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
-    """Plot the means of some systems on each data set.
-
-    A dot with its 95 % interval is for all queries, a diamond for the test split. A line marks the baseline.
-    Raises BadInput if there is no report or one of them lacks a system.
-    """
-    if not reports:
-        raise BadInput("there is no report to draw; give one or more by name")
-    positions, rows = list(range(len(systems)))[::-1], []
-    with new_figure(9.5, 1 + 0.28 * len(systems), columns=len(reports)) as (figure, panels):
-        for axes, (name, report) in zip(panels, reports.items(), strict=True):
-            found = [report.row(system) for system in systems]
-            errors = [[row.mean - row.low for row in found], [row.high - row.mean for row in found]]
-            style = {"fmt": "o", "color": _ALL_COLOUR, "markersize": 5, "capsize": 2, "label": "all"}
-            axes.errorbar([row.mean for row in found], positions, xerr=errors, **style)
-            split = []
-            if "test" in report.parts:
-                split = [report.row(system, part="test").mean for system in systems]
-                style = {"color": _TEST_COLOUR, "markersize": 4, "fillstyle": "none", "label": "test"}
-                axes.plot(split, positions, "D", **style)
-            axes.axvline(report.row(report.plan.baseline).mean, **_GUIDE_STYLE)
-            axes.set(title=name, xlabel=report.plan.primary, yticks=positions)
-            axes.set_yticklabels(map(short_label, systems) if axes is panels[0] else [""] * len(systems))
-            for row, test in zip_longest(found, split):
-                recall = {"mean": row.mean, "low": row.low, "high": row.high}
-                test_mean = {"test": test} if split else {}
-                rows.append({"data": name, "system": row.system} | recall | test_mean)
-        panels[0].legend(loc="best", frameon=False)
-        measures = ", ".join(dict.fromkeys(report.plan.primary for report in reports.values()))
-        description = f"{measures} of {len(systems)} systems on {', '.join(reports)}, with 95 % intervals."
-        return plot(figure, description, rows)
 
 
 # Similarity of pairs of texts against that of their skeletons, with the bands of the difference (delta).

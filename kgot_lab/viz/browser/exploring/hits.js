@@ -76,7 +76,7 @@ function explorerHits(hits, letters, card) {
 
 const EXPLORER_GLIDING = 20; // hits of a list that glide when they move
 const explorerTexts = new WeakMap();
-/** An element with a text in pieces; that of the same pieces is taken again, since a list has many and is made anew with each movement. */
+/** An element with a text in pieces; that of the same pieces is taken again, since a list has many and is made again with each movement. */
 function explorerText(tag, name, pieces) {
   if (!explorerTexts.has(pieces)) explorerTexts.set(pieces, make(tag, { class: name || null }, ...explorerPieces(pieces)));
   return explorerTexts.get(pieces);

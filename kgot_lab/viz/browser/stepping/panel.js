@@ -29,7 +29,7 @@ function stepPanel(view, pane) {
     const inside = question ? stepQuestion(view, question) : editing ? stepEditor(view, event) : stepHappened(view, pane, event);
     keepingFocus(element, () => body, () => body.replaceChildren(...inside));
     if (!isSame) body.scrollTop = 0;
-    if (isSame && held >= 0) body.querySelectorAll(".kl-step-fact")[held]?.focus({ preventScroll: true }); // made anew, with what it rests on
+    if (isSame && held >= 0) body.querySelectorAll(".kl-step-fact")[held]?.focus({ preventScroll: true }); // made again, with what it rests on
   }
   return { element, show };
 }
