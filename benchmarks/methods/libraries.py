@@ -83,27 +83,36 @@ class GraphLibrary(ABC):
         return {self.ids[row]: (depth, self.central[row] / depth) for depth, level in levels for row in level}
 
     def whole_impact(self, root: str) -> tuple[dict[str, tuple[int, float]], tuple[str, ...], float]:
-        """The levels and their risks, the types of the edges between them, and the risk of the riskiest chain
-        to a leaf.
+        """The levels and their risks, the types of the edges between them, and the product of risks along the
+        chain that takes, at each step, the riskiest node that leads on, or else the riskiest.
         """
         first = self.row_of[root]
-        depths, products, leads = {first: 0}, {first: 1.0}, set()
+        depths, products, children = {first: 0}, {first: 1.0}, {first: list[int]()}
         types: set[int] = set()
         level = [first]
         for depth in range(1, _DEEP + 1):
-            best: dict[int, float] = {}
+            best: dict[int, int] = {}
             for parent in level:
                 for child, code in self.steps(parent):
                     if child not in depths:
-                        best[child] = max(best.get(child, 0.0), products[parent])
-                        leads.add(parent)
+                        held = best.setdefault(child, parent)
+                        best[child] = max(held, parent, key=lambda row: (products[row], -row))
                         types.add(code)
-            for child, product in best.items():
-                depths[child], products[child] = depth, product * self.central[child] / depth
-            level = list(best)
+            for child, parent in best.items():
+                depths[child], products[child] = depth, products[parent] * self.central[child] / depth
+                children[parent].append(child)
+                children[child] = []
+            level = sorted(best)
         told = {self.ids[row]: (depth, self.central[row] / depth) for row, depth in depths.items() if depth}
-        riskiest = max((products[row] for row in depths if row not in leads and row != first), default=0.0)
-        return told, tuple(sorted(self.type_names[code] for code in types)), riskiest
+        row = first
+        while after := children[row]:
+            leading = [child for child in after if children[child]] or after
+            row = max(leading, key=lambda child: (self.central[child], -child))
+        return (
+            told,
+            tuple(sorted(self.type_names[code] for code in types)),
+            products[row] if row != first else 0.0,
+        )
 
     def explore(self, root: str) -> dict[str, tuple[int, float, bool]]:
         first = self.row_of[root]

@@ -108,7 +108,7 @@ def test_several_graphs_are_searched_as_one(ask):
 
 def test_an_answer_is_written_whole_into_a_file(ask, here):
     assert ask("rank", "--csv", "--output", "rank.csv").out == ""
-    assert (here / "rank.csv").read_text().startswith("id,name,type,priority")
+    assert (here / "rank.csv").read_text().startswith("id,name,type,pagerank")
 
 
 def test_a_batch_answers_all_and_says_that_one_failed(ask, here, monkeypatch):
