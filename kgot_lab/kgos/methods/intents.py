@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from kgot_lab.embedding.embedder import Embedder, Matrix
 from kgot_lab.errors import require, require_amount, require_count, require_known
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.schemas.dimensions import Bounds, validate_bounds
@@ -29,7 +28,6 @@ class IntentRule:
 
     phrases: tuple[str, ...]
     words: tuple[str, ...]
-    examples: tuple[str, ...]
     purpose: Purpose
     types: tuple[str, ...] = ()
     edges: tuple[str, ...] = ()
@@ -54,20 +52,17 @@ PURPOSES: Mapping[Purpose, tuple[str, ...]] = {
 # Classify a query by the phrases and words of fourteen intents (KG-OS, method 8).
 
 _PHRASE_SCORE, _WORD_SCORE, _DEFAULT_THRESHOLD, _MAX_INTENTS = 1.0, 0.3, 0.3, 3
-_MIN_COSINE = 0.35  # of a query with an example
-_EXAMPLE_VECTORS: dict[str, Matrix] = {}  # by digest of the embedder
 _WORD_PATTERN = re.compile(r"[^\W_]+")
 
 
 class Intent(NamedTuple):
-    """An intent that a query may have: its score, and the phrases, words, boost and cosine that gave it."""
+    """An intent that a query may have: its score, and the phrases and words that gave it."""
 
     name: str
     score: float
     phrases: tuple[str, ...]
     words: tuple[str, ...]
     boost: float = 0.0
-    meaning: float = 0.0
 
     @property
     def confidence(self) -> float:
@@ -84,7 +79,7 @@ class Intents(MethodResult):
     purpose: Purpose
     why: tuple[str, ...]
 
-    COLUMNS = ("intent", "score", "confidence", "phrases", "words", "boost", "meaning")
+    COLUMNS = ("intent", "score", "confidence", "phrases", "words", "boost")
 
     @property
     def title(self) -> str:
@@ -110,11 +105,8 @@ def classify_intent(
     threshold: float = _DEFAULT_THRESHOLD,
     most: int = _MAX_INTENTS,
     boosts: Mapping[str, float] | None = None,
-    embedder: Embedder | None = None,
 ) -> Intents:
     """Classify a query by intent: 1 for each phrase it holds, .3 for each word, plus boosts.
-
-    With an embedder, the cosine with the nearest example of an intent is added if it is at least .35, measured with MiniLM.
 
     Intents with a score of at least `threshold` are returned. A phrase counts anywhere in the text, a word
     only as a whole word, also with a plural s, and each once. Ties are in the order of INTENTS. `boosts` maps
@@ -127,34 +119,17 @@ def classify_intent(
     found_words = _WORD_PATTERN.findall(text)
     words_in_query = dict.fromkeys(key for word in found_words for key in (word, word.removesuffix("s")))
     added = _validate_boosts(boosts) if boosts else {}
-    near = _nearest_examples(query, embedder) if embedder is not None else {}
     scored = []
     for name, rule in INTENTS.items():
         phrases = tuple(phrase for phrase in rule.phrases if phrase in text)
         words, boost = tuple(word for word in words_in_query if word in rule.words), added.get(name, 0.0)
-        meaning = near.get(name, 0.0)
-        if phrases or words or meaning or name in added:
-            score = round(_PHRASE_SCORE * len(phrases) + _WORD_SCORE * len(words) + boost + meaning, 9)
-            scored.append(Intent(name, score, phrases, words, boost, meaning))
+        if phrases or words or name in added:
+            score = round(_PHRASE_SCORE * len(phrases) + _WORD_SCORE * len(words) + boost, 9)
+            scored.append(Intent(name, score, phrases, words, boost))
     selected = sorted((i for i in scored if i.score >= threshold), key=lambda i: -i.score)[:most]
     purpose, purpose_reason = _determine_purpose(text, selected)
     why = (*_explain_intents(scored, selected, threshold, most), purpose_reason)
     return Intents(query, tuple(selected), purpose, why)
-
-
-def _nearest_examples(query: str, embedder: Embedder) -> dict[str, float]:
-    """Return the cosine of a query with the nearest example of each intent, if it is large enough."""
-    if embedder.digest not in _EXAMPLE_VECTORS:
-        examples = [example for rule in INTENTS.values() for example in rule.examples]
-        _EXAMPLE_VECTORS[embedder.digest] = embedder.embed(examples)
-    found: dict[str, float] = {}
-    intents = [name for name, rule in INTENTS.items() for _ in rule.examples]
-    for name, cosine in zip(
-        intents, (_EXAMPLE_VECTORS[embedder.digest] @ embedder.embed([query])[0]).tolist(), strict=True
-    ):
-        if cosine >= max(_MIN_COSINE, found.get(name, 0.0)):
-            found[name] = cosine
-    return found
 
 
 def _determine_purpose(text: str, selected: Sequence[Intent]) -> tuple[Purpose, str]:

@@ -7,12 +7,10 @@ import pytest
 from support.every import every
 from support.method_graphs import chance_graph, edges_of, linked
 
-from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.compose_for import compose_for, split_goal
 from kgot_lab.kgos.methods.goals import can_it
-from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Node
 
 
@@ -147,32 +145,6 @@ def test_what_no_node_says_is_unknown_and_the_nearest_is_named():
     found = can_it(capability(LIMITED), "can it compose music for files")
     assert found.status == "unknown" and not found.limitations and "nearest is" in found.why[0]
     assert can_it(capability(), "sing").why == ("no node is about what is asked, and none holds a word",)
-
-
-@every(
-    "asked, node",
-    [
-        ("can it summarize documents", "capability:text_summarization"),
-        ("does it recognise speech", "tool:speech_recognizer"),
-        ("could it write creatively", "capability:creative_writing"),
-        ("can it explain itself", "capability:self_explanation"),
-        ("can it generate electricity", ""),
-        ("can it send a fax", ""),
-    ],
-)
-def test_a_verb_finds_the_capability_that_its_noun_names(asked, node):
-    assert can_it(cookbook(), asked).node == node
-
-
-def test_with_an_embedder_a_capability_is_found_by_meaning():
-    asked = "can it turn our website into Spanish"
-    assert can_it(cookbook(), asked).status == "unknown"
-    assert can_it(cookbook(), asked, embedder=minilm()).node == "capability:machine_translation"
-
-
-def test_a_parameter_is_no_step():
-    nodes = [Node("p", ("parameter",), {"name": "cache prompts"}), Node("t", ("tool",), {"name": "cache"})]
-    assert compose_for(PropertyGraph.of(nodes), "cache prompts").tools == ("t",)
 
 
 def test_what_limits_another_is_never_what_can_be_done():

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from support.every import every
 from support.method_graphs import linked
 
-from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path
@@ -66,13 +65,6 @@ def test_the_scores_are_those_of_trying_each_trigger(words, joint):
     query = joint.join(words)
     found = classify_intent(query, threshold=0, most=14)
     assert {intent.name: intent.score for intent in found.intents} == pytest.approx(brute_intents(query))
-
-
-def test_with_an_embedder_a_query_without_a_trigger_is_near_an_example():
-    query = "answers take far too long, how do I speed them up"
-    assert classify_intent(query).best is None
-    best = classify_intent(query, embedder=minilm()).best
-    assert best.name == "performance" and best.score == round(best.meaning, 9) > 0.35
 
 
 def test_what_is_below_the_threshold_or_beyond_the_best_three_is_said():

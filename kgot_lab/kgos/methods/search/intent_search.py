@@ -180,7 +180,7 @@ def intent_search(
     config = config or RetrievalConfig()
     several = graph if isinstance(graph, MultiGraph) else None
     index = graph_index(graph.graph if isinstance(graph, MultiGraph) else graph)
-    intents = classify_intent(query, threshold=config.intent_threshold, embedder=embedder)
+    intents = classify_intent(query, threshold=config.intent_threshold)
     dense = dense_retriever(index, embedder, vectors) if "embedding" in config.retrievers else None
     summary = f"{intents.best.name if intents.best else 'no intent'}, purpose {intents.purpose}"
     trace = [MethodCall("classify_intent", "every query", summary)]
