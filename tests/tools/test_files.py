@@ -199,7 +199,8 @@ def test_what_an_earlier_shelf_unpacked_is_taken_up_while_it_is_what_the_zip_fil
 
 
 @pytest.mark.parametrize(
-    "paths, message", [("a.txt", "'paths' is a list"), ([], "must be files"), ([3], "'paths' is a list")]
+    "paths, message",
+    [("a.txt", "'paths' is a list"), ([], "give at least one file"), ([3], "'paths' is a list")],
 )
 def test_a_shelf_takes_a_list_of_files(paths, message):
     with pytest.raises(BadInput, match=message):

@@ -180,7 +180,7 @@ def test_an_expert_asks_one_of_another_server_where_its_graph_says_little_and_a_
     remote.consultants = consultants(theirs, Peer("asker", "http://127.0.0.1:9", mine.public))
     service = garden(Scripted(lambda prompt: "They say [Source: cooks/cookbook:Prompt caching]."))
     with served(remote) as other:
-        service.consultants = consultants(mine, Peer("cooks", other.url, theirs.public), seconds=5)
+        service.consultants = consultants(mine, Peer("cooks", other.url, theirs.public), seconds=60)
         with served(service) as here:
             expert = here.client.post("/api/experts", json=GARDENER).json()["id"]
             events = here.ask("How does prompt caching reduce costs?", expert=expert, trace=True)
