@@ -12,10 +12,11 @@ import pytest
 from support.lessons import run_lesson
 
 from kgot_lab.domains.investment.reach import DECAYS
-from kgot_lab.loop.events import Asked, ToolReturned, Voted
+from kgot_lab.loop.events import Asked, Refused, Repaired, ToolReturned, Voted
 from kgot_lab.loop.state import ledger
 from kgot_lab.retrieval.entity_linking import phrase_graph
 from kgot_lab.retrieval.pass_through import Walk, traverse
+from kgot_lab.viz import find_external_requests
 
 pytestmark = pytest.mark.extended
 ROOT = Path(__file__).parents[1]
@@ -33,7 +34,8 @@ def lesson(number: int):
     return run
 
 
-lesson_00, lesson_10, lesson_16, lesson_18, lesson_20 = map(lesson, (0, 10, 16, 18, 20))
+lesson_00, lesson_10, lesson_12, lesson_14 = map(lesson, (0, 10, 12, 14))
+lesson_16, lesson_18, lesson_20 = map(lesson, (16, 18, 20))
 lesson_22, lesson_30, lesson_31 = map(lesson, (22, 30, 31))
 lesson_40, lesson_42, lesson_50 = map(lesson, (40, 42, 50))
 
@@ -110,6 +112,56 @@ def test_the_second_turn_of_lesson_10_brings_the_answer_and_moves_no_node(lesson
         assert moved[id] == pytest.approx(place)
     assert "Portland, Oregon" in lesson_10.second and "Portland, Oregon" not in lesson_10.first
     assert "singer-songwriter M. Ward" in lesson_10.first and lesson_10.voted.answer == "Oregon"
+
+
+def test_a_path_of_networkx_leads_through_the_graph_of_lesson_12_and_a_write_only_adds(lesson_12):
+    graph, later, write, view = lesson_12.graph, lesson_12.later, lesson_12.write, lesson_12.view
+    assert lesson_12.path == ["ada", "engine", "charles", "turin"]
+    assert lesson_12.lab.PropertyGraph.from_networkx(lesson_12.drawn) == graph
+    assert view.picked in graph and "designed" in repr(view.facts())
+    assert len(later) == len(graph) + 1 and later.diff(graph).removed_edges == write.added_edges
+
+
+def test_the_large_graph_of_lesson_12_is_drawn_as_communities_that_hold_every_node(lesson_12):
+    drawn, phrases = lesson_12.large.view, lesson_12.phrases
+    assert len(phrases) > 2000 >= len(drawn.nodes) + len(drawn.communities)
+    assert sum(community.size for community in drawn.communities) == len(phrases)
+    assert {*lesson_12.around} == {*lesson_12.small.ids} and "Antarctica" in lesson_12.small
+
+
+def test_the_pyvis_page_of_lesson_12_holds_the_changed_graph_and_loads_nothing(lesson_12):
+    text, network = lesson_12.page.read_text(encoding="utf-8"), lesson_12.network
+    assert find_external_requests(text) == () and "Ada Lovelace" in text and '"red"' in text
+    assert (network.num_nodes(), network.num_edges()) == (len(lesson_12.later), len(lesson_12.later.edges))
+
+
+def test_one_fact_is_the_same_change_in_each_language_of_lesson_14(lesson_14):
+    graphs, read = lesson_14.graphs, lesson_14.rows
+    assert graphs[0] == graphs[1] == graphs[2] and graphs[0].edges[0].properties == {"year": 1815}
+    assert lesson_14.diffs["in_memory"] == lesson_14.diffs["cypher_embedded"]
+    assert lesson_14.diffs["cypher_embedded"] == lesson_14.diffs["sparql_embedded"]
+    assert read["in_memory"] == (1815,)
+    assert read["cypher_embedded"] == read["sparql_embedded"] == ({"year": 1815},)
+
+
+def test_the_runs_of_lesson_14_replay_without_a_difference_and_grow_equal_graphs(lesson_14):
+    grown, kinds = lesson_14.grown, lesson_14.kinds
+    assert lesson_14.differences == dict.fromkeys(kinds) and lesson_14.difference is None
+    assert grown["in_memory"] == grown["cypher_embedded"] == grown["sparql_embedded"]
+    assert {run.answer for run in (*lesson_14.runs.values(), lesson_14.fused)} == {"Botswana"}
+    languages = {read.dialect or lesson_14.begun.dialect for read in lesson_14.reads}
+    assert languages == {"Python (NetworkX)", "SPARQL"}
+
+
+def test_the_model_of_lesson_14_asked_to_repair_a_statement_mostly_repeats_it(lesson_14):
+    events = itertools.chain.from_iterable(run.events for run in lesson_14.runs.values())
+    tries = [event for event in events if isinstance(event, Repaired | Refused)]
+    repeated = [
+        before.statement == after.statement
+        for before, after in itertools.pairwise(tries)
+        if isinstance(before, Repaired)
+    ]
+    assert len(repeated) == sum(lesson_14.repairs.values()) == 8 and sum(repeated) == 5
 
 
 def test_the_right_answer_of_lesson_16_rests_on_both_sentences(lesson_16):

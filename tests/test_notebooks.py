@@ -133,7 +133,6 @@ def test_outputs_hold_no_folder_of_a_computer_and_no_place_in_memory(path):
 # --------------------------------------------------------------------------
 
 
-NOT_YET_SHORT = {"12", "14"}  # the bars are for them as well
 MINUTES = runpy.run_path(str(FOLDER.parent / "benchmarks" / "notebooks" / "lesson_minutes.py"))
 SOLUTIONS = (FOLDER.parent / "docs" / "solutions.md").read_text(encoding="utf-8")
 SOLVED = dict(re.findall(r"^- \*\*(\d\d\.\d)\*\* ``?([^\n]+?)``?: ", SOLUTIONS, re.MULTILINE))
@@ -161,7 +160,7 @@ def test_the_minutes_that_a_notebook_states_are_those_of_its_words_cells_and_exe
 @each_notebook
 def test_a_lesson_is_no_longer_than_its_bars_and_imports_no_module_of_the_package(path):
     exceeded = {name for name, value in lesson_figures(path).items() if value > BARS[name]}
-    assert not exceeded or path.name[:2] in NOT_YET_SHORT, exceeded
+    assert not exceeded, exceeded
 
 
 @each_notebook
