@@ -224,6 +224,11 @@ OF_SOMETHING_ELSE = (  # tried by hand, and read wrongly at first
     ("I have a guitar.", "I sold my brother's guitar for him."),
 )
 TEACHES_NOTHING = (
+    "> I live in Tokyo.",
+    "Bob: I live in Tokyo.",
+    "Translate to French: I live in Tokyo.",
+    "I told the driver I live in Tokyo, as a joke.",
+    "I live in Tokyo, said nobody ever.",
     "I hope to work at Google.",
     "I don't live in Rome yet.",
     "Someone is here, his name is Paulo.",

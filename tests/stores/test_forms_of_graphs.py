@@ -293,6 +293,11 @@ def test_a_compressed_file_is_read_and_a_cut_one_refused(tmp_path, pack):
         ),
         ("name,age\nAda,36\n", "the first line names the columns"),
         ("@prefix x: <x:> .\nx:a x:b\n", "not RDF"),
+        (
+            '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:x="http://x/">'
+            '<rdf:Description rdf:about="http://x/a"><x:p rdf:resource="http://x/b"/></rdf:Description>',
+            "ends before its last element does",
+        ),
         ('{"nodes": [', "not JSON"),
         ('{"type": {"a": 1}, "definitions": {"nodes": {"type": {}}, "edges": {"source": 1}}}', "."),
         (

@@ -6,13 +6,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from io import BytesIO
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from xml.etree import ElementTree
+from xml.parsers import expat
 
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.snapshots import is_iri, plain_name
@@ -34,6 +34,7 @@ _OF_ENTITIES = {"labels": RDFS_LABEL, "descriptions": "description", "aliases": 
 _WIKIBASE = "http://wikiba.se/ontology#"
 _PREDICATES = ("p", "predicate", "property", "prop", "relation", "rel")
 _MAX_MESSAGE_LENGTH = 500  # characters of a parser's message, which may quote most of the file
+_NOT_CLOSED = expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS]
 _MAX_DEPTH = 1000  # of brackets and elements: pyoxigraph takes seconds for more, or ends the process
 # outside texts, IRIs and comments
 _BRACKET = re.compile(
@@ -50,11 +51,13 @@ def read_rdf(data: str | bytes, path: Path, *formats: str) -> Elements:
     pyoxigraph is missing.
     """
     ox, errors = import_oxigraph(), list[str]()
-    _require_shallow(data)
+    is_cut = _check_nesting(data)
     for name in formats:
         try:
             form, base = getattr(ox.RdfFormat, name), f"file:///{quote(path.name)}"
             quads = list(ox.parse(input=data, format=form, base_iri=base))
+            if is_cut:
+                raise BadInput("the file ends before its last element does: restore the whole file")
             return elements_of_quads(quads)
         except SyntaxError as error:
             if "LoadDocumentCallback" in str(error):
@@ -69,18 +72,26 @@ def read_rdf(data: str | bytes, path: Path, *formats: str) -> Elements:
     raise BadInput(errors[0])
 
 
-def _require_shallow(data: str | bytes) -> None:
-    """Raise RecursionError if brackets, or the elements of XML, are nested too deeply."""
+def _check_nesting(data: str | bytes) -> bool:
+    """Return whether elements of XML are open at the end.
+
+    Raises RecursionError if brackets, or the elements of XML, are nested too deeply.
+    """
     if isinstance(data, str):
         if sum(map(data.count, ("[", "(", "{", "<<"))) <= _MAX_DEPTH:
-            return
+            return False
         steps = ({2: 1, 3: -1}.get(each.lastindex or 0, 0) for each in _BRACKET.finditer(data))
     else:
         parsed = ElementTree.iterparse(BytesIO(data), ("start", "end"))
         steps = (1 if event == "start" else -1 for event, _ in parsed)
-    with suppress(ElementTree.ParseError, ValueError, LookupError):  # the parser of RDF says what is wrong
+    try:
         if any(depth > _MAX_DEPTH for depth in accumulate(steps)):
             raise RecursionError
+    except ElementTree.ParseError as error:
+        return error.code == _NOT_CLOSED
+    except (ValueError, LookupError):  # the parser of RDF says what is wrong
+        pass
+    return False
 
 
 def elements_of_quads(quads: Sequence[pyoxigraph.Quad | pyoxigraph.Triple], form: str = "RDF") -> Elements:
@@ -160,7 +171,7 @@ def _in_one_language(quads: Iterable[pyoxigraph.Quad | pyoxigraph.Triple]) -> It
 def read_query_results(text: str, source: str) -> Elements:
     """Read the elements of the results of a SPARQL query in JSON. Raises BadInput if they are none."""
     ox = import_oxigraph()
-    _require_shallow(text)
+    _check_nesting(text)
     try:
         solutions = ox.parse_query_results(text, format=ox.QueryResultsFormat.JSON)
         names = [each.value for each in solutions.variables]
