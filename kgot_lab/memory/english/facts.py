@@ -49,7 +49,8 @@ _FICTION = re.compile(
     r"^(?:imagine|suppose|pretend|say|what if)\b|\bin (?:the|my|a|this) (?:game|dream|film|movie|book|novel|story|show|series|play|head)\b"
     r"|\b(?:as a joke|(?:just )?kidding|jk|said (?:nobody|no one)|i lied)\b"
     # words of somebody else, or a text to work on: "> I live …", "Bob: I live …", "Translate: I live …"
-    r"|^> ?|^(?!.*\b(?:update|news|ps|note|fyi|btw|edit|info|correction|summary|profile|about me|my (?:job|work|home|news|life))\s*:)[^:]{2,60}: (?=(?:i|my|we|our)\b)",
+    r"|^> ?|^(?!.*\b(?:update|news|ps|note|fyi|btw|edit|info|correction|summary|profile|about me|my \w+)\s*:)"
+    r"[^:]{2,60}: (?=(?:i|my|we|our)\b)",
     re.I,
 )
 _JOB = re.compile(r"\b(?:job|jobs|employer|employers|career|(?:years?|months?) (?:at|with)|as an?)\b", re.I)
