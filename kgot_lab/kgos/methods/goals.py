@@ -182,7 +182,7 @@ def can_it(graph: PropertyGraph, capability: str, *, embedder: Embedder | None =
 
 def _explain_unknown(ids: Sequence[str], matches: Sequence[_Match], limited: Mapping[int, int]) -> str:
     if not matches:
-        return "no node is about what is asked, and none holds a word"
+        return "no node is about what is asked, and none has a word of it"
     nearest = matches[0]
     subject = "no node but a limitation" if nearest.is_about else "no node"
     why = f"{subject} is about what is asked; nearest is {ids[nearest.row]}, which {nearest.text} it"

@@ -126,9 +126,7 @@ POOL_ABOVE = 20_000  # passages; as many or fewer are all compared
 # passages of each kind to compare in a larger collection, the last of the earlier ranking, and the first whose
 # names are followed: chosen on the dev splits of 2wiki and musique
 _POOL, _LAST, _LINKED_FROM = 1_000, 200, 20
-_KEPT = (
-    2_000  # documents of each retriever whose cosines are computed in a collection of SIGN_BITS_FROM or more
-)
+_KEPT = 2_000  # documents of each retriever that are fused in a collection of SIGN_BITS_FROM or more
 MARGIN = 0.5  # chosen on the dev splits of single-hop and multi-hop sets that docs/recall.md names
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
 _SHOWN_NAMES = ("to its title, likely", "from its text, likely", "shared")

@@ -144,7 +144,7 @@ def test_a_limitation_without_a_workaround_blocks_unless_it_says_otherwise(graph
 def test_what_no_node_says_is_unknown_and_the_nearest_is_named():
     found = can_it(capability(LIMITED), "can it compose music for files")
     assert found.status == "unknown" and not found.limitations and "nearest is" in found.why[0]
-    assert can_it(capability(), "sing").why == ("no node is about what is asked, and none holds a word",)
+    assert can_it(capability(), "sing").why == ("no node is about what is asked, and none has a word of it",)
 
 
 def test_what_limits_another_is_never_what_can_be_done():
