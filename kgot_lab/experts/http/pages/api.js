@@ -92,7 +92,7 @@ function token(wrong) {
     const window = make("dialog", { class: "token", "aria-labelledby": "token-title" },
       make("form", { method: "dialog", onsubmit: (event) => { event.preventDefault(); given(); } },
         make("h2", { id: "token-title" }, "This server asks for a token"),
-        make("p", {}, wrong ? "That token does not hold. " : "", "Who runs the server gives you one. It is kept until you close this tab."),
+        make("p", {}, wrong ? "That token does not hold. " : "", "The server's operator gives you one. It is kept until you close this tab."),
         make("label", { for: "token" }, "Token"), input,
         make("button", { class: "primary", type: "submit" }, "Use it")));
     function given() {
