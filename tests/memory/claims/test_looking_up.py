@@ -15,8 +15,8 @@ from support.saying import fact
 from kgot_lab.memory.claims import lookup as looking_up
 from kgot_lab.memory.claims.claim import Claim, triple_key
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.claims.lookup import BeliefTriples
+from kgot_lab.memory.knowledge import KnowledgeGraphMemory
 from kgot_lab.memory.sqlite import ClaimTripleStore
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.memory.triples import MAX_TEXT_LENGTH, InMemoryTripleStore
@@ -113,7 +113,7 @@ def test_a_turn_reads_what_its_message_leads_to_and_not_the_rest(memory, monkeyp
 
     def rows_for_a_turn():
         read.clear()
-        told = ClaimMemory(memory, session="chat").build_context(["ada", "lives"])
+        told = KnowledgeGraphMemory(ClaimTripleStore(memory)).build_context(["ada", "lives"])
         return told, sum(read)
 
     memory.learn([Claim(fact("Ada lives_in London"), "book"), Claim(fact("London lies_in England"), "book")])
@@ -129,12 +129,11 @@ def test_of_a_word_in_very_many_facts_the_newest_are_looked_at_and_older_ones_wh
     monkeypatch.setattr(looking_up, "MAX_FACTS_READ", 5)
     for number in range(20):
         memory.learn(Claim(fact(f"Ada saw Town{number}"), f"s{number}", confidence=0.9 if number else 1.0))
-    made = ClaimMemory(memory, session="chat", max_context_triples=3)
-    expected = ["Town19", "Town18", "Town17"]
-    assert [line.split()[3] for line in made.build_context(["saw"]).splitlines()[1:]] == expected
+    found = BeliefTriples(memory)
+    assert [each.object for each in found.search(["saw"], 3)] == ["Town19", "Town18", "Town17"]
     for number in range(2, 20):
         memory.retract_source(f"s{number}")
-    assert [line.split()[3] for line in made.build_context(["saw"]).splitlines()[1:]] == ["Town0", "Town1"]
+    assert [each.object for each in found.search(["saw"], 3)] == ["Town0", "Town1"]
 
 
 def test_an_erased_fact_leads_nowhere_and_leaves_no_key(memory):
