@@ -73,7 +73,7 @@ FACTS_DERIVED = f"""SELECT DISTINCT {_FACT_COLUMNS} FROM premises p JOIN claims 
 CLAIMS_QUEUED = f"""SELECT {_DECIDING_COLUMNS} FROM claims c JOIN facts f ON f.id = c.fact {_STANDING_JOIN}
   AND s.value = 'queued' AND {_NOT_DROPPED} ORDER BY c.id"""
 CLAIMS = f"SELECT {_CLAIM_COLUMNS}, c.confidence FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims) ORDER BY c.id"
-_LEARNT_COLUMNS = f"{_FACT_COLUMNS}, h.id, coalesce(c.span_start, 0), h.at, c.source, c.valid_from"
+_LEARNT_COLUMNS = f"{_FACT_COLUMNS}, h.id, coalesce(c.span_start, 0), c.source, c.valid_from"
 LEARNT_AT = f"""SELECT {_LEARNT_COLUMNS} FROM versions v JOIN changes h ON h.id = v.opened JOIN claims c ON c.id = v.key
   JOIN facts f ON f.id = c.fact WHERE v.kind = 'standing' AND v.opened <= :known ORDER BY v.opened, 5, c.id"""
 LEARNT_AT_BY_FACT = f"""SELECT {_LEARNT_COLUMNS} FROM claims c JOIN facts f ON f.id = c.fact {STANDINGS} JOIN changes h ON h.id = s.opened

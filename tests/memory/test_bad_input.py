@@ -133,7 +133,7 @@ def test_the_clock_of_a_memory_set_back_puts_no_fact_out_of_order(memory):
     for town in ("London", "Paris", "Rome"):
         memory.learn(said(f"Ada saw {town}", town))
     assert [triple.object for triple in memory.triples()] == ["London", "Paris", "Rome"]
-    assert [triple.created_at.year for triple in memory.triples()] == [2026, 2026, 2027]
+    assert [change.at.year for change in memory.log()] == [2026, 2026, 2027]
 
 
 # --- a million characters ---

@@ -41,7 +41,7 @@ from kgot_lab.memory.claims.claim import (
     utc_now,
 )
 from kgot_lab.memory.claims.justification import fact_ids
-from kgot_lab.memory.claims.lookup import propose_merges
+from kgot_lab.memory.claims.name_merges import propose_merges
 from kgot_lab.memory.postgres_tables import PostgresClaims
 from kgot_lab.memory.sqlite_tables import SQLiteClaims, open_at
 from kgot_lab.memory.tables import ClaimStorage
