@@ -21,9 +21,9 @@ from kgot_lab.memory.claims.beliefs import turn_source
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.justification import Aliases, fact_ids
-from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.memory.triples import MAX_TEXT_LENGTH, InMemoryTripleStore, Keyword
+from kgot_lab.stores.tables.layout import TableRow
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Triple
 
@@ -209,7 +209,7 @@ class ClaimTripleStore(Closing):
         with self.claims.storage.changing():
             facts = self.claims.recorded(pattern)
             held, ids = self.claims.triples(facts), fact_ids(facts, self.claims.names())
-            erase_claims(self.claims, sql.CLAIMS_OF_FACTS, lambda: {"facts": ids}, "", facts, scrub=False)
+            self.claims.erase_claims(sql.CLAIMS_OF_FACTS, lambda: {"facts": ids}, "", facts, scrub=False)
         self._has_deleted = self._has_deleted or bool(facts)
         return len(held)
 
@@ -264,7 +264,7 @@ class _TripleFile(SQLiteClaims):
 
     closed_error = StoreUnavailable
 
-    def written_rows(self, after: int) -> list[sql.ClaimRow]:
+    def written_rows(self, after: int) -> list[TableRow]:
         """Return the next rows that other programs wrote, or none where they could not be deleted."""
         statement = f"SELECT {_COLUMNS} FROM written_triples WHERE id > :after ORDER BY id LIMIT {_BATCH}"
         return self.rows(statement, {"after": after}) if self._connection.can_write else []

@@ -1,15 +1,15 @@
-"""The tables of a file or schema: name, mark, version, DDL, and all SQL of the claims."""
+"""The tables of claims and of any history, and all their SQL."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 from kgot_lab.io.files import read_statements
 from kgot_lab.memory.triples import MAX_TEXT_LENGTH, pad_words
+from kgot_lab.stores.tables.layout import Layout, TableRow, TableStorage
 
 # Lookup keys of facts: the words of their texts, and their ends. Keys are numbers, because a word may have
 # any length.
@@ -50,8 +50,6 @@ def _signed_hash(kind: str, text: str) -> int:
 # standing of a claim (taken, queued, accepted or rejected, with its confidence), its drops, the declared
 # cardinality of a relation, and what a name was merged into. Changes are numbered in the order of their
 # times, so what was known at a time is what was known after the last change until then.
-
-TEXT_BY_BYTES = 'TEXT COLLATE "C"'  # of PostgreSQL: ids and names in byte order, as in SQLite
 
 _KNOWN_THEN = "{0}.opened <= :known AND ({0}.closed IS NULL OR {0}.closed > :known)"
 STANDINGS = "CROSS JOIN versions s"  # CROSS: SQLite goes from claims
@@ -246,65 +244,25 @@ OWNED: Mapping[str, str] = {
 }
 
 
-HISTORY_TABLES: dict[str, tuple[str, ...]] = read_statements(__file__, "history.sql")
+_HISTORY: dict[str, tuple[str, ...]] = read_statements(__file__, "history.sql")
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The tables of one kind of storage: common statements, and then those of SQLite and PostgreSQL."""
+def with_history(layout: Layout, *altered: str, after: tuple[str, ...] = ()) -> Layout:
+    """Return a layout with the tables of changes and versions, which version 1 had not.
 
-    name: str  # what it holds: "claims"
-    application: int  # application id of a file of this kind
-    tables: tuple[str, ...] = ()
-    indexes: tuple[str, ...] = ()
-    sqlite: tuple[str, ...] = ()
-    postgres: tuple[str, ...] = ()
-    version: int = 1
-    # from the version before, without what HISTORY_TABLES has for each engine; () if there is no way from there
-    upgrade: tuple[str, ...] = ()
-
-    def with_history(self, *altered: str, after: tuple[str, ...] = ()) -> Layout:
-        """Return the layout with the tables of changes and versions, which version 1 had not.
-
-        `altered` are the statements by which an older file gets its table of changes, if it has one, and `after`
-        those that bring what it recorded elsewhere into the history.
-        """
-        both: dict[str, Any] = {
-            name: (*getattr(self, name), *statements) for name, statements in HISTORY_TABLES.items()
-        }
-        added = HISTORY_TABLES["tables"][1:] if altered else HISTORY_TABLES["tables"]
-        upgrade = (*altered, *added, *HISTORY_TABLES["indexes"], *after)
-        return replace(self, **both, version=2, upgrade=upgrade)
-
-    @property
-    def mark(self) -> str:
-        """The beginning of the comment on a schema of this kind, before the number of its version."""
-        return f"{self.name} of kgot_lab, version "
+    `altered` are the statements by which an older file gets its table of changes, if it has one, and `after`
+    those that bring what it recorded elsewhere into the history.
+    """
+    both: dict[str, Any] = {name: (*getattr(layout, name), *each) for name, each in _HISTORY.items()}
+    added = _HISTORY["tables"][1:] if altered else _HISTORY["tables"]
+    upgrade = (*altered, *added, *_HISTORY["indexes"], *after)
+    engines: dict[str, Any] = {"sqlite_upgrade": _HISTORY["sqlite"], "postgres_upgrade": _HISTORY["postgres"]}
+    return replace(layout, **both, version=2, upgrade=upgrade, **engines)
 
 
 # "kglc"
-_CLAIMS = Layout("claims", 0x6B676C63, **read_statements(__file__, "claims.sql")).with_history()
+_CLAIMS = with_history(Layout("claims", 0x6B676C63, **read_statements(__file__, "claims.sql")))
 CLAIMS_LAYOUT = replace(_CLAIMS, upgrade=())  # whose version 1 lacked other tables
-
-
-# The interface of tables: the statements of one file, run in transactions, with SQLite or another engine.
-
-ClaimRow = tuple[Any, ...]
-
-
-class TableStorage(Protocol):
-    """The tables of a layout, which run internal statements.
-
-    Raises StoreUnavailable, and StoreDamaged.
-    """
-
-    # [] where it changes something
-    def rows(self, statement: str, values: Mapping[str, Any] = ...) -> list[ClaimRow]: ...
-    def insert(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None: ...  # once for each
-    def reading(self) -> AbstractContextManager[object]: ...  # all that is read within is of one time
-    # alone, all or nothing, on the disk when it ends; may be within itself
-    def changing(self) -> AbstractContextManager[object]: ...
-    def close(self) -> None: ...
 
 
 class ClaimStorage(TableStorage, Protocol):
@@ -331,7 +289,7 @@ class OwnedTables:
     def __repr__(self) -> str:
         return repr(self._storage)
 
-    def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
+    def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[TableRow]:
         """Run a statement, limited to what is the user's."""
         owned = OWNED.get(statement)
         values = values or {}

@@ -34,7 +34,6 @@ from kgot_lab.memory.claims.claim import (
     utc_now,
 )
 from kgot_lab.memory.claims.claims import Claims, open_claims
-from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.english.messages import MessageReader, ReadSentence
 from kgot_lab.memory.english.parts import ME, Statement
 from kgot_lab.memory.english.relations import (
@@ -450,7 +449,7 @@ class Memory(Closing, LearningMemory):
             else:
                 with self.claims.storage.changing():
                     self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
-                erased = erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
+                erased = self.claims.erase_claims(sql.ALL_CLAIMS, dict, by="")
         self._index.forget_vectors(said)
         return erased
 

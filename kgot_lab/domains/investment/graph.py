@@ -23,8 +23,9 @@ from kgot_lab.kgos.schemas.check import Fault, find_faults, refuse_errors
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
 from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys, erase_versions
 from kgot_lab.memory.claims.claim import to_micros, to_micros_or_none, utc_now
-from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import LAST_CHANGE, TableStorage
+from kgot_lab.memory.tables import LAST_CHANGE
+from kgot_lab.stores.tables.layout import TableStorage
+from kgot_lab.stores.tables.opening import open_tables
 from kgot_lab.types import Edge, Node, Triple
 
 

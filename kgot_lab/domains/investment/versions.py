@@ -31,7 +31,7 @@ from kgot_lab.graph.validation import Vocabulary, validate_edge, validate_node, 
 from kgot_lab.kgos.schemas.check import Fault, parse_time
 from kgot_lab.memory.claims.changes import Change, VersionKeys, open_versions
 from kgot_lab.memory.claims.claim import to_micros
-from kgot_lab.memory.tables import TableStorage
+from kgot_lab.stores.tables.layout import TableStorage
 from kgot_lab.types import Edge, Node, Triple
 
 # How long facts stay fresh: lifetimes by type, by source type of an edge, and by an asset's own class.

@@ -33,11 +33,12 @@ from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, require_probability
 from kgot_lab.memory.claims.claim import utc_now
-from kgot_lab.memory.postgres_tables import PostgresTables, format_server_error
-from kgot_lab.memory.sqlite_tables import SQLiteTables, open_at
 from kgot_lab.stores.postgres.connection import import_driver
 from kgot_lab.stores.postgres.rows import parse_jsonb, pgvector_text, require_pgvector
 from kgot_lab.stores.postgres.tables import ensure_role, fill_names, quote_identifier, role_name
+from kgot_lab.stores.tables.opening import open_at
+from kgot_lab.stores.tables.postgres import PostgresTables, format_server_error
+from kgot_lab.stores.tables.sqlite import SQLiteTables
 
 # A world in one SQLite file, or in memory.
 
@@ -96,7 +97,7 @@ class SQLiteWorld(SQLiteTables):
 # separate worlds.
 
 if TYPE_CHECKING:
-    from kgot_lab.memory.postgres_tables import Connection
+    from kgot_lab.stores.tables.postgres import Connection
 
 WORLD_NAMESPACE = "kgot_world"
 _GRANTS = """GRANT USAGE ON SCHEMA {namespace} TO {role};

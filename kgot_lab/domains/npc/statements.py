@@ -15,9 +15,10 @@ from kgot_lab.domains.npc import models
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.io.files import read_statements
-from kgot_lab.memory.tables import Layout, TableStorage
+from kgot_lab.memory.tables import with_history
 from kgot_lab.stores.postgres.rows import jsonb_text, parse_jsonb
 from kgot_lab.stores.sql import json_text
+from kgot_lab.stores.tables.layout import Layout, TableStorage
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from kgot_lab.embedding.embedder import Matrix
 
 DEFINITIONS = read_statements(__file__, "world.sql")  # each statement is idempotent
-WORLD_LAYOUT = Layout("world", 0x6B676C77, tables=DEFINITIONS["world"]).with_history()
+WORLD_LAYOUT = with_history(Layout("world", 0x6B676C77, tables=DEFINITIONS["world"]))
 
 _ENTITY_COLUMNS = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"
 _TIE_COLUMNS = "r.source_id, r.target_id, r.rel_type, r.attributes"

@@ -24,8 +24,8 @@ from kgot_lab.memory.claims.claim import (
     to_micros,
     triple_key,
 )
-from kgot_lab.memory.sqlite_tables import TableBacked
-from kgot_lab.memory.tables import ClaimRow, TableStorage
+from kgot_lab.stores.tables.layout import TableRow, TableStorage
+from kgot_lab.stores.tables.opening import TableBacked
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple
 
@@ -179,7 +179,7 @@ def _check_undoable(storage: TableStorage, number: int) -> int:
     return int(erased)
 
 
-def _close_opened(change: Change, row: ClaimRow) -> bool:
+def _close_opened(change: Change, row: TableRow) -> bool:
     """Close what a change opened, or what an undo reopened in its place.
 
     Returns False if something else has closed it since.
@@ -194,7 +194,7 @@ def _close_opened(change: Change, row: ClaimRow) -> bool:
     return True
 
 
-def _reopen_closed(change: Change, row: ClaimRow) -> set[int]:
+def _reopen_closed(change: Change, row: TableRow) -> set[int]:
     """Reopen what a change closed.
 
     Returns the changes that opened something else in its place since.

@@ -26,7 +26,6 @@ from kgot_lab.memory.claims.justification import (
     read_aliases,
 )
 from kgot_lab.memory.claims.review_queue import ReviewQueue
-from kgot_lab.memory.claims.transactions import write_claims
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple
 
@@ -164,7 +163,7 @@ class ClaimReview(ReviewQueue[QueuedClaim]):
         storage = self.claims.storage
         with storage.changing():
             if not storage.rows(sql.CLAIM_IDS, {"claims": [corrected.id]}):
-                write_claims(storage, [corrected])
+                self.claims.write_claims([corrected])
             return self._record("override", [original.id, corrected.id], decide)
 
     # --- calibration ---
