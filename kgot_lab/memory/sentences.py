@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -91,13 +91,6 @@ class Sentence:
         ends = [claim.valid_until for claim in self.facts.values()]
         times = [float("inf") if end is None else from_micros(end).timestamp() for end in ends]
         return max(times, default=float("inf"))
-
-
-class RankedSentence(NamedTuple):
-    """A sentence that fits a question, and why it was chosen."""
-
-    sentence: Sentence
-    why: str
 
 
 class SentenceIndex:
@@ -233,8 +226,8 @@ class SentenceIndex:
         if (forget := getattr(self._embedder, "forget", None)) is not None:
             forget(texts)
 
-    def rank(self, question: str, query: Any, at: datetime, most: int) -> list[RankedSentence]:
-        """Return the sentences said until a time that fit a question best, best first, at most `most`.
+    def rank(self, question: str, query: Any, at: datetime, most: int) -> list[tuple[Sentence, str]]:
+        """Return the sentences said until a time that fit a question best, best first, each with why, at most `most`.
 
         `query` is what `embed` returns of the question.
         """
@@ -248,7 +241,7 @@ class SentenceIndex:
         words = {stem(word) for word in tokens if word not in SEARCH_STOP_WORDS | _QUESTION_WORDS}
         is_own = not _FIRST_PERSON.isdisjoint(tokens) and not any(map(is_person, tokens))
         best = self._ranking.best(words, near, at, most, is_own=is_own)
-        return [RankedSentence(sentences[number], why) for number, why in best]
+        return [(sentences[number], why) for number, why in best]
 
     def _embed_sentences(self, embedder: Embedder) -> None:
         """Take the vectors of the sentences that have none, and link those that tell something again."""
