@@ -220,7 +220,7 @@ def _format_row(row: dict[str, Any]) -> str:
 
 def _claim_card(queued: QueuedClaim, weighed: DecisionEvidence) -> Iterator[str]:
     """Format a claim with its evidence and its effects as printable lines."""
-    from kgot_lab.memory.claims.claim import format_period
+    from kgot_lab.io.times import format_period
 
     claim, span = queued.claim, queued.claim.span
     valid = format_period(claim.valid_from, claim.valid_until)

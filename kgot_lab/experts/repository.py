@@ -16,7 +16,7 @@ from datetime import datetime
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import Expert, ExpertConfig, slugify
 from kgot_lab.io.files import read_statements
-from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros
+from kgot_lab.io.times import from_micros, from_micros_or_none, to_micros
 from kgot_lab.stores.tables.layout import Layout, TableRow
 from kgot_lab.stores.tables.opening import TableBacked
 from kgot_lab.types import Json

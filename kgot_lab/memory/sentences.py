@@ -16,8 +16,9 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import without_cache
+from kgot_lab.io.times import from_micros, from_micros_or_none
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.claims.claim import ASKED, ENDED, SAID, from_micros, from_micros_or_none
+from kgot_lab.memory.claims.claim import ASKED, ENDED, SAID
 from kgot_lab.memory.claims.justification import (
     ActiveClaim,
     claims_deciding,
@@ -26,6 +27,7 @@ from kgot_lab.memory.claims.justification import (
 )
 from kgot_lab.memory.english.relations import is_person, question_stems, relations
 from kgot_lab.memory.tables import ClaimStorage
+from kgot_lab.stores.tables.history import LAST_CHANGE
 from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens, stem
 from kgot_lab.types import Triple
 
@@ -120,7 +122,7 @@ class SentenceIndex:
     def sentences(self) -> list[Sentence]:
         """Return what was said, in the order of time, with the facts that are believed."""
         with self._storage.reading():
-            last = next(iter(self._storage.rows(sql.LAST_CHANGE)), (0,))[0]
+            last = next(iter(self._storage.rows(LAST_CHANGE)), (0,))[0]
             if last == self._last:
                 return self._sentences
             since, names = {"known": self._last}, read_aliases(self._storage)

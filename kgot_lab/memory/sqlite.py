@@ -23,6 +23,7 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.justification import Aliases, fact_ids
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.memory.triples import MAX_TEXT_LENGTH, InMemoryTripleStore, Keyword
+from kgot_lab.stores.tables.history import LAST_CHANGE
 from kgot_lab.stores.tables.layout import TableRow
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Triple
@@ -75,7 +76,7 @@ class ClaimTripleStore(Closing):
         """
         self.refresh()
         checked = tuple(triple_rules.check_keywords(keywords, top_k))
-        depth, change = MAX_FACTS_READ, self.claims.storage.rows(sql.LAST_CHANGE)
+        depth, change = MAX_FACTS_READ, self.claims.storage.rows(LAST_CHANGE)
         while True:
             if self._last_read[0] != (change, checked, depth):
                 self._last_read = ((change, checked, depth), *self._read_candidates(checked, depth))

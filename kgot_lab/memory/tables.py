@@ -1,4 +1,4 @@
-"""The tables of claims and of any history, and all their SQL."""
+"""The tables of claims, and all their SQL but that of changes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from kgot_lab.io.files import read_statements
 from kgot_lab.memory.triples import MAX_TEXT_LENGTH, pad_words
+from kgot_lab.stores.tables.history import CHANGE, CHANGES, DECISIONS_LAST, with_history
 from kgot_lab.stores.tables.layout import Layout, TableRow, TableStorage
 
 # Lookup keys of facts: the words of their texts, and their ends. Keys are numbers, because a word may have
@@ -91,10 +92,6 @@ RETRACTED_SOURCES = f"""SELECT DISTINCT c.source FROM claims c JOIN versions d O
 DECISIONS = f"""SELECT f.relation, c.confidence, s.value FROM claims c JOIN facts f ON f.id = c.fact {_STANDING_JOIN}
   AND s.value IN ('accepted', 'rejected')"""
 
-DECISIONS_LAST = """SELECT d.id, d.at, d.who, d.action, d.undoes, v.key, v.value, v.number FROM changes d
-  JOIN versions v ON v.opened = d.id AND v.kind = :kind WHERE d.action IN ('accept', 'reject', 'override', 'undo')
-  ORDER BY d.id DESC, v.key LIMIT :most"""
-
 
 def select_facts(*parts: str) -> str:
     """Return the query for the facts with one of several names in each of these parts.
@@ -121,13 +118,10 @@ def select_facts_by_key(count: int) -> str:
 
 # --- changes ---
 
-LAST_CHANGE = "SELECT id, at FROM changes ORDER BY id DESC LIMIT 1"
 LAST_CHANGE_UNTIL = "SELECT coalesce(max(id), 0) FROM changes WHERE at <= :at"
 ACTIONS_SINCE = "SELECT DISTINCT action FROM changes WHERE id > :known ORDER BY action"
 FACTS_LEARNT_SINCE = f"""SELECT DISTINCT {_FACT_COLUMNS} FROM versions v JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
   WHERE (v.opened > :known OR v.closed > :known)"""
-NEW_CHANGE = "INSERT INTO changes (id, at, clock, who, action, undoes) VALUES (:id, :at, :clock, :who, :action, :undoes)"
-CHANGES = "SELECT id, at, clock, who, action, undoes, erased FROM changes ORDER BY id"
 CHANGED_SOURCES = """SELECT DISTINCT v.opened, c.source FROM changes x JOIN versions v ON v.opened = x.id AND v.kind = 'drop'
   JOIN claims c ON c.id = v.key WHERE x.action = 'retract source'"""
 CHANGED_FACTS = f"""SELECT DISTINCT v.opened, {_FACT_COLUMNS} FROM changes x
@@ -137,25 +131,6 @@ CHANGED_FACTS = f"""SELECT DISTINCT v.opened, {_FACT_COLUMNS} FROM changes x
 CHANGED_SENTENCES = """SELECT DISTINCT v.opened, f.object FROM changes x
   JOIN versions v ON v.opened = x.id AND v.kind = 'standing' JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
   WHERE x.action IN ('learn', 'correct') AND f.relation IN ('said', 'asked')"""
-CHANGE = "SELECT action, erased FROM changes WHERE id = :change"
-CHANGES_UNDOING = "SELECT id FROM changes WHERE undoes = :change"
-DEPENDENT_CHANGES = """SELECT DISTINCT opened FROM versions WHERE kind <> :kind AND closed IS NULL AND replace(key, :name, '') <> key
-  ORDER BY opened"""  # LIKE would need names without _ and %
-VERSIONS_OPENED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE opened = :change ORDER BY kind, key, value"
-VERSIONS_CLOSED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE closed = :change ORDER BY kind, key, value"
-OPEN_VALUES = (
-    "SELECT value, number FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL ORDER BY value"
-)
-OPEN_SINCE = "SELECT value, opened FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL"
-OPENED_BY_UNDO = """SELECT 1 FROM versions v JOIN changes c ON c.id = v.opened
-  WHERE v.kind = :kind AND v.key = :key AND v.value = :value AND v.closed IS NULL AND c.action = 'undo'"""
-OPEN_VERSION = (
-    "INSERT INTO versions (kind, key, value, number, opened) VALUES (:kind, :key, :value, :number, :change)"
-)
-CLOSE_VERSIONS = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND closed IS NULL"
-CLOSE_VERSION = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND value = :value AND closed IS NULL"
-HISTORY = """SELECT v.kind, v.value, v.number, o.at, e.at, o.who FROM versions v JOIN changes o ON o.id = v.opened
-  LEFT JOIN changes e ON e.id = v.closed WHERE v.kind IN (:kind, 'drop') AND v.key = :key ORDER BY v.opened, v.kind, v.value"""
 
 NEW_FACT = "INSERT INTO facts (id, subject, relation, object) VALUES (:id, :subject, :relation, :object) ON CONFLICT (id) DO NOTHING"
 NEW_FACT_KEY = "INSERT INTO fact_keys (key, learnt, fact) SELECT :key, coalesce(max(id), 0), CAST(:fact AS text) FROM changes"
@@ -188,14 +163,10 @@ RECORDED_ANSWERS = """SELECT a.id, a.text, a.at, f.subject, f.relation, f.object
 CLAIMS_DERIVED_FROM = (
     "SELECT DISTINCT p.claim FROM premises p JOIN claims c ON c.id = p.claim WHERE p.fact = ANY(:facts)"
 )
-COUNT_ERASED = """UPDATE changes SET erased = erased +
-  (SELECT count(*) FROM versions v WHERE (v.opened = changes.id OR v.closed = changes.id) AND {which})
-  WHERE id IN (SELECT v.opened FROM versions v WHERE {which} UNION SELECT v.closed FROM versions v WHERE {which})"""
 VERSIONS_OF_CLAIMS = "v.kind IN ('standing', 'drop') AND v.key = ANY(:claims)"
 VERSIONS_OF_NAMES = """v.kind = 'merged' AND (
   v.key = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.key OR f.object = v.key)
   OR v.value = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.value OR f.object = v.value))"""
-DELETE_VERSIONS = "DELETE FROM versions AS v WHERE {which}"
 DELETE_CLAIMS = (
     "DELETE FROM premises WHERE claim = ANY(:claims)",
     "DELETE FROM claims WHERE id = ANY(:claims)",
@@ -242,22 +213,6 @@ OWNED: Mapping[str, str] = {
     select_facts(): _limited(select_facts(), _OF_OWNER),
     **{statement: _limited(statement, "FALSE") for statement in (ANSWERS_ON, RECORDED_ANSWERS)},
 }
-
-
-_HISTORY: dict[str, tuple[str, ...]] = read_statements(__file__, "history.sql")
-
-
-def with_history(layout: Layout, *altered: str, after: tuple[str, ...] = ()) -> Layout:
-    """Return a layout with the tables of changes and versions, which version 1 had not.
-
-    `altered` are the statements by which an older file gets its table of changes, if it has one, and `after`
-    those that bring what it recorded elsewhere into the history.
-    """
-    both: dict[str, Any] = {name: (*getattr(layout, name), *each) for name, each in _HISTORY.items()}
-    added = _HISTORY["tables"][1:] if altered else _HISTORY["tables"]
-    upgrade = (*altered, *added, *_HISTORY["indexes"], *after)
-    engines: dict[str, Any] = {"sqlite_upgrade": _HISTORY["sqlite"], "postgres_upgrade": _HISTORY["postgres"]}
-    return replace(layout, **both, version=2, upgrade=upgrade, **engines)
 
 
 # "kglc"

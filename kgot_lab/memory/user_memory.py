@@ -16,23 +16,12 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, require, require_count, require_known, short_repr
 from kgot_lab.io.processes import Closing
+from kgot_lab.io.times import utc_now
 from kgot_lab.llm import connect
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.agent import CopyHolder, LearningMemory, TurnOutcome, UserTurn
-from kgot_lab.memory.claims.claim import (
-    ASKED,
-    ENDED,
-    NO_FACTS,
-    SAID,
-    ChangeEffect,
-    ChangeLogEntry,
-    Claim,
-    ErasureCounts,
-    Span,
-    digest,
-    utc_now,
-)
+from kgot_lab.memory.claims.claim import ASKED, ENDED, NO_FACTS, SAID, Claim, ErasureCounts, Span, digest
 from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.memory.english.messages import MessageReader, ReadSentence
 from kgot_lab.memory.english.parts import ME, Statement
@@ -47,6 +36,7 @@ from kgot_lab.memory.english.relations import (
 from kgot_lab.memory.extraction import Extraction, SourcedSentence, facts_prompt, split_grounded
 from kgot_lab.memory.sentences import LIGHT_STEMS, Sentence, SentenceIndex, word_stems
 from kgot_lab.memory.tables import OwnedTables
+from kgot_lab.stores.tables.history import ChangeEffect, ChangeLogEntry
 from kgot_lab.text.cleaning import (
     checked_text,
     estimate_tokens,

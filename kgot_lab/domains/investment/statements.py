@@ -7,7 +7,7 @@ queried: rows that were opened by then, not yet closed and not yet expired. The 
 from __future__ import annotations
 
 from kgot_lab.io.files import read_statements
-from kgot_lab.memory.tables import with_history
+from kgot_lab.stores.tables.history import with_history
 from kgot_lab.stores.tables.layout import Layout
 
 _GRAPH = read_statements(__file__, "graph.sql")

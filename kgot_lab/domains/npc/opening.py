@@ -32,7 +32,7 @@ from kgot_lab.domains.npc.visibility import (
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, require_probability
-from kgot_lab.memory.claims.claim import utc_now
+from kgot_lab.io.times import utc_now
 from kgot_lab.stores.postgres.connection import import_driver
 from kgot_lab.stores.postgres.rows import parse_jsonb, pgvector_text, require_pgvector
 from kgot_lab.stores.postgres.tables import ensure_role, fill_names, quote_identifier, role_name

@@ -15,9 +15,9 @@ from kgot_lab.domains.npc import models
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.io.files import read_statements
-from kgot_lab.memory.tables import with_history
 from kgot_lab.stores.postgres.rows import jsonb_text, parse_jsonb
 from kgot_lab.stores.sql import json_text
+from kgot_lab.stores.tables.history import with_history
 from kgot_lab.stores.tables.layout import Layout, TableStorage
 from kgot_lab.types import Json
 

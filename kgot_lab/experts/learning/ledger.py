@@ -15,12 +15,11 @@ from typing import Any
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_statements
+from kgot_lab.io.times import from_micros, to_micros, utc_now
 from kgot_lab.kgos.editing import CURATED_PROPERTY, Editor
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.loop.events import diff_from_json
-from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys, open_versions
-from kgot_lab.memory.claims.claim import from_micros, to_micros, utc_now
-from kgot_lab.memory.tables import with_history
+from kgot_lab.stores.tables.history import Change, RecordedTables, VersionKeys, open_versions, with_history
 from kgot_lab.stores.tables.layout import Layout, TableRow
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Diff, Json, Triple

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from kgot_lab.arguments import check_arguments
+from kgot_lab.io.times import from_micros, from_micros_or_none, to_micros, utc_now
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims import justification
 from kgot_lab.memory.claims.claim import (
@@ -18,12 +19,8 @@ from kgot_lab.memory.claims.claim import (
     Span,
     check_triple,
     digest,
-    from_micros,
-    from_micros_or_none,
     is_message,
-    to_micros,
     triple_key,
-    utc_now,
 )
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.text.cleaning import checked_text

@@ -14,39 +14,37 @@ from pathlib import Path
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_known, require_probability, short_repr
 from kgot_lab.graph.validation import Vocabulary
+from kgot_lab.io.times import from_micros, to_micros, utc_now
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
-from kgot_lab.memory.claims.changes import (
-    Change,
-    EffectHolder,
-    RecordedTables,
-    VersionKeys,
-    erase_versions,
-    open_versions,
-    read_periods,
-)
 from kgot_lab.memory.claims.claim import (
     Cardinality,
-    ChangeEffect,
     Claim,
     ErasureCounts,
     Learnt,
     MergeProposal,
-    RecordedAnswer,
-    StatusPeriod,
     check_triple,
     fact_id,
-    from_micros,
     is_message,
-    to_micros,
     triple_key,
-    utc_now,
 )
 from kgot_lab.memory.claims.justification import claims_deciding, fact_ids, facts_resting_on, held_facts
 from kgot_lab.memory.claims.name_merges import propose_merges
 from kgot_lab.memory.postgres_tables import PostgresClaims
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.memory.tables import ClaimStorage
+from kgot_lab.stores.tables.history import (
+    Change,
+    ChangeEffect,
+    EffectHolder,
+    RecordedAnswer,
+    RecordedTables,
+    StatusPeriod,
+    VersionKeys,
+    erase_versions,
+    open_versions,
+    read_periods,
+)
 from kgot_lab.stores.tables.opening import open_at
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from kgot_lab.io.times import from_micros_or_none
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.claims.claim import Period, fact_id, from_micros_or_none, triple_key
+from kgot_lab.memory.claims.claim import Period, fact_id, triple_key
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.stores.tables.layout import TableRow
 from kgot_lab.types import Triple

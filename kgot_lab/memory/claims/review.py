@@ -13,8 +13,7 @@ from numpy import interp
 from kgot_lab.errors import BadInput, require, require_count, require_probability, short_repr
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import claims_by_id
-from kgot_lab.memory.claims.changes import Change, open_versions
-from kgot_lab.memory.claims.claim import ChangeEffect, Claim, QueuedClaim
+from kgot_lab.memory.claims.claim import Claim, QueuedClaim
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.justification import (
     NOW,
@@ -25,7 +24,8 @@ from kgot_lab.memory.claims.justification import (
     read_active_claims,
     read_aliases,
 )
-from kgot_lab.memory.claims.review_queue import ReviewQueue
+from kgot_lab.stores.tables.history import Change, ChangeEffect, open_versions
+from kgot_lab.stores.tables.review_queue import ReviewQueue
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
 from kgot_lab.errors import BadInput, require
 from kgot_lab.io.processes import Closing
+from kgot_lab.io.times import utc_now
 from kgot_lab.stores.opening import resolve_location
 from kgot_lab.stores.tables.layout import Layout, TableStorage
 from kgot_lab.stores.tables.postgres import PostgresTables
@@ -43,7 +44,7 @@ class TableBacked(Closing):
     layout: ClassVar[Layout]
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] | None = None) -> None:
-        self.storage, self.now = storage, now or partial(datetime.now, UTC)
+        self.storage, self.now = storage, now or utc_now
 
     @classmethod
     def open(
