@@ -49,7 +49,8 @@ def boost(
         scores = np.zeros(len(ids))
         scores[rows] = scale_by_range(earlier)
         scores[boosted] += weight * boosts
-        return fused_ranking(ranking.query, ids, scores, ((1.0, ranking), (weight, near)))
+        found = np.union1d(rows, boosted)
+        return fused_ranking(ranking.query, ids, scores, ((1.0, ranking), (weight, near)), found)
 
     return Stage(_stage_name("boost", f"{weight:g}", types, seeds), step)
 
@@ -280,9 +281,10 @@ def distinct_integers(values: StepIndices | Ints, bound: int) -> StepIndices:
         is_present = np.zeros(bound, bool)
         is_present[values] = True
         return np.flatnonzero(is_present)
-    ordered: StepIndices = np.sort(values).astype(np.int64, copy=False)
-    first: StepIndices = ordered[np.diff(ordered, prepend=-1) != 0]
-    return first
+    ordered = np.sort(values)
+    is_first = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first].astype(np.int64, copy=False)
 
 
 @check_arguments
