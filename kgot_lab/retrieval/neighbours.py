@@ -22,6 +22,7 @@ from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
 
 StepIndices = NDArray[np.int64]
+Rows = Ints | StepIndices
 # KG-OS, section 7: targets of a hit's edges help more than their sources
 OUTGOING_BOOST, INCOMING_BOOST = (0.5, 0.3)
 BOOST_SEEDS = 10  # hits that a walk starts from
@@ -260,7 +261,7 @@ class LazyTexts(Mapping[str, str]):
         return dict, (dict(self),)  # pickled with the texts
 
 
-def neighbour_steps(rows: Csr, some: Ints) -> tuple[StepIndices, StepIndices]:
+def neighbour_steps(rows: Csr, some: Rows) -> tuple[StepIndices, StepIndices]:
     """Return the step indices of all neighbours of some rows, and the position in `some` of each."""
     return concatenate_ranges(rows.indptr[some], rows.indptr[some + 1])
 
@@ -272,7 +273,7 @@ def concatenate_ranges(starts: StepIndices, ends: StepIndices) -> tuple[StepIndi
     return np.arange(lengths.sum()) + (starts - np.cumsum(lengths) + lengths)[owners], owners
 
 
-def distinct_integers(values: StepIndices | Ints, bound: int) -> StepIndices:
+def distinct_integers(values: Rows, bound: int) -> StepIndices:
     """Return the sorted distinct values among integers from 0 to below a bound.
 
     np.unique takes many times as long, because it hashes them.

@@ -11,10 +11,9 @@ import numpy as np
 
 from kgot_lab.errors import UnknownName, require, require_count, require_known
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, graph_index, node_name
-from kgot_lab.retrieval.neighbours import StepIndices
+from kgot_lab.retrieval.neighbours import Rows, StepIndices
 from kgot_lab.text.cleaning import format_count
 
 ImpactDirection = Literal["forward", "backward", "both"]
@@ -156,7 +155,7 @@ class _ImpactSearch:
         self.index, self.root = index, root
         self.depths = np.full(size, -1, np.int32)
         self.depths[root] = 0
-        self.levels = [np.array([root])]
+        self.levels: list[Rows] = [np.array([root])]
         self.risks, self.products = np.zeros(size), np.zeros(size)
         self.products[root] = 1.0
         # set where a node is reached, and read only there
@@ -203,7 +202,7 @@ class _ImpactSearch:
             chain.append(int(self._by_risk(after)[0]))
         return chain
 
-    def _by_risk(self, rows: StepIndices) -> StepIndices:
+    def _by_risk(self, rows: Rows) -> Rows:
         return rows[np.lexsort((self.index.name_order[rows], -self.risks[rows]))]
 
     def impacted_nodes(self) -> tuple[Impacted, ...]:
@@ -220,7 +219,7 @@ class _ImpactSearch:
         return tuple(sorted(names[code] for code in np.flatnonzero(self.types).tolist()))
 
 
-def _best_positions(children: Ints, values: Reals, rank: StepIndices) -> StepIndices:
+def _best_positions(children: Rows, values: Reals, rank: StepIndices) -> StepIndices:
     """Return the position of the largest value of each child, ties by the lowest rank."""
     size = int(children.max()) + 1
     largest = np.zeros(size)  # no value is below 0
@@ -231,7 +230,8 @@ def _best_positions(children: Ints, values: Reals, rank: StepIndices) -> StepInd
     positions = positions[rank[positions] == lowest[children[positions]]]
     # parallel edges of one type may still tie, and any of them will do
     lowest[children[positions]] = positions
-    return positions[lowest[children[positions]] == positions]
+    best: StepIndices = positions[lowest[children[positions]] == positions]
+    return best
 
 
 def _followed_edge_weights(index: GraphIndex, direction: ImpactDirection, follow: FollowMode) -> Reals:

@@ -24,7 +24,7 @@ from kgot_lab.kgos.schemas.dimensions import DimensionColumn, dimension_column
 from kgot_lab.retrieval.dense import dense, dense_from_vectors
 from kgot_lab.retrieval.fusion import ranking_scores, rows_and_scores, strongest
 from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, fts5, like
-from kgot_lab.retrieval.neighbours import Links, StepIndices, distinct_integers, neighbour_steps
+from kgot_lab.retrieval.neighbours import Links, Rows, StepIndices, distinct_integers, neighbour_steps
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.cleaning import plain_text
 from kgot_lab.text.words import content_words, folded_name, name_tokens, stem, topic_words
@@ -74,8 +74,8 @@ class LevelEdges(NamedTuple):
     (see `Links.ways`), and positions in the links.
     """
 
-    parents: Ints
-    children: Ints
+    parents: Rows
+    children: Rows
     ways: Ints
     places: StepIndices
 
@@ -377,7 +377,7 @@ class GraphIndex:
         is_followed = type_weights[self.links.step_kinds[steps]] > 0
         return steps[is_followed], owners[is_followed]
 
-    def next_level(self, depths: Ints, level: StepIndices, type_weights: Reals) -> LevelEdges:
+    def next_level(self, depths: Ints, level: Rows, type_weights: Reals) -> LevelEdges:
         """Return all edges from the nodes of a level to unreached nodes (depth -1), over types with weight.
 
         If most edges leave the level, the search runs from the unreached nodes. The same edges are found.
@@ -392,9 +392,9 @@ class GraphIndex:
         if not type_weights.all():
             selected = np.flatnonzero(type_weights[directions])
             steps, owners, directions = steps[selected], owners[selected], directions[selected]
-        near_rows, far_rows = start[owners], ends.indices[steps]
-        row_pairs = (near_rows, far_rows) if outwards else (far_rows, near_rows)
-        return LevelEdges(*row_pairs, directions, steps)
+        near, far = start[owners], ends.indices[steps]
+        parents, children = (near, far) if outwards else (far, near)
+        return LevelEdges(parents, children, directions, steps)
 
     def edge(self, row: int) -> Edge:
         """Return the edge in a row of the graph."""

@@ -112,31 +112,35 @@ class _SearchSide:
         self.index, self.row, self.onward, self.back, self.depth = index, row, onward, back, 1
         self.depths: Ints = np.zeros(len(index.graph), np.int32)
         self.depths[row] = 1
-        self.level = np.array([row])
+        self.level: Ints = np.array([row], np.int32)
         self.edges = 1  # the number to search for the next level
 
     def advance(self, other: _SearchSide) -> int:
         """Search one level, and return the node where both searches meet, the first by id, or -1."""
         level = _neighbours(self.index, self.level, self.onward)
-        if self.depth > 1 or self.onward is not None:  # the neighbours of one node are distinct
-            level = distinct_integers(level[self.depths[level] == 0], len(self.depths))
-        self.depth, self.level = self.depth + 1, level
-        self.depths[level] = self.depth
+        self.depth += 1
+        met = level[other.depths[level] > 0]
+        if len(met):
+            row = int(met[np.argmin(self.index.name_order[met])])
+            self.depths[row] = self.depth
+            return row
+        if self.depth > 2 or self.onward is not None:  # the neighbours of one node are distinct
+            level = distinct_integers(level[self.depths[level] == 0], len(self.depths)).astype(np.int32)
+        self.depths[level], self.level = self.depth, level
         self.edges = int(np.add.reduce(self.index.degrees[level]))
-        rows = level[other.depths[level] > 0]
-        return int(rows[np.argmin(self.index.name_order[rows])]) if len(rows) else -1
+        return -1
 
     def rows_back_from(self, row: int) -> list[int]:
         """Return the rows that led to a row, the last first."""
         rows: list[int] = []
         for depth in range(int(self.depths[row]) - 1, 1, -1):
-            near = _neighbours(self.index, np.array([row]), self.back)
+            near = _neighbours(self.index, np.array([row], np.int32), self.back)
             row = int(near[self.depths[near] == depth].min())
             rows.append(row)
         return rows if row == self.row else [*rows, self.row]
 
 
-def _neighbours(index: GraphIndex, rows: StepIndices, type_weights: Reals | None) -> Ints:
+def _neighbours(index: GraphIndex, rows: Ints, type_weights: Reals | None) -> Ints:
     """Return the neighbours of some rows, over steps with a weight above 0, or over all."""
     near = index.neighbours if type_weights is None else index.links.ends
     if len(rows) == 1 and type_weights is None:
