@@ -20,6 +20,7 @@ from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.http import schemas
 from kgot_lab.experts.http.openai_api import CompletionMessage, SamplingRequest, split_messages
 from kgot_lab.experts.http.responses import (
+    ERRORS,
     NOT_FOUND,
     Caller,
     EventStream,
@@ -53,13 +54,21 @@ class OllamaGenerate(_OllamaRequest):
     system: _Text = ""
 
 
+class OllamaError(BaseModel):
+    error: str
+
+
 class OllamaModel(BaseModel):
     model: schemas.ValidId
 
 
 def ollama_router(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
     """Build the routes of Ollama under /api."""
-    router = APIRouter(prefix="/api", tags=["ollama"])
+    errors = {status: {**about, "model": OllamaError} for status, about in (ERRORS | NOT_FOUND).items()}
+    router = APIRouter(prefix="/api", tags=["ollama"], responses=errors)
+    lines: dict[int | str, _Json] = {
+        200: {"content": {"application/x-ndjson": {"schema": {"type": "object"}}}}
+    }
 
     @router.get("/version", response_model=_Json)
     def version() -> Any:
@@ -71,19 +80,19 @@ def ollama_router(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         """List the experts, each as a model."""
         return {"models": list(map(_model_json, service.tables.experts()))}
 
-    @router.post("/show", response_model=_Json, responses=NOT_FOUND)
+    @router.post("/show", response_model=_Json)
     def show_model(who: Caller, asked: OllamaModel) -> Any:
         """Return an expert as a model."""
         expert = service.expert(asked.model.removesuffix(":latest"))
         rest = {"system": expert.persona.instructions, "template": "", "parameters": "", "model_info": {}}
         return _model_json(expert) | rest | {"capabilities": ["completion"]}
 
-    @router.post("/chat", response_model=_Json, responses=NOT_FOUND)
+    @router.post("/chat", response_model=_Json, responses=lines)
     async def chat(who: Caller, asked: OllamaChat, request: Request) -> Any:
         """Ask an expert with the messages so far. Without any, say that it is loaded."""
         return await answer(who.name, asked, asked.messages, request, "message")
 
-    @router.post("/generate", response_model=_Json, responses=NOT_FOUND)
+    @router.post("/generate", response_model=_Json, responses=lines)
     async def generate(who: Caller, asked: OllamaGenerate, request: Request) -> Any:
         """Ask an expert a question by itself. Without one, say that it is loaded."""
         texts = {"system": asked.system, "user": asked.prompt} if asked.prompt else {}
@@ -106,8 +115,8 @@ def ollama_router(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
             async with stream.cancel_on_disconnect(request.receive):
                 text, _, done = await stream.collect()
             return _line(asked.model, field, text) | _end(done)
-        lines = _lines(stream, asked.model, field)
-        return EventStreamResponse(stream, lines, media_type="application/x-ndjson")
+        content = _lines(stream, asked.model, field)
+        return EventStreamResponse(stream, content, media_type="application/x-ndjson")
 
     return router
 
