@@ -1,6 +1,7 @@
 """Compute the tables of a comparison again, from its answers alone, with nothing of the package: numpy and Python.
 
 python benchmarks/graph_pays/recompute.py benchmarks/results/graph_pays
+python benchmarks/graph_pays/recompute.py FOLDER OTHER  # the systems of a folder minus the same ones of another
 
 Exact match and F1 are computed from the answers, then the means, the differences of each planned pair, their BCa
 intervals, the randomisation p-values and Holm's correction. Prints them, and ends with an error if a figure differs
@@ -71,6 +72,8 @@ def interval(values, groups, rounds, seed):
     """Return the mean and its 95 % BCa interval, by a bootstrap of groups."""
     sums, sizes = group_sums(values, groups)
     mean, count = sums.sum() / sizes.sum(), len(sums)
+    if count == 1:
+        return mean, mean, mean
     drawn = np.random.default_rng(seed).integers(0, count, (rounds, count))
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     without = (sums.sum() - sums) / (sizes.sum() - sizes)
@@ -123,7 +126,7 @@ def recompute(folder):
             keys = [key for key in answers if set in (key[0], ALL)]
             for number, name in enumerate(("f1", "em")):
                 values = [answers[key][number] for key in keys]
-                if len({groups[key] for key in keys}) > 1:
+                if keys:
                     figures[system, set, name] = interval(values, [groups[key] for key in keys], rounds, seed)
     for system, other in plan["pairs"]:
         for set in sets:
@@ -212,9 +215,27 @@ def print_parts(folder):
                 )
 
 
+def print_between(folder, other):
+    """Print F1 of each system of a folder minus the same system's of another, on the questions of both."""
+    plan = json.loads((folder / "plan.json").read_text("utf-8"))
+    rounds, seed = plan["chance"]["rounds"], plan["chance"]["seed"]
+    ours, groups, _ = load_answers(folder, plan)
+    theirs, *_ = load_answers(other, plan)
+    for system in (system for system in ours if system in theirs):
+        keys = [key for key in ours[system] if key in theirs[system]]
+        gaps, own = (
+            [ours[system][key][0] - theirs[system][key][0] for key in keys],
+            [groups[key] for key in keys],
+        )
+        span = *interval(gaps, own, rounds, seed), p_value(gaps, own, rounds, seed)
+        print(f"{system}, {len(keys)} questions:", " ".join(f"{value:+.3f}" for value in span))
+
+
 def main():
     """Print the figures, and end with an error if one differs."""
     folder = Path(sys.argv[1])
+    if len(sys.argv) > 2:
+        return print_between(folder, Path(sys.argv[2]))
     print_parts(folder)
     figures, aliases = recompute(folder)
     for name, values in figures.items():
