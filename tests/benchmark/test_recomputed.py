@@ -12,7 +12,9 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "benchmarks" / "graph_pays" / "recompute.py"
 
 
-@pytest.mark.parametrize("folder", ["graph_pays", *(f"deciding/{part}" for part in ("open", "compared", "no-code"))])
+@pytest.mark.parametrize(
+    "folder", ["graph_pays", *(f"deciding/{part}" for part in ("open", "compared", "no-code"))]
+)
 def test_every_figure_of_a_comparison_comes_out_the_same_from_its_answers_with_numpy_alone(folder):
     command = [sys.executable, str(PROGRAM), str(ROOT / "benchmarks" / "results" / folder)]
     ended = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
