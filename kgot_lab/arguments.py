@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
 from dataclasses import field, fields
 from datetime import date
@@ -268,6 +268,14 @@ def require_words(what: str, *texts: str) -> None:
     """Raise BadInput for a text that is blank. `what` names the texts, as in "the id of a node"."""
     if not all(map(str.strip, texts)):
         raise BadInput(f"{what} must not be blank: {short_repr(texts)}")
+
+
+def distinct_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of an object, for json.loads. Raises ValueError if a key occurs twice."""
+    if len(fields := dict(pairs)) < len(pairs):
+        name = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise ValueError(f"one object has the key {short_repr(name)} twice, of which one would be lost")
+    return fields
 
 
 def is_plain_text(text: str) -> bool:

@@ -207,7 +207,10 @@ def test_the_workers_of_an_address_read_a_folder_and_the_answer_is_the_same(tmp_
 
 
 def test_an_address_without_a_folder_or_without_a_scheduler_is_refused(file, tmp_path):
-    assert "no folder is named" in run_here("query", "--dask", "tcp://127.0.0.1:1", file, "list").err
+    assert (
+        "--dask has an effect on a folder only"
+        in run_here("query", "--dask", "tcp://127.0.0.1:1", file, "list").err
+    )
     (tmp_path / "folder").mkdir()
     assert "tcp://HOST:8786" in run_here("query", "--dask", "127.0.0.1:1", tmp_path / "folder", "rank").err
 
