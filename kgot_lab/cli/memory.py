@@ -23,9 +23,10 @@ from kgot_lab.types import Triple
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.loop.persistence import MemorySession
-    from kgot_lab.memory.claims.claim import ChangeEffect, ChangeLogEntry, Claim, RecordedAnswer
+    from kgot_lab.memory.claims.claim import Claim
     from kgot_lab.memory.claims.claims import Claims
     from kgot_lab.memory.user_memory import Added, Memory
+    from kgot_lab.stores.tables.history import ChangeEffect, ChangeLogEntry, RecordedAnswer
 
 BY_COMMAND = "command line"
 BY_OPTION = option("who decides, for the log", "--by", default=BY_COMMAND)

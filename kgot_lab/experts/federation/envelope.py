@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from kgot_lab.errors import BadInput, RefusedEnvelope, needs_extra
 from kgot_lab.io.files import os_errors_as
-from kgot_lab.memory.claims.claim import from_micros
+from kgot_lab.io.times import from_micros
 
 # The key of an instance: an Ed25519 pair (RFC 8032) in a file that only its owner can read.
 
