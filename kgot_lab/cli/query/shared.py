@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from functools import cache, cached_property
 from pathlib import Path
@@ -344,15 +344,24 @@ queries = typer.Typer(
 )
 
 
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a folder is read."""
+
+    fresh: bool = option("read all files of a folder again", "--no-cache", default=False)
+    all_files: bool = option("read build output and files in .gitignore too", default=False)
+    dask: str | None = option("the address of a Dask scheduler, whose workers read the folder")
+
+
 @queries.callback()
+@options.with_options
 def select_graph(
     context: typer.Context,
+    *,
     graph: str = argument("a graph's file, a store's address, SQLite, or a folder of code, texts and tables"),
     namespace: str | None = option("which graph of a server"),
     beside: list[str] | None = option("ask another graph too: NAME=GRAPH; repeat for more", "--with"),
-    fresh: bool = option("read all files of a folder again", "--no-cache", default=False),
-    all_files: bool = option("read build output and files in .gitignore too", "--all-files", default=False),
-    dask: str | None = option("the address of a Dask scheduler, whose workers read the folder"),
+    reading: ReadingOptions,
     embedder: str | None = options.SEARCH_EMBEDDER,
     dry: bool = option("say what would be asked of what, and ask nothing", "--dry-run", default=False),
 ) -> None:
@@ -370,11 +379,9 @@ def select_graph(
             raise BadInput(f"--with names {name} twice: each graph has a name of its own")
         other_graphs[name] = location
     places = (graph, *other_graphs.values())
-    if dask is not None and not any(Path(place).expanduser().is_dir() for place in places):
+    if reading.dask is not None and not any(Path(place).expanduser().is_dir() for place in places):
         raise BadInput("--dask shares out the reading of a folder, and no folder is named: leave --dask out")
-    context.obj = QueriedGraph(
-        graph, namespace, other_graphs, fresh, dry, all_files=all_files, dask=dask, embedder=embedder
-    )
+    context.obj = QueriedGraph(graph, namespace, other_graphs, dry=dry, embedder=embedder, **asdict(reading))
 
 
 def build_command(question: GraphQuestion) -> Callable[..., None]:
