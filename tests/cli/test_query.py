@@ -98,6 +98,15 @@ def test_a_dry_run_asks_nothing(ask):
     assert ran.code == 0 and ran.out == "" and "would ask want-to" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("embedder", "said"), [("minilm", "by words and meaning"), ("none", "by words only")]
+)
+def test_a_search_says_by_what_it_goes(ask, embedder, said):
+    ran = ask("search", "reduce API costs", before=("--embedder", embedder))
+    assert ran.code == 0 and f"searched {said}" in ran.err
+    assert ask("stats", before=("--embedder", embedder)).err == ""
+
+
 def test_several_graphs_are_searched_as_one(ask):
     ran = ask("search", "reduce API costs", "--json", before=("--with", "twin=cook.json"))
     ids = [row["id"] for row in json.loads(ran.out)["rows"]]

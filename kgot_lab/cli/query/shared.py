@@ -11,16 +11,16 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, fields
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from kgot_lab.cli import terminal
+from kgot_lab.cli import options, terminal
 from kgot_lab.cli.options import argument, group_parameters, option, set_signature, typer_parameter
 from kgot_lab.errors import BadInput, require_amount, require_seconds
 from kgot_lab.io.files import write_atomically
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.kgos.methods.formatting import MethodResult
     from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
+    from kgot_lab.kgos.query.search_embedder import SearchEmbedder
 
 # exit codes besides 0, 1 for an error, 2 for wrong arguments and 130 for an interruption
 NOTHING_FOUND, RULES_BROKEN, TIMED_OUT = (3, 4, 124)
@@ -60,6 +61,35 @@ class QueriedGraph:
     quiet: bool = False
     all_files: bool = False
     dask: str | None = None  # the address of a scheduler whose workers read a folder
+    embedder: str | None = None  # of searches
+
+    @contextmanager
+    def search_embedder(self) -> Iterator[SearchEmbedder]:
+        """Yield the embedder of searches, which shows the vectors that it computes."""
+        from kgot_lab.kgos.query.search_embedder import SearchEmbedder
+
+        with ExitStack() as opened:
+            bar = cache(lambda: opened.enter_context(terminal.progress_bar("vectors")))
+
+            def show_vectors(done: int, total: int) -> None:
+                if not self.quiet and total > 1:  # one is the query
+                    bar()(done, total, "computing vectors, once")
+
+            yield SearchEmbedder(self.embedder, show_vectors)
+
+    def ask(self, question: GraphQuestion, arguments: Mapping[str, Any]) -> MethodResult:
+        """Ask the graph a question, and say what a search goes by.
+
+        A search ranks several graphs jointly, and lists a thing that two contain once; other questions see one graph.
+        """
+        graph = self.ranked_graphs if question.name == "search" else self.graph
+        if not question.takes_embedder:
+            return question.ask(graph, **arguments)
+        with self.search_embedder() as by:
+            embedder, note = by.select(graph)
+            result = question.ask(graph, **arguments, embedder=embedder)
+        self.say(note)
+        return result
 
     def stop_if_dry(self, what: str) -> None:
         """Say what the command would do, and end it, if nothing is to be asked."""
@@ -91,8 +121,8 @@ class QueriedGraph:
         from kgot_lab.kgos.query.graph_loading import load_graph
 
         if not Path(where).expanduser().is_dir():
-            return load_graph(where, namespace=self.namespace if "://" in where else None, say=self._say)
-        options: dict[str, Any] = {"all_files": self.all_files, "say": self._say}
+            return load_graph(where, namespace=self.namespace if "://" in where else None, say=self.say)
+        options: dict[str, Any] = {"all_files": self.all_files, "say": self.say}
         options["cache"] = False if self.fresh else None
         with dask_client(self.dask) if self.dask else nullcontext() as client:
             if self.quiet:
@@ -100,7 +130,8 @@ class QueriedGraph:
             with terminal.progress_bar("files") as progress:
                 return load_graph(where, progress=progress, client=client, **options)
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Print a note on standard error, unless it is to be quiet."""
         if not self.quiet:
             terminal.say(text)
 
@@ -339,15 +370,25 @@ queries = typer.Typer(
 )
 
 
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a folder is read."""
+
+    fresh: bool = option("read all files of a folder again", "--no-cache", default=False)
+    all_files: bool = option("read build output and files in .gitignore too", default=False)
+    dask: str | None = option("the address of a Dask scheduler, whose workers read the folder")
+
+
 @queries.callback()
+@options.with_options
 def select_graph(
     context: typer.Context,
+    *,
     graph: str = argument("a graph's file, a store's address, SQLite, or a folder of code, texts and tables"),
     namespace: str | None = option("which graph of a server"),
     beside: list[str] | None = option("ask another graph too: NAME=GRAPH; repeat for more", "--with"),
-    fresh: bool = option("read all files of a folder again", "--no-cache", default=False),
-    all_files: bool = option("read build output and files in .gitignore too", "--all-files", default=False),
-    dask: str | None = option("the address of a Dask scheduler, whose workers read the folder"),
+    reading: ReadingOptions,
+    embedder: str | None = options.SEARCH_EMBEDDER,
     dry: bool = option("say what would be asked of what, and ask nothing", "--dry-run", default=False),
 ) -> None:
     """Query a graph.
@@ -367,9 +408,10 @@ def select_graph(
         other_graphs[name] = location
     places = (graph, *other_graphs.values())
     if context.invoked_subcommand not in ("compare", "whats-new", "import-graph"):  # which read another graph
-        require_place("a folder", places, **{"no-cache": fresh, "all-files": all_files, "dask": dask})
+        flags = {"no-cache": reading.fresh, "all-files": reading.all_files, "dask": reading.dask}
+        require_place("a folder", places, **flags)
         require_place("the address of a server", places, namespace=namespace)
-    context.obj = QueriedGraph(graph, namespace, other_graphs, fresh, dry, all_files=all_files, dask=dask)
+    context.obj = QueriedGraph(graph, namespace, other_graphs, dry=dry, embedder=embedder, **asdict(reading))
 
 
 def build_command(question: GraphQuestion) -> Callable[..., None]:
@@ -388,10 +430,7 @@ def build_command(question: GraphQuestion) -> Callable[..., None]:
         queried.stop_if_dry(f"ask {asked}: {question.help}")
         queried.quiet = shape.quiet
         with time_limit(shape.timeout):
-            # a search ranks several graphs jointly, and lists a thing that two contain once; other questions
-            # see one graph
-            asked_graph = queried.ranked_graphs if question.name == "search" else queried.graph
-            result = question.ask(asked_graph, **arguments)
+            result = queried.ask(question, arguments)
         print_result(result, shape)
 
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]

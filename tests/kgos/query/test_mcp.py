@@ -242,7 +242,7 @@ def test_an_assistant_learns_what_a_character_knows_and_nothing_else(town):
         (["--npc", "Nobody"], "nobody is called 'Nobody'; there are Ilse, Odo, Odo"),
         (["--npc", "Odo"], "2 are called 'Odo': give the id of one"),
         (["--npc", "Ilse", "--write", "new.json"], "leave --write out"),
-        (["--embedder", "minilm"], "name a character with --npc"),
+        (["--user", "ada", "--embedder", "minilm"], "leave it out with --user"),
     ],
 )
 def test_a_name_that_means_nobody_or_several_is_said_at_once(town, arguments, said):
