@@ -322,6 +322,7 @@ CASES = [
             lambda: lab.load_graph(file("g.csv", "source,target\na,b\n"), namespace="x"),
             "no server's",
         ),
+        ("of nothing", lambda: lab.find("Ada"), "find() takes question, documents, k: missing a required"),
         ("of an embedder", lambda: lab.embedder("api:x"), "embedder('api', model='x')"),
     ),
     Case("an empty graph", PropertyGraph, "PropertyGraph.of() for an empty one"),
