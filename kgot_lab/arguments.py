@@ -88,14 +88,14 @@ def check_arguments(function: Callable[Parameters, Returned]) -> Callable[Parame
 
 def _require_fit(function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]) -> None:
     """Raise UnknownName, or BadInput for too few arguments or too many, unless a function can be called with these."""
-    takes, name = signature(function), function.__qualname__.removesuffix(".__init__")
+    takes = signature(function)
     try:
         takes.bind(*arguments, **options)
     except TypeError as error:
         known = [each for each in takes.parameters if each not in ("self", "cls")]
         if "unexpected" in str(error):
-            require_known(f"argument of {name}()", known, *options)
-        raise BadInput(f"{name}() takes {', '.join(known) or 'no arguments'}: {error}") from None
+            require_known("argument", known, *options)
+        raise BadInput(f"this takes {', '.join(known) or 'no arguments'}: {error}") from None
 
 
 def _name_errors(name: str, value: Any) -> Any:
