@@ -335,6 +335,10 @@ def erase_claims(
         elif what is not None:
             erased = claims.erase_fact(what, by=BY_COMMAND)
     counts = {"facts": erased.facts, "claims": erased.claims, "answers": erased.answers}
+    if memory is not None and not any(counts.values()):
+        raise BadInput(
+            f"{mask_secrets(context.obj)} holds nothing that {user} said: see that the name is right"
+        )
     summary = ", ".join(format_count(number, what.removesuffix("s")) for what, number in counts.items())
     result = {"change": erased.change, **counts, "runs": runs}
     print_result(result, as_json, [f"erased: {summary}"])

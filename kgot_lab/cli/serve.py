@@ -212,12 +212,13 @@ def serve_mcp(
             npc_entity = find_character(world, npc)
             run_server(character_server(world, npc_entity, embedder), f"what {npc_entity.name} knows", port)
         return
-    from kgot_lab.cli.query.shared import QueriedGraph
+    from kgot_lab.cli.query.shared import QueriedGraph, require_place
     from kgot_lab.kgos.editing import Editor
     from kgot_lab.kgos.query.mcp_server import graph_server
     from kgot_lab.kgos.query.search_embedder import SearchEmbedder
     from kgot_lab.stores.files import check_graph_file
 
+    require_place("the address of a server", [graph], namespace=namespace)
     if write is not None:
         check_graph_file(write)
     is_continued = write is not None and write.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -550,6 +551,9 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
         for part in content:
             require(part, Mapping, "a part of a message is a dictionary")
             require(part.get("text", ""), str, "the text of a part of a message is a text")
+        if others := [part for part in content if "text" not in part]:
+            kind = short_repr(others[0].get("type", [*others[0]]))
+            warnings.warn(f"a part of a message that is no text ({kind}) is not read", stacklevel=2)
         content = " ".join(part.get("text", "") for part in content)
     if content is None and role != "user":  # an assistant that calls a tool
         content = ""

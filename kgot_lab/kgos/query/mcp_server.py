@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
     from mcp.types import ToolAnnotations
     from starlette.applications import Starlette
+    from starlette.types import Message, Receive
 
     from kgot_lab.kgos.query.answering_server import AnsweringServer
     from kgot_lab.memory.user_memory import Memory, Recalled
@@ -158,6 +159,16 @@ def http_app(server: MCPServer[Any]) -> Starlette:
     app = server.streamable_http_app(stateless_http=True, json_response=True, transport_security=unchecked)
     app.router.routes[:] = [Route("/mcp", ExplainedBodies(server.session_manager.asgi_app), methods=["POST"])]
     return app
+
+
+def replay_body(body: bytes, receive: Receive) -> Receive:
+    """Return a receive function that delivers a body that was already read, then what comes after it."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_body() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return receive_body
 
 
 def tool_annotations(*, reads: bool, destroys: bool = False) -> ToolAnnotations:
