@@ -46,6 +46,7 @@ class _ListenOptions:
     share_port: bool = option("several servers share one port; with --store postgresql://…", default=False)
     tokens: bool = option("require tokens on loopback too, as behind a proxy", default=False)
     name: list[str] | None = option("a name by which a proxy reaches this server; repeat for more")
+    uploads: bool = option("let admins upload graphs off loopback too", default=False)
     stdio: bool = option("serve one assistant on standard input and output (MCP), and no HTTP", default=False)
 
 
@@ -129,7 +130,10 @@ def serve_experts(
         from kgot_lab.experts.http.tokens import has_tokens
 
         service, learned = load_service()
-        rules = GuardRules(host, listen.tokens or not is_local_host(host), names=names)
+        is_local = is_local_host(host)
+        uploads = listen.uploads or is_local
+        rules = GuardRules(host, listen.tokens or not is_local, names=names, uploads=uploads)
+        service.graphs.uploads = service.graphs.uploads if uploads else None
         if rules.tokens and not has_tokens(service.tables):
             raise BadInput("tokens are required, and none was made: kgot-lab serve --new-token NAME")
         at = f"[{host}]" if ":" in host else host

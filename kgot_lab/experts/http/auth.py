@@ -78,6 +78,7 @@ def replay_body(body: bytes, receive: Receive) -> Receive:
 
 
 OLLAMA_PATHS = ("/api/chat", "/api/generate", "/api/show", "/api/tags", "/api/version")
+UPLOAD_PATH = "/api/uploads/"
 # these need no token: the last two accept only signed messages
 _OPEN_PATHS = ("/health", ASK_PATH, CAPABILITIES_PATH)
 _PAGE_PATHS = ("/", "/pages/")  # contain no user data, and a browser sends no token for them
@@ -104,6 +105,7 @@ class GuardLimits(CheckedRecord):
     """Limits on size and rate of requests. The rate is per tenant, streams are counted over all tenants."""
 
     body: int = bounded(2_000_000, 1)  # bytes
+    uploaded_file: int = bounded(50_000_000, 1)  # bytes
     requests_a_minute: int = bounded(1200, 1)
     streams: int = bounded(200, 1)
     answer_seconds: float = bounded(600.0, POSITIVE)
@@ -121,6 +123,7 @@ class GuardRules(CheckedRecord):
     tokens: bool = False
     limits: GuardLimits = GuardLimits()
     names: tuple[str, ...] = ()  # further host names, behind a proxy
+    uploads: bool = False  # whether an admin may upload graphs
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -168,7 +171,8 @@ class AuthMiddleware:
         limits, sender = self._rules.limits, _HeaderSender(send)
         try:
             scope["tenant"] = await self._admit(scope)
-            body = await read_body(receive, limits.body, limits.send_seconds)
+            most = limits.uploaded_file if self._is_upload(scope) else limits.body
+            body = await read_body(receive, most, limits.send_seconds)
             if body is not None:
                 await self._app(scope, replay_body(body, receive), sender)
         except RequestRefused as refusal:
@@ -190,6 +194,9 @@ class AuthMiddleware:
         """
         headers = Headers(scope=scope)
         path, method, limits = str(scope["path"]), str(scope["method"]), self._rules.limits
+        form, most = "application/json", limits.body
+        if self._is_upload(scope):
+            form, most = "application/octet-stream", limits.uploaded_file
         if not self._rules.accepts_host(headers.get("host", "")):
             raise RequestRefused(421, "wrong_host", "this server is not called that: use its own address")
         if "\x00" in path:  # no database can search for it
@@ -201,12 +208,12 @@ class AuthMiddleware:
         content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         has_body = "transfer-encoding" in headers or "content-type" in headers
         is_empty = length.strip("0") == "" and not has_body
-        if method in ("POST", "PUT", "PATCH") and content_type != "application/json" and not is_empty:
-            raise RequestRefused(415, "not_json", "send a body of type application/json")
+        if method in ("POST", "PUT", "PATCH") and content_type != form and not is_empty:
+            raise RequestRefused(415, "not_json", f"send a body of type {form}")
         if not (length.isascii() and length.isdigit()):
             raise RequestRefused(400, "bad_request", "Content-Length is no number")
-        if len(length) > 18 or int(length) > limits.body:
-            raise RequestRefused(413, "too_large", f"a body has {limits.body:,} bytes at most")
+        if len(length) > 18 or int(length) > most:
+            raise RequestRefused(413, "too_large", f"a body has {most:,} bytes at most")
         tenant = await self._authenticate(headers)
         is_page = method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGE_PATHS[1]))
         if tenant is None and path not in _OPEN_PATHS and not is_page:
@@ -215,6 +222,10 @@ class AuthMiddleware:
             too_many = f"more than {limits.requests_a_minute} requests a minute: wait"
             raise RequestRefused(429, "too_often", too_many)
         return tenant
+
+    def _is_upload(self, scope: Scope) -> bool:
+        """Return whether a request is a file of an upload, which no form of a web page can send."""
+        return self._rules.uploads and scope["method"] == "PUT" and scope["path"].startswith(UPLOAD_PATH)
 
     async def _authenticate(self, headers: Headers) -> Tenant | None:
         if not self._rules.tokens:

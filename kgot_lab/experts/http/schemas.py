@@ -237,6 +237,34 @@ class GraphSummary(BaseModel):
     types: dict[str, int]
 
 
+class GraphState(BaseModel):
+    """How far a graph is: unread, reading, ready or failed; the files that are read, the current one, and the error."""
+
+    id: str
+    state: Literal["unread", "reading", "ready", "failed"]
+    done: int
+    total: int
+    file: str
+    error: str
+
+
+class Choices(BaseModel):
+    """What an expert can be made of here, and whether graphs can be uploaded."""
+
+    graphs: list[GraphState]
+    playbooks: dict[str, str]
+    models: list[str]
+    styles: list[str]
+    uploads: bool
+
+
+class FinishedUpload(_Request):
+    """The id of an upload whose files were all sent, and the name of the graph."""
+
+    upload: Annotated[str, Field(max_length=40)]
+    name: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(check_characters)]
+
+
 class DimensionSummary(BaseModel):
     name: str
     category: str
