@@ -218,7 +218,12 @@ class AuthMiddleware:
         is_page = method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGE_PATHS[1]))
         if tenant is None and path not in _OPEN_PATHS and not is_page:
             raise RequestRefused(401, "no_token", "send a token of this server: Authorization: Bearer TOKEN")
-        if tenant is not None and path != "/health" and not self._is_within_rate(tenant.name):
+        if self._is_upload(scope):
+            if tenant is not None and tenant.role != "admin":
+                raise RequestRefused(
+                    403, "forbidden", "only an admin uploads graphs: ask for a token of that role"
+                )
+        elif tenant is not None and path != "/health" and not self._is_within_rate(tenant.name):
             too_many = f"more than {limits.requests_a_minute} requests a minute: wait"
             raise RequestRefused(429, "too_often", too_many)
         return tenant

@@ -14,7 +14,7 @@ from starlette.staticfiles import NotModifiedResponse, StaticFiles
 
 from kgot_lab import __version__
 from kgot_lab.experts.http.auth import AuthMiddleware, GuardRules
-from kgot_lab.experts.http.learning_routes import drift_router, learning_router
+from kgot_lab.experts.http.learning_routes import drift_router, edits_router, learning_router
 from kgot_lab.experts.http.mcp import expert_tools
 from kgot_lab.experts.http.ollama_api import ollama_router
 from kgot_lab.experts.http.openai_api import completions_router
@@ -117,6 +117,7 @@ def expert_app(
     if learned is not None:
         app.include_router(learning_router(service, limiter, learned))
         app.include_router(drift_router(service, learned))
+        app.include_router(edits_router(service, learned))
     if service.consultants is not None:
         app.include_router(federation_router(service, limiter, service.consultants.federation))
     if service.market is not None:
