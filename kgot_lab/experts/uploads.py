@@ -61,10 +61,15 @@ class UploadFolder:
         id = next(
             each for each in (base, *(f"{base}_{n}" for n in range(2, len(used) + 3))) if each not in used
         )
-        files = [path for path in source.rglob("*") if path.is_file()]
-        is_one = len(files) == 1 and is_graph_file(files[0])
+        top = source
+        while len(inside := list(top.iterdir())) == 1:  # a folder in it, or one file
+            top = inside[0]
+            if top.is_file():
+                break
+        is_graph = top.is_file() and is_graph_file(top)
+        top = top.parent if top.is_file() and not is_graph else top
         with os_errors_as(f"the graph {id} cannot be stored"):
-            (files[0] if is_one else source).rename(self.folder / (id + files[0].suffix if is_one else id))
+            top.rename(self.folder / (id + top.suffix if is_graph else id))
             shutil.rmtree(source, ignore_errors=True)
         self._sizes.pop(upload, None)
         return id

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
@@ -226,7 +226,11 @@ class AuthMiddleware:
         elif tenant is not None and path != "/health" and not self._is_within_rate(tenant.name):
             too_many = f"more than {limits.requests_a_minute} requests a minute: wait"
             raise RequestRefused(429, "too_often", too_many)
-        return tenant
+        user = unquote(headers.get("x-user", ""))
+        try:
+            return tenant.as_user(user) if tenant is not None and user else tenant
+        except BadInput as error:
+            raise RequestRefused(400, "bad_request", f"X-User: {error}") from None
 
     def _is_upload(self, scope: Scope) -> bool:
         """Return whether a request is a file of an upload, which no form of a web page can send."""

@@ -197,3 +197,29 @@ def test_what_a_user_edits_waits_for_an_admin():
         assert (made["standing"], made["number"]) == ("queued", None)
         waiting = running.client.get(f"/api/experts/{COOK_ID}/proposals", headers=admin).json()
         assert [each["id"] for each in waiting] == [made["id"]]
+
+
+def talks(server: ServedExperts, **headers: str) -> int:
+    path = f"/api/experts/{COOK_ID}/conversations"
+    return server.client.get(
+        path, headers={name.replace("_", "-"): text for name, text in headers.items()}
+    ).json()["total"]
+
+
+def test_each_user_has_conversations_of_their_own(server):
+    before = talks(server)
+    for user in ("ada", "Bo%20Str%C3%B6m"):
+        (started, *_) = server.ask("Whose is this?", headers={"x-user": user})
+        assert talks(server, x_user=user) == 1
+    path = f"/api/experts/{COOK_ID}/conversations/{started['conversation_id']}"
+    assert server.client.get(path, headers={"x-user": "Bo%20Str%C3%B6m"}).status_code == 200
+    assert server.client.get(path, headers={"x-user": "ada"}).status_code == 404
+    body = {"model": COOK_ID, "messages": [{"role": "user", "content": "hello"}], "user": "ada"}
+    assert server.client.post("/v1/chat/completions", json=body).status_code == 200
+    assert (talks(server, x_user="ada"), talks(server)) == (2, before)
+    for wrong in ("a/b", "../x", " ", "a" * 101, "peer:x"):
+        assert (
+            server.client.get("/api/choices", headers={"x-user": wrong.replace(" ", "%20")}).status_code
+            == 400
+        )
+        assert server.client.post("/v1/chat/completions", json={**body, "user": wrong}).status_code == 422
