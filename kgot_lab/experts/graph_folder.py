@@ -233,6 +233,8 @@ class GraphFolder:
         path = self._files().get(name)
         if path is None or self.uploads is None or not self.uploads.remove(path):
             raise UnknownName("uploaded graph", name, ())
+        self._read.pop(name, None)
+        self.readings.pop(name, None)
 
     def _entries(self) -> list[Path]:
         folders = [self.folder] if self.folder else []

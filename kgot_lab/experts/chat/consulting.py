@@ -93,7 +93,7 @@ class Consultants:
                 peer for name, peer in peers.items() if name not in offered or offered[name][0] <= oldest
             ]
         if stale:
-            offers = request_offers(stale, self.federation.key, timeout=min(5.0, self.seconds))
+            offers = request_offers(stale, self.federation.key, timeout=min(20.0, self.seconds))
             with self._lock:
                 for offer in offers:
                     if offer.signed_at is not None:  # a peer without an offer is asked again next time

@@ -174,22 +174,18 @@ class GraphEditRequest(BaseModel):
     before: Any = None
 
 
-class EditedGraph(ProposalSummary):
-    """A change of a graph: the number of the decision if it is made, and the rules that it breaks."""
-
-    number: int | None
-    warnings: list[str]
-
-
 def edits_router(service: ExpertService, learned: LearnedGraphs) -> APIRouter:
     """Build the routes of edits of a graph."""
     router = APIRouter(prefix="/api/kgos/edits", tags=["learning"])
 
-    @router.post("/{db_id}", response_model=EditedGraph, status_code=201, responses=NOT_FOUND)
+    @router.post("/{db_id}", response_model=dict[str, Any], status_code=201, responses=NOT_FOUND)
     def edit_graph(
         who: Caller, db_id: _Id, edits: Annotated[list[GraphEditRequest], Field(min_length=1, max_length=20)]
     ) -> Any:
-        """Edit a graph, checked against the twelve rules. What a user edits waits for an admin."""
+        """Edit a graph, checked against the twelve rules. What a user edits waits for an admin.
+
+        Returns the proposal, the number of the decision if it is made, and the rules that it breaks.
+        """
         if db_id not in service.graphs.names():
             raise NotFound("graph")
         graph = service.graphs.graph(db_id)

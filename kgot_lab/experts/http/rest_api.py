@@ -295,7 +295,7 @@ def _graph_routes(service: ExpertService) -> tuple[APIRouter, APIRouter]:
         fields["edges"] = [{"source": e.source, "type": e.type, "target": e.target} for e in fields["edges"]]
         return replace_surrogates(fields | {"properties": dict(neighbourhood.properties)})
 
-    @choices.get("/choices", response_model=schemas.Choices)
+    @choices.get("/choices", response_model=_Json)
     def list_choices(who: Caller) -> Any:
         """List what an expert can be made of: graphs with their state, playbooks, models and styles."""
         return {

@@ -237,27 +237,6 @@ class GraphSummary(BaseModel):
     types: dict[str, int]
 
 
-class GraphState(BaseModel):
-    """How far a graph is: unread, reading, ready or failed; the files that are read, the current one, and the error."""
-
-    id: str
-    state: Literal["unread", "reading", "ready", "failed"]
-    done: int
-    total: int
-    file: str
-    error: str
-
-
-class Choices(BaseModel):
-    """What an expert can be made of here, and whether graphs can be uploaded."""
-
-    graphs: list[GraphState]
-    playbooks: dict[str, str]
-    models: list[str]
-    styles: list[str]
-    uploads: bool
-
-
 class FinishedUpload(_Request):
     """The id of an upload whose files were all sent, and the name of the graph."""
 
