@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import slugify
-from kgot_lab.io.files import os_errors_as
+from kgot_lab.io.files import os_errors_as, write_atomically
 from kgot_lab.kgos.query.graph_loading import is_graph_file
 
 MAX_FILE_BYTES = 50_000_000
@@ -44,10 +44,12 @@ class UploadFolder:
         if files >= _MAX_FILES or size + len(data) > _MAX_BYTES or len(data) > MAX_FILE_BYTES:
             limits = f"{_MAX_FILES:,} files of {MAX_FILE_BYTES:,} bytes, {_MAX_BYTES:,} bytes in all"
             raise BadInput(f"this is too much for one graph: {limits}; bring a part of it")
-        with os_errors_as(f"{name[:200]!r} cannot be stored"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("xb") as file:
-                file.write(data)
+        if path.exists():
+            raise BadInput(f"{name[:200]!r} was sent already: each file is sent once")
+        try:
+            write_atomically(path, data, "a file")
+        except BadInput:  # whose message has the path on this computer
+            raise BadInput(f"{name[:200]!r} cannot be stored beside the other files") from None
         self._sizes[upload] = files + 1, size + len(data)
 
     def finish(self, upload: str, name: str, used: tuple[str, ...]) -> str:
