@@ -237,7 +237,7 @@ class Spending:
     def __repr__(self) -> str:
         spent, budget = self.spent, self.budget
         counts = (
-            ("{:,} calls", self.calls, budget.calls),
+            ("{:,} call" + "s" * (self.calls != 1), self.calls, budget.calls),
             ("{:,} tokens", spent.prompt_tokens + spent.completion_tokens, budget.tokens),
             ("{:,.0f} s", spent.seconds, budget.seconds),
             ("${:,.2f}", spent.cost, budget.dollars),
