@@ -106,7 +106,10 @@ def read_table(text: str, source: str, suffix: str = "", options: Options = Opti
         above -= bool(options.head)
         cut = [(f"{source}, line {rows.line_num + above}", list(map(str.strip, row))) for row in rows]
     except csv.Error as error:
-        raise BadInput(f"{source}, line {rows.line_num + above}: not a row of a table: {error}") from None
+        problem = f"not a row of a table: {error}"
+        if "field limit" in str(error):
+            problem = f"a field has more than {csv.field_size_limit():,} characters: see that each quotation mark is closed"
+        raise BadInput(f"{source}, line {rows.line_num + above}: {problem}") from None
     is_text = delimiter == " "
     filled = [(location, list(filter(None, row)) if is_text else row) for location, row in cut if any(row)]
     if matrix and not _SIZE_REMARK.search(body[0] if body else ""):
