@@ -23,6 +23,7 @@ from browser.window import Watch, chromium
 from playwright.sync_api import Page, expect, sync_playwright
 from support.expert_server import ServedExperts, served
 from support.page_server import office_of, scripted_model
+from support.waiting import AMPLE
 
 from kgot_lab.experts.http.auth import GuardRules
 from kgot_lab.experts.learning.ledger import open_proposals
@@ -58,8 +59,8 @@ def page(server: ServedExperts) -> Iterator[Page]:
     watch = Watch(server.url)
     with sync_playwright() as playwright, chromium(playwright, program, watch) as window:
         opened = window.new_page()
-        opened.set_default_timeout(60_000)
-        expect.set_options(timeout=60_000)
+        opened.set_default_timeout(1000 * AMPLE)
+        expect.set_options(timeout=1000 * AMPLE)
         yield opened
         assert watch.outside == []
 
