@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -155,13 +156,12 @@ def _answer(
     model_name = terminal.actual_model_name(configuration.model, registry)
     limits = configuration.limits_for(model_name, with_tools=name == "gaia")  # its questions have files
     question_setup.check_engine(tool_choice)
-    terminal.check_writable(folder / "plan.json")
     tools = web_tools(web)
-    with (
-        open_questions(name) as question_set,
-        lock_folder(folder),
-        TemporaryDirectory(prefix="kgot_lab_") as unpacked,
-    ):
+    with ExitStack() as opened:
+        question_set = opened.enter_context(open_questions(name))
+        terminal.check_writable(folder / "plan.json")
+        opened.enter_context(lock_folder(folder))
+        unpacked = opened.enter_context(TemporaryDirectory(prefix="kgot_lab_"))
         selection.select(question_set)
         documents = terminal.read_folder(Path(configuration.documents)) if configuration.documents else []
         unsafe = configuration.store.unsafe

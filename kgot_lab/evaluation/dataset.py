@@ -44,7 +44,7 @@ class Dataset:
     where two may stand for the same thing. `notes` says what was dropped when the data were read.
     `isomorphic` are the delta edges computed between the documents. `groups` is the group of a query, where
     some are not independent, such as those that share a step. `excluded` are documents to remove from the
-    ranking of a query: its own text, and what was not judged. Raises BadInput for qrels of documents that are
+    ranking of a query: its own text, and what was not judged. Raises BadInput for qrels of documents or queries that are
     not there, for two documents or queries with one id, and for grades that are no whole numbers.
     """
 
@@ -68,6 +68,7 @@ class Dataset:
         require_unique(ids, "document ids")
         require_unique([query.id for query in self.queries if query.id], "query ids")
         known = {*ids}
+        require_known("query in the qrels", {query.id for query in self.queries}, *self.qrels)
         for query, grades in self.qrels.items():
             if not isinstance(grades, Mapping):
                 shape = f"the qrels of {self.name} are a dictionary {{query id: {{document id: grade}}}}"
@@ -250,7 +251,8 @@ def _find_file(folder: Path, *names: str) -> Path:
                 return path
     splits = sorted({path.name.split(".tsv")[0] for path in (folder / "qrels").glob("*.tsv*")})
     others = f"; the splits there are {', '.join(splits)}" if names[0].startswith("qrels/") and splits else ""
-    raise BadInput(f"{folder} has no {' or '.join(names)} (nor the same with .gz){others}")
+    form = "a data set is a folder in the format of BEIR: corpus.jsonl, queries.jsonl and qrels/test.tsv"
+    raise BadInput(f"{folder} has no {' or '.join(names)} (nor the same with .gz){others}; {form}")
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:

@@ -256,7 +256,12 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
             if number == cut_short:
                 return
             problem = f"line {number} of {path} is not JSON ({explain_json_error(error)})"
-            raise TraceError(f"{problem}: delete that line and record again") from None
+            advice = (
+                "delete that line and record again"
+                if number > 1
+                else "it is no recording, nor the trace of a run"
+            )
+            raise TraceError(f"{problem}: {advice}") from None
         if not isinstance(line, dict):
             raise TraceError(
                 f"line {number} of {path} is of no recording or trace: {text[:_PROMPT_PREVIEW]!r}"

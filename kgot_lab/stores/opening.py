@@ -110,6 +110,11 @@ def resolve_location(where: Location, at: Location | None = None) -> tuple[str, 
             lost = "has lost its password or key, which no trace and no message keeps"
             raise BadInput(f"the address {location} {lost}: give the whole address")
     if name in STORES:
+        by_name = _SUFFIXES.get(Path(str(at)).suffix.lower())
+        if by_name is not None and (by_name == "sqlite") != (name == "sqlite"):
+            raise BadInput(
+                f"{at} is by its name a file of {by_name!r}, not of {name!r}: open_store({str(at)!r}) opens it"
+            )
         return name, at
     own, separator, rest = name.partition(":")
     if (separator or not Path(name).suffix) and own in packaged(ENTRY_POINTS, STORES):

@@ -59,8 +59,9 @@ def _batch(
     count = len([line for line in lines if line.strip()])
     queried.stop_if_dry(f"ask {count} questions of {queried.where}")
     lines_out, failed = [], 0
-    with time_limit(timeout):
-        for answer in answer_lines(queried.graph, lines, parallel=min(parallel, os.cpu_count() or 1)):
+    with time_limit(timeout), queried.search_embedder() as by:
+        workers = min(parallel, os.cpu_count() or 1)
+        for answer in answer_lines(queried.graph, lines, parallel=workers, by=by):
             failed += answer.result is None
             if answer.result is None:
                 row = {"asked": answer.line, "error": answer.error}
@@ -93,8 +94,8 @@ def _pipeline(
     queried: QueriedGraph = context.obj
     queried.stop_if_dry(f"ask {questions} of {queried.where}")
     result = None
-    with time_limit(timeout):
-        for step, result in run_pipeline(queried.graph, questions):
+    with time_limit(timeout), queried.search_embedder() as by:
+        for step, result in run_pipeline(queried.graph, questions, by=by):
             terminal.say(f"{step} → {result.title}")
     if result is not None:
         print_result(result, OutputOptions(format, output, explain))
