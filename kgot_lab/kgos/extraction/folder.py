@@ -85,7 +85,9 @@ class FolderGraph:
         came = f"{self.read} read now, {self.reused} unchanged"
         files, skipped = format_count(self.files, "file"), format_count(len(self.skipped), "file")
         lines = [f"<FolderGraph: {files} ({came}), {skipped} skipped>"]
-        lines.append(f"  {len(self.graph):,} nodes ({kinds}), {len(self.graph.edge_keys):,} edges")
+        lines.append(
+            f"  {format_count(len(self.graph), 'node')} ({kinds}), {format_count(len(self.graph.edge_keys), 'edge')}"
+        )
         if shares := describe_calls(self.calls):
             lines.append(f"  calls resolved: {shares}")
         remarks = [f"  skipped {remark}" for remark in group_remarks(self.skipped)]

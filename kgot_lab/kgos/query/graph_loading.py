@@ -215,7 +215,7 @@ def load_graph(
     if path.is_dir() and not is_tables:
         found = extract_folder(path, cache=cache, progress=progress, client=client, all_files=all_files)
         whole = add_patterns(found.graph)
-        sizes = f"{len(whole):,} nodes, {len(whole.edge_keys):,} edges"
+        sizes = f"{format_count(len(whole), 'node')}, {format_count(len(whole.edge_keys), 'edge')}"
         report(f"{found.describe(None)}\n  with the patterns in it {sizes}")
         return whole
     if not path.is_file() and not is_tables:
