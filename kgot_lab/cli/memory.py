@@ -322,10 +322,11 @@ def erase_claims(
         raise BadInput("a sentence names a message of one user: name the user too, with --user NAME")
     memory = None if user is None else _open_user_memory(context, user, embedder="minilm")
     with opened_memory(context) if memory is None else memory.claims as claims:
-        if memory is not None and not (source is fact is text is None):
+        what: Triple | str | None = None
+        if memory is None:
+            what = _find_what(claims, source, fact)
+        elif not (source is fact is text is None):
             what = _find_said(memory, text, source, fact, whole=True)
-        else:
-            what = None if memory is not None else _find_what(claims, source, fact)
         if isinstance(what, str):
             description, stating = f"the source {what}", claims.from_source(what)
         else:
