@@ -17,7 +17,7 @@ from kgot_lab.cli import options, question_setup, terminal
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.io.files import write_atomically
-from kgot_lab.text.cleaning import printable_line
+from kgot_lab.text.cleaning import format_count, printable_line
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.questions.batch import QuestionRun
@@ -227,12 +227,13 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
             done = total - missing
 
             def report(question: Question, event: Event) -> None:
-                what_next = f"{printable_line(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
+                spent = f"{format_count(spending.calls, 'call')}, ${spending.spent.cost:.2f}"
+                what_next = f"{printable_line(question.id)}, step {event.step}; {spent}"
                 progress(done, total, what_next)
 
             for result in run.answer_missing(parallel, report):
                 done += 1
-                progress(done, total, f"{spending.calls:,} calls, ${spending.spent.cost:.2f}")
+                progress(done, total, f"{format_count(spending.calls, 'call')}, ${spending.spent.cost:.2f}")
                 terminal.say(_format_result(result))
     finally:
         with terminal.report_interruption(run.folder):

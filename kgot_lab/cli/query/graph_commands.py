@@ -27,6 +27,7 @@ from kgot_lab.cli.query.shared import (
 )
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.io.files import os_errors_as, read_regular_text
+from kgot_lab.text.cleaning import format_count
 
 _BATCH_PANEL = "Many questions"
 _GRAPH_PANEL = "Graph operations"
@@ -57,7 +58,7 @@ def _batch(
     queried: QueriedGraph = context.obj
     lines = (terminal.standard_input().read() if file == "-" else _read_questions(Path(file))).splitlines()
     count = len([line for line in lines if line.strip()])
-    queried.stop_if_dry(f"ask {count} questions of {queried.where}")
+    queried.stop_if_dry(f"ask {format_count(count, 'question')} of {queried.where}")
     lines_out, failed = [], 0
     with time_limit(timeout), queried.search_embedder() as by:
         workers = min(parallel, os.cpu_count() or 1)
@@ -183,7 +184,9 @@ def _import_graph(
     terminal.say(f"{output}: {merged}")
     if differing:
         ids = ", ".join(differing[:10])
-        terminal.say(f"note: {len(differing)} nodes differ, and are as {queried.where} has them: {ids}")
+        terminal.say(
+            f"note: {format_count(len(differing), 'differing node')} taken from {queried.where}: {ids}"
+        )
 
 
 @queries.command("export-graph", rich_help_panel=_GRAPH_PANEL)
