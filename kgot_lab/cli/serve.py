@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from dataclasses import dataclass
 from functools import cache, partial
@@ -12,7 +13,7 @@ import typer
 
 from kgot_lab.cli import terminal
 from kgot_lab.cli.experts import experts_location, open_service, proposals_location
-from kgot_lab.cli.options import MODEL_FORMS, argument, option, with_options
+from kgot_lab.cli.options import MODEL_FORMS, SEARCH_EMBEDDER, argument, option, with_options
 from kgot_lab.errors import BadInput, LabError, needs_extra
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class _ListenOptions:
     share_port: bool = option("several servers share one port; with --store postgresql://…", default=False)
     tokens: bool = option("require tokens on loopback too, as behind a proxy", default=False)
     name: list[str] | None = option("a name by which a proxy reaches this server; repeat for more")
+    uploads: bool = option("let admins upload graphs off loopback too", default=False)
     stdio: bool = option("serve one assistant on standard input and output (MCP), and no HTTP", default=False)
 
 
@@ -103,7 +105,7 @@ def serve_experts(
         claims = None if memory is None else open_claims(memory, new=False)
         service = open_service(graphs, store, model_options.model, model_options.models)
         if peers is not None:
-            service.consultants = load_consultants(peers)
+            service.consultants = load_consultants(peers, store)
         service.market = market
         if claims is not None:  # its connection is shared by all users
             service.memory_of = cache(partial(Memory, claims, embedder=service.embedder))
@@ -129,7 +131,10 @@ def serve_experts(
         from kgot_lab.experts.http.tokens import has_tokens
 
         service, learned = load_service()
-        rules = GuardRules(host, listen.tokens or not is_local_host(host), names=names)
+        is_local = is_local_host(host)
+        uploads = listen.uploads or is_local
+        rules = GuardRules(host, listen.tokens or not is_local, names=names, uploads=uploads)
+        service.graphs.uploads = service.graphs.uploads if uploads else None
         if rules.tokens and not has_tokens(service.tables):
             raise BadInput("tokens are required, and none was made: kgot-lab serve --new-token NAME")
         at = f"[{host}]" if ":" in host else host
@@ -140,20 +145,22 @@ def serve_experts(
     run_while_loading(load_app, listening)
 
 
-def load_consultants(peers: Peers) -> Consultants:
-    """Connect to other instances. The key of this instance is created if it does not exist."""
-    from platformdirs import user_data_path
-
+def load_consultants(peers: Peers, store: str | None) -> Consultants:
+    """Connect to other instances. Each server has a key, beside its store, that is created if it does not exist."""
     from kgot_lab.experts.chat.consulting import Consultants
     from kgot_lab.experts.federation.delegation import Federation
     from kgot_lab.experts.federation.envelope import load_instance_key
     from kgot_lab.experts.federation.signing import open_nonces
 
-    folder = user_data_path("kgot_lab", appauthor=False)
-    folder.mkdir(parents=True, exist_ok=True)
-    key = load_instance_key(folder / "instance.key")
-    terminal.say(f"the public key of this instance: {key.public}")
-    return Consultants(Federation(key, peers, open_nonces(folder / "nonces.db")))
+    usual, server = Path(experts_location(None)).parent, ""
+    if store not in (None, ":memory:"):
+        path = Path(str(store)).absolute()
+        is_file = "://" not in str(store)
+        usual = path.parent if is_file else usual
+        server = f"{path.stem if is_file else hashlib.sha256(str(store).encode()).hexdigest()[:16]}."
+    key = load_instance_key(usual / f"{server}instance.key")
+    terminal.say(f"the public key of this server: {key.public}")
+    return Consultants(Federation(key, peers, open_nonces(usual / f"{server}nonces.db")))
 
 
 def warm_up(service: ExpertService) -> None:
@@ -185,7 +192,7 @@ def serve_mcp(
     namespace: str | None = option("which graph of a server"),
     port: int | None = option("serve HTTP on this local port, not on stdio", "--http", min=1, max=65535),
     npc: str | None = option("GRAPH is a world: serve only what the character of this name or id knows"),
-    embedder: str | None = option("with --npc: the embedder of the world's texts, for the context"),
+    embedder: str | None = SEARCH_EMBEDDER,
     user: str | None = option("GRAPH is a memory: serve only what this user said; changed by --write GRAPH"),
     write: Path | None = option("let assistants change the graph in this file; an existing one is continued"),
 ) -> None:
@@ -193,8 +200,8 @@ def serve_mcp(
 
     Questions are tools, the graph is a resource. It is read-only without --write.
     """
-    if embedder is not None and npc is None:
-        raise BadInput("--embedder is that of a world's texts: name a character with --npc")
+    if embedder is not None and user is not None:
+        raise BadInput("--embedder is that of a graph's or a world's texts: leave it out with --user")
     if user is not None:
         from kgot_lab.kgos.query.mcp_server import memory_server
         from kgot_lab.memory.user_memory import open_memory
@@ -212,11 +219,13 @@ def serve_mcp(
             npc_entity = find_character(world, npc)
             run_server(character_server(world, npc_entity, embedder), f"what {npc_entity.name} knows", port)
         return
-    from kgot_lab.cli.query.shared import QueriedGraph
+    from kgot_lab.cli.query.shared import QueriedGraph, require_place
     from kgot_lab.kgos.editing import Editor
     from kgot_lab.kgos.query.mcp_server import graph_server
+    from kgot_lab.kgos.query.search_embedder import SearchEmbedder
     from kgot_lab.stores.files import check_graph_file
 
+    require_place("the address of a server", [graph], namespace=namespace)
     if write is not None:
         check_graph_file(write)
     is_continued = write is not None and write.exists()
@@ -224,7 +233,8 @@ def serve_mcp(
         terminal.say(f"going on with {write}, as it was changed before; {graph} itself is not read")
     served = QueriedGraph(str(write) if is_continued else graph, None if is_continued else namespace).graph
     editor = None if write is None else Editor(served, by="assistant", store=_GraphFile(served, write))
-    run_server(graph_server(served, name=Path(graph).name or graph, editor=editor), str(served), port)
+    name, by = Path(graph).name or graph, SearchEmbedder(embedder)
+    run_server(graph_server(served, name=name, editor=editor, embedder=by), str(served), port)
 
 
 def run_server(server: MCPServer[Any], description: str, port: int | None) -> None:

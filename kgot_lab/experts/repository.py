@@ -98,11 +98,11 @@ ALL_EXPERTS = 2**31 - 2  # a limit for no page
 class NotFound(BadInput):
     """An expert, a conversation or a message does not exist, or belongs to another owner.
 
-    The message is the same for both.
+    The message is the same for both, if none is given.
     """
 
-    def __init__(self, what: str):
-        super().__init__(f"there is no such {what}")
+    def __init__(self, what: str, message: str = ""):
+        super().__init__(message or f"there is no such {what}")
 
 
 class AlreadyExists(BadInput):

@@ -8,25 +8,27 @@ loopback, a token is required. There is no CORS header.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
-from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded
+from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded, distinct_fields
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.experts.error_messages import SERVER_FAILED, failure_message, format_for_log, log
 from kgot_lab.experts.federation.delegation import ASK_PATH, CAPABILITIES_PATH
 from kgot_lab.experts.http.tokens import Tenant
 from kgot_lab.experts.service import LOCAL_OWNER
 from kgot_lab.io.http_client import is_loopback
+from kgot_lab.kgos.query.mcp_server import replay_body
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -67,17 +69,18 @@ async def read_body(receive: Receive, max_bytes: int, seconds: float) -> bytes |
         raise RequestRefused(408, "too_slow", why) from None
 
 
-def replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return a receive function that delivers a body that was already read, then what comes after it."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive_body() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return receive_body
+def _refuse_repeated_keys(body: bytes) -> None:
+    """Raise RequestRefused if an object in a body of JSON has a key twice. What is no JSON is refused later."""
+    try:
+        json.loads(body, object_pairs_hook=distinct_fields, parse_int=str)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        return
+    except ValueError as error:
+        raise RequestRefused(422, "bad_input", f"the body: {error}") from None
 
 
 OLLAMA_PATHS = ("/api/chat", "/api/generate", "/api/show", "/api/tags", "/api/version")
+UPLOAD_PATH = "/api/uploads/"
 # these need no token: the last two accept only signed messages
 _OPEN_PATHS = ("/health", ASK_PATH, CAPABILITIES_PATH)
 _PAGE_PATHS = ("/", "/pages/")  # contain no user data, and a browser sends no token for them
@@ -104,6 +107,7 @@ class GuardLimits(CheckedRecord):
     """Limits on size and rate of requests. The rate is per tenant, streams are counted over all tenants."""
 
     body: int = bounded(2_000_000, 1)  # bytes
+    uploaded_file: int = bounded(50_000_000, 1)  # bytes
     requests_a_minute: int = bounded(1200, 1)
     streams: int = bounded(200, 1)
     answer_seconds: float = bounded(600.0, POSITIVE)
@@ -121,6 +125,7 @@ class GuardRules(CheckedRecord):
     tokens: bool = False
     limits: GuardLimits = GuardLimits()
     names: tuple[str, ...] = ()  # further host names, behind a proxy
+    uploads: bool = False  # whether an admin may upload graphs
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -168,8 +173,10 @@ class AuthMiddleware:
         limits, sender = self._rules.limits, _HeaderSender(send)
         try:
             scope["tenant"] = await self._admit(scope)
-            body = await read_body(receive, limits.body, limits.send_seconds)
+            most = limits.uploaded_file if self._is_upload(scope) else limits.body
+            body = await read_body(receive, most, limits.send_seconds)
             if body is not None:
+                _refuse_repeated_keys(body)
                 await self._app(scope, replay_body(body, receive), sender)
         except RequestRefused as refusal:
             await _refuse(scope, receive, sender, refusal)
@@ -190,6 +197,9 @@ class AuthMiddleware:
         """
         headers = Headers(scope=scope)
         path, method, limits = str(scope["path"]), str(scope["method"]), self._rules.limits
+        form, most = "application/json", limits.body
+        if self._is_upload(scope):
+            form, most = "application/octet-stream", limits.uploaded_file
         if not self._rules.accepts_host(headers.get("host", "")):
             raise RequestRefused(421, "wrong_host", "this server is not called that: use its own address")
         if "\x00" in path:  # no database can search for it
@@ -201,20 +211,33 @@ class AuthMiddleware:
         content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         has_body = "transfer-encoding" in headers or "content-type" in headers
         is_empty = length.strip("0") == "" and not has_body
-        if method in ("POST", "PUT", "PATCH") and content_type != "application/json" and not is_empty:
-            raise RequestRefused(415, "not_json", "send a body of type application/json")
+        if method in ("POST", "PUT", "PATCH") and content_type != form and not is_empty:
+            raise RequestRefused(415, "not_json", f"send a body of type {form}")
         if not (length.isascii() and length.isdigit()):
             raise RequestRefused(400, "bad_request", "Content-Length is no number")
-        if len(length) > 18 or int(length) > limits.body:
-            raise RequestRefused(413, "too_large", f"a body has {limits.body:,} bytes at most")
+        if len(length) > 18 or int(length) > most:
+            raise RequestRefused(413, "too_large", f"a body has {most:,} bytes at most")
         tenant = await self._authenticate(headers)
         is_page = method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGE_PATHS[1]))
         if tenant is None and path not in _OPEN_PATHS and not is_page:
             raise RequestRefused(401, "no_token", "send a token of this server: Authorization: Bearer TOKEN")
-        if tenant is not None and path != "/health" and not self._is_within_rate(tenant.name):
+        if self._is_upload(scope):
+            if tenant is not None and tenant.role != "admin":
+                raise RequestRefused(
+                    403, "forbidden", "only an admin uploads graphs: ask for a token of that role"
+                )
+        elif tenant is not None and path != "/health" and not self._is_within_rate(tenant.name):
             too_many = f"more than {limits.requests_a_minute} requests a minute: wait"
             raise RequestRefused(429, "too_often", too_many)
-        return tenant
+        user = unquote(headers.get("x-user", ""))
+        try:
+            return tenant.as_user(user) if tenant is not None and user else tenant
+        except BadInput as error:
+            raise RequestRefused(400, "bad_request", f"X-User: {error}") from None
+
+    def _is_upload(self, scope: Scope) -> bool:
+        """Return whether a request is a file of an upload, which no form of a web page can send."""
+        return self._rules.uploads and scope["method"] == "PUT" and scope["path"].startswith(UPLOAD_PATH)
 
     async def _authenticate(self, headers: Headers) -> Tenant | None:
         if not self._rules.tokens:

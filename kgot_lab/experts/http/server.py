@@ -7,18 +7,23 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from starlette.responses import FileResponse
 from starlette.routing import Route
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
 
 from kgot_lab import __version__
 from kgot_lab.experts.http.auth import AuthMiddleware, GuardRules
-from kgot_lab.experts.http.learning_routes import drift_router, learning_router
+from kgot_lab.experts.http.learning_routes import drift_router, edits_router, learning_router
 from kgot_lab.experts.http.mcp import expert_tools
 from kgot_lab.experts.http.ollama_api import ollama_router
 from kgot_lab.experts.http.openai_api import completions_router
-from kgot_lab.experts.http.responses import ERRORS, StreamLimiter, register_error_handlers
+from kgot_lab.experts.http.responses import (
+    ERRORS,
+    StreamLimiter,
+    refuse_unknown_parameters,
+    register_error_handlers,
+)
 from kgot_lab.experts.http.rest_api import rest_routers
 from kgot_lab.experts.http.sharing_routes import (
     federation_router,
@@ -27,6 +32,7 @@ from kgot_lab.experts.http.sharing_routes import (
     trials_router,
 )
 from kgot_lab.experts.http.tokens import find_tenant
+from kgot_lab.experts.http.upload_routes import upload_router
 from kgot_lab.experts.learning.reviewing import LearnedGraphs
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
@@ -105,6 +111,7 @@ def expert_app(
         redoc_url=None,
         lifespan=mcp.router.lifespan_context,
         responses=ERRORS,
+        dependencies=[Depends(refuse_unknown_parameters)],
     )
     register_error_handlers(app)
     for router in rest_routers(service, limiter):
@@ -116,10 +123,13 @@ def expert_app(
     if learned is not None:
         app.include_router(learning_router(service, limiter, learned))
         app.include_router(drift_router(service, learned))
+        app.include_router(edits_router(service, learned))
     if service.consultants is not None:
         app.include_router(federation_router(service, limiter, service.consultants.federation))
     if service.market is not None:
         app.include_router(marketplace_router(service, service.market))
+    if rules.uploads and service.graphs.uploads is not None:
+        app.include_router(upload_router(service, service.graphs.uploads))
     app.include_router(pages_router())
 
     @app.get("/health", tags=["server"])
