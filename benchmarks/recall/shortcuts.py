@@ -1,6 +1,6 @@
 """What the default search loses by the shortcuts of large collections, on the dev split of a bundled set.
 
-python -m benchmarks.recall.shortcuts musique  # 5,966 passages; embedding them takes minutes
+python -m benchmarks.recall.shortcuts musique  # embedding the passages and their sentences takes minutes
 
 The limits from which the shortcuts are taken are set below the size of the set, and what they keep is set to
 the same share of it as of 200,000 passages, or a little more. Writes benchmarks/results/shortcuts.json.
