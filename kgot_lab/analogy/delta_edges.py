@@ -9,8 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.analogy import calibration
-from kgot_lab.analogy.calibration import PREVALENCE, BandShares, expected_precision
+from kgot_lab.analogy import expected_precision as measured
+from kgot_lab.analogy.expected_precision import PREVALENCE, BandShares, expected_precision
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.arguments import CheckedRecord, check_arguments
 from kgot_lab.embedding.embedder import Embedder, Matrix, normalise_rows
@@ -388,14 +388,14 @@ class _EdgeRule(CheckedRecord):
     @property
     def _measured_shares(self) -> BandShares | None:
         """The measured shares for this rule, if any."""
-        embedder, maker = calibration.MEASURED_CONFIGURATION
+        embedder, maker = measured.MEASURED_CONFIGURATION
         if not self.embedder.name.startswith(embedder) or self.skeletons.maker != maker:
             return None
         has_verifier = self.verifier is not None
         # an Aligner with default settings
         usual = not has_verifier or getattr(self.verifier, "usual", False) is True
         usual = usual and self.thresholds == DEFAULT_THRESHOLDS
-        return calibration.MEASURED_SHARES[has_verifier] if usual else None
+        return measured.MEASURED_SHARES[has_verifier] if usual else None
 
     def check_same_rule(self, edges: Iterable[Edge], material: EdgeCandidates) -> None:
         """Raise BadInput if an edge to keep was made by another rule or from other skeletons."""
