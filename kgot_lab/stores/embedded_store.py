@@ -20,8 +20,8 @@ from kgot_lab.graph.validation import copy_edge, copy_node, validate_diff
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.sandbox import Calculator, open_sandbox
 from kgot_lab.stores.log import DiffLog, record_elements
-from kgot_lab.stores.lookup import ValueCounts, WordIndex
-from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Scalar, Schema, StatementExecutor, UndoableStore
+from kgot_lab.stores.lookup import WordIndex
+from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Schema, StatementExecutor, UndoableStore
 from kgot_lab.stores.statements import python_constants, python_path_query, require_statement
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
@@ -76,7 +76,6 @@ class EmbeddedStore(UndoableStore):
         self._lock = RLock()
         self._state = MutableGraph()
         self._word_index: WordIndex | None = None  # created at the first search
-        self._value_counts: ValueCounts | None = None  # created at the first call of `holds`
         self._labels, self._relations = Counter[str](), Counter[str]()
         self._unsafe, self._seconds = unsafe, seconds
         self._executor, self._create_executor, self._is_loaded = execute, open or self._open_sandbox, False
@@ -226,19 +225,6 @@ class EmbeddedStore(UndoableStore):
         best = self._word_index.best_matches(casefold_words(words), limit)
         return tuple(copy_node(truth.nodes[id]) for id in best)
 
-    @check_arguments
-    @_synchronized
-    def holds(self, value: Scalar) -> bool:
-        """Return whether the graph contains a text or a number exactly.
-
-        For what counts as equal see `lookup.holds_value`.
-        """
-        self._refresh()
-        truth = self._current_state
-        if self._value_counts is None:
-            self._value_counts = ValueCounts((*truth.nodes.values(), *truth.edges.values()))
-        return value in self._value_counts
-
     # --- internal ---
 
     def _check_statement(self, kind: str, statement: str) -> None:
@@ -301,7 +287,7 @@ class EmbeddedStore(UndoableStore):
             log.close()
             raise
         self._log, self._state, self._is_loaded = log, truth, False
-        self._word_index = self._value_counts = None
+        self._word_index = None
         self._labels = Counter(label for node in truth.nodes.values() for label in node.labels)
         self._relations = Counter(edge.type for edge in truth.edges.values())
 
@@ -339,10 +325,6 @@ class EmbeddedStore(UndoableStore):
                 self._word_index.remove(node)
             for node in added:
                 self._word_index.add(node)
-        if self._value_counts is not None:
-            old_edges = (*diff.removed_edges, *(before for before, _ in diff.changed_edges))
-            self._value_counts.update((*removed, *old_edges), added)
-            self._value_counts.update((), diff.written_edges)
         self._labels.update(label for node in added for label in node.labels)
         self._labels.subtract(label for node in removed for label in node.labels)
         self._relations.update(edge.type for edge in diff.added_edges)

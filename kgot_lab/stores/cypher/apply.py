@@ -1,4 +1,4 @@
-"""Write to a namespace of a Bolt server: apply diffs in batches, find additions, lock the namespace."""
+"""Write to a namespace of a Bolt server: apply diffs in batches, and lock the namespace."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from kgot_lab.stores.sql import touched_keys
 from kgot_lab.types import Diff, Edge, Node
 
 if TYPE_CHECKING:
-    from neo4j import SummaryCounters, Transaction
+    from neo4j import Transaction
 
 BATCH = 5_000  # rows per statement
 
@@ -234,103 +234,6 @@ def _batches(rows: list[Any]) -> Iterator[list[Any]]:
 def _require_same(stored: object, expected: object, subject: str) -> None:
     if stored != expected:
         raise BadInput(f"the server keeps {subject} {expected!r} as {stored!r}, so that nothing was changed")
-
-
-# What a statement added to a namespace, found without reading the rest if the server's counters prove that it
-# did nothing else.
-#
-# Most statements that a model writes only add. New elements are not yet marked as known. If the counters show
-# no removals, and no properties or labels set except those of new elements, nothing else has changed:
-# everything that a new element has was set, and therefore counted.
-
-_NEW_NODES = "MATCH (n {_run: $run}) WHERE n._kept IS NULL RETURN elementId(n), labels(n), properties(n)"
-_NEW_EDGES = (
-    "MATCH (a {_run: $run})-[r]->(b {_run: $run}) WHERE r._run IS NULL "
-    "RETURN elementId(a), a.id, elementId(r), type(r), elementId(b), b.id, properties(r)"
-)  # fmt: skip
-_COUNT_BY_ID = "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN count(n)"
-_COUNT_PARALLELS = (
-    "UNWIND $rows AS row MATCH (a)-[r]->(b) WHERE elementId(a) = row[0] AND type(r) = row[1] AND elementId(b) = row[2] "
-    "RETURN count(r)"
-)
-_MARK_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] SET r._run = $run"
-
-
-class NotOnlyAdditions(Exception):
-    """A statement did more than add elements, or names of its additions depend on the rest of the graph."""
-
-
-class _NewEdge(NamedTuple):
-    """A row of `_NEW_EDGES`: a new edge, with the element ids of itself and of its ends, and the ids of the ends."""
-
-    source: str
-    source_id: str
-    element_id: str
-    type: str
-    target: str
-    target_id: str
-    properties: dict[str, Any]
-
-
-def has_reliable_counters(transaction: Transaction) -> bool:
-    """Return whether the server's counters report correctly what a statement changed.
-
-    Creates a node as a test. The caller rolls it back.
-    """
-    counters = transaction.run("CREATE (n {a: 1}) SET n.b = 2").consume().counters
-    return counters.nodes_created == 1 and counters.properties_set == 2
-
-
-def read_additions(run_query: RunQuery, counters: SummaryCounters) -> tuple[Diff, dict[str, str]]:
-    """Return the additions of the preceding statement as a diff, and the element id of each new node.
-
-    Gives the new nodes and edges their ids and namespace marks. Raises NotOnlyAdditions if the statement did
-    anything else.
-    """
-    if not counters.contains_updates:
-        return Diff(), {}
-    _require(not (counters.nodes_deleted or counters.relationships_deleted or counters.labels_removed))
-    created = run_query(_NEW_NODES, {}) if counters.nodes_created else []
-    rows = [dump.BoltRow(element_id, labels, stored, []) for element_id, labels, stored in created]
-    edges = [_NewEdge(*row) for row in run_query(_NEW_EDGES, {})] if counters.relationships_created else []
-    _require((counters.nodes_created, counters.relationships_created) == (len(rows), len(edges)))
-    _require(counters.labels_added == sum(len(row.labels) for row in rows))
-    set_values = sum(len(row.properties) for row in rows) + sum(len(edge.properties) for edge in edges)
-    _require(counters.properties_set == set_values)
-    ids = dump.node_ids(rows, {})
-    _require(len(set(ids.values())) == len(ids))
-    sources = {edge.source: edge.source_id for edge in edges}
-    ends = sources | {edge.target: edge.target_id for edge in edges} | ids
-    _mark_nodes(run_query, ids)
-    nodes = [dump.StoredNode(ids[r.element_id], r.element_id, r.labels, r.properties).to_node() for r in rows]
-    values = (edge_properties(dump.temporal_as_text(edge.properties)) for edge in edges)
-    new_edges = [Edge(ends[e.source], e.type, ends[e.target], v) for e, v in zip(edges, values, strict=True)]
-    _mark_edges(run_query, edges)
-    diff = Diff(added_nodes=tuple(nodes), added_edges=tuple(new_edges))
-    return diff, {id: element_id for element_id, id in ids.items()}
-
-
-def _mark_nodes(run_query: RunQuery, ids: dict[str, str]) -> None:
-    """Assign ids to new nodes, which no other node may have."""
-    if ids:
-        marks = [[element_id, {"id": id, "_kept": True}] for element_id, id in ids.items()]
-        run_query(dump.MARK_NODES, {"rows": marks})
-        _require(run_query(_COUNT_BY_ID, {"ids": dict.fromkeys(ids.values(), True)}) == [[len(ids)]])
-
-
-def _mark_edges(run_query: RunQuery, edges: list[_NewEdge]) -> None:
-    """Mark new edges, none of which may have the source, type and target of another."""
-    if edges:
-        triples = {(edge.source, edge.type, edge.target) for edge in edges}
-        _require(len(triples) == len(edges) and not any("_key" in edge.properties for edge in edges))
-        rows = [list(triple) for triple in triples]
-        _require(run_query(_COUNT_PARALLELS, {"rows": rows}) == [[len(edges)]])
-        run_query(_MARK_EDGES, {"rows": [[edge.source, edge.element_id] for edge in edges]})
-
-
-def _require(condition: bool) -> None:
-    if not condition:
-        raise NotOnlyAdditions
 
 
 # Writers of one namespace exclude each other by a lock node, because a server cannot lock a node that does not

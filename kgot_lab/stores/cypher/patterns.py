@@ -6,8 +6,6 @@ further patterns. `confine_statement` parses it.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,8 +17,8 @@ from kgot_lab.sandbox.cypher.mapping import edge_properties, node_properties, or
 from kgot_lab.stores.cypher.connection import RunQuery
 from kgot_lab.stores.cypher.dump import temporal_as_text
 from kgot_lab.stores.cypher.statements import CypherToken, RefusedClause, cypher_tokens
-from kgot_lab.stores.lookup import WordIndex, nested_scalars
-from kgot_lab.stores.protocol import Scalar, Schema
+from kgot_lab.stores.lookup import WordIndex
+from kgot_lab.stores.protocol import Schema
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Edge, Node
 
@@ -306,20 +304,6 @@ RETURN n.id, labels(n), properties(n) ORDER BY score DESC, size(name), name LIMI
 """  # long words have a higher weight, because they are rarer
 
 
-_ANY_PROPERTY = "any(key IN keys(x) WHERE NOT key IN ['id', '_run', '_kept', '_labels', '_key'] AND {test})"
-# IN takes lists and single values alike; a time is held as the text that rows show
-_HAS_VALUE = "$value IN ([] + x[key]) OR (toStringOrNull(x[key]) = $text AND toFloatOrNull(x[key]) IS NULL AND toBooleanOrNull(x[key]) IS NULL)"
-_ENCODED = "toStringOrNull(x[key]) STARTS WITH 'json:' AND toStringOrNull(x[key]) CONTAINS $piece"
-_HOLDS = (
-    f"MATCH (x {{_run: $run}}) WHERE x.id = $value OR $value IN labels(x) OR {_ANY_PROPERTY.format(test=f'({_HAS_VALUE})')} RETURN 1 LIMIT 1",
-    f"MATCH ({{_run: $run}})-[x]->({{_run: $run}}) WHERE type(x) = $value OR {_ANY_PROPERTY.format(test=f'({_HAS_VALUE})')} RETURN 1 LIMIT 1",
-)
-_MAY_CONTAIN = tuple(
-    f"MATCH {pattern} WHERE {_ANY_PROPERTY.format(test=_ENCODED)} RETURN properties(x) LIMIT 1000"
-    for pattern in ("(x {_run: $run})", "({_run: $run})-[x]->({_run: $run})")
-)
-
-
 class NodeLookup:
     """The queries of a namespace, with the element ids of the nodes seen so far."""
 
@@ -393,34 +377,3 @@ class NodeLookup:
             nodes[id] = Node(id, tuple(ordered_labels(labels, stored)), properties)
             index.add(nodes[id])
         return tuple(nodes[id] for id in index.best_matches(wanted, limit))
-
-    @check_arguments
-    def holds(self, value: Scalar) -> bool:
-        """Return whether the graph contains a text or a number exactly.
-
-        Runs on the server. Lists and dicts that it cannot store natively are searched here. For what counts as
-        equal see `lookup.holds_value`.
-        """
-        text = value if isinstance(value, str) else None
-        if any(self._query(query, {"value": _sendable(value), "text": text}) for query in _HOLDS):
-            return True
-        piece = {"piece": _json_prefix(value)}
-        found = (stored for query in _MAY_CONTAIN for (stored,) in self._query(query, piece))
-        return any(value in nested_scalars(node_properties(temporal_as_text(stored))) for stored in found)
-
-
-def _sendable(value: Scalar) -> Scalar | None:
-    """Return a value as it can be sent to a server.
-
-    A number that is too large becomes None, which no graph contains.
-    """
-    return value if not isinstance(value, int) or -(2**63) <= value < 2**63 else None
-
-
-def _json_prefix(value: Scalar) -> str:
-    """Return the text with which a value begins in JSON."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, int) or (math.isfinite(value) and value.is_integer() and abs(value) < 1e15):
-        return str(int(value))
-    return repr(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.arguments import check_arguments
@@ -80,8 +80,6 @@ class CypherServer(NodeLookup, UndoableStore):
         super().__init__()
         self.namespace, self._seconds = namespace, seconds
         self._mark = cypher_literal(namespace)
-        # whether the server's counters are reliable; tested at the first statement
-        self._has_counters: bool | None = None
         self._calculator = Calculator(seconds=seconds)
         self._link = BoltLink(uri, user, password, database)
         self._write_lock = cypher_apply.WriteLock(self._link, namespace)
@@ -104,57 +102,41 @@ class CypherServer(NodeLookup, UndoableStore):
     def write(self, statement: str) -> Diff:
         """Run a statement in a transaction and store its changes.
 
-        New nodes and edges are recognized by their missing marks. If the server's counters do not prove that
-        the statement did nothing else, it is rolled back and run again between two reads of the namespace,
-        whose cost grows with the graph. Raises QueryFailed, changing nothing, if the statement is refused or
-        fails.
+        The namespace is read before and after the statement, since servers do not say what a statement
+        changed. Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
         refuse_unless_cypher_write(statement)
         sent = confine_statement(statement, self._mark)
         with self._lost_statements.guard(statement), self._statement_errors(sent, statement):
             try:
-                try:
-                    diff, element_ids = self._link.retry(partial(self._write_additions, statement, sent))
-                except cypher_apply.NotOnlyAdditions:
-                    diff, element_ids = self._link.retry(partial(self._write_compared, statement, sent))
+                diff, element_ids = self._link.retry(partial(self._write_compared, statement, sent))
             except (RefusedValue, BadInput) as refusal:
                 raise QueryFailed(statement, str(refusal)) from None
         self._element_ids.update(element_ids)
         return diff
 
-    def _write_additions(self, statement: str, sent: ConfinedStatement) -> tuple[Diff, dict[str, str]]:
-        if self._has_counters is None:
-            with self._link.write_transaction() as transaction:
-                self._has_counters = cypher_apply.has_reliable_counters(transaction)
-                transaction.rollback()
-        if not self._has_counters:
-            raise cypher_apply.NotOnlyAdditions
-        with self._write_lock.acquire(self._seconds + TRANSACTION_ALLOWANCE) as (transaction, _):
-            self._require_no_leaving_edges(transaction, statement, sent)
-            with self._link.time_limit(self._seconds, statement):
-                counters = transaction.run(sent.text).consume().counters
-            diff, element_ids = cypher_apply.read_additions(self._transaction_query(transaction), counters)
-            _finish_write(transaction, statement, diff)
-        return diff, element_ids
-
     def _write_compared(self, statement: str, sent: ConfinedStatement) -> tuple[Diff, dict[str, str]]:
+        has_counters = self._has_reliable_counters
         with self._write_lock.acquire(self._seconds + TRANSACTION_ALLOWANCE) as locked:
             transaction = locked.transaction
-            before = dump.read_dump(self._transaction_query(transaction))
+            run_query = self._transaction_query(transaction)
+            before = dump.read_dump(run_query)
             self._require_no_leaving_edges(transaction, statement, sent)
             with self._link.time_limit(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
-            rows = dump.read_rows(self._transaction_query(transaction))
-            if self._has_counters and not _counters_match(counters, before, rows):
+            rows = dump.read_rows(run_query)
+            if has_counters and not _counters_match(counters, before, rows):
                 problem = "it made or removed what is not in this graph"
                 raise QueryFailed(statement, f"{problem}, perhaps a node for a variable that is null")
             try:
-                after = dump.assign_ids(self._transaction_query(transaction), rows, before, self.namespace)
+                after = dump.assign_ids(run_query, rows, before, self.namespace)
             except dump.DuplicateId:
                 transaction.rollback()
             else:
                 diff = dump.dump_difference(before, after)
-                _finish_write(transaction, statement, diff)
+                _require_storable(statement, diff)
+                if not diff:
+                    transaction.rollback()
                 self._element_ids.clear()
                 return diff, (after if diff else before).element_ids()
         diff = dump.merged_difference(rows, before)
@@ -162,6 +144,14 @@ class CypherServer(NodeLookup, UndoableStore):
         application, element_ids = self._apply_diff(diff, locked)
         self._update_element_ids(application.moved_ids, {})
         return diff, element_ids
+
+    @cached_property
+    def _has_reliable_counters(self) -> bool:
+        """Whether the server's counters say correctly what a statement created, tested once by creating a node."""
+        with self._link.write_transaction() as transaction:
+            counters = transaction.run("CREATE (n {a: 1}) SET n.b = 2").consume().counters
+            transaction.rollback()
+        return counters.nodes_created == 1 and counters.properties_set == 2
 
     def read(self, statement: str) -> Rows:
         """Run a read statement and return its rows, with nodes and relationships as dicts.
@@ -323,16 +313,6 @@ def _counters_match(counters: SummaryCounters, before: dump.Dump, rows: Sequence
     edges = counters.relationships_created - counters.relationships_deleted
     new_edges = sum(len(row.edges) for row in rows) - len(before.edges)
     return (nodes, edges) == (len(rows) - len(before.nodes), new_edges)
-
-
-def _finish_write(transaction: Transaction, statement: str, diff: Diff) -> None:
-    """Roll back a statement that changed nothing.
-
-    Raises QueryFailed if it created an element that is not valid in a graph of this package.
-    """
-    _require_storable(statement, diff)
-    if not diff:
-        transaction.rollback()
 
 
 def _require_storable(statement: str, diff: Diff) -> None:

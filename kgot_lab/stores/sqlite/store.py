@@ -18,7 +18,6 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.io.sqlite.connection import Connection
 from kgot_lab.stores import sql
-from kgot_lab.stores.protocol import Scalar
 from kgot_lab.stores.sqlite import damage, tables
 from kgot_lab.stores.sqlite.file import GraphFile, damaged_error, unavailable_error
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
@@ -36,15 +35,6 @@ _SEARCH = (
     f"{_NODES} JOIN (SELECT rowid, -bm25(words, ?, 1.0) AS score FROM words WHERE words MATCH ? ORDER BY score DESC, rowid LIMIT ?) AS best"
     " ON best.rowid = number ORDER BY score DESC, length(id), id"
 )
-_HAS_VALUE = " UNION ALL ".join(
-    f"SELECT 1 FROM {table}, json_tree({table}.properties) AS part WHERE part.atom = ?1 AND part.type IN (?2, ?3)"
-    for table in ("nodes", "edges")
-)
-_HAS_NAME = (
-    "SELECT 1 FROM nodes WHERE id = ?1 UNION ALL SELECT 1 FROM edges WHERE type = ?1 "
-    "UNION ALL SELECT 1 FROM nodes, json_each(nodes.labels) AS label WHERE label.value = ?1"
-)
-_INTEGER_LIMIT = 2**63
 _WHERE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
@@ -167,18 +157,6 @@ class Sqlite(GraphFile, sql.SqlGraph):
             match_query = " OR ".join(self._distinctive_terms(tables.query_terms(words)))
             found = self._query(_SEARCH, (NAME_WEIGHT, match_query, limit)) if match_query else []
         return tuple(self._nodes(found))
-
-    @check_arguments
-    def holds(self, value: Scalar) -> bool:
-        """Return whether the graph contains a text or a number exactly.
-
-        For what counts as equal see `lookup.holds_value`.
-        """
-        if isinstance(value, str):
-            return bool(self._query(f"{_HAS_NAME} UNION ALL {_HAS_VALUE} LIMIT 1", (value, "text", "text")))
-        # as SQLite reads one of more digits
-        number = value if isinstance(value, float) or abs(value) < _INTEGER_LIMIT else float(str(value))
-        return bool(self._query(f"{_HAS_VALUE} LIMIT 1", (number, "integer", "real")))
 
     # --- internal ---
 
