@@ -1,11 +1,10 @@
-"""A graph in this process: kept in dictionaries, optionally logged on disk, changed by statements in a
-sandbox.
-"""
+"""A graph in this process: kept in dictionaries and perhaps in a file, changed by statements in a sandbox."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from keyword import iskeyword
 from pathlib import Path
@@ -19,9 +18,9 @@ from kgot_lab.graph.changes import MutableGraph, inverse
 from kgot_lab.graph.validation import copy_edge, copy_node, validate_diff
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.sandbox import Calculator, open_sandbox
-from kgot_lab.stores.log import DiffLog, record_elements
 from kgot_lab.stores.lookup import WordIndex
 from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Schema, StatementExecutor, UndoableStore
+from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.stores.statements import python_constants, python_path_query, require_statement
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
@@ -55,9 +54,9 @@ class EmbeddedStore(UndoableStore):
     `execute` runs the statements of this store alone. By default it is a sandbox that is opened at the first
     statement. `seconds` limits one statement. `unsafe` allows a sandbox that does not isolate. A statement
     raises NoSandbox if there is none. Applying diffs and reading the graph need no sandbox. With a `path`
-    every diff is written to disk before it takes effect, and a later store on that path continues from there.
-    Raises StoreUnavailable if another process has the file open, BadInput if it contains something else, and
-    StoreDamaged if it lost acknowledged writes. Threads may share a store: they wait for each other.
+    every diff is written to an SQLite file before it takes effect, and a later store on that path continues from
+    there. Raises BadInput if the file contains something else, and StoreDamaged if it lost acknowledged writes.
+    Threads may share a store, and processes a file: they wait for each other.
     """
 
     dialect: ClassVar[Dialect]
@@ -83,9 +82,8 @@ class EmbeddedStore(UndoableStore):
         self._path = None if path is None else Path(path).expanduser()
         self._location = f"in {self._path}" if self._path else "in this process"
         self._closed_reason = ""  # why it can no longer be used
-        self._log: DiffLog | None = None
-        if self._path is not None:
-            self._load_from_log(self._path)
+        self._file = None if self._path is None else Sqlite(self._path)
+        self._file_state: object = None  # of the file when it held this graph
         register_for_forks(self)
 
     def __repr__(self) -> str:
@@ -105,12 +103,13 @@ class EmbeddedStore(UndoableStore):
         Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
         self._check_statement("write", statement)
-        diff = self._loaded_executor().write(statement)
-        try:
-            stored = validate_diff(diff)
-            self._store_diff(stored)
-        except BadInput as error:
-            raise QueryFailed(statement, str(error)) from None
+        with self._write_transaction():
+            diff = self._loaded_executor().write(statement)
+            try:
+                stored = validate_diff(diff)
+                self._store_diff(stored)
+            except BadInput as error:
+                raise QueryFailed(statement, str(error)) from None
         self._update_sandbox(stored)
         return diff
 
@@ -161,12 +160,13 @@ class EmbeddedStore(UndoableStore):
         Raises BadInput if it does not fit.
         """
         stored = validate_diff(diff)
-        self._store_diff(stored)
+        with self._write_transaction():
+            self._store_diff(stored)
         self._update_sandbox(stored)
 
     @_synchronized
     def close(self) -> None:
-        """Close the sandbox and the log, which keeps the graph.
+        """Close the sandbox and the file, which keeps the graph.
 
         A later call raises StoreUnavailable.
         """
@@ -176,9 +176,8 @@ class EmbeddedStore(UndoableStore):
         if self._executor is not None:
             self._executor.close()
         self._calculator.close()
-        if self._log is not None:
-            self._log.close()
-        self._log = None
+        if self._file is not None:
+            self._file.close()
 
     def after_fork(self) -> None:
         """Mark the store in a forked child.
@@ -242,18 +241,25 @@ class EmbeddedStore(UndoableStore):
 
     @property
     def _current_state(self) -> MutableGraph:
-        """The graph.
-
-        After a write that left the log damaged it is read from the log again, since another process may have
-        written to it.
-        """
+        """The graph, read from the file again if that has changed, since others write to it or a write failed."""
         self._require_open()
-        if self._path is not None and (self._log is None or self._log.closed):
-            if not self._path.exists():
-                problem = f"{self._path} was deleted or renamed while it was open here"
-                raise StoreUnavailable(f"{problem}: put it back, or open another")
-            self._load_from_log(self._path)
+        if self._file is not None and (state := self._file.state()) != self._file_state:
+            graph = self._file.graph()
+            self._set_state(MutableGraph(graph.nodes, graph.edges))
+            self._file_state = state
         return self._state
+
+    @contextmanager
+    def _write_transaction(self) -> Iterator[None]:
+        """Exclude other processes from the file while a diff is found and written. An error undoes the write."""
+        self._require_open()
+        if self._file is None:
+            yield
+            return
+        with self._file.transaction():
+            yield
+            state = self._file.state()
+        self._file_state = state
 
     def _open_sandbox(self) -> StatementExecutor:
         return open_sandbox(language=self.language, seconds=self._seconds, unsafe=self._unsafe)
@@ -271,41 +277,21 @@ class EmbeddedStore(UndoableStore):
             self._is_loaded = True
         return execute
 
-    def _load_from_log(self, path: Path) -> None:
-        """Read the graph from its log, which another process may have changed while it was closed."""
-        log = DiffLog(path)
-        try:
-            truth = MutableGraph()
-            for number, record in enumerate(log.records, start=1):
-                try:
-                    truth.apply(truth.difference(*record_elements(record)))
-                except BadInput as error:
-                    problem = f"record {number} does not follow from the ones before it"
-                    raise BadInput(f"{path}: {problem}: {error}") from None
-            log.records.clear()
-        except BaseException:
-            log.close()
-            raise
-        self._log, self._state, self._is_loaded = log, truth, False
-        self._word_index = None
-        self._labels = Counter(label for node in truth.nodes.values() for label in node.labels)
-        self._relations = Counter(edge.type for edge in truth.edges.values())
+    def _set_state(self, state: MutableGraph) -> None:
+        self._state, self._is_loaded, self._word_index = state, False, None
+        self._labels = Counter(label for node in state.nodes.values() for label in node.labels)
+        self._relations = Counter(edge.type for edge in state.edges.values())
 
     def _store_diff(self, diff: Diff) -> None:
-        """Write a diff to disk and then apply it to the graph.
+        """Write a diff to the file and apply it to the graph.
 
         Raises BadInput if it does not fit, and StoreUnavailable if it cannot be written.
         """
         self._current_state.check(diff)
-        if self._log is not None and diff:
-            self._log.append(diff)
-        try:
-            self._apply_in_memory(diff)
-        # interrupted or out of memory after the write to disk: the graph is read from there again
-        except BaseException:
-            if self._log is not None:
-                self._log.close()
-            raise
+        if self._file is not None and diff:
+            self._file_state = None  # until the transaction has ended
+            self._file.apply(diff)
+        self._apply_in_memory(diff)
 
     def _update_sandbox(self, diff: Diff) -> None:
         """Send a stored diff to the sandbox."""

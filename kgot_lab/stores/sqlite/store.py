@@ -158,6 +158,16 @@ class Sqlite(GraphFile, sql.SqlGraph):
             found = self._query(_SEARCH, (NAME_WEIGHT, match_query, limit)) if match_query else []
         return tuple(self._nodes(found))
 
+    # --- for a graph that is kept in this process too ---
+
+    def state(self) -> tuple[object, int]:
+        """Return what changes whenever another connection has written to the file, or this one is opened again."""
+        return self._connection, self._query("PRAGMA data_version")[0][0]
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """Open a transaction for a block, in which nobody else writes. An error in it undoes what the block wrote."""
+        return self._transaction()
+
     # --- internal ---
 
     def _rows(self, query: str, **values: str) -> list[Any]:
