@@ -7,7 +7,7 @@ further patterns. `confine_statement` parses it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -277,19 +277,8 @@ def _bracket_pairs(tokens: list[CypherToken]) -> dict[int, int]:
 
 
 # Search a namespace of a Bolt server without reading all of it.
-#
-# A node is found by its element id (its place), remembered since it was last seen. If another node or none
-# has that id now, or the node was never seen, all nodes are scanned once.
 
-# a map is looked up, a list would be searched for each node
-_SCAN = "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"
-_MATCH_KNOWN = (
-    "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[1] AND n.id = row[0] AND n._run = $run "
-)
-_EDGES = (
-    _MATCH_KNOWN
-    + "OPTIONAL MATCH (n)-[r]-(m {_run: $run}) RETURN n.id, startNode(r) = n, type(r), m.id, properties(r), elementId(m)"
-)
+_EDGES = "MATCH (n {_run: $run, id: $id})-[r]-(m {_run: $run}) RETURN startNode(r) = n, type(r), m.id, properties(r)"
 _LABELS = "MATCH (n {_run: $run}) RETURN labels(n), count(n)"
 _TYPES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN type(r), count(r) ORDER BY type(r)"
 _SEARCH = """
@@ -305,29 +294,9 @@ RETURN n.id, labels(n), properties(n) ORDER BY score DESC, size(name), name LIMI
 
 
 class NodeLookup:
-    """The queries of a namespace, with the element ids of the nodes seen so far."""
+    """The queries of a namespace."""
 
     _query: RunQuery
-
-    def __init__(self) -> None:
-        self._element_ids: dict[str, str] = {}
-
-    def _update_element_ids(self, removed: Iterable[str], places: Mapping[str, str]) -> None:
-        """Drop the element ids of some nodes, and record those of others."""
-        for id in removed:
-            self._element_ids.pop(id, None)
-        self._element_ids.update(places)
-
-    def _locate(self, run_query: RunQuery, ids: Iterable[str]) -> dict[str, str]:
-        """Return the element ids of the nodes that exist, by node id."""
-        ids = list(ids)
-        known = [[id, self._element_ids[id]] for id in ids if id in self._element_ids]
-        found = dict(run_query(_MATCH_KNOWN + "RETURN n.id, elementId(n)", {"rows": known})) if known else {}
-        missing = {id: True for id in ids if id not in found}
-        if missing:
-            found |= dict(run_query(_SCAN, {"ids": missing}))
-        self._element_ids.update(found)
-        return found
 
     @check_arguments
     def neighbours(self, id: str) -> tuple[Edge, ...]:
@@ -335,27 +304,21 @@ class NodeLookup:
 
         Empty if there is no such node.
         """
-        rows = self._query(_EDGES, {"rows": [[id, self._element_ids[id]]]}) if id in self._element_ids else []
-        if not rows:  # it has moved, or was never seen
-            located = self._locate(self._query, [id]).items()
-            rows = self._query(_EDGES, {"rows": list(map(list, located))})
         edges: list[Edge] = []
-        for _, is_outgoing, type, other_id, stored, element_id in rows:
-            if type is not None:
-                source, target = (id, other_id) if is_outgoing else (other_id, id)
-                properties = edge_properties(temporal_as_text(stored))
-                edges.append(Edge(source, type, target, properties, own_key(stored)))
-                self._element_ids[other_id] = element_id
+        for is_outgoing, type, other_id, stored in self._query(_EDGES, {"id": id}):
+            source, target = (id, other_id) if is_outgoing else (other_id, id)
+            edges.append(
+                Edge(source, type, target, edge_properties(temporal_as_text(stored)), own_key(stored))
+            )
         return tuple(edges)
 
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
         label_counts = self._query(_LABELS, {})
         relations = {type: int(count) for type, count in self._query(_TYPES, {})}
-        labels: dict[str, int] = {}
+        labels = Counter[str]()
         for names, count in label_counts:
-            for label in names:
-                labels[label] = labels.get(label, 0) + count
+            labels.update(dict.fromkeys(names, count))
         nodes, edges = sum(count for _, count in label_counts), sum(relations.values())
         return Schema(dict(sorted(labels.items())), relations, nodes, edges)
 

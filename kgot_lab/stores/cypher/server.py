@@ -56,9 +56,8 @@ class CypherServer(NodeLookup, UndoableStore):
     `seconds` is the time limit of one statement. Raises BadInput for a namespace with nodes that no store
     made, or that edges connect to others, and StoreUnavailable if the server cannot be reached.
 
-    A node is found by its element id, which is remembered since it was last seen and checked each time, or
-    else by one scan. There is no index: it would need a label on every node, which statements would see in
-    labels(n).
+    Nodes are found by a scan. There is no index: it would need a label on every node, which statements would
+    see in labels(n).
     """
 
     dialect = CYPHER
@@ -77,7 +76,6 @@ class CypherServer(NodeLookup, UndoableStore):
     ):
         if not namespace.strip():
             raise BadInput("a namespace is a text that is not blank")
-        super().__init__()
         self.namespace, self._seconds = namespace, seconds
         self._mark = cypher_literal(namespace)
         self._calculator = Calculator(seconds=seconds)
@@ -109,13 +107,11 @@ class CypherServer(NodeLookup, UndoableStore):
         sent = confine_statement(statement, self._mark)
         with self._lost_statements.guard(statement), self._statement_errors(sent, statement):
             try:
-                diff, element_ids = self._link.retry(partial(self._write_compared, statement, sent))
+                return self._link.retry(partial(self._write_compared, statement, sent))
             except (RefusedValue, BadInput) as refusal:
                 raise QueryFailed(statement, str(refusal)) from None
-        self._element_ids.update(element_ids)
-        return diff
 
-    def _write_compared(self, statement: str, sent: ConfinedStatement) -> tuple[Diff, dict[str, str]]:
+    def _write_compared(self, statement: str, sent: ConfinedStatement) -> Diff:
         has_counters = self._has_reliable_counters
         with self._write_lock.acquire(self._seconds + TRANSACTION_ALLOWANCE) as locked:
             transaction = locked.transaction
@@ -137,13 +133,11 @@ class CypherServer(NodeLookup, UndoableStore):
                 _require_storable(statement, diff)
                 if not diff:
                     transaction.rollback()
-                self._element_ids.clear()
-                return diff, (after if diff else before).element_ids()
+                return diff
         diff = dump.merged_difference(rows, before)
         _require_storable(statement, diff)
-        application, element_ids = self._apply_diff(diff, locked)
-        self._update_element_ids(application.moved_ids, {})
-        return diff, element_ids
+        self._apply_diff(diff, locked)
+        return diff
 
     @cached_property
     def _has_reliable_counters(self) -> bool:
@@ -188,7 +182,6 @@ class CypherServer(NodeLookup, UndoableStore):
         from kgot_lab.graph import PropertyGraph
 
         current = dump.read_dump(self._query)
-        self._element_ids = current.element_ids()
         edges = (stored.to_edge() for stored in current.edges.values())
         return PropertyGraph.of((stored.to_node() for stored in current.nodes.values()), edges)
 
@@ -199,12 +192,9 @@ class CypherServer(NodeLookup, UndoableStore):
         """
         diff = validate_diff(diff)
         with self._link.convert_errors(lambda reason: BadInput(f"the server refuses the diff: {reason}")):
-            application, element_ids = self._link.retry(partial(self._apply_diff, diff))
-        self._update_element_ids(application.moved_ids, element_ids)
+            self._link.retry(partial(self._apply_diff, diff))
 
-    def _apply_diff(
-        self, diff: Diff, since: cypher_apply.LockedTransaction | None = None
-    ) -> tuple[cypher_apply.DiffApplication, dict[str, str]]:
+    def _apply_diff(self, diff: Diff, since: cypher_apply.LockedTransaction | None = None) -> None:
         """Apply a diff.
 
         Raises WriteConflict if another writer committed since the transaction in which the diff was found and
@@ -214,10 +204,7 @@ class CypherServer(NodeLookup, UndoableStore):
             if since is not None:
                 self._write_lock.require_unwritten(since)
             run_query = self._transaction_query(transaction)
-            application = cypher_apply.DiffApplication(
-                run_query, self._link.run_query, partial(self._locate, run_query), self.namespace
-            )
-            return application, application.run(diff)
+            cypher_apply.DiffApplication(run_query, self._link.run_query, self.namespace).run(diff)
 
     def close(self) -> None:
         """Close the connections.
