@@ -75,7 +75,6 @@ class EmbeddedStore(UndoableStore):
         self._lock = RLock()
         self._state = MutableGraph()
         self._word_index: WordIndex | None = None  # created at the first search
-        self._labels, self._relations = Counter[str](), Counter[str]()
         self._unsafe, self._seconds = unsafe, seconds
         self._executor, self._create_executor, self._is_loaded = execute, open or self._open_sandbox, False
         self._calculator = Calculator(unsafe=unsafe, seconds=seconds)
@@ -196,8 +195,11 @@ class EmbeddedStore(UndoableStore):
         """Count the nodes per label and the edges per type, by name."""
         self._refresh()
         truth = self._current_state
-        labels, relations = (dict(sorted((+counts).items())) for counts in (self._labels, self._relations))
-        return Schema(labels, relations, len(truth.nodes), len(truth.edges))
+        labels = Counter(label for node in truth.nodes.values() for label in node.labels)
+        relations = Counter(edge.type for edge in truth.edges.values())
+        return Schema(
+            dict(sorted(labels.items())), dict(sorted(relations.items())), len(truth.nodes), len(truth.edges)
+        )
 
     @check_arguments
     @_synchronized
@@ -279,8 +281,6 @@ class EmbeddedStore(UndoableStore):
 
     def _set_state(self, state: MutableGraph) -> None:
         self._state, self._is_loaded, self._word_index = state, False, None
-        self._labels = Counter(label for node in state.nodes.values() for label in node.labels)
-        self._relations = Counter(edge.type for edge in state.edges.values())
 
     def _store_diff(self, diff: Diff) -> None:
         """Write a diff to the file and apply it to the graph.
@@ -311,10 +311,6 @@ class EmbeddedStore(UndoableStore):
                 self._word_index.remove(node)
             for node in added:
                 self._word_index.add(node)
-        self._labels.update(label for node in added for label in node.labels)
-        self._labels.subtract(label for node in removed for label in node.labels)
-        self._relations.update(edge.type for edge in diff.added_edges)
-        self._relations.subtract(edge.type for edge in diff.removed_edges)
 
 
 # The embedded Python store: NetworkX in the sandbox.

@@ -1,4 +1,4 @@
-"""Delta edges held against a look at each pair by itself, and an update against a full rebuild."""
+"""Delta edges held against a look at each pair by itself."""
 
 import hashlib
 import itertools
@@ -23,10 +23,9 @@ from kgot_lab.analogy.delta_edges import (
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import normalise_rows
 from kgot_lab.embedding.embedders import embedder
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.pass_through import Walk, traverse
-from kgot_lab.similarity.blocks import Effort
 from kgot_lab.similarity.delta import BANDS, TextPair, Thresholds, band, row_cosines
 from kgot_lab.types import Edge, Node
 
@@ -148,10 +147,6 @@ def pairs_of(found) -> dict[tuple[str, str], tuple[float, float, float]]:
 
 
 # --- bands and thresholds ---
-
-
-def without_nodes(graph, gone):
-    return graph.subgraph(id for id in graph.ids if id not in gone)
 
 
 def test_the_step_between_two_bands_belongs_to_the_higher_one():
@@ -385,86 +380,6 @@ def test_a_reader_walks_delta_edges_both_ways_where_the_walk_names_them_beside_c
     assert told.paths["a"] == "b <--[structural_isomorphism]-- a" and told.ids == ["b", "c", "a"]
 
 
-# --- updates ---
-
-
-@every("seed", range(3))
-def test_an_update_gives_exactly_what_making_all_edges_again_gives(seed):
-    chance = random.Random(seed)
-    texts = chance_texts(seed, 18)
-    verifier = Lengths() if seed % 3 == 0 else None
-    how = {
-        "thresholds": chance.choice([LOOSE, ANY_LENGTH, Thresholds(-1, -2, words=0)]),
-        "verifier": verifier,
-    }
-    curated = ("n00", "cites", "n01")
-    refused = set()
-    graph = graph_of(texts, curated)
-    graph = replace_computed_edges(graph, delta_edges(graph, made(texts.values()), BAGS, **how))
-    for _ in range(6):
-        gone = set(chance.sample(sorted(texts.keys() - {"n00", "n01"}), chance.randint(0, 2)))
-        texts = {id: text for id, text in texts.items() if id not in gone}
-        changed = set(chance.sample(sorted(texts), chance.randint(0, 3)))
-        fresh = {f"m{chance.randrange(10**6)}" for _ in range(chance.randint(0, 3))}
-        texts |= {id: chance_text(chance) for id in sorted(changed | fresh)}
-        refused = {text for text in refused if text in texts.values()}
-        refused |= {
-            texts[id]
-            for id in sorted(changed)
-            if chance.random() < 0.2 and list(texts.values()).count(texts[id]) == 1
-        }
-        nodes = [Node(id, properties={"description": text}) for id, text in texts.items()]
-        graph = PropertyGraph.of(nodes, without_nodes(graph, gone).edges)
-        skeletons = made(text for text in texts.values() if text not in refused)
-        effort = Effort(chance.choice([LITTLE, 10**8]))
-        now = delta_edges(graph, skeletons, BAGS, changed=changed | fresh, effort=effort, **how)
-        whole = delta_edges(graph, skeletons, BAGS, **how)
-        assert now.edges == whole.edges and [e.properties for e in now] == [e.properties for e in whole]
-        named = changed | fresh
-        assert list(now.vetoed) == [e for e in whole.vetoed if {e.source, e.target} & named]
-        graph, rebuilt = replace_computed_edges(graph, now), replace_computed_edges(graph, whole)
-        assert graph == rebuilt and graph.edges[:] == rebuilt.edges[:] and Edge(*curated) in graph.edges
-
-
-def test_an_update_looks_at_the_new_nodes_against_all_and_at_no_other_pair():
-    texts = {
-        id: " ".join(words) for id, words in zip("abcdefghij", itertools.permutations(WORDS, 3), strict=False)
-    }
-    graph, skeletons = graph_of(texts), made(texts.values())
-    told, verifier = [], Lengths()
-    how = {"thresholds": Thresholds(-1, -2, words=0)}
-    graph = replace_computed_edges(graph, delta_edges(graph, skeletons, BAGS, verifier=verifier, **how))
-    assert len(verifier.asked) == math.comb(10, 2)
-    verifier.asked.clear()
-    effort = Effort(progress=lambda *counts: told.append(counts))
-    now = delta_edges(graph, skeletons, BAGS, changed=["c", "h"], verifier=verifier, effort=effort, **how)
-    assert now.counts.pairs == len(verifier.asked) == 2 * 8 + 1 and told
-    assert sum(now.candidates.values()) == now.counts.pairs and len(now) == math.comb(10, 2)
-    nothing = delta_edges(graph, skeletons, BAGS, changed=[], verifier=verifier, **how)
-    assert nothing.edges == now.edges and nothing.counts.pairs == 0
-
-
-def test_edges_made_by_another_rule_are_not_mixed_with_new_ones():
-    texts = chance_texts(7, 20)
-    graph, skeletons = graph_of(texts), made(texts.values())
-    grown = replace_computed_edges(graph, delta_edges(graph, skeletons, BAGS, thresholds=LOOSE))
-    others = {
-        "another embedder": {"embedder": Bags(25)},
-        "another maker": {"skeletons": replace(skeletons, maker="three words")},
-        "another thresholds": {"thresholds": Thresholds(0.3, -0.1, words=0)},
-        "another verifier": {"verifier": Lengths()},
-    }
-    for other in others.values():
-        how = {"skeletons": skeletons, "embedder": BAGS, "thresholds": LOOSE, **other}
-        with pytest.raises(BadInput, match="make all again by delta_edges"):
-            delta_edges(grown, changed=["n01"], **how)
-    turned = made(texts.values(), turn=lambda text: text.split()[0])
-    with pytest.raises(BadInput, match="made from other skeletons: name the nodes that changed"):
-        delta_edges(grown, turned, BAGS, changed=["n01"], thresholds=LOOSE)
-    with pytest.raises(UnknownName):
-        delta_edges(grown, skeletons, BAGS, changed=["nobody"], thresholds=LOOSE)
-
-
 # --- a single pair ---
 
 
@@ -596,21 +511,6 @@ def test_a_real_embedder_joins_two_mechanisms_across_fields_and_not_two_texts_of
     assert repr(found).startswith(
         "<2 structural_isomorphism edges, 0 vetoed; 15 pairs looked at>\n  skeleton >= "
     )
-    grown = replace_computed_edges(graph, found)
-    again = delta_edges(without_nodes(grown, ["guano"]), skeletons, model, changed=[], **how)
-    assert [(e.source, e.target) for e in again] == [("drill", "immune")]
-    back = PropertyGraph.of([*without_nodes(grown, ["guano"]).nodes, graph.node("guano")], again.edges)
-    assert delta_edges(back, skeletons, model, changed=["guano"], **how).edges == found.edges
-
-
-def test_a_changed_node_loses_its_edges_even_where_it_gets_no_new_ones():
-    texts = {"a": "ant bee gnu", "b": "hen bee ant"}
-    graph = replace_computed_edges(
-        graph_of(texts), delta_edges(graph_of(texts), made(texts.values()), BAGS, thresholds=ANY_LENGTH)
-    )
-    assert len(graph.edges) == 1
-    emptied = PropertyGraph.of([Node("a", properties={"description": texts["a"]}), Node("b")], graph.edges)
-    assert not delta_edges(emptied, made(texts.values()), BAGS, changed=["b"])
 
 
 def test_nodes_of_one_text_get_no_edge_and_are_counted():
