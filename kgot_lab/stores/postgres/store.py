@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
-POSTGRES = sql_dialect("SQL (PostgreSQL)", collation="C", merged="nodes.properties || excluded.properties")
+POSTGRES = sql_dialect("SQL (PostgreSQL)", merged="nodes.properties || excluded.properties")
 _MAX_RESULT = 16_000_000  # approximate bytes of rows that one read may return
 _ROW_OVERHEAD = 100  # overhead of a row in bytes, besides its text
 _INDEX_LIMIT_ERROR = (

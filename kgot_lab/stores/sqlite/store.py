@@ -23,7 +23,7 @@ from kgot_lab.stores.sqlite.file import GraphFile, damaged_error, unavailable_er
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
-SQLITE = sql.sql_dialect("SQL (SQLite)", collation="BINARY")
+SQLITE = sql.sql_dialect("SQL (SQLite)")
 NAME_WEIGHT = 5.0  # weight of a word in a node's name, relative to one in its properties
 # virtual machine instructions between two checks of the time, well under a millisecond
 _STEPS_PER_CHECK = 5_000
