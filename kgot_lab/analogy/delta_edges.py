@@ -54,7 +54,6 @@ class CandidateCounts:
     short: int = 0  # the skeleton has too few words to compare
     # no word of the text or of the skeleton is known to the embedder
     wordless: int = 0
-    leaking: int = 0  # nodes whose skeletons leak words of the text, but may have edges
     unused: int = 0  # skeletons of texts without a node
     pairs: int = 0  # compared
     same_text: int = 0  # pairs of nodes with the same text, which have no edge and are not compared
@@ -66,7 +65,6 @@ class CandidateCounts:
             ("whose skeleton failed", self.failed),
             ("whose skeleton is too short to compare", self.short),
             ("without a word the embedder knows", self.wordless),
-            ("whose skeleton leaks", self.leaking),
             ("pairs of one text", self.same_text),
             ("skeletons of other texts", self.unused),
         )
@@ -113,7 +111,6 @@ class EdgeCandidates:
             failed=failed,
             short=len(every) - len(made),
             wordless=len(made) - len(ids),
-            leaking=sum(text in skeletons.leaks for text in known_texts),
             unused=len(by_text.keys() - set(texts.values())),
         )
         known_skeletons = tuple(made[id] for id in ids)
