@@ -89,9 +89,12 @@ class EmbeddedStore(UndoableStore):
         where = f" {self._path.name}" if self._path else ""
         return f"<{type(self).__name__}{where}: {self._contents()}>"
 
+    @_synchronized
     def _contents(self) -> str:
-        size = f"{len(self._state.nodes)} nodes, {len(self._state.edges)} edges"
-        return "closed" if self._closed_reason else size
+        if self._closed_reason:
+            return "closed"
+        state = self._current_state
+        return f"{len(state.nodes)} nodes, {len(state.edges)} edges"
 
     # --- statements ---
 
@@ -150,7 +153,8 @@ class EmbeddedStore(UndoableStore):
         """Return the whole graph in its current state."""
         from kgot_lab.graph import PropertyGraph
 
-        return PropertyGraph.of(self._current_state.nodes.values(), self._current_state.edges.values())
+        state = self._current_state
+        return PropertyGraph.of(state.nodes.values(), state.edges.values())
 
     @_synchronized
     def apply(self, diff: Diff) -> None:

@@ -260,6 +260,6 @@ _ALL = (
     ),
     Kind("vectors", Cache, _vector_write, _vectors_read, file=CACHE_NAME, durable=False),
     Kind("texts", Cache, _text_write, _texts_read, durable=False),
-    Kind("in memory too", lambda path: InMemory(path=path), _graph_write, _graph_read),
+    Kind("embedded", lambda path: InMemory(path=path), _graph_write, _graph_read),
 )
 KINDS = {kind.name: kind for kind in _ALL}

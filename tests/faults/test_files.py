@@ -104,7 +104,7 @@ def test_threads_that_share_an_open_file_are_told_one_order(kind, tmp_path):
     assert histories.fault_of_threads(kind, tmp_path / kind.file, random.Random(1)) == ""
 
 
-@pytest.mark.parametrize("name", ["graph", "claims", "experts", "in memory too"])
+@pytest.mark.parametrize("name", ["graph", "claims", "experts", "embedded"])
 def test_threads_whose_file_is_closed_are_told_and_keep_what_they_were_told(name, tmp_path):
     assert histories.fault_of_closing(KINDS[name], tmp_path / KINDS[name].file, random.Random(1)) == ""
 

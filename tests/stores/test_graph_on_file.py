@@ -42,6 +42,7 @@ def test_a_store_on_a_path_goes_on_where_it_stopped(tmp_path):
             store.apply(diff)
         kept = store.graph()
     with InMemory(path=tmp_path / "graph.log") as store:
+        assert repr(store) == f"<InMemory graph.log: {len(kept)} nodes, {len(kept.edges)} edges>"
         assert store.graph() == kept and store.schema().nodes == len(kept)
         store.apply(inverse(diffs[-1]))
     with open_store("sqlite", at=tmp_path / "graph.log") as store:
