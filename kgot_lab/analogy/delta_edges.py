@@ -234,6 +234,7 @@ class ComputedEdges:
         return "\n".join([*lines, f"  {self.counts}"])
 
 
+@check_arguments
 def delta_edges(
     graph: PropertyGraph,
     skeletons: Skeletons,

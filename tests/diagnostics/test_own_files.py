@@ -155,7 +155,7 @@ def test_a_memory_that_was_cut_short_is_a_broken_memory_and_nothing_offers_to_sa
     assert (health.kind, health.whole) == ("a memory of claims", False) and "restore a copy" in health.said, (
         health
     )
-    with pytest.raises(BadInput, match="only a log and an SQLite graph"):
+    with pytest.raises(BadInput, match="only a graph in SQLite can be salvaged"):
         salvage_file(path)
 
 
