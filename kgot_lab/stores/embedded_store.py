@@ -22,6 +22,7 @@ from kgot_lab.stores.lookup import WordIndex
 from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Schema, StatementExecutor, UndoableStore
 from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.stores.statements import python_constants, python_path_query, require_statement
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
 
@@ -94,7 +95,7 @@ class EmbeddedStore(UndoableStore):
         if self._closed_reason:
             return "closed"
         state = self._current_state
-        return f"{len(state.nodes)} nodes, {len(state.edges)} edges"
+        return f"{format_count(len(state.nodes), 'node')}, {format_count(len(state.edges), 'edge')}"
 
     # --- statements ---
 
