@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.pass_through.measuring import pass_through_figures, pass_through_primary
+from benchmarks.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, judge_claims
 from benchmarks.reports import readme_table, topic_reports
 from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN, FAMILY_SETS
-from kgot_lab.benchmark.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, judge_claims
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.evaluation.results import Plan

@@ -180,29 +180,22 @@ def _forecast(design: Design, folder: Path, selection: ComparisonSlice) -> str:
 
 def _show_results(folder: Path) -> None:
     """Print the results so far and write them to files."""
-    from kgot_lab.benchmark.comparison.losses import collect_losses, losses_grid, save_losses
     from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids
 
     findings = ComparisonResults.load(folder)
     grids = comparison_grids(findings)
     if not findings.answers:
         raise BadInput(f"no question is answered yet in {folder}")
-    if stages := collect_losses(folder, findings):
-        save_losses(folder, stages)
-        grids.append(losses_grid(findings, stages))
     write_atomically(folder / "results.md", "\n\n".join(g.markdown for g in grids) + "\n", "the results")
     write_atomically(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
     typer.echo("\n\n".join(grid.text for grid in grids))
-    note = f"; {folder}/lost.json from traces, which may go then" if stages else ""
     files = f"{folder}/results.md and results.json, from plan.json and a result for each answer"
-    typer.echo(f"\nwritten: {files}{note}")
+    typer.echo(f"\nwritten: {files}")
 
 
 _T = TypeVar("_T")
 _RECALL_FOLDER, _FAMILY_FOLDER = Path("runs/recall"), Path("runs/families")
 BENCH_PACKAGES = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "bench"
-# subsets of the questions of musique, which a test over all questions must not count twice
-_STEP_QUESTIONS = "musique-steps"
 _SETS = (
     "musique, 2wiki, hotpotqa, musique-steps (these four by default); 2wiki-1000, musique-498, "
     "musique-498-steps, cookbook, parallelparc, storyanalogy-mc"
@@ -330,17 +323,12 @@ def run_reports(
 
 
 def write_reports(reports: Sequence[Report], folder: Path) -> None:
-    """Write the reports in every format, with the verdicts on claims if all systems were run."""
-    from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS, judge_claims
+    """Write the reports in every format."""
     from kgot_lab.viz.html import html
 
-    full_sets = [report for report in reports if report.dataset.name != _STEP_QUESTIONS]
-    claimed = {system for claim in PUBLISHED_CLAIMS for system in (claim.better, claim.worse)}
-    complete = [report for report in full_sets if claimed <= set(report.scores)]
-    claims = [judge_claims(complete).markdown()] if complete else []
     heads = [report.csv().split("\n", 1) for report in reports]
     for ending, text in {
-        "md": "\n\n".join([*(report.markdown() for report in reports), *claims]),
+        "md": "\n\n".join(report.markdown() for report in reports),
         "tex": "\n\n".join(report.latex() for report in reports),
         "csv": "\n".join([heads[0][0], "".join(body for _, body in heads)]),
         "json": "[\n" + ",\n".join(report.json() for report in reports) + "]\n",

@@ -25,7 +25,7 @@ from kgot_lab.benchmark.questions.plan import (
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, HELD_OUT
 from kgot_lab.errors import BadInput, require_known
-from kgot_lab.evaluation.significance import BINS, ROUNDS
+from kgot_lab.evaluation.significance import ROUNDS
 from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.trace import model_metadata
 from kgot_lab.types import LLM, Json
@@ -175,7 +175,7 @@ class Design:
                 "p": "paired randomisation, the signs of a group flipped together",
                 "interval": "95 %, BCa bootstrap, a group drawn together",
                 "family": "Holm over what aims of a gain name, and apart from it over all other pairs and sets",
-                "rounds": self.rounds, "seed": self.seed, "bins": BINS,
+                "rounds": self.rounds, "seed": self.seed, "bins": 10,
             },
             "made": creation_note(),
         }  # fmt: skip
