@@ -113,23 +113,21 @@ def answer_question(
     question_setup.print_forecast(planning, limits)
     live = Resources(tools, planning, execution, approve=_approval(configuration.run.approve))
     task = QuestionTask(question, live, limits, {"configuration": yaml_text}, attached)
-    resume_command = ResumeCommand("resume", path, _resume_arguments(configuration, attached, outputs))
+    resume_command = ResumeCommand("resume", path, _resume_options(configuration, attached, outputs))
     outputs = Outputs(path, html=outputs.html, as_json=outputs.as_json, saved=target)
     run_task(task, store, resume_command, outputs, configuration, memory)
 
 
-def _resume_arguments(
+def _resume_options(
     configuration: Configuration, attached: Sequence[Path], outputs: Outputs
 ) -> dict[str, object]:
-    """Return the options of the `resume` command that continues a run."""
-    choice, tool_choice, budget = configuration.store, configuration.tools, configuration.budget
+    """Return the options of the `resume` command that the configuration in the trace does not hold, and those
+    that an error may advise to change.
+    """
+    budget, model = configuration.budget, configuration.model
     return {
-        "documents": configuration.documents, "attach": list(attached) or None, "execution_model": configuration.execution_model,
-        "html": outputs.html, "json": outputs.as_json, "unsafe": choice.unsafe, "models": configuration.models,
-        "model": configuration.model if configuration.model != "local" else None,
-        "store": choice.kind, "at": choice.at if choice.graph is None or not choice.keep else choice.graph,
-        "namespace": choice.namespace if choice.kind or choice.at or choice.keep else None,
-        "web": tool_choice.web, "mirror": tool_choice.mirror, "recording": outputs.recording,
+        "attach": list(attached) or None, "execution_model": configuration.execution_model, "html": outputs.html, "json": outputs.as_json,
+        "model": model if model != "local" else None, "recording": outputs.recording,
         "max_calls": budget.calls, "max_seconds": budget.seconds, "max_dollars": budget.dollars,
     }  # fmt: skip
 

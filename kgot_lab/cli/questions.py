@@ -145,18 +145,17 @@ def _answer(
 ) -> None:
     """Answer the selected questions in their folder, after all checks that need no model."""
     from kgot_lab.benchmark.questions.batch import lock_folder
-    from kgot_lab.benchmark.questions.kit import WebSources, all_working_tools, web_tools
+    from kgot_lab.benchmark.questions.kit import all_working_tools, no_tools
     from kgot_lab.benchmark.questions.plan import AnswerSettings, check_run, prepare_run
     from kgot_lab.benchmark.questions.sets import open_questions
+    from kgot_lab.tools.offered import ToolResources
 
     tool_choice, registry = configuration.tools, configuration.models
-    pages = str(Path(tool_choice.mirror).resolve()) if tool_choice.mirror else ""
-    web = WebSources(tool_choice.web, pages, tool_choice.engine)
+    pages = str(Path(tool_choice.mirror).resolve()) if tool_choice.mirror else None
     model_name = terminal.actual_model_name(configuration.model, registry)
     limits = configuration.limits_for(model_name, with_tools=name == "gaia")  # its questions have files
     question_setup.check_engine(tool_choice)
     terminal.check_writable(folder / "plan.json")
-    tools = web_tools(web)
     with (
         open_questions(name) as question_set,
         lock_folder(folder),
@@ -164,12 +163,17 @@ def _answer(
     ):
         selection.select(question_set)
         documents = terminal.read_folder(Path(configuration.documents)) if configuration.documents else []
-        unsafe = configuration.store.unsafe
-        if tool_choice.vision_model or not limits.few_tools:
-            tools = all_working_tools(tools, limits, Path(unpacked), unsafe=unsafe, web=tool_choice.web)
+        resources = ToolResources(
+            documents,
+            web=tool_choice.web,
+            mirror=pages,
+            engine=tool_choice.engine,
+            unpack_into=Path(unpacked),
+        )
         answerers = AnswerSettings(
-            run_options.system, None, limits, store=configuration.store.kind or "in_memory", unsafe=unsafe, documents=documents, tools=tools,
-            web=web,
+            run_options.system, None, limits, store=configuration.store.kind or "in_memory",
+            unsafe=configuration.store.unsafe, resources=resources,
+            tools=all_working_tools if tool_choice.vision_model or not limits.few_tools else no_tools,
         )  # fmt: skip
         check_run(question_set, selection, answerers, folder, graded=run_options.grader is not None)
         question_setup.print_configuration(configuration, limits)
@@ -179,7 +183,9 @@ def _answer(
         }  # fmt: skip
         connect = partial(terminal.connect_model, models=registry)
         models: dict[str, Any] = {role: connect(name) for role, name in names.items() if name}
-        answerers = replace(answerers, **models)
+        answerers = replace(
+            answerers, resources=replace(resources, vision=models.pop("vision", None)), **models
+        )
         ready = prepare_run(question_set, selection, answerers, folder, budget)
         _answer_all(ready, run_options.parallel)
         _show_results(ready.run, run_options.as_json)

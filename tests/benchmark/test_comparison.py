@@ -45,7 +45,6 @@ from kgot_lab.benchmark.comparison.systems import (
     ANSWER_SYSTEMS,
     AnswerSystem,
     PassageSearches,
-    check_systems,
     prompt_digests,
 )
 from kgot_lab.benchmark.questions.attempt import JSON_CALL
@@ -455,14 +454,6 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
 def test_a_question_without_known_sentences_has_no_ceiling():
     with pytest.raises(BadInput, match="does not say which sentences hold its answer"):
         PassageSearches(SETS["first"]).tools(ANSWER_SYSTEMS["gold"], replace(ASKED[0], facts=()))
-
-
-def test_a_system_whose_preset_is_not_there_is_left_out_unless_it_is_named():
-    systems = {**WAYS_TO_ANSWER, "later": AnswerSystem("loop", "follow", 2, "no such preset")}
-    design = replace(TINY, systems=systems)
-    assert "later" not in {due.system for due in questions_in_turn(design)}
-    with pytest.raises(BadInput, match="this version has no preset 'no such preset', so later cannot answer"):
-        check_systems(["later"], design.systems)
 
 
 def test_an_answer_that_does_not_stand_in_its_text_is_kept_and_marked(tmp_path):

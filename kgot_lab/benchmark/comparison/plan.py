@@ -24,7 +24,7 @@ from kgot_lab.benchmark.questions.plan import (
 )
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, HELD_OUT
-from kgot_lab.errors import BadInput, require_known
+from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import ROUNDS
 from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.trace import model_metadata
@@ -118,11 +118,6 @@ SAMPLES: Mapping[str, Sample] = {
 def drawn_samples() -> dict[str, QuestionSet]:
     """Return the sampled questions of each set: 70 of HotpotQA, 150 of 2WikiMultiHopQA, 150 of MuSiQue."""
     return {name: sample.select(BUNDLED_SETS[name]()) for name, sample in SAMPLES.items()}
-
-
-def check_sets(only: Sequence[str], sets: Mapping[str, QuestionSet]) -> None:
-    """Raise UnknownName for a set there is not."""
-    require_known("question set", sets, *only)
 
 
 def dev_samples() -> dict[str, QuestionSet]:
