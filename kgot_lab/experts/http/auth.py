@@ -77,6 +77,7 @@ def replay_body(body: bytes, receive: Receive) -> Receive:
     return receive_body
 
 
+OLLAMA_PATHS = ("/api/chat", "/api/generate", "/api/show", "/api/tags", "/api/version")
 # these need no token: the last two accept only signed messages
 _OPEN_PATHS = ("/health", ASK_PATH, CAPABILITIES_PATH)
 _PAGE_PATHS = ("/", "/pages/")  # contain no user data, and a browser sends no token for them
@@ -255,6 +256,8 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, refusal: RequestRe
 
 def error_body(path: str, status: int, code: str, why: str) -> dict[str, Any]:
     """Build the JSON body of an error in the format of the protocol that a path belongs to."""
+    if path in OLLAMA_PATHS:
+        return {"error": why}
     if path.startswith("/v1"):
         kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
         kind = kinds.get(status, "server_error" if status >= 500 else "invalid_request_error")

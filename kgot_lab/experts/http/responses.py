@@ -315,11 +315,13 @@ def event_frame(data: Mapping[str, Any]) -> str:
 
 
 class EventStreamResponse(StreamingResponse):
-    """A server-sent-event response. The model is stopped when it ends, in whatever way."""
+    """A response of events as they come. The model is stopped when it ends, in whatever way."""
 
-    def __init__(self, stream: EventStream, content: AsyncIterator[str]):
+    def __init__(
+        self, stream: EventStream, content: AsyncIterator[str], media_type: str = "text/event-stream"
+    ):
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        super().__init__(content, media_type="text/event-stream", headers=headers)
+        super().__init__(content, media_type=media_type, headers=headers)
         self._stream = stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

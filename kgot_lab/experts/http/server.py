@@ -16,6 +16,7 @@ from kgot_lab import __version__
 from kgot_lab.experts.http.auth import AuthMiddleware, GuardRules
 from kgot_lab.experts.http.learning_routes import drift_router, learning_router
 from kgot_lab.experts.http.mcp import expert_tools
+from kgot_lab.experts.http.ollama_api import ollama_router
 from kgot_lab.experts.http.openai_api import completions_router
 from kgot_lab.experts.http.responses import ERRORS, StreamLimiter, register_error_handlers
 from kgot_lab.experts.http.rest_api import rest_routers
@@ -92,7 +93,7 @@ def expert_app(
 ) -> FastAPI:
     """Build an ASGI application that serves the experts of a service behind the rules of the guard.
 
-    Pages are at /, REST is under /api, the OpenAI protocol under /v1, MCP at /mcp.
+    Pages are at /, REST is under /api with Ollama's protocol, OpenAI's under /v1, MCP at /mcp.
     """
     limiter = StreamLimiter(rules.limits.streams, rules.limits.answer_seconds)
     mcp = http_app(expert_tools(service, _CURRENT_OWNER.get, limiter))
@@ -109,6 +110,7 @@ def expert_app(
     for router in rest_routers(service, limiter):
         app.include_router(router)
     app.include_router(completions_router(service, limiter))
+    app.include_router(ollama_router(service, limiter))
     app.include_router(sharing_router(service))
     app.include_router(trials_router(service))
     if learned is not None:
