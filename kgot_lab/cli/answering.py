@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgot_lab.cli import memory as remembering
 from kgot_lab.cli import output_files, question_setup, terminal
@@ -124,12 +124,15 @@ def _resume_options(
     """Return the options of the `resume` command that the configuration in the trace does not hold, and those
     that an error may advise to change.
     """
-    budget, model = configuration.budget, configuration.model
+    model = configuration.model
     return {
         "attach": list(attached) or None, "execution_model": configuration.execution_model, "html": outputs.html, "json": outputs.as_json,
-        "model": model if model != "local" else None, "recording": outputs.recording,
-        "max_calls": budget.calls, "max_seconds": budget.seconds, "max_dollars": budget.dollars,
+        "model": model if model != "local" else None, "recording": outputs.recording, **_budget_options(configuration),
     }  # fmt: skip
+
+
+def _budget_options(configuration: Configuration) -> dict[str, object]:
+    return {f"max_{name}": limit for name, limit in configuration.budget.model_dump().items()}
 
 
 def _approval(is_wanted: bool) -> Approve | None:
@@ -180,17 +183,17 @@ def _save_final_graph(store: Store, choice: StoreChoice, outputs: Outputs, event
     question_setup.print_store_differences(store, choice, events)
 
 
+_OUTPUT_OPTIONS = ("html", "json", "save_graph", "snapshots", "certify")  # which a finished run has too
+
+
 def resume_run(
     trace: Path,
     configuration: Configuration,
-    attached: Sequence[Path],
+    given: Mapping[str, Any],
     outputs: Outputs,
     memory: MemorySession | None,
-    *,
-    model: str | None,
-    execution: str | None,
 ) -> None:
-    """Resume a recorded run, with the models it names unless others are given."""
+    """Resume a recorded run, with the models it names unless others are `given` as options of the command."""
     from kgot_lab.cli.configuration import traced_configuration
     from kgot_lab.loop.certificate import certificate_of_run
     from kgot_lab.loop.replay.forks import edited_index
@@ -198,7 +201,7 @@ def resume_run(
     from kgot_lab.stores import reopen_store
 
     run, begun = terminal.load_question_run(trace)
-    recorded_configuration = traced_configuration(run.about)
+    attached, model, execution = given["attach"] or [], given["model"], given["execution_model"]
     choice = configuration.store
     documents = Path(configuration.documents) if configuration.documents else None
     terminal.require_distinct_paths(
@@ -208,14 +211,9 @@ def resume_run(
     terminal.check_page_path(outputs.html, documents)
     # events before a fork were paid for by its original run
     spending = question_setup.shared_spending(configuration, run.events[max(edited_index(run), 0) :])
-    given_options = {
-        "model": model, "execution_model": execution, "models": configuration.models, "recording": outputs.recording, "store": choice.kind,
-        "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
-        "max_seconds": configuration.budget.seconds, "max_dollars": configuration.budget.dollars,
-    }  # fmt: skip
     if run.finished:
-        flags = (name.replace("_", "-") for name, value in given_options.items() if value is not None)
-        unused = " and ".join(f"--{flag}" for flag in flags)
+        asking = (name for name in given if name not in _OUTPUT_OPTIONS and given[name] not in (None, False))
+        unused = " and ".join(f"--{name.replace('_', '-')}" for name in asking)
         terminal.say(f"this run has its answer; nothing is left to do{unused and f', and {unused} not used'}")
         certificate = certificate_of_run(run) if configuration.certify else None
         learnt = None if memory is None else memory.learn(run)
@@ -225,7 +223,7 @@ def resume_run(
         for _ in output_files.with_snapshots(run.events, configuration.snapshots, trace):
             pass
         if choice.save:
-            is_named = choice.save != recorded_configuration.store.save
+            is_named = choice.save != traced_configuration(run.about).store.save
             output_files.rewrite_graph(run.events, Path(choice.save), is_named=is_named)
         return
     # then the head of the trace says how the models were named
@@ -242,16 +240,7 @@ def resume_run(
     connect = terminal.connect_model if execution or has_configuration else reconnect
     registry = configuration.models
     execution_llm = connect(executor, spending, trace=trace, models=registry) if executor else None
-    resume_command = ResumeCommand(
-        "resume", trace,
-        {
-            "documents": documents, "attach": list(attached) or None, "html": outputs.html, "json": outputs.as_json,
-            "unsafe": choice.unsafe, "web": configuration.tools.web, "mirror": configuration.tools.mirror,
-            "save_graph": choice.save if choice.save != recorded_configuration.store.save else None,
-            "snapshots": configuration.snapshots if configuration.snapshots != recorded_configuration.snapshots else None,
-            "certify": configuration.certify and not recorded_configuration.certify, **given_options,
-        },
-    )  # fmt: skip
+    resume_command = ResumeCommand("resume", trace, {**given, **_budget_options(configuration)})
     limits, passages = recorded_limits(begun), terminal.run_documents(run, documents)
     inputs = question_setup.collect_tool_inputs(configuration, passages, attached, planning, limits, spending)
     question_setup.check_prices(configuration, planning, execution_llm, inputs.vision)

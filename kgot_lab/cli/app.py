@@ -245,7 +245,6 @@ def find(
 @app.command()
 def demo(
     trace: Path | None = options.TRACE_FILE,
-    more: int = option("how many further questions to ask (up to 2)", default=0, min=0, max=2),
     is_replay: bool = option("show the recorded run, without the model", "--replay", default=False),
 ) -> None:
     """Run the demo question on the bundled HotpotQA passages with a live local model.
@@ -258,33 +257,23 @@ def demo(
     from kgot_lab.loop.replay.replay import Resources
     from kgot_lab.stores import InMemory
 
-    if is_replay and more:
-        raise BadInput("--replay shows a recorded run, and --more asks a live model: leave out one of them")
     if is_replay and trace is not None:
         raise BadInput("--replay asks nothing and writes no trace: leave out --replay or --trace")
-    first = trace or (None if is_replay else terminal.new_trace_path())
-    terminal.check_new_trace(first)
-    if not is_replay:
-        try:
-            llm = terminal.local_model()
-        except (ModelMissing, NotInstalled) as error:
-            terminal.say(f"no live model: {error}\nReplaying a recorded run of the same model instead.\n")
-            is_replay = True
-        if more:
-            terminal.say("note: there is one recorded run, so --more asks for nothing here")
     if is_replay:
         return _replay_demo()
+    terminal.check_new_trace(path := trace or terminal.new_trace_path())
+    try:
+        llm = terminal.local_model()
+    except (ModelMissing, NotInstalled) as error:
+        terminal.say(f"no live model: {error}\nReplaying a recorded run of the same model instead.\n")
+        return _replay_demo()
+    question = demo_questions()[0]
     live = Resources(terminal.make_tools(hotpotqa().documents, []), llm)
-    for number, question in enumerate(demo_questions()[: 1 + more], start=1):
-        later = trace.with_stem(f"{trace.stem}_{number}") if trace else terminal.new_trace_path()
-        path = first if first and number == 1 else later
-        task = QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO_DOCUMENTS})
-        html = path.with_suffix(".html")
-        going_on, outputs = ResumeCommand("resume", path, {"html": html}), Outputs(path, html=html)
-        run_task(task, InMemory(), going_on, outputs, Configuration())
-        typer.echo(f"gold answer: {question.answer}\n")
-    if not more:
-        typer.echo("Two more: kgot-lab demo --more 2. Your own: kgot-lab ask QUESTION --documents DIR")
+    task = QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO_DOCUMENTS})
+    html = path.with_suffix(".html")
+    going_on = ResumeCommand("resume", path, {"html": html})
+    run_task(task, InMemory(), going_on, Outputs(path, html=html), Configuration())
+    typer.echo(f"gold answer: {question.answer}\n\nYour own: kgot-lab ask QUESTION --documents DIR")
 
 
 @app.command()
@@ -336,9 +325,9 @@ def resume(
     run, _ = terminal.load_question_run(trace)
     configuration = traced_configuration(run.about).with_flags(flags)
     outputs = Outputs(trace, results.recording, results.html, results.as_json)
-    given = {"model": models.model, "execution": models.execution}
+    given = options.given_options(sources, models, store, results)
     with question_memory(configuration, run.question) as memory:
-        resume_run(trace, configuration, sources.attach or [], outputs, memory, **given)
+        resume_run(trace, configuration, given, outputs, memory)
 
 
 @app.command()

@@ -80,8 +80,22 @@ def typer_parameter(name: str, type: Any, default: Any) -> inspect.Parameter:
     """Make a parameter of a command. Its flag is its name unless its option has one."""
     if isinstance(default, OptionInfo) and not default.param_decls:
         default = copy(default)
-        default.param_decls = ("--" + name.replace("_", "-"),)
+        default.param_decls = (_flag(name, default),)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=type)
+
+
+def _flag(name: str, info: OptionInfo) -> str:
+    return str((info.param_decls or ("--" + name.replace("_", "-"),))[0])
+
+
+def given_options(*groups: Any) -> dict[str, Any]:
+    """Return the values of groups of options by the names of their flags, as a command line takes them."""
+    given = (
+        (_flag(each.name, each.default), getattr(group, each.name))
+        for group in groups
+        for each in fields(group)
+    )
+    return {flag.removeprefix("--").replace("-", "_"): value for flag, value in given}
 
 
 MODEL = option(f"by default local; {MODEL_FORMS}", "--model")

@@ -257,7 +257,11 @@ def fork_run(
         head["configuration"] = _local_configuration(configuration, live_options).to_yaml(limits)
     if "documents" in run.about:
         head["documents"] = run.about["documents"]
-    resumed = {**vars(live_options), "documents": folder, "model": live_options.model or "MODEL"}
+    resumed = {
+        **options.given_options(live_options),
+        "documents": folder,
+        "model": live_options.model or "MODEL",
+    }
     resume_command = ResumeCommand("resume", path, resumed)
     missing: list[str] = []
     recorded = fork_to_file(run, event, change, path, live=live, about=head)
