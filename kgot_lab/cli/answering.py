@@ -9,24 +9,30 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kgot_lab.api.approve import approve
 from kgot_lab.cli import memory as remembering
 from kgot_lab.cli import output_files, question_setup, terminal
+from kgot_lab.cli.configuration import Configuration, StoreChoice, traced_configuration
+from kgot_lab.cli.output_files import SavedGraph
 from kgot_lab.cli.resume import ResumeCommand, command_line, regenerate_hint, resume_hint, show_run
 from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop.approval import Approve
+from kgot_lab.loop.certificate import certificate_of_run
+from kgot_lab.loop.controller import think
+from kgot_lab.loop.events import Event
+from kgot_lab.loop.limits import Limits, forecast_extraction
+from kgot_lab.loop.persistence import MemorySession
+from kgot_lab.loop.replay.extract import extract, unread_documents
+from kgot_lab.loop.replay.forks import edited_index
+from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, start_event
+from kgot_lab.loop.trace import append_events, graph_after, load_run, model_metadata, record
+from kgot_lab.stores import InMemory, reopen_store
+from kgot_lab.stores.files import check_graph_file
+from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
-
-if TYPE_CHECKING:
-    from kgot_lab.cli.configuration import Configuration, StoreChoice
-    from kgot_lab.cli.output_files import SavedGraph
-    from kgot_lab.graph import PropertyGraph
-    from kgot_lab.loop.approval import Approve
-    from kgot_lab.loop.events import Event
-    from kgot_lab.loop.limits import Limits
-    from kgot_lab.loop.persistence import MemorySession
-    from kgot_lab.loop.replay.replay import Resources
-    from kgot_lab.stores.protocol import Store
 
 _ONE_MODEL_PER_RECORDING = (
     "a recording holds the replies of one model: leave out --recording or --execution-model; the trace keeps "
@@ -64,8 +70,6 @@ def answer_question(
     memory: MemorySession | None,
 ) -> None:
     """Answer a question by a configuration. Everything that can be rejected is, before a model is called."""
-    from kgot_lab.loop.replay.replay import Resources
-
     documents = Path(configuration.documents) if configuration.documents else None
     choice, tool_choice = configuration.store, configuration.tools
     has_graph = choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
@@ -141,7 +145,6 @@ def _approval(is_wanted: bool) -> Approve | None:
         return None
     if not sys.stdin.isatty():
         raise BadInput("--approve asks on the terminal, and this command has none to read answers from")
-    from kgot_lab.api.approve import approve
 
     return approve
 
@@ -155,9 +158,6 @@ def run_task(
     memory: MemorySession | None = None,
 ) -> None:
     """Run the loop with its events on file and on screen, and close the store at the end."""
-    from kgot_lab.loop.controller import think
-    from kgot_lab.loop.trace import model_metadata, record
-
     assert task.live.planning is not None and outputs.trace is not None
     chosen = configuration.run
     with closing(store) as opened:
@@ -194,12 +194,6 @@ def resume_run(
     memory: MemorySession | None,
 ) -> None:
     """Resume a recorded run, with the models it names unless others are `given` as options of the command."""
-    from kgot_lab.cli.configuration import traced_configuration
-    from kgot_lab.loop.certificate import certificate_of_run
-    from kgot_lab.loop.replay.forks import edited_index
-    from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume
-    from kgot_lab.stores import reopen_store
-
     run, begun = terminal.load_question_run(trace)
     attached, model, execution = given["attach"] or [], given["model"], given["execution_model"]
     choice = configuration.store
@@ -291,13 +285,6 @@ def extract_graph(
 
     `resume_options` holds the options of the command that resumes.
     """
-    from kgot_lab.loop.limits import forecast_extraction
-    from kgot_lab.loop.replay.extract import extract, unread_documents
-    from kgot_lab.loop.replay.replay import start_event
-    from kgot_lab.loop.trace import append_events, graph_after, load_run, model_metadata, record
-    from kgot_lab.stores import InMemory
-    from kgot_lab.stores.files import check_graph_file
-
     path, model = trace or terminal.new_trace_path(), configuration.model
     terminal.require_distinct_paths(trace=path, out=out, model=model)
     if out.exists() and not is_resumed:

@@ -22,7 +22,6 @@ from typer.core import TyperGroup
 
 from kgot_lab import __version__
 from kgot_lab.cli import options, question_setup, review, terminal  # noqa: F401  review adds commands to memories
-from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, resume_run, run_task
 from kgot_lab.cli.bench import benchmarks
 from kgot_lab.cli.experts import experts
 from kgot_lab.cli.export import export, list_namespaces, make_slides, show_marks, write_pages
@@ -215,6 +214,7 @@ def ask(
     answer_format: str | None = option("default (a short paragraph) or gaia (the bare answer)", "--format"),
 ) -> None:
     """Answer a question with a graph grown from your documents, or with an existing graph."""
+    from kgot_lab.cli.answering import Outputs, answer_question
     from kgot_lab.cli.configuration import read_configuration
 
     questions = [decode_argument(text, "the question") for text in question]
@@ -252,6 +252,7 @@ def demo(
     Without a model, a recorded run is replayed.
     """
     from kgot_lab.benchmark.questions.sets import demo_questions, hotpotqa
+    from kgot_lab.cli.answering import Outputs, QuestionTask, run_task
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.loop.limits import LOCAL
     from kgot_lab.loop.replay.replay import Resources
@@ -319,6 +320,7 @@ def resume(
     An interrupted tool starts over, and so do the model calls inside it. What they cost before the stop
     counts.
     """
+    from kgot_lab.cli.answering import Outputs, resume_run
     from kgot_lab.cli.configuration import traced_configuration
 
     flags = options.configuration_flags(sources, models, store, results)
