@@ -23,9 +23,9 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.graph_pays.controls import Walk, with_shuffled_links, without_graph
-from benchmarks.graph_pays.report import report_grids
+from benchmarks.graph_pays.report import Goal, report_grids
 from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice
-from kgot_lab.benchmark.comparison.plan import DRAW_SEED, Design, Goal, dev_samples, drawn_samples
+from kgot_lab.benchmark.comparison.plan import DRAW_SEED, Design, dev_samples, drawn_samples
 from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, AnswerSystem
 from kgot_lab.benchmark.questions.question import QuestionSet

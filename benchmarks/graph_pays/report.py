@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.calibration import calibration_error, reliability, risk_area, risk_curve
 from benchmarks.graph_pays.losses import collect_losses, losses_grid, save_losses
-from kgot_lab.benchmark.comparison.plan import Goal
+from kgot_lab.benchmark.comparison.plan import ALL_SETS
 from kgot_lab.benchmark.comparison.results import (
     ComparisonResults,
     PairedDifference,
@@ -144,6 +144,26 @@ def _risk_grid(findings: ComparisonResults) -> Grid:
 # The verdict on each goal of the plan, with its figure.
 
 REACHED, MISSED, UNKNOWN = "reached", "missed", "open"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A goal for a measure, or for the difference between two systems, on one set or on all.
+
+    kind: "gain" (the mean difference is above `bound`, and p below .05 after Holm over all such goals), "not
+    below" (the mean difference is at least `bound`), "at least" (the value), "at most" (the value, or with
+    `other` its share of the other's). `share`, if given, is the maximum of the system's evidence tokens as a
+    share of the other's.
+    """
+
+    said: str
+    system: str
+    kind: str
+    bound: float
+    on: str = ALL_SETS
+    measure: str = "f1"
+    other: str = ""
+    share: float | None = None
 
 
 @dataclass(frozen=True)
