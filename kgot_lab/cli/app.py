@@ -297,7 +297,7 @@ def extract(
     if is_resumed and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
     page = question_setup.restrict_configuration("extract", read_configuration(config), EXTRACTION_FIELDS)
-    flags = {"preset": preset, "documents": documents, "limits": parse_limits(settings or [], {})}
+    flags = {"preset": preset, "documents": documents, "limits": parse_limits(settings or [])}
     configuration = page.with_flags({**options.configuration_flags(models), **flags})
     given = {"preset": preset, "set": settings, "out": out, "trace": trace, "config": config}
     resume_options = {**vars(models), **given}

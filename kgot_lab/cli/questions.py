@@ -196,7 +196,7 @@ def _answer(
 
 
 _LOOP_ONLY = {
-    "execution_model": "--execution-model", "limits": "a limit (--set, --steps, --votes, --repairs, a temperature)",
+    "execution_model": "--execution-model", "limits": "a limit (--set)",
     "tools.web": "--web", "tools.mirror": "--mirror", "tools.engine": "--engine", "tools.vision_model": "--vision-model",
     "store.kind": "--store",
 }  # fmt: skip

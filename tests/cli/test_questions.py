@@ -593,7 +593,7 @@ def test_a_page_of_yaml_and_single_limits_are_taken_and_printed_back(kgot_lab, s
     Path("lab.yaml").write_text(
         "preset: reference\nlimits: {steps: 2}\nstore: {at: somewhere}\ntools: {engine: tavily}\n"
     )
-    ran = kgot_lab(*asking(server, "--config", "lab.yaml", "--votes", 3, "--limit", 1))
+    ran = kgot_lab(*asking(server, "--config", "lab.yaml", "--set", "votes=3", "--limit", 1))
     assert ran.code == 0, ran.err
     assert "does not use store.at of the configuration" in ran.err, ran.err
     assert "engine: tavily" in ran.err, ran.err
