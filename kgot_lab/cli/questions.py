@@ -60,7 +60,6 @@ class _SelectionOptions:
     """Options for the questions of a set."""
 
     limit: int | None = option("ask so many of the chosen questions, the first ones")
-    dummy: bool = option("ask the first five, to try everything out", default=False)
     sample: float = option("ask this share of the questions, drawn by --seed: .1 is a tenth", default=1.0)
     seed: int = option("of the sample", default=0)
     level: str = option("ask those of one level, where the set has levels", default="")
@@ -108,7 +107,7 @@ def answer_questions(
     The same command resumes a stopped run.
     """
     from kgot_lab.benchmark.questions.attempt import check_question_system
-    from kgot_lab.benchmark.questions.sets import DUMMY, Selection
+    from kgot_lab.benchmark.questions.sets import Selection
     from kgot_lab.cli.configuration import read_configuration
     from kgot_lab.llm.budget import Budget
 
@@ -118,8 +117,6 @@ def answer_questions(
     if name is None:
         raise BadInput(f"name a question set: {_SETS}, gaia, or a file of JSON lines")
     require_count(run.parallel, 1, "--parallel")
-    if selected.dummy and selected.limit is not None:
-        raise BadInput(f"--dummy asks the first {DUMMY}: leave --limit out")
     check_question_system(run.system)
     flags = options.configuration_flags(models, limits, sources)
     if run.system != "loop":
@@ -130,8 +127,7 @@ def answer_questions(
     configuration = page.with_flags({**flags, "format": "gaia"})
     budget = replace(budget, **configuration.budget.model_dump())
     folder = run.folder or _RUNS_FOLDER / f"{Path(name).stem}-{run.system}"
-    count = DUMMY if selected.dummy else selected.limit
-    selection = Selection(selected.part, selected.level, selected.sample, selected.seed, count)
+    selection = Selection(**vars(selected))
     _answer(name, selection, folder, configuration, run, budget)
 
 

@@ -364,7 +364,6 @@ def test_a_server_that_fails_on_everything_ends_the_run(kgot_lab, here):
         (["questions", "born.jsonl", "--level", "9"], "unknown level '9'"),
         (["questions", "born.jsonl", "--part", "test"], "unknown part 'test'"),
         (["questions", "born.jsonl", "--limit", "0"], "limit must be a number, 1 or more"),
-        (["questions", "born.jsonl", "--limit", "3", "--dummy"], "leave --limit out"),
         (
             ["questions", "simpleqa", "--system", "rag", "--model", "http://127.0.0.1:9/v1#m"],
             "--documents DIR",
