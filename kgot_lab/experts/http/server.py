@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from starlette.responses import FileResponse
 from starlette.routing import Route
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
@@ -18,7 +18,12 @@ from kgot_lab.experts.http.learning_routes import drift_router, learning_router
 from kgot_lab.experts.http.mcp import expert_tools
 from kgot_lab.experts.http.ollama_api import ollama_router
 from kgot_lab.experts.http.openai_api import completions_router
-from kgot_lab.experts.http.responses import ERRORS, StreamLimiter, register_error_handlers
+from kgot_lab.experts.http.responses import (
+    ERRORS,
+    StreamLimiter,
+    refuse_unknown_parameters,
+    register_error_handlers,
+)
 from kgot_lab.experts.http.rest_api import rest_routers
 from kgot_lab.experts.http.sharing_routes import (
     federation_router,
@@ -105,6 +110,7 @@ def expert_app(
         redoc_url=None,
         lifespan=mcp.router.lifespan_context,
         responses=ERRORS,
+        dependencies=[Depends(refuse_unknown_parameters)],
     )
     register_error_handlers(app)
     for router in rest_routers(service, limiter):

@@ -163,6 +163,8 @@ def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGra
         id = _text(record[profile.id])
         if id is None or not id.strip() or id in row_of:
             why = f"row {row_of[id]:,} has its id already" if id in row_of else "it has no id"
+            if isinstance(record[profile.id], bytes):
+                why = "its id is bytes, and ids are texts or numbers"
             unread.append(
                 UnreadRow(0, nodes.table, row, f"node {short_repr(id)}", f"{why}, so it is left out")
             )

@@ -17,7 +17,7 @@ from kgot_lab.kgos.methods.intents import INTENTS, IntentRule, Intents
 from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
 from kgot_lab.kgos.methods.search.results import MethodCall
 from kgot_lab.kgos.schemas.dimensions import within_bounds
-from kgot_lab.retrieval.fusion import Weights, normalised_weights, strongest, weighted
+from kgot_lab.retrieval.fusion import Weights, normalised_weights, ranking_scores, strongest, weighted
 from kgot_lab.retrieval.neighbours import BOOST_SEEDS, INCOMING_BOOST, OUTGOING_BOOST, LazyTexts
 from kgot_lab.retrieval.stage import Stage, best, fixed_stage
 from kgot_lab.text.cleaning import format_count
@@ -157,7 +157,14 @@ def rank_nodes(
     if "embedding" in config.retrievers and dense is not None:
         found = dense.stage.search(request.query)
         ranking = _filter_ranking(index, found, request.passing, "embedding")
-        rank("embedding", dense.description, ranking)
+        if (
+            not any(each.hits for each in rankings.values())
+            and ranking_scores(ranking).max(initial=0.0) < config.min_cosine
+        ):
+            why = f"no word is found, and no cosine reaches {config.min_cosine:g}"
+            trace.append(MethodCall("embedding", why, "no node"))
+        else:
+            rank("embedding", dense.description, ranking)
     elif "embedding" in config.retrievers:
         trace.append(
             MethodCall("embedding", "no embedder was given", "its weight goes to the other retrievers")
