@@ -120,7 +120,10 @@ class QueriedGraph:
         from kgot_lab.io.dask_workers import dask_client
         from kgot_lab.kgos.query.graph_loading import load_graph
 
-        if not Path(where).expanduser().is_dir():
+        path = Path(where).expanduser()
+        if "://" not in where and not path.exists():
+            return self._open_named(where)
+        if not path.is_dir():
             return load_graph(where, namespace=self.namespace if "://" in where else None, say=self.say)
         options: dict[str, Any] = {"all_files": self.all_files, "say": self.say}
         options["cache"] = False if self.fresh else None
@@ -129,6 +132,21 @@ class QueriedGraph:
                 return load_graph(where, client=client, **options)
             with terminal.progress_bar("files") as progress:
                 return load_graph(where, progress=progress, client=client, **options)
+
+    @staticmethod
+    def _open_named(name: str) -> PropertyGraph:
+        """Open a graph by its name: a bundled one, or one that was uploaded in the page of experts."""
+        from kgot_lab.cli.experts import uploads_location
+        from kgot_lab.experts.graph_folder import GraphFolder
+        from kgot_lab.experts.service import SHIPPED_GRAPHS
+        from kgot_lab.experts.uploads import UploadFolder
+
+        named = GraphFolder(None, SHIPPED_GRAPHS, UploadFolder(uploads_location(None)))
+        if name not in named.names():
+            names = ", ".join(named.names())
+            what = "a folder, a document, a file with a graph, a trace, or a store's file or address"
+            raise BadInput(f"there is no graph at {name}: name {what}, or one of {names}")
+        return named.base_graph(name)
 
     def say(self, text: str) -> None:
         """Print a note on standard error, unless it is to be quiet."""
@@ -373,7 +391,9 @@ class ReadingOptions:
 def select_graph(
     context: typer.Context,
     *,
-    graph: str = argument("a graph's file, a store's address, SQLite, or a folder of code, texts and tables"),
+    graph: str = argument(
+        "a graph's file, a store's address, SQLite, a document, a folder of code, texts and tables, or a name (cookbook)"
+    ),
     namespace: str | None = option("which graph of a server"),
     beside: list[str] | None = option("ask another graph too: NAME=GRAPH; repeat for more", "--with"),
     reading: ReadingOptions,
