@@ -84,7 +84,7 @@ def typer_parameter(name: str, type: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=type)
 
 
-def _flag(name: str, info: OptionInfo) -> str:
+def _flag(name: str, info: Any) -> str:
     return str((info.param_decls or ("--" + name.replace("_", "-"),))[0])
 
 
