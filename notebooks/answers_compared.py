@@ -136,7 +136,7 @@ def recorded_duels() -> list[Duel]:
 
 
 def load_losses(folder: Path) -> LossesBySet:
-    """Load the stages at which answers of a comparison were lost, as benchmarks.graph_pays.losses stores them."""
+    """Load the stages at which answers of a comparison were lost, as lost.json beside its results has them."""
     return dict(json.loads((folder / "lost.json").read_text(encoding="utf-8"))["stages"])
 
 
