@@ -75,7 +75,7 @@ class _CommandGroup(TyperGroup):
         except Exception as error:
             # an error of usage, whose class has no public name
             if isinstance(message := getattr(error, "message", None), str):
-                error.message = mask_secrets(message)  # type: ignore[attr-defined]
+                error.message = mask_secrets(message.replace("Value error, ", ""))  # type: ignore[attr-defined]
             raise
 
 

@@ -122,7 +122,7 @@ def load_dataset(name: str) -> Dataset:
     for ending, changed in ((UNTITLED, remove_titles), (MIXED, over_all_passages)):
         if name.removesuffix(ending) != name and name.removesuffix(ending) in BUNDLED:
             return changed(BUNDLED[name.removesuffix(ending)]())
-    if Path(name).is_dir():
+    if name and Path(name).is_dir():
         return from_beir(Path(name))
     from kgot_lab.evaluation.dataset import fetch_dataset
 
