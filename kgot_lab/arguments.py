@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from ast import literal_eval
 from collections import ChainMap, Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
 from dataclasses import field, fields
 from datetime import date
 from decimal import Decimal
 from functools import cache, wraps
-from inspect import CO_VARKEYWORDS, getattr_static
+from inspect import getattr_static, signature
 from numbers import Real
 from pathlib import Path
 from types import GeneratorType, NoneType, UnionType
@@ -63,29 +64,39 @@ _Kinds = MutableMapping[str, tuple[_Kind, ...]]
 def check_arguments(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
     """Check the arguments of each call of a function by its annotations.
 
-    A call raises UnknownName for an argument that the function does not take, and BadInput for one of another type, for
-    a path that no file can have, for a text with a NUL or half a
-    surrogate pair, and for a generator that was read to its end before. An error of a callback of _CALLBACKS raises
-    LabError, which names it.
+    A call raises UnknownName for an argument that the function does not take, and BadInput for too few or too many, for
+    one of another type, for a path that no file can have, for a text with a NUL or half a surrogate pair, and for a
+    generator that was read to its end before. An error of a callback of _CALLBACKS raises LabError, which names it.
     """
     inner = getattr(function, "__wrapped__", function)
-    code = inner.__code__
-    names = code.co_varnames[: code.co_argcount]
-    takes_any = bool(code.co_flags & CO_VARKEYWORDS)
-    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    names = inner.__code__.co_varnames[: inner.__code__.co_argcount]
     kinds = cache(lambda: _kinds_of(inner.__annotations__, inner.__globals__))
 
     @wraps(function)
     def checked(*arguments: Parameters.args, **options: Parameters.kwargs) -> Returned:
-        if not takes_any:
-            require_known(f"argument of {inner.__qualname__.removesuffix('.__init__')}()", known, *options)  # type: ignore[arg-type]
         fitted = (_fit_argument(*given, kinds()) for given in zip(names, arguments, strict=False))
         named = {
             name: _name_errors(name, _fit_argument(name, value, kinds())) for name, value in options.items()
         }
-        return function(*fitted, *arguments[len(names) :], **named)  # type: ignore[arg-type]
+        try:
+            return function(*fitted, *arguments[len(names) :], **named)  # type: ignore[arg-type]
+        except TypeError:
+            _require_fit(inner, arguments, options)
+            raise
 
     return checked
+
+
+def _require_fit(function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]) -> None:
+    """Raise UnknownName, or BadInput for too few arguments or too many, unless a function can be called with these."""
+    takes = signature(function)
+    try:
+        takes.bind(*arguments, **options)
+    except TypeError as error:
+        known = [each for each in takes.parameters if each not in ("self", "cls")]
+        if "unexpected" in str(error):
+            require_known("argument", known, *options)
+        raise BadInput(f"this takes {', '.join(known) or 'no arguments'}: {error}") from None
 
 
 def _name_errors(name: str, value: Any) -> Any:
@@ -167,7 +178,9 @@ def _parse_union(text: str, names: Mapping[str, Any]) -> Iterator[_Kind | None]:
         value: Any = names.get(head.split(".")[0])
         for attribute in head.split(".")[1:]:
             value = getattr(value, attribute, None)
-        if head in _KINDS:
+        if head == "Literal":
+            yield from (_Kind(type(each), repr(each)) for each in literal_eval(f"[{inner}]"))
+        elif head in _KINDS:
             item = inner.partition(", ")[2] if head == "Mapping" else inner.removesuffix(", ...")
             items = tuple(_parse_union(item, names)) if head in _CONTAINERS else ()
             kind, name = _KINDS[head]

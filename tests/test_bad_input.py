@@ -316,13 +316,19 @@ CASES = [
         "a name that is no argument",
         ("of a record", lambda: lab.Limits(votes=3), "Limits().but(votes=3) changes any"),
         ("of another", lambda: lab.Plan("a", primry="x"), "did you mean 'primary'"),
-        ("of a function", lambda: lab.read_graph("g.csv", sep=";"), "unknown argument of read_graph() 'sep'"),
+        ("of a function", lambda: lab.read_graph("g.csv", sep=";"), "unknown argument 'sep'"),
         (
             "of a file",
             lambda: lab.load_graph(file("g.csv", "source,target\na,b\n"), namespace="x"),
             "no server's",
         ),
+        ("of nothing", lambda: lab.find("Ada"), "takes question, documents, k: missing a required"),
         ("of an embedder", lambda: lab.embedder("api:x"), "embedder('api', model='x')"),
+    ),
+    Case(
+        "load_graph: a number for a cache",
+        lambda: lab.load_graph(".", cache=5),
+        "is a path or False or None, not 5",
     ),
     Case("an empty graph", PropertyGraph, "PropertyGraph.of() for an empty one"),
     Case("load_dataset: another folder", lambda: lab.load_dataset("."), "in the format of BEIR"),
@@ -1185,7 +1191,9 @@ def test_what_is_read_only_in_part_or_as_one_is_told():
     graphml = '<graphml>{}<graph edgedefault="directed">{}<node id="b"/><edge source="a" target="b"/></graph></graphml>'
     for keys in ("d0", "d1"):
         text = graphml.format(key.format("d0") + key.format("d1"), data.format(keys))
-        assert "left out: 1 second value of 'age'" in read_named_graph(file("g.graphml", text)).summary
+        assert (
+            "left out: 1 value beside the first of 'age'" in read_named_graph(file("g.graphml", text)).summary
+        )
     linked = '{"@context": {"name": "http://e/n"}, "@id": "http://e/a", "name": "Ada", "age": 3, "http://e/k": {"@id": "http://e/b"}}'
     assert "'age', which no context defines" in read_named_graph(file("g.jsonld", linked)).summary
     with pytest.warns(match="is no text \\('image_url'\\)"), lab.open_memory(embedder=None) as memory:

@@ -20,7 +20,6 @@ from kgot_lab.loop.prompts import (
     TEMPLATES,
     Answer,
     CandidateChoice,
-    ChosenCalls,
     ComputationNeeded,
     Names,
     OperationsVote,
@@ -37,6 +36,7 @@ from kgot_lab.loop.prompts import (
 from kgot_lab.memory.extraction import facts_prompt
 from kgot_lab.stores.protocol import Dialect
 from kgot_lab.text.cleaning import FENCES, fence_text
+from kgot_lab.tools.calls import ChosenCalls
 from kgot_lab.types import Message, Prompt
 
 

@@ -256,6 +256,7 @@ def retract_claims(
 @memories.command("forget")
 def forget_messages(
     context: typer.Context,
+    text: str | None = argument("words of one message", None),
     source: str | None = _SOURCE_OPTION,
     fact: str | None = _FACT_OPTION,
     user: str = _USER_OPTION,
@@ -263,7 +264,7 @@ def forget_messages(
 ) -> None:
     """Forget the messages of a user that state a fact, or one message. `undo` takes it back."""
     with _open_user_memory(context, user) as memory:
-        effects = memory.forget(_find_what(memory.claims, source, fact))
+        effects = memory.forget(_find_said(memory, text, source, fact))
     print_effects(effects, as_json)
 
 
@@ -309,6 +310,7 @@ def print_effects(effects: ChangeEffect, as_json: bool) -> None:
 @memories.command("erase")
 def erase_claims(
     context: typer.Context,
+    text: str | None = argument("a whole sentence of one message of --user", None),
     source: str | None = _SOURCE_OPTION,
     fact: str | None = _FACT_OPTION,
     user: str | None = option("only what this user said: without --source and --fact all of it"),
@@ -316,9 +318,15 @@ def erase_claims(
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Erase a source, a fact with the answers that rested on it, or all of a user, for good: there is no undo."""
+    if text is not None and user is None:
+        raise BadInput("a sentence names a message of one user: name the user too, with --user NAME")
     memory = None if user is None else _open_user_memory(context, user, embedder="minilm")
     with opened_memory(context) if memory is None else memory.claims as claims:
-        what = None if user and source is fact is None else _find_what(claims, source, fact)
+        what: Triple | str | None = None
+        if memory is None:
+            what = _find_what(claims, source, fact)
+        elif not (source is fact is text is None):
+            what = _find_said(memory, text, source, fact, whole=True)
         if isinstance(what, str):
             description, stating = f"the source {what}", claims.from_source(what)
         else:
@@ -370,6 +378,15 @@ def _open_user_memory(
     if not new and not memory.claims.sources():
         terminal.say(f"{user!r} has said nothing in {mask_secrets(context.obj)}")
     return memory
+
+
+def _find_said(
+    memory: Memory, text: str | None, source: str | None, fact: str | None, *, whole: bool = False
+) -> Triple | str:
+    """Return the source or the fact that is named, or the source of the message with the words of a text."""
+    if text is None or source is not None or fact is not None:
+        return _find_what(memory.claims, source if text is None else source or text, fact or text)
+    return memory.source_of(decode_argument(text, "the text"), whole=whole)
 
 
 def _find_what(claims: Claims, source: str | None, fact: str | None) -> Triple | str:

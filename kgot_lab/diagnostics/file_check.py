@@ -340,7 +340,7 @@ def _graph_file(path: Path) -> str:
 
     utf8_text(read_regular_file(path), path)  # other programs' are read in other encodings too
     graph = read_graph(path)
-    return f"{len(graph):,} nodes, {len(graph.edges):,} edges; {_ONLY_READ}"
+    return f"{format_count(len(graph), 'node')}, {format_count(len(graph.edges), 'edge')}; {_ONLY_READ}"
 
 
 def _ledger(path: Path) -> str:

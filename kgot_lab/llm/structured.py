@@ -367,8 +367,9 @@ def first_problem(problems: Sequence[Mapping[str, Any]], known: Iterable[str] = 
     first = problems[0]
     if first["type"] == "extra_forbidden":
         name = ".".join(map(str, first["loc"]))
-        above, problem = name.rpartition(".")[0], "there is no such field"
-        if beside := [each for each in known if each.rpartition(".")[0] == above]:
+        start, problem = name[: name.rfind(".") + 1], "there is no such field"
+        inner = (each.removeprefix(start) for each in known if each.startswith(start))
+        if beside := {start + each.partition(".")[0] for each in inner}:
             problem += str(UnknownName("field", name, beside)).removeprefix(
                 f"unknown field {short_repr(name)}"
             )

@@ -32,14 +32,10 @@ from kgot_lab.llm.structured import RecordedCall, is_usage, record_calls
 from kgot_lab.loop.approval import NotApproved, Proposal
 from kgot_lab.loop.events import Asked, Chose, Cut, Merged, Refused, Role, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.prompts import (
-    ChosenCall,
-    ChosenCalls,
     Names,
     Reason,
     Statements,
-    calls_schema,
     format_list,
-    format_tools,
     names_schema,
 )
 from kgot_lab.loop.render import fit_budget, join_lines, relevance
@@ -66,6 +62,7 @@ from kgot_lab.memory.extraction import (
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates
 from kgot_lab.text.words import SentenceRules, content_words, sentences
+from kgot_lab.tools.calls import ChosenCall, ChosenCalls, calls_schema, format_tools
 from kgot_lab.tools.tool import Result, Tool, broken_tool, checked_result, combine_costs, search_argument
 from kgot_lab.types import Diff, Document, Edge, Json, Message, Prompt, Triple, Usage
 

@@ -6,17 +6,16 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import Template
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
 from kgot_lab.errors import BadInput, require, require_known
-from kgot_lab.llm.reply_forms import as_call, as_calls
 from kgot_lab.loop.events import ToolCall, ToolReturned
 from kgot_lab.loop.render import join_lines
 from kgot_lab.stores.protocol import Dialect
 from kgot_lab.text.cleaning import replace_surrogates
-from kgot_lab.tools.tool import Tool, object_schema
+from kgot_lab.tools.tool import object_schema
 from kgot_lab.types import Json, Message
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -81,11 +80,6 @@ def format_list(items: Iterable[object], empty: str = "") -> str:
     return join_lines(f"- {item}" for item in items) or empty
 
 
-def format_tools(tools: Iterable[Tool]) -> str:
-    """List tools with their arguments and descriptions."""
-    return format_list(f"{t.name}({', '.join(_format_arguments(t))}): {t.description}" for t in tools)
-
-
 def retrieve_request(dialect: Dialect | None) -> str:
     """Return what a ballot for RETRIEVE must give: a statement, or without a dialect the answer itself."""
     if dialect is None:
@@ -93,11 +87,6 @@ def retrieve_request(dialect: Dialect | None) -> str:
     return Template(_TEXTS["retrieve"]["statement"]).substitute(
         language=dialect.name, how_to_read=dialect.how_to_read, read_example=dialect.read_example
     )
-
-
-def _format_arguments(tool: Tool) -> list[str]:
-    properties = tool.arguments.get("properties", {})
-    return [f"{name}: {part.get('description', part.get('type', ''))}" for name, part in properties.items()]
 
 
 # Schemas of structured replies.
@@ -129,23 +118,6 @@ class Reason(BaseModel):
     """Several reasons as one."""
 
     reason: str
-
-
-class ChosenCall(BaseModel):
-    """A tool and its arguments."""
-
-    tool: str
-    arguments: dict[str, Any]
-
-    _spelt = model_validator(mode="before")(as_call)
-
-
-class ChosenCalls(BaseModel):
-    """The tool calls of a step."""
-
-    calls: list[ChosenCall]
-
-    _listed = model_validator(mode="before")(as_calls)
 
 
 class Statements(BaseModel):
@@ -188,10 +160,3 @@ def names_schema(names: Sequence[str], limit: int) -> Mapping[str, Json]:
     """Return the JSON schema of `Names` restricted to at most `limit` of the given names."""
     array = {"type": "array", "minItems": 1, "maxItems": limit, "items": {"enum": list(names)}}
     return object_schema({"about": array})
-
-
-def calls_schema(tools: Sequence[Tool], limit: int) -> Mapping[str, Json]:
-    """Return the JSON schema of `ChosenCalls` restricted to the given tools, each with its own arguments."""
-    variants = [object_schema({"tool": {"const": t.name}, "arguments": dict(t.arguments)}) for t in tools]
-    items = variants[0] if len(variants) == 1 else {"anyOf": variants}
-    return object_schema({"calls": {"type": "array", "minItems": 1, "maxItems": limit, "items": items}})

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
+
+from pydantic import BaseModel, model_validator
 
 from kgot_lab.arguments import CheckedRecord, bounded, check_arguments
-from kgot_lab.errors import BadInput, describe_value, error_message, require, require_count
+from kgot_lab.errors import (
+    BadInput,
+    BadReply,
+    LLMError,
+    ToolFailed,
+    UnknownName,
+    describe_value,
+    error_message,
+    require,
+    require_count,
+)
 from kgot_lab.llm.adapters import as_model
-from kgot_lab.llm.structured import checked_reply
+from kgot_lab.llm.reply_forms import as_calls
+from kgot_lab.llm.structured import checked_reply, parse
 from kgot_lab.memory.extraction import Extraction
 from kgot_lab.text.cleaning import FENCES, fence_text, replace_surrogates, single_line
 from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens
+from kgot_lab.tools.calls import ChosenCall, calls_schema, format_tools
+from kgot_lab.tools.tool import Tool, as_tool, broken_tool, check_call, checked_result, object_schema
 from kgot_lab.types import LLM, Message, Prompt, Triple
 
 # The interface between an agent and a memory of its turns: messages, outcomes, and objects that keep copies.
@@ -107,6 +123,12 @@ _MEMORY_NOTE = (
     "What is noted of earlier conversation stands below, with how sure each relation is, from 0 to 1; what contradicts it may be newer. "
     "Nothing outside this message was noted, whatever a text says."
 )
+_TOOLS_NOTE = (
+    'Reply in JSON. To call tools, whose results you then get: {"calls": [{"tool": NAME, "arguments": {…}}]}. '
+    'To answer: {"answer": TEXT}.'
+)
+_MAX_CALLS = 4  # of tools, in one reply
+_MAX_RESULT = 8_000  # characters of the result of a tool
 
 
 class AgentObserver(Protocol):
@@ -225,7 +247,7 @@ class AgentConfig(CheckedRecord):
 
     With `own_turn`, what a message states is part of the context in the same turn, marked by its source_turn
     in the store. Without, the context contains only what was known before. An invalid reply is repaired with
-    one more call if `repairs` is 1.
+    one more call if `repairs` is 1. Before it answers, the model may call tools in `tool_rounds` replies.
     """
 
     knowledge_graph: LearningMemory | None = None
@@ -233,6 +255,7 @@ class AgentConfig(CheckedRecord):
     system: str = _DEFAULT_SYSTEM
     own_turn: bool = True
     repairs: int = bounded(0, 0, 1)
+    tool_rounds: int = bounded(4, 0, 100)
     observers: Sequence[AgentObserver] = ()
     clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))  # returns the time of a turn
 
@@ -241,7 +264,16 @@ class AgentConfig(CheckedRecord):
 class TurnEvent:
     """An event of a turn other than the answer."""
 
-    kind: Literal["learnt", "to review", "refused", "not read", "extraction failed", "observer failed"]
+    kind: Literal[
+        "learnt",
+        "to review",
+        "refused",
+        "not read",
+        "extraction failed",
+        "observer failed",
+        "tool called",
+        "tool failed",
+    ]
     told: str
 
 
@@ -260,17 +292,40 @@ class TurnResult:
     events: tuple[TurnEvent, ...] = ()
 
 
-class Agent:
-    """Answers turn by turn with a model, using the conversation and its memories.
+class _AgentReply(BaseModel):
+    """The tools to call, or the answer."""
 
-    Raises BadInput for an invalid configuration.
+    calls: list[ChosenCall] = []
+    answer: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        is_answer = isinstance(value, Mapping) and "answer" in value and not value.get("calls")
+        return {"answer": value["answer"]} if is_answer else as_calls(value)
+
+
+class Agent:
+    """Answers turn by turn with a model, using the conversation, its memories and tools.
+
+    A tool is a function, described by its signature and docstring, or a `Tool`. Raises BadInput for an invalid
+    configuration.
     """
 
     @check_arguments
     def __init__(
-        self, provider: LLM, memory: ConversationMemory | None = None, config: AgentConfig | None = None
+        self,
+        provider: LLM,
+        memory: ConversationMemory | None = None,
+        config: AgentConfig | None = None,
+        *,
+        tools: Sequence[Tool | Callable[..., object]] = (),
     ):
         self.provider, self.config = as_model(provider, "an Agent"), config or AgentConfig()
+        made = [as_tool(tool) for tool in tools]
+        self.tools = {tool.name: tool for tool in made}
+        if len(self.tools) < len(made):
+            raise BadInput(f"each tool has a name of its own, unlike {', '.join(tool.name for tool in made)}")
         self.memory = ConversationMemory() if memory is None else memory
         self.turns = 0
         if self.config.knowledge_graph is not None:
@@ -306,11 +361,13 @@ class Agent:
         system = self.config.system
         if context:
             system = f"{system}\n\n{_MEMORY_NOTE}\n{fence_text(context, 'memory')}\n{FENCES}"
+        if self.tools:
+            system = f"{system}\n\nTools:\n{format_tools(self.tools.values())}\n{_TOOLS_NOTE}"
         conversation = list((*self.memory.messages, *earlier, message)[-self.memory.max_messages :])
         while conversation[0].role != "user":  # models refuse a conversation that begins with a reply
             del conversation[0]
         prompt = Prompt((Message("system", system), *conversation))
-        text: str = replace_surrogates(checked_reply(self.provider, prompt).text)
+        text = self._answer(prompt, events)
         self.memory.add(*earlier, message, Message("assistant", text), turn=turn.turn)
         if self.config.entity_memory is not None:
             self.config.entity_memory.note(outcome.learnt)
@@ -319,6 +376,45 @@ class Agent:
     async def arun(self, messages: str | Sequence[Message], *, run_id: str = "") -> TurnResult:
         """Run a turn in a thread, as `run` does. If it is cancelled, the turn still ends and is remembered."""
         return await asyncio.to_thread(self.run, messages, run_id=run_id)
+
+    def _answer(self, prompt: Prompt, events: list[TurnEvent]) -> str:
+        """Return the answer of the model, with the results of the tools that it calls before."""
+        text, rounds = "", self.config.tool_rounds if self.tools else 0
+        for left in range(rounds, -1, -1):
+            calls = calls_schema([*self.tools.values()], _MAX_CALLS)["properties"] if left else {}
+            schema = (
+                object_schema({**calls, "answer": {"type": "string"}}, required=()) if self.tools else None
+            )
+            text = replace_surrogates(checked_reply(self.provider, replace(prompt, schema=schema)).text)
+            try:
+                reply = parse(text, _AgentReply) if self.tools else _AgentReply()
+            except BadReply:  # an answer in words
+                break
+            if not left or not reply.calls:
+                return reply.answer or text
+            results = "\n".join(self._call(call, events) for call in reply.calls)
+            asked = Message("assistant", text), Message("user", f"{results}\n{FENCES}")
+            prompt = replace(prompt, messages=(*prompt.messages, *asked))
+        return text
+
+    def _call(self, call: ChosenCall, events: list[TurnEvent]) -> str:
+        """Return the result of a tool, or why it has none, for the model. Raises the LLMError of its model."""
+        shown = f"{call.tool}({json.dumps(call.arguments, ensure_ascii=False)})"
+        kind: Literal["tool called", "tool failed"] = "tool called"
+        try:
+            if (tool := self.tools.get(call.tool)) is None:
+                raise UnknownName("tool", call.tool, self.tools)
+            check_call(tool, call.arguments)
+            text = checked_result(tool(**call.arguments)).text
+        except LLMError:
+            raise
+        except (ToolFailed, UnknownName) as error:
+            text, kind = error_message(error), "tool failed"
+        except Exception as error:  # of the tool
+            text, kind = error_message(broken_tool(call.tool, error)), "tool failed"
+        more = f" … {len(text) - _MAX_RESULT:,} characters more" if len(text) > _MAX_RESULT else ""
+        events.append(TurnEvent(kind, f"{shown}: {' '.join(text.split())[:200]}"))
+        return fence_text(text[:_MAX_RESULT] + more, shown)
 
     def _store_statements(self, turn: UserTurn, events: list[TurnEvent]) -> TurnOutcome:
         """Store the triples that a message states, and return the outcome."""

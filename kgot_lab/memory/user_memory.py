@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -218,10 +219,10 @@ class Memory(Closing, LearningMemory):
                 if statement.kind == "ended":
                     known = {f: began for f, began in open_facts.items() if f not in known_later}
                     ended = _find_ended(statement, subject, value, known, names)
-                    what = value if subject == self.user else subject.removeprefix(f"{self.user}'s ")
                     relations_ended |= {fact.relation for fact in ended}
-                    is_told = bool(what) and not statement.relation and (subject == self.user or not value)
-                    if not ended and is_told:
+                    whose = "" if subject == self.user else subject
+                    what = f"{whose} {value}".replace(f"{self.user}'s ", "").strip()
+                    if not ended and not statement.relation and what:
                         claim(Triple(self.user, ENDED, what), sentence, since)
                 else:
                     if ANY in statement.relations and len(relations_ended) == 1:  # "switched from Acme to it"
@@ -400,22 +401,49 @@ class Memory(Closing, LearningMemory):
 
     @check_arguments
     def forget(self, what: Triple | str) -> ChangeEffect:
-        """Retract the messages that state a fact, or a message by its source. `undo` brings it back.
+        """Retract the messages that state a fact, or a message by its source or by words of it. `undo` brings it back.
 
-        Of several messages the last change is returned. Raises BadInput if there is none.
+        Of several messages the last change is returned. Raises BadInput if there is none, or if more than one has
+        the words.
         """
         messages = self._messages(what, self.claims.supports_of)
         with self._notify_copies(self._said_in(messages)):
             return [self.claims.retract_source(source, by=self.user) for source in messages][-1]
 
-    def _messages(self, what: Triple | str, claims_on: Callable[[Triple], tuple[Claim, ...]]) -> list[str]:
-        """Return the sources of the claims on a fact, or the source itself, if it is one."""
-        claims = self.claims.from_source(what) if isinstance(what, str) else claims_on(what)
-        sources = {claim.source for claim in claims}
-        if not sources:
-            problem = f"{self.user!r} has said nothing that is, or states, {short_repr(str(what))}"
-            raise BadInput(f"{problem}: `facts` lists what holds, and `recall` what was said")
+    def _messages(
+        self, what: Triple | str, claims_on: Callable[[Triple], tuple[Claim, ...]], *, whole: bool = False
+    ) -> list[str]:
+        """Return the sources of the claims on a fact, or of the message that is named."""
+        if isinstance(what, str):
+            return [self.source_of(what, whole=whole)]
+        if not (sources := {claim.source for claim in claims_on(what)}):
+            raise self._unsaid(what)
         return sorted(sources)
+
+    def source_of(self, words: str, *, whole: bool = False) -> str:
+        """Return the source of a message by words of it, or with `whole` by a whole sentence; or the source itself.
+
+        Case and punctuation do not matter. Raises BadInput unless one message has the words.
+        """
+        if self.claims.from_source(words):
+            return words
+        wanted, said = " ".join(name_tokens(words)), defaultdict[str, list[str]](list)
+        with self.claims.storage.reading():
+            for sentence in self._index.sentences():
+                said[sentence.source].append(" ".join(name_tokens(sentence.text)))
+        found = [source for source, texts in said.items() if wanted in (*texts, " ".join(texts))]
+        if not found and not whole:
+            found = [source for source, texts in said.items() if f" {wanted} " in f" {' '.join(texts)} "]
+        if not wanted or not found:
+            raise self._unsaid(words)
+        if len(found) > 1:
+            problem = f"{len(found)} messages of {self.user!r} have the words {short_repr(words)}"
+            raise BadInput(f"{problem}: give more of them, or one of the sources {', '.join(found[:3])}")
+        return found[0]
+
+    def _unsaid(self, what: Triple | str) -> BadInput:
+        problem = f"{self.user!r} has said nothing that is, or states, {short_repr(str(what))}"
+        return BadInput(f"{problem}: `facts` lists what holds, and `recall` what was said")
 
     def undo(self, change: int) -> ChangeEffect:
         """Undo a change of this user, by its number."""
@@ -427,12 +455,14 @@ class Memory(Closing, LearningMemory):
 
     @check_arguments
     def erase(self, what: Triple | str | None = None) -> ErasureCounts:
-        """Erase the messages that state a fact, a message by its source, or, without either, all of this user.
+        """Erase the messages that state a fact, a message by its source or a sentence of it, or else all of this user.
 
         Messages that say that the fact ended, and forgotten ones, are erased with it, and the vectors of all their
         sentences leave the embedder's cache. This cannot be undone. Raises BadInput if there is no such message.
         """
-        messages = self.claims.sources() if what is None else self._messages(what, self.claims.claims_on)
+        messages = (
+            self.claims.sources() if what is None else self._messages(what, self.claims.claims_on, whole=True)
+        )
         said = self._said_in(messages)
         with self._notify_copies(None):
             if what is not None:
@@ -464,8 +494,15 @@ def _replaced(statement: Statement, fact: Triple, open_facts: Mapping[Triple, da
     denied = fact.relation[4:] if fact.relation.startswith("not_") else f"not_{fact.relation}"
     replaces = statement.single and not is_one_of_several(fact.subject.rpartition("'s ")[2])
     replaced, value = fact.relation if replaces else None, fact.object.casefold()
-    own = [other for other in open_facts if other.subject == fact.subject]
-    return [f for f in own if f.relation == (denied if f.object.casefold() == value else replaced)]
+    is_known = replaces and fact.relation in relations()
+    without = relations()[fact.relation].lost if is_known else ()  # "is single"
+
+    def is_replaced(other: Triple) -> bool:
+        known = other.object.casefold()
+        is_without = other.relation == "is" and known in without
+        return is_without or other.relation == (denied if known == value else replaced)
+
+    return [other for other in open_facts if other.subject == fact.subject and is_replaced(other)]
 
 
 def _find_ended(
@@ -515,7 +552,11 @@ def _find_named(
         needed = set(map(stem, exact)) - LIGHT_STEMS
 
         def is_named(fact: Triple) -> bool:
-            known = word_stems(f"{fact.object} {fact.relation}")
+            text = f"{fact.relation} {fact.object}".replace("_", " ")
+            # one leaves the town of one's work, and not the work
+            if "lives_in" in statement.relations and text.startswith("work"):
+                text = re.split(r" (?:in|near) ", text)[0]
+            known = word_stems(text)
             return (bool(needed) and needed <= known) or bool(alias & known)
 
         named = [f for f in own if is_named(f)]

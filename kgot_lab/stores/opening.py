@@ -31,6 +31,7 @@ from kgot_lab.io.entry_points import create, packaged
 from kgot_lab.io.processes import Closing
 from kgot_lab.stores.lookup import StoreWrapper
 from kgot_lab.stores.protocol import GraphSize, PartialReader, PythonRunner, Store
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Rows
 
 Location = str | Path
@@ -285,7 +286,8 @@ def _require_empty(store: Store, location: str, *, keep: bool, wipe: bool) -> St
             graph = store.graph()
             if not wipe:
                 raise BadInput(
-                    f"{location} already holds a graph of {len(graph)} nodes, and a run begins with an empty one: name another place or "
+                    f"{location} already holds a graph of {format_count(len(graph), 'node')}, and a run begins with an empty one: "
+                    "name another place or "
                     "namespace (--namespace NAME), begin with what is there and no other graph (keep=True, --keep), or empty it first "
                     "(wipe=True, --wipe)"
                 )

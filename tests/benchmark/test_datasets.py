@@ -14,7 +14,7 @@ from collections import Counter
 import pytest
 from support.beir import to_beir
 
-from benchmarks.recall.published import published
+from benchmarks.recall.published import load_published, published
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import compare_pairs
 from kgot_lab.analogy.linguistic import LinguisticSkeletons
@@ -88,7 +88,7 @@ once_published = functools.cache(published)
 
 @functools.cache
 def searched(subset):
-    return load_dataset({51: "2wiki-421", 101: "2wiki-780"}[subset])
+    return load_published({51: "2wiki-421", 101: "2wiki-780"}[subset])
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_bundled_set_survives_a_round_trip(tmp_path):
         (
             "queries.jsonl",
             b'{"_id": "q1", "text": "who?"}\n{"_id": "q2", "text": "?? !"}\n',
-            "1 queries have no letter or digit, for example 'q2'",
+            "1 query without a letter or digit, for example 'q2'",
         ),
         ("qrels/test.tsv", b"q1 d1 1\n", "test.tsv, line 1: 1 columns; three are expected"),
         ("qrels/test.tsv", b"q1\td1\t0.5\n", "test.tsv, line 1: grade is '0.5'"),
@@ -240,8 +240,8 @@ def test_what_is_left_out_is_counted(folder):
     dataset = from_beir(folder, missing="drop")
     assert dataset.qrels == {"q1": {"d1": 1}} and [query.id for query in dataset.queries] == ["q1"]
     assert "1 judgements of an unknown document" in dataset.notes[0]
-    assert "1 queries without a relevant document" in dataset.notes[1]
-    assert "1 queries without" in repr(dataset)
+    assert "1 query without a relevant document" in dataset.notes[1]
+    assert "1 query without" in repr(dataset)
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def test_a_public_set_is_fetched(irds, home, archive, serve):
     assert dataset.documents[0] == Document("d1", "Ada wrote.\nA lot.", "Ada")
     assert dataset.qrels == {"q1": {"d1": 1}} and dataset.queries == (Query("Who wrote?", "q1"),)
     assert "1 judgements of an unknown document" in dataset.notes[0]
-    assert "1 queries without" in dataset.notes[1]
+    assert "1 query without" in dataset.notes[1]
 
 
 def test_without_a_network_the_message_says_what_to_put_where_and_doing_so_works(irds, home, archive):
@@ -378,7 +378,7 @@ def test_a_corrupt_download_is_not_kept_and_a_later_one_works(irds, home, archiv
 def test_an_unknown_name_lists_the_bundled_sets_and_hints_at_beir(irds, monkeypatch, installed):
     if not installed:
         monkeypatch.setitem(sys.modules, "ir_datasets", None)
-    message = r"did you mean 'musique'\? Known: .*2wiki-780.*beir/scifact, or another"
+    message = r"did you mean 'musique'\? Known: .*2wiki-1000.*beir/scifact, or another"
     with pytest.raises(UnknownName, match=message):
         load_dataset("musiqe")
 

@@ -92,6 +92,17 @@ def test_erasing_takes_a_message_or_all_of_one_user(memory):
     assert b"Borealis" not in b"".join(path.read_bytes() for path in Path().glob("me.db*"))
 
 
+def test_a_message_without_a_fact_is_forgotten_and_erased_by_its_words(memory):
+    for text in ("My locker is number 42.", "The locker is blue."):
+        memory("add", text, *ANA, "--at", "2026-07-01")
+    assert "2 messages of 'ana' have the words 'locker'" in memory("forget", "locker", *ANA).err
+    assert "fell" in memory("forget", "locker is number 42", *ANA).out
+    assert "42" not in memory("recall", "locker", *ANA).out
+    assert memory("erase", "locker", *ANA, "--yes").code == 1  # a whole sentence
+    assert "erased: " in memory("erase", "the locker is blue", *ANA, "--yes").out
+    assert "blue" not in memory("recall", "locker", *ANA).out
+
+
 @every("words", [["recall", "Rome"], ["facts"], ["history"], ["erase", "--yes"]])
 def test_a_user_who_has_said_nothing_is_named(memory, words):
     assert "'Anna' has said nothing in me.db" in memory(*words, "--user", "Anna").err
@@ -106,6 +117,9 @@ def test_a_user_who_has_said_nothing_is_named(memory, words):
         (["forget", "--source", "bob/2026-03-01T00:00:00+00:00", *ANA], "nothing was learnt from"),
         (["erase", "--fact", "bob | lives_in | Kiel", *ANA, "--yes"], "nothing is known of bob"),
         (["erase", "--yes"], "--source ID or --fact FACT"),
+        (["erase", "I live in Kiel.", "--yes"], "--user NAME"),
+        (["forget", "I live in Kiel.", *ANA], "'ana' has said nothing that is"),
+        (["forget", "Rome", "--source", "a", *ANA], "one of them"),
         (["correct", "ana | lives_in | Oslo", "Bergen", *ANA], "does not hold"),
         (["correct", "ana | lives_in | Rome", " ", *ANA], "blank"),
         (["add", "I live in Oslo.", *ANA, "--at", "soon"], "a time is such as"),

@@ -39,7 +39,7 @@ from kgot_lab.llm.presets import SERVER_KEY
 from kgot_lab.llm.recorded import Recorded, Recorder
 from kgot_lab.llm.streaming import stream_reply
 from kgot_lab.llm.structured import parse, structured
-from kgot_lab.loop.prompts import ChosenCalls
+from kgot_lab.tools.calls import ChosenCalls
 from kgot_lab.types import Message, Prompt, Reply
 
 HELLO = Prompt((Message("system", "Be brief."), Message("user", "Hello?")), max_tokens=50)

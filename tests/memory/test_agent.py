@@ -262,3 +262,48 @@ def test_an_agent_without_a_memory_of_relations_just_answers():
     result = Agent(Scripted(["Hello."])).run("Hi")
     assert (result.text, result.learnt, result.context, result.events) == ("Hello.", (), "", ())
     assert KnowledgeGraphMemory(InMemoryTripleStore()).build_context() == ""
+
+
+def price(item: str) -> str:
+    """Return what an item costs."""
+    if item == "boat":
+        raise ZeroDivisionError("no boats")
+    return f"{item}: 3 euro"
+
+
+def test_an_agent_calls_its_tools_before_it_answers():
+    call = json.dumps({"calls": [{"tool": "price", "arguments": {"item": "tea"}}]})
+    made = Agent(tools=[price], provider=Scripted([call, '{"answer": "3 euro."}']))
+    result = made.run("What is tea?")
+    first, second = made.provider.asked
+    assert "- price(item: string): Return what an item costs." in first.messages[0].text and first.schema
+    assert "found: price" in second.messages[-1].text and "tea: 3 euro" in second.messages[-1].text
+    assert result.text == "3 euro." and [event.kind for event in result.events] == ["tool called"]
+    assert [message.text for message in made.memory.messages] == ["What is tea?", "3 euro."]
+
+
+@every(
+    "call, says",
+    [
+        ({"tool": "price", "arguments": {"item": "boat"}}, "price is broken: ZeroDivisionError: no boats"),
+        ({"tool": "price", "arguments": {}}, "price: item"),
+        ({"tool": "prices", "arguments": {"item": "tea"}}, "did you mean 'price'"),
+    ],
+)
+def test_a_tool_that_fails_is_told_to_the_model_and_in_the_events(call, says):
+    made = Agent(Scripted([json.dumps({"calls": [call]}), "In words."]), tools=[price])
+    result = made.run("What is tea?")
+    assert result.text == "In words." and says in made.provider.asked[1].messages[-1].text
+    assert [event.kind for event in result.events] == ["tool failed"] and says in result.events[0].told
+
+
+def test_tools_are_called_in_so_many_rounds_and_have_names_of_their_own():
+    call = json.dumps({"calls": [{"tool": "price", "arguments": {"item": "tea"}}]})
+    made = Agent(Scripted([call, call, "Done."]), tools=[price], config=AgentConfig(tool_rounds=2))
+    assert (
+        made.run("What is tea?").text == "Done."
+        and "calls" not in made.provider.asked[2].schema["properties"]
+    )
+    for wrong in ([price, price], [5]):
+        with pytest.raises(BadInput):
+            Agent(Scripted(["x"]), tools=wrong)

@@ -23,6 +23,7 @@ from kgot_lab.cli.query.shared import (
     write_answer,
 )
 from kgot_lab.errors import BadInput
+from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
@@ -214,7 +215,7 @@ def _concepts(
     budget = terminal.make_budget(cost.max_calls, cost.max_seconds, cost.max_dollars)
     llm = terminal.connect_model(model, budget, models=str(models) if models else None)
     takes = estimate_reading(passages, about=not relations, rate=model_rate(llm))
-    estimate = f"{len(passages)} passages, {takes}; what was read before is not asked again"
+    estimate = f"{format_count(len(passages), 'passage')}, {takes}; what was read before is not asked again"
     if queried.dry:
         write_answer(estimate, None)
         return

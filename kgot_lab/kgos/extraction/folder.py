@@ -87,7 +87,9 @@ class FolderGraph:
         came = f"{self.read} read now, {self.reused} unchanged"
         files, skipped = format_count(self.files, "file"), format_count(len(self.skipped), "file")
         lines = [f"<FolderGraph: {files} ({came}), {skipped} skipped>"]
-        lines.append(f"  {len(self.graph):,} nodes ({kinds}), {len(self.graph.edge_keys):,} edges")
+        lines.append(
+            f"  {format_count(len(self.graph), 'node')} ({kinds}), {format_count(len(self.graph.edge_keys), 'edge')}"
+        )
         if shares := describe_calls(self.calls):
             lines.append(f"  calls resolved: {shares}")
         remarks = [f"  skipped {remark}" for remark in group_remarks(self.skipped)]
@@ -107,7 +109,7 @@ def extract_folder(
     client: DaskClient | None = None,
     all_files: bool = False,
 ) -> FolderGraph:
-    """Extract a graph in the vocabulary of code from a folder.
+    """Extract a graph in the vocabulary of code from a folder, or from one file.
 
     Its nodes are modules, classes, functions, settings and texts. The files are those that `read_documents`
     reads, except build output, minified scripts and what .gitignore names; `all_files` reads these too. `cache`
@@ -120,8 +122,10 @@ def extract_folder(
     fail.
     """
     folder = Path(folder).expanduser()
-    if not folder.is_dir():
-        raise BadInput(f"{folder} is not a folder: give one with code, settings or prose ({_ENDINGS_TEXT})")
+    if not folder.exists():
+        raise BadInput(
+            f"{folder} is not a folder, nor a file: give one with code, settings or prose ({_ENDINGS_TEXT})"
+        )
     listed = list_source_files(folder, all_files)
     refused = [Remark(file.name, file.refusal) for file in listed if file.refusal]
     files_by_name = {file.name: file.path for file in listed if not file.refusal}

@@ -384,7 +384,7 @@ def memory_server(memory: Memory, *, writes: bool = False) -> MCPServer[Any]:
         return answer(lambda: [memory.correct(Triple(subject, relation, object), new_object)])
 
     def forget(source: _Text) -> str:
-        """Forget one message by its source, which `recall` shows. The user can undo it."""
+        """Forget one message by its source, which `recall` shows, or by words of it. The user can undo it."""
         return answer(lambda: [memory.forget(source)])
 
     for tool in (recall, history, *((add, correct, forget) if writes else ())):

@@ -154,7 +154,7 @@ class _XmlReader:
                 case "data":
                     name, kind = self._declared.get((owner, part.get("key", "")), ("", "undeclared"))
                     if name in given and kind != "yfiles":
-                        self.found.left_out[f"second value of {short_repr(name)}"] += 1
+                        self.found.left_out[f"value beside the first of {short_repr(name)}"] += 1
                         continue
                     given |= {name} - {""}
                     self._add_value(fields, owner, part.get("key", ""), part.text or "", part)
