@@ -12,7 +12,7 @@ from typing import Any, Literal
 from kgot_lab.arguments import check_arguments
 from kgot_lab.documents.conversion import CONVERTERS
 from kgot_lab.documents.files import MAIL_EXTENSIONS
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownName, short_repr
+from kgot_lab.errors import BadInput, StoreUnavailable, UnknownName, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import NamedGraph, use_names_as_ids
 from kgot_lab.io.sqlite.connection import connect, is_searched_at_opening, query_number
