@@ -65,9 +65,12 @@ def answer_question(
 ) -> None:
     """Answer a question by a configuration. Everything that can be rejected is, before a model is called."""
     from kgot_lab.loop.replay.replay import Resources
+    from kgot_lab.stores.opening import resolve_location
 
     documents = Path(configuration.documents) if configuration.documents else None
     choice, tool_choice = configuration.store, configuration.tools
+    if choice.kind is not None:
+        resolve_location(choice.kind, choice.at)
     has_graph = choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
     if not (documents or attached or has_graph or tool_choice.adds_tools):
         sources = "name a folder with --documents DIR or a file with --attach FILE"
