@@ -264,7 +264,7 @@ CASES = [
         ("a number for a trace", lambda: ask(ADA, model(), trace=5), "'trace' is a text or a path or None"),
         ("a trace that is there", lambda: ask(ADA, model(), trace=file("old.jsonl", "")), "exists already"),
     ),
-    Case("ask: a preset that is none", lambda: ask(ADA, "local", preset="fast"), "preset 'fast'"),
+    Case("ask: another preset, before a model", lambda: ask(ADA, "local", preset="fast"), "preset 'fast'"),
     Case("ask: a store that is none", lambda: ask(ADA, "local", store="neo4j"), "unknown store 'neo4j'"),
     *cases(
         "think",
