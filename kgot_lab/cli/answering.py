@@ -31,6 +31,7 @@ from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, star
 from kgot_lab.loop.trace import append_events, graph_after, load_run, model_metadata, record
 from kgot_lab.stores import InMemory, reopen_store
 from kgot_lab.stores.files import check_graph_file
+from kgot_lab.stores.opening import resolve_location
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
 
@@ -70,8 +71,6 @@ def answer_question(
     memory: MemorySession | None,
 ) -> None:
     """Answer a question by a configuration. Everything that can be rejected is, before a model is called."""
-    from kgot_lab.stores.opening import resolve_location
-
     documents = Path(configuration.documents) if configuration.documents else None
     choice, tool_choice = configuration.store, configuration.tools
     if choice.kind is not None:
