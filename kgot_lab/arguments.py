@@ -10,19 +10,27 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
 from dataclasses import field, fields
 from datetime import date
 from decimal import Decimal
 from functools import cache, wraps
-from inspect import getattr_static
+from inspect import getattr_static, signature
 from numbers import Real
 from pathlib import Path
 from types import GeneratorType, NoneType, UnionType
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
-from kgot_lab.errors import BadInput, attribute_errors, describe_value, require_between, short_repr
+from kgot_lab.errors import (
+    BadInput,
+    UnknownName,
+    attribute_errors,
+    describe_value,
+    require_between,
+    require_known,
+    short_repr,
+)
 
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
@@ -55,9 +63,9 @@ _Kinds = MutableMapping[str, tuple[_Kind, ...]]
 def check_arguments(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
     """Check the arguments of each call of a function by its annotations.
 
-    A call raises BadInput for an argument of another type, for a path that no file can have, for a text with a NUL or
-    half a surrogate pair, and for a generator that was read to its end before. An error of a callback of _CALLBACKS
-    raises LabError, which names it.
+    A call raises UnknownName for an argument that the function does not take, and BadInput for too few or too many, for
+    one of another type, for a path that no file can have, for a text with a NUL or half a surrogate pair, and for a
+    generator that was read to its end before. An error of a callback of _CALLBACKS raises LabError, which names it.
     """
     inner = getattr(function, "__wrapped__", function)
     names = inner.__code__.co_varnames[: inner.__code__.co_argcount]
@@ -69,9 +77,25 @@ def check_arguments(function: Callable[Parameters, Returned]) -> Callable[Parame
         named = {
             name: _name_errors(name, _fit_argument(name, value, kinds())) for name, value in options.items()
         }
-        return function(*fitted, *arguments[len(names) :], **named)  # type: ignore[arg-type]
+        try:
+            return function(*fitted, *arguments[len(names) :], **named)  # type: ignore[arg-type]
+        except TypeError:
+            _require_fit(inner, arguments, options)
+            raise
 
     return checked
+
+
+def _require_fit(function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]) -> None:
+    """Raise UnknownName, or BadInput for too few arguments or too many, unless a function can be called with these."""
+    takes = signature(function)
+    try:
+        takes.bind(*arguments, **options)
+    except TypeError as error:
+        known = [each for each in takes.parameters if each not in ("self", "cls")]
+        if "unexpected" in str(error):
+            require_known("argument", known, *options)
+        raise BadInput(f"this takes {', '.join(known) or 'no arguments'}: {error}") from None
 
 
 def _name_errors(name: str, value: Any) -> Any:
@@ -116,7 +140,14 @@ class CheckedRecord:
     Raises BadInput, which names the field, after a prefix.
     """
 
-    _prefix = ""
+    _prefix = _advice = ""  # before the name of a field, and after that of an unknown one
+
+    def __new__(cls, *_: object, **options: object) -> Self:
+        """Raise UnknownName for a field that the record does not have."""
+        for name in options.keys() - cls.__dataclass_fields__.keys():  # type: ignore[attr-defined]
+            known = [each.name for each in fields(cls) if each.init]  # type: ignore[arg-type]
+            raise UnknownName(f"field of {cls.__name__}", name, known, advice=cls._advice)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -268,6 +299,14 @@ def require_words(what: str, *texts: str) -> None:
     """Raise BadInput for a text that is blank. `what` names the texts, as in "the id of a node"."""
     if not all(map(str.strip, texts)):
         raise BadInput(f"{what} must not be blank: {short_repr(texts)}")
+
+
+def distinct_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of an object, for json.loads. Raises ValueError if a key occurs twice."""
+    if len(fields := dict(pairs)) < len(pairs):
+        name = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise ValueError(f"one object has the key {short_repr(name)} twice, of which one would be lost")
+    return fields
 
 
 def is_plain_text(text: str) -> bool:

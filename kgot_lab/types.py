@@ -158,10 +158,12 @@ class Diff:
 
     def __str__(self) -> str:
         parts = (
-            ("+{} nodes", self.added_nodes), ("-{} nodes", self.removed_nodes), ("~{} nodes", self.changed_nodes),
-            ("+{} edges", self.added_edges), ("-{} edges", self.removed_edges), ("~{} edges", self.changed_edges),
+            ("+{} node", self.added_nodes), ("-{} node", self.removed_nodes), ("~{} node", self.changed_nodes),
+            ("+{} edge", self.added_edges), ("-{} edge", self.removed_edges), ("~{} edge", self.changed_edges),
         )  # fmt: skip
-        changes = [template.format(len(items)) for template, items in parts if items]
+        changes = [
+            template.format(len(items)) + "s" * (len(items) != 1) for template, items in parts if items
+        ]
         return ", ".join(changes) or "nothing changed"
 
 

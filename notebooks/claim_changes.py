@@ -15,8 +15,9 @@ from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.certificate import format_fact
-from kgot_lab.memory.claims.claim import ChangeEffect, triple_key
+from kgot_lab.memory.claims.claim import triple_key
 from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.stores.tables.history import ChangeEffect
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Node, Triple
 from kgot_lab.viz.graph.svg import Picture, svg

@@ -17,7 +17,7 @@ from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import LLMError
 from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.presets import FREE
-from kgot_lab.memory.extraction import Extraction, Extractor
+from kgot_lab.memory.extraction import Extraction, extract_by_schema
 from kgot_lab.text.cleaning import fence_text
 from kgot_lab.types import LLM, Prompt, Reply, Triple, Usage
 
@@ -261,7 +261,7 @@ def replay_evening(
     The game master is simulated: in a break everything that waits from this evening is decided as the
     author's facts have it, and what is none of them is rejected.
     """
-    extractor, sessions = Extractor(llm), {line.session for line in evening.lines}
+    sessions = {line.session for line in evening.lines}
     rulings = _rulings(evening, world.find_entities())
     played = []
     for line in evening.lines:
@@ -269,7 +269,7 @@ def replay_evening(
             break
         then = _at(world, line.at)
         if line.speaker:
-            found = extractor.extract(line.told)
+            found = extract_by_schema(llm, line.told)
             heard = import_statements(then, found.triples, Provenance(line.session, line.at))
             played.append(PlayedLine(line, found, heard))
         else:

@@ -312,6 +312,26 @@ CASES = [
     ),
     Case("limits: a name for them", lambda: preset("local").but(preset="mine"), "those of the preset local"),
     Case("limits: an unknown one", lambda: FEW.but(setps=3), "did you mean 'steps'"),
+    *cases(
+        "a name that is no argument",
+        ("of a record", lambda: lab.Limits(votes=3), "Limits().but(votes=3) changes any"),
+        ("of another", lambda: lab.Plan("a", primry="x"), "did you mean 'primary'"),
+        ("of a function", lambda: lab.read_graph("g.csv", sep=";"), "unknown argument 'sep'"),
+        (
+            "of a file",
+            lambda: lab.load_graph(file("g.csv", "source,target\na,b\n"), namespace="x"),
+            "no server's",
+        ),
+        ("of nothing", lambda: lab.find("Ada"), "takes question, documents, k: missing a required"),
+        ("of an embedder", lambda: lab.embedder("api:x"), "embedder('api', model='x')"),
+    ),
+    Case("an empty graph", PropertyGraph, "PropertyGraph.of() for an empty one"),
+    Case("load_dataset: another folder", lambda: lab.load_dataset("."), "in the format of BEIR"),
+    Case(
+        "qrels: an unknown query",
+        lambda: replace(judged(), qrels={"q9": {ADA[0].id: 1}}),
+        "unknown query in the qrels 'q9'",
+    ),
     # runs
     Case("load_run: nothing", lambda: lab.load_run(None), "'path' is a text or a path"),
     Case("load_run: no file", lambda: lab.load_run("nowhere.jsonl"), "nowhere.jsonl"),
@@ -935,6 +955,16 @@ QUIET = [  # what was taken without a word
         "read_graph",
         ("a picture", lambda: lab.read_graph(binary("g.png", b"\x89PNG\r\n")), "is a picture"),
         ("a PDF", lambda: lab.read_graph(binary("g.csv", b"%PDF-1.4\n")), "is a PDF"),
+        (
+            "no files in a zip",
+            lambda: lab.read_graph(binary("g.zip", b"PK\5\6" + bytes(18))),
+            "a zip of no files",
+        ),
+        (
+            "a quotation mark",
+            lambda: lab.read_graph(file("g.csv", 'source,target\n"' + "a" * 150_000)),
+            "more than 131,072 characters",
+        ),
         ("a NUL", lambda: lab.read_graph(binary("g.csv", b"source,target\na\0b,c\n")), "line 2: a NUL"),
         ("no text", lambda: lab.read_graph(binary("g.csv", b"\x80\x04\x95\0\0K\1")), "is no text"),
         ("an empty GraphML", lambda: lab.read_graph(binary("g.graphml", b"")), "is empty"),
@@ -1151,6 +1181,19 @@ def test_what_is_read_only_in_part_or_as_one_is_told():
         ),
     ):
         assert said in read_named_graph(file("graph.json", json.dumps({"nodes": nodes, "links": []}))).summary
+    key = '<key id="{}" for="node" attr.name="age" attr.type="string"/>'
+    data = '<node id="a"><data key="d0">1</data><data key="{}">2</data></node>'
+    graphml = '<graphml>{}<graph edgedefault="directed">{}<node id="b"/><edge source="a" target="b"/></graph></graphml>'
+    for keys in ("d0", "d1"):
+        text = graphml.format(key.format("d0") + key.format("d1"), data.format(keys))
+        assert (
+            "left out: 1 value beside the first of 'age'" in read_named_graph(file("g.graphml", text)).summary
+        )
+    linked = '{"@context": {"name": "http://e/n"}, "@id": "http://e/a", "name": "Ada", "age": 3, "http://e/k": {"@id": "http://e/b"}}'
+    assert "'age', which no context defines" in read_named_graph(file("g.jsonld", linked)).summary
+    with pytest.warns(match="is no text \\('image_url'\\)"), lab.open_memory(embedder=None) as memory:
+        memory.add([{"role": "user", "content": [{"type": "image_url"}]}])
+    assert "says what to find" in repr(lab.find("the of", ADA))
     with pytest.warns(match="has 251 sentences, of which 200 were compared by meaning"):
         assert "apples" in lab.find("apples", [lab.Document("a", "apples\t" * 71_500)])[0].sentence
     assert "its trace was cut short, after 3 events" in lab.show(lab.load_run(recorded())).picture.alt

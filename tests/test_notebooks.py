@@ -13,7 +13,7 @@ import pytest
 from support.exercise_cells import Exercises, exercise_cells
 
 import kgot_lab as lab
-from benchmarks.notebooks.lesson_bars import BARS, lesson_figures
+from benchmarks.notebooks.lesson_bars import BARS, PACKAGES, lesson_figures, packages
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import bundled_path
 
@@ -161,6 +161,10 @@ def test_the_minutes_that_a_notebook_states_are_those_of_its_words_cells_and_exe
 def test_a_lesson_is_no_longer_than_its_bars_and_imports_no_module_of_the_package(path):
     exceeded = {name for name, value in lesson_figures(path).items() if value > BARS[name]}
     assert not exceeded, exceeded
+
+
+def test_each_package_of_the_card_is_used_in_a_lesson():
+    assert {*PACKAGES} == {name for path in NOTEBOOKS for name in packages(path)}
 
 
 @each_notebook

@@ -6,8 +6,9 @@ were never asked for an answer. The plan is in benchmarks/results/deciding, writ
 python -m benchmarks.graph_pays.deciding open      # questions that compare nothing: the verdict
 python -m benchmarks.graph_pays.deciding compared  # yes or no, and which of two
 python -m benchmarks.graph_pays.deciding no-code   # the same, without comparing in code
+python -m benchmarks.graph_pays.deciding presets   # what takes minutes a question, on a few open questions
 python -m benchmarks.graph_pays.deciding open --table      # asks nothing
-python -m benchmarks.graph_pays.deciding open --small URL  # another model, on half of the questions
+python -m benchmarks.graph_pays.deciding open --small MODEL  # another model, on half of the questions
 
 A stopped run goes on. With --dev, the dev split is asked instead, into runs/.
 """
@@ -63,7 +64,7 @@ GOALS = (
     Goal("paths above its own search without a graph", "paths", "gain", 0.0, other="paths-no-links"),
     Goal("paths above paths with shuffled links", "paths", "gain", 0.0, other="paths-shuffled"),
 )
-PARTS = ("open", "compared", "no-code")
+PARTS = ("open", "compared", "no-code", "presets")
 
 
 def is_open(text: str) -> bool:
@@ -83,16 +84,17 @@ def samples() -> dict[str, QuestionSet]:
 
 
 def design(part: str, *, dev: bool = False, small: bool = False) -> Design:
-    """Return the design of a part. A small model is asked every second question, by all but what takes minutes."""
+    """Return the design of a part. A small model is asked every second question."""
     asked = {}
     for name, of in (dev_samples() if dev else samples()).items():
-        ids = [question.id for question in of.questions if is_open(question.text) is (part == "open")]
+        wanted = part in ("open", "presets")
+        ids = [question.id for question in of.questions if is_open(question.text) is wanted]
         if ids := ids[:: 2 if small else 1]:
             asked[name] = of.only(ids)
-    systems = {name: each for name, each in SYSTEMS.items() if part == "open" or each.questions is None}
-    if small:
-        systems = {name: each for name, each in systems.items() if each.questions is None}
-    if part == "no-code":
+    systems = {name: each for name, each in SYSTEMS.items() if each.questions is None}
+    if part == "presets":
+        systems = {name: SYSTEMS[name] for name in ("paths", "paths-checked", "operations")}
+    elif part == "no-code":
         systems = {name: _without_code(SYSTEMS[name]) for name in ("paths", *CONTROLS)}
     pairs = [pair for pair in PAIRS if systems.keys() >= set(pair)]
     return Design(asked, systems, pairs, GOALS if part == "open" else (), dev=dev)

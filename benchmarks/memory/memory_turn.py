@@ -30,7 +30,8 @@ from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import Claims, open_claims
-from kgot_lab.memory.claims.conversation import ClaimMemory
+from kgot_lab.memory.knowledge import KnowledgeGraphMemory
+from kgot_lab.memory.sqlite import ClaimTripleStore
 from kgot_lab.memory.triples import InMemoryTripleStore
 from kgot_lab.types import Triple
 
@@ -59,9 +60,7 @@ def turns(claims: Claims, people: int, times: int) -> dict[str, Callable[[], obj
     chance = random.Random(SEED + 1)
 
     def agent(*notes: str) -> Agent:
-        taught = ClaimMemory(
-            claims, Scripted(notes or (lambda _: "[]")), session=f"session {chance.random()}"
-        )
+        taught = KnowledgeGraphMemory(ClaimTripleStore(claims), Scripted(notes or (lambda _: "[]")))
         return Agent(
             Scripted(lambda _: "Noted."),
             config=AgentConfig(knowledge_graph=taught, entity_memory=EntityMemory()),

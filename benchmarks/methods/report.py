@@ -60,7 +60,7 @@ def written_report(folder: Path) -> str:
 def _tables(sizes: list[_Row], level: str) -> Iterable[str]:
     for size in sizes:
         yield f"{level} {size['nodes']:,} nodes, {size['edges']:,} edges"
-        yield _told(size["machine"])
+        yield describe_machine(size["machine"])
         if "index_s" in size:
             yield f"The index that the methods share is made in {size['index_s']:.2f} s, once for a graph."
         if size["times"] == 1 and any(row["target_ms"] for row in size["rows"]):
@@ -126,7 +126,7 @@ def _grid(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]])
     return Grid(title, columns, tuple(tuple(map(Cell, row)) for row in rows)).markdown
 
 
-def _told(machine: _Row) -> str:
+def describe_machine(machine: _Row) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
     note = f" {machine['note']}" if machine["note"] else ""
     return (

@@ -31,7 +31,7 @@ BARS: Mapping[str, float] = {
     "screens": 12,
 }
 PACKAGES: Mapping[str, str] = {  # of the design card, and how one is seen in code
-    "networkx": r"\bnetworkx\b|\bnx\.", "pandas": r"\bpandas\b|\bpd\.", "matplotlib": r"\bmatplotlib\b|\bplt\.|\.plot\.",
+    "networkx": r"networkx\b|\bnx\.", "pandas": r"\bpandas\b|\bpd\.", "matplotlib": r"\bmatplotlib\b|\bplt\.|\.plot\.",
     "pyvis": "pyvis", "sentence-transformers": "sentence_transformers|SentenceTransformer", "ipywidgets": "ipywidgets|interact",
     "openai": r"\bopenai\b",
 }  # fmt: skip

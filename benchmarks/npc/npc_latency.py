@@ -102,10 +102,10 @@ def opened(engine: str, folder: Path) -> Iterator[tuple[Any, Callable[[], object
 
 def questions(layers: Any, engine: str, npc: str) -> Timed:
     """What is timed, asked as one NPC."""
-    from kgot_lab.domains.npc.layers.memory import HotBudget, hot_context
+    from kgot_lab.domains.npc.layers.memory import hot_context
     from kgot_lab.domains.npc.statements import uuids
 
-    memory, chunks, patient = layers.memory(npc), layers.chunks, HotBudget(limit=600)
+    memory, chunks = layers.memory(npc), layers.chunks
     id, rows = uuids(npc)[0], layers.world.storage.rows
     asked = {"npc": id, "vector": chunks.storage.vector(chunks.embed_query(npc))}
     return {
@@ -119,7 +119,7 @@ def questions(layers: Any, engine: str, npc: str) -> Timed:
         "log": lambda: memory.log.search("gold"),
         "GraphRAG, bare": lambda: chunks.storage.rows(BARE_RAG[engine], asked),
         "GraphRAG": lambda: memory.query_with_context(npc),
-        "hot context": lambda: hot_context(memory, npc, budget=patient),
+        "hot context": lambda: hot_context(memory, npc, limit=600),
     }
 
 
@@ -168,7 +168,9 @@ def indexed(chunks: Any, times: int) -> dict[str, Any]:
     """The milliseconds of a search of all texts, each looked at and by the index, and which part of the ten
     nearest that finds.
     """
-    build = milliseconds(chunks.index)
+    from benchmarks.npc.vector_index import create_index
+
+    build = milliseconds(lambda: create_index(chunks))
     asked = [f"of what is said {number}" for number in range(times)]
     exact, took = searched(chunks, asked, None)
     told: dict[str, Any] = {"build_seconds": round(build / 1000, 1), "exact": summary(took), "efforts": {}}
@@ -181,14 +183,14 @@ def indexed(chunks: Any, times: int) -> dict[str, Any]:
 
 def searched(chunks: Any, asked: Sequence[str], effort: int | None) -> tuple[list[set[str]], list[float]]:
     """The ids of what is found for each question, and the milliseconds that took."""
+    from benchmarks.npc.vector_index import search_by_index
+
+    def search(words: str) -> None:
+        hits = chunks.search(words) if effort is None else search_by_index(chunks, words, effort)
+        found.append({hit.chunk.id for hit in hits})
+
     found: list[set[str]] = []
-    took = [
-        milliseconds(
-            lambda each=each: found.append({hit.chunk.id for hit in chunks.search(each, effort=effort)})
-        )
-        for each in asked
-    ]
-    return found, took
+    return found, [milliseconds(lambda each=each: search(each)) for each in asked]
 
 
 def measured(engine: str, size: dict[str, int], times: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, star
 from kgot_lab.loop.trace import Trace, append_events, load_run, model_metadata, record
 from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.cleaning import checked_text, replace_surrogates
+from kgot_lab.text.cleaning import checked_text, format_count, replace_surrogates
 from kgot_lab.tools.search import tools_for
 from kgot_lab.tools.tool import Tool, as_tool, search_argument
 from kgot_lab.types import LLM, Document, checked_documents
@@ -102,14 +102,14 @@ class CellProgress(_CellOutput):
         if not isinstance(event, Answered):
             self._lines.append(summary_line(event))
         state = "finished" if isinstance(event, Answered) else "working …"
-        self._show(f"{self.text}\n{self._count} events, {state}")
+        self._show(f"{self.text}\n{format_count(self._count, 'event')}, {state}")
 
     @property
     def text(self) -> str:
         """The text shown in the cell."""
         before = self._count - len(self._lines)
         head = [self._head] if self._head else []
-        earlier = [f"({before} events before)"] if before > 1 else []
+        earlier = [f"({format_count(before, 'event')} before)"] if before > 1 else []
         return "\n".join([*head, *earlier, *self._lines])
 
 

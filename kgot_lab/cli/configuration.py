@@ -206,12 +206,7 @@ def _validate(data: Mapping[str, Any], source: str) -> Configuration:
     try:
         return Configuration.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(step) for step in first["loc"])
-        if first["type"] == "extra_forbidden":
-            fields = ", ".join(_field_names())
-            raise BadInput(f"{source}: there is no field {field!r}; there are: {fields}") from None
-        raise BadInput(f"{source}: {': '.join(field_problem(error))}") from None
+        raise BadInput(f"{source}: {': '.join(field_problem(error, _field_names()))}") from None
 
 
 def _field_names() -> list[str]:

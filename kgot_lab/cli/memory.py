@@ -23,9 +23,10 @@ from kgot_lab.types import Triple
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.loop.persistence import MemorySession
-    from kgot_lab.memory.claims.claim import ChangeEffect, ChangeLogEntry, Claim, RecordedAnswer
+    from kgot_lab.memory.claims.claim import Claim
     from kgot_lab.memory.claims.claims import Claims
     from kgot_lab.memory.user_memory import Added, Memory
+    from kgot_lab.stores.tables.history import ChangeEffect, ChangeLogEntry, RecordedAnswer
 
 BY_COMMAND = "command line"
 BY_OPTION = option("who decides, for the log", "--by", default=BY_COMMAND)
@@ -321,10 +322,11 @@ def erase_claims(
         raise BadInput("a sentence names a message of one user: name the user too, with --user NAME")
     memory = None if user is None else _open_user_memory(context, user, embedder="minilm")
     with opened_memory(context) if memory is None else memory.claims as claims:
-        if memory is not None and not (source is fact is text is None):
+        what: Triple | str | None = None
+        if memory is None:
+            what = _find_what(claims, source, fact)
+        elif not (source is fact is text is None):
             what = _find_said(memory, text, source, fact, whole=True)
-        else:
-            what = None if memory is not None else _find_what(claims, source, fact)
         if isinstance(what, str):
             description, stating = f"the source {what}", claims.from_source(what)
         else:
@@ -341,6 +343,10 @@ def erase_claims(
         elif what is not None:
             erased = claims.erase_fact(what, by=BY_COMMAND)
     counts = {"facts": erased.facts, "claims": erased.claims, "answers": erased.answers}
+    if memory is not None and not any(counts.values()):
+        raise BadInput(
+            f"{mask_secrets(context.obj)} holds nothing that {user} said: see that the name is right"
+        )
     summary = ", ".join(format_count(number, what.removesuffix("s")) for what, number in counts.items())
     result = {"change": erased.change, **counts, "runs": runs}
     print_result(result, as_json, [f"erased: {summary}"])

@@ -88,6 +88,7 @@ MODEL = option(f"by default local; {MODEL_FORMS}", "--model")
 EXECUTION = option("another model, to choose tools and write arithmetic", "--execution-model")
 VISION = option("a model that answers questions about images", "--vision-model")
 MODELS_FILE = option("a YAML file of models, to be named by --model", "--models")
+SEARCH_EMBEDDER = option("of searches: minilm, by default if installed; none for words only; or another")
 MAX_CALLS = option("stop before the whole run makes more model calls", "--max-calls")
 _PRESETS = "paths or local (for small models), reference (published defaults), or auto (paths or reference)"
 PRESET = option(f"limits: {_PRESETS}", "--preset")

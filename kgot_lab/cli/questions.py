@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from kgot_lab.cli import options, question_setup, terminal
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.io.files import write_atomically
-from kgot_lab.text.cleaning import printable_line
+from kgot_lab.text.cleaning import format_count, printable_line
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.questions.batch import QuestionRun
@@ -155,13 +156,12 @@ def _answer(
     model_name = terminal.actual_model_name(configuration.model, registry)
     limits = configuration.limits_for(model_name, with_tools=name == "gaia")  # its questions have files
     question_setup.check_engine(tool_choice)
-    terminal.check_writable(folder / "plan.json")
     tools = web_tools(web)
-    with (
-        open_questions(name) as question_set,
-        lock_folder(folder),
-        TemporaryDirectory(prefix="kgot_lab_") as unpacked,
-    ):
+    with ExitStack() as opened:
+        question_set = opened.enter_context(open_questions(name))
+        terminal.check_writable(folder / "plan.json")
+        opened.enter_context(lock_folder(folder))
+        unpacked = opened.enter_context(TemporaryDirectory(prefix="kgot_lab_"))
         selection.select(question_set)
         documents = terminal.read_folder(Path(configuration.documents)) if configuration.documents else []
         unsafe = configuration.store.unsafe
@@ -227,12 +227,13 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
             done = total - missing
 
             def report(question: Question, event: Event) -> None:
-                what_next = f"{printable_line(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
+                spent = f"{format_count(spending.calls, 'call')}, ${spending.spent.cost:.2f}"
+                what_next = f"{printable_line(question.id)}, step {event.step}; {spent}"
                 progress(done, total, what_next)
 
             for result in run.answer_missing(parallel, report):
                 done += 1
-                progress(done, total, f"{spending.calls:,} calls, ${spending.spent.cost:.2f}")
+                progress(done, total, f"{format_count(spending.calls, 'call')}, ${spending.spent.cost:.2f}")
                 terminal.say(_format_result(result))
     finally:
         with terminal.report_interruption(run.folder):

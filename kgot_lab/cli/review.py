@@ -43,15 +43,16 @@ def list_waiting(
     Claims by which most facts would begin to hold come first.
     """
     with memory.opened_memory(context) as claims, claims.storage.reading():
-        reviewer = _loaded_reviewer(claims, memory.BY_COMMAND)
+        reviewer = _reviewer(claims, memory.BY_COMMAND)
+        queue = reviewer.queue()
         if claim is None:
-            rows = [*map(_row, reviewer.waiting)]
+            rows = [*map(_row, queue)]
             memory.print_result(rows, as_json, map(_format_row, rows))
             waiting = f"{format_count(len(rows), 'claim')} to decide on"
             terminal.say(waiting if rows else reviewer.nothing_waits)
             return
         id = reviewer.find_waiting(decode_argument(claim, "the id"))
-        queued = next(each for each in reviewer.waiting if each.claim.id == id)
+        queued = next(each for each in queue if each.claim.id == id)
         weighed = reviewer.weighed(queued)
     row = _row(queued) | {"calibrated": weighed.calibrated, "single": weighed.single}
     row["others"] = [*map(memory.fact_to_json, weighed.others)]
@@ -87,70 +88,90 @@ def review_claims(context: typer.Context, by: str = memory.BY_OPTION) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput("a review takes keys from a terminal: elsewhere use `waiting` and `decide ID accept`")
     with memory.opened_memory(context) as claims:
-        reviewer = _loaded_reviewer(claims, by)
+        screen = _ReviewScreen(_reviewer(claims, by))
         try:
-            _review_loop(reviewer)
+            screen.run()
         finally:  # also after Ctrl-C
-            decided = format_count(len(reviewer.decided), "decision")
-            terminal.say(f"{decided} on file, {format_count(len(reviewer.waiting), 'claim')} to decide on")
+            decided = format_count(len(screen.reviewer.decided), "decision")
+            terminal.say(f"{decided} on file, {format_count(len(screen.waiting), 'claim')} to decide on")
 
 
 # --- interactive review ---
 
 
-def _review_loop(reviewer: ClaimReview) -> None:
-    """Show the current claim and apply each key, until no claim waits or the reviewer quits."""
-    shown = None
-    while queued := reviewer.in_view:
-        if queued != shown:
-            position = f"{reviewer.place + 1} of {len(reviewer.waiting)}"
-            typer.echo(f"\n{position}  {queued.claim.id[: memory.ID_PREFIX_LENGTH]}")
-            typer.echo("\n".join(_claim_card(queued, reviewer.weighed(queued))))
-        shown = queued
-        typer.echo(f"[{_KEY_HELP}] ", nl=False)
-        key = _read_key()
-        typer.echo(key if key.isprintable() else "")
-        if key in ("q", ""):
+class _ReviewScreen:
+    """One claim at a time: `waiting` is the queue as of the last decision, `place` the index of the claim shown."""
+
+    def __init__(self, reviewer: ClaimReview) -> None:
+        self.reviewer, self.waiting, self.place = reviewer, reviewer.queue(), 0
+
+    def run(self) -> None:
+        """Show the current claim and apply each key, until no claim waits or the reviewer quits."""
+        shown = None
+        while self.waiting:
+            queued = self.waiting[self.place]
+            if queued != shown:
+                position = f"{self.place + 1} of {len(self.waiting)}"
+                typer.echo(f"\n{position}  {queued.claim.id[: memory.ID_PREFIX_LENGTH]}")
+                typer.echo("\n".join(_claim_card(queued, self.reviewer.weighed(queued))))
+            shown = queued
+            typer.echo(f"[{_KEY_HELP}] ", nl=False)
+            key = _read_key()
+            typer.echo(key if key.isprintable() else "")
+            if key in ("q", ""):
+                return
+            try:
+                self._apply_key(key, queued)
+            except LabError as error:  # already decided, or invalid input: reported, and the review continues
+                terminal.say(f"not done: {error}")
+                self._reload()
+        typer.echo(self.reviewer.nothing_waits if not self.reviewer.decided else "Nothing waits any more.")
+
+    def _apply_key(self, key: str, queued: QueuedClaim) -> None:
+        if key in _MOVE_KEYS:
+            self.place = (self.place + _MOVE_KEYS[key]) % len(self.waiting)
+        elif key == "u":
+            self._undo_last()
+        elif key in _VERDICT_KEYS:
+            self._decide(queued, _VERDICT_KEYS[key])
+        elif key == "o":
+            self._override(queued)
+
+    def _reload(self) -> None:
+        """Read the queue again, and stay at the claim shown or go to the next one that still waits."""
+        before, self.waiting = self.waiting[self.place :] + self.waiting[: self.place], self.reviewer.queue()
+        positions = {queued.claim.id: position for position, queued in enumerate(self.waiting)}
+        ids = (queued.claim.id for queued in before)
+        self.place = next((positions[id] for id in ids if id in positions), 0)
+
+    def _undo_last(self) -> None:
+        """Undo the last decision that was made here, and show its claim."""
+        claim = self.reviewer.decided[-1][1] if self.reviewer.decided else ""
+        if self.reviewer.undo() is None:
+            typer.echo("no decision of yours to take back")
             return
+        self._reload()
+        ids = [queued.claim.id for queued in self.waiting]
+        self.place = ids.index(claim) if claim in ids else self.place
+        fact = self.reviewer.claims.claim(claim).fact
+        typer.echo(printable_line(f"taken back: {fact} waits again"))
+
+    def _decide(self, queued: QueuedClaim, verdict: str, **instead: Any) -> None:
+        effects = self.reviewer.decide(queued.claim.id, verdict, **instead)
+        typer.echo(printable_line(f"{_VERDICT_DONE[verdict]}: {queued.claim.fact}"))
+        typer.echo("\n".join(memory.effect_lines(effects)))
+        self._reload()
+
+    def _override(self, queued: QueuedClaim) -> None:
+        """Ask for a replacement of a claim. An empty line leaves it unchanged."""
         try:
-            _apply_key(reviewer, key, queued)
-        except LabError as error:  # already decided, or invalid input: reported, and the review continues
-            terminal.say(f"not done: {error}")
-            reviewer.reload()
-    typer.echo(reviewer.nothing_waits if not reviewer.decided else "Nothing waits any more.")
-
-
-def _apply_key(reviewer: ClaimReview, key: str, queued: QueuedClaim) -> None:
-    """Apply a key to the current claim."""
-    if key in _MOVE_KEYS:
-        reviewer.move(_MOVE_KEYS[key])
-    elif key == "u":
-        restored = reviewer.undo_last()
-        taken_back = restored and printable_line(f"taken back: {restored.fact} waits again")
-        typer.echo(taken_back or "no decision of yours to take back")
-    elif key in _VERDICT_KEYS:
-        _decide(reviewer, queued, _VERDICT_KEYS[key])
-    elif key == "o":
-        _override(reviewer, queued)
-
-
-def _decide(reviewer: ClaimReview, queued: QueuedClaim, verdict: str, **instead: Any) -> None:
-    effects = reviewer.decide(queued.claim.id, verdict, **instead)
-    typer.echo(printable_line(f"{_VERDICT_DONE[verdict]}: {queued.claim.fact}"))
-    typer.echo("\n".join(memory.effect_lines(effects)))
-    reviewer.reload()
-
-
-def _override(reviewer: ClaimReview, queued: QueuedClaim) -> None:
-    """Ask for a replacement of a claim. An empty line leaves it unchanged."""
-    try:
-        ask = partial(typer.prompt, default="", show_default=False)
-        if object := ask("another object (empty: another confidence)"):
-            _decide(reviewer, queued, "override", object=decode_argument(object, "the object"))
-        elif confidence := ask("another confidence, 0 to 1 (empty: neither)"):
-            _decide(reviewer, queued, "override", confidence=_parse_confidence(confidence))
-    except typer.Abort:  # Ctrl-C, or a signal that ends the program
-        raise KeyboardInterrupt from None
+            ask = partial(typer.prompt, default="", show_default=False)
+            if object := ask("another object (empty: another confidence)"):
+                self._decide(queued, "override", object=decode_argument(object, "the object"))
+            elif confidence := ask("another confidence, 0 to 1 (empty: neither)"):
+                self._decide(queued, "override", confidence=_parse_confidence(confidence))
+        except typer.Abort:  # Ctrl-C, or a signal that ends the program
+            raise KeyboardInterrupt from None
 
 
 def _parse_confidence(text: str) -> float:
@@ -180,12 +201,6 @@ def _reviewer(claims: Claims, by: str) -> ClaimReview:
     return ClaimReview(claims, checked_text(decode_argument(by, "--by"), "who decides (--by)"))
 
 
-def _loaded_reviewer(claims: Claims, by: str) -> ClaimReview:
-    reviewer = _reviewer(claims, by)
-    reviewer.reload()
-    return reviewer
-
-
 def _row(queued: QueuedClaim) -> dict[str, Any]:
     claim, span = queued.claim, queued.claim.span
     return {
@@ -205,7 +220,7 @@ def _format_row(row: dict[str, Any]) -> str:
 
 def _claim_card(queued: QueuedClaim, weighed: DecisionEvidence) -> Iterator[str]:
     """Format a claim with its evidence and its effects as printable lines."""
-    from kgot_lab.memory.claims.claim import format_period
+    from kgot_lab.io.times import format_period
 
     claim, span = queued.claim, queued.claim.span
     valid = format_period(claim.valid_from, claim.valid_until)

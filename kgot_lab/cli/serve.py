@@ -12,7 +12,7 @@ import typer
 
 from kgot_lab.cli import terminal
 from kgot_lab.cli.experts import experts_location, open_service, proposals_location
-from kgot_lab.cli.options import MODEL_FORMS, argument, option, with_options
+from kgot_lab.cli.options import MODEL_FORMS, SEARCH_EMBEDDER, argument, option, with_options
 from kgot_lab.errors import BadInput, LabError, needs_extra
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def serve_mcp(
     namespace: str | None = option("which graph of a server"),
     port: int | None = option("serve HTTP on this local port, not on stdio", "--http", min=1, max=65535),
     npc: str | None = option("GRAPH is a world: serve only what the character of this name or id knows"),
-    embedder: str | None = option("with --npc: the embedder of the world's texts, for the context"),
+    embedder: str | None = SEARCH_EMBEDDER,
     user: str | None = option("GRAPH is a memory: serve only what this user said; changed by --write GRAPH"),
     write: Path | None = option("let assistants change the graph in this file; an existing one is continued"),
 ) -> None:
@@ -193,8 +193,8 @@ def serve_mcp(
 
     Questions are tools, the graph is a resource. It is read-only without --write.
     """
-    if embedder is not None and npc is None:
-        raise BadInput("--embedder is that of a world's texts: name a character with --npc")
+    if embedder is not None and user is not None:
+        raise BadInput("--embedder is that of a graph's or a world's texts: leave it out with --user")
     if user is not None:
         from kgot_lab.kgos.query.mcp_server import memory_server
         from kgot_lab.memory.user_memory import open_memory
@@ -212,11 +212,13 @@ def serve_mcp(
             npc_entity = find_character(world, npc)
             run_server(character_server(world, npc_entity, embedder), f"what {npc_entity.name} knows", port)
         return
-    from kgot_lab.cli.query.shared import QueriedGraph
+    from kgot_lab.cli.query.shared import QueriedGraph, require_place
     from kgot_lab.kgos.editing import Editor
     from kgot_lab.kgos.query.mcp_server import graph_server
+    from kgot_lab.kgos.query.search_embedder import SearchEmbedder
     from kgot_lab.stores.files import check_graph_file
 
+    require_place("the address of a server", [graph], namespace=namespace)
     if write is not None:
         check_graph_file(write)
     is_continued = write is not None and write.exists()
@@ -224,7 +226,8 @@ def serve_mcp(
         terminal.say(f"going on with {write}, as it was changed before; {graph} itself is not read")
     served = QueriedGraph(str(write) if is_continued else graph, None if is_continued else namespace).graph
     editor = None if write is None else Editor(served, by="assistant", store=_GraphFile(served, write))
-    run_server(graph_server(served, name=Path(graph).name or graph, editor=editor), str(served), port)
+    name, by = Path(graph).name or graph, SearchEmbedder(embedder)
+    run_server(graph_server(served, name=name, editor=editor, embedder=by), str(served), port)
 
 
 def run_server(server: MCPServer[Any], description: str, port: int | None) -> None:

@@ -486,7 +486,10 @@ def show_answer(
         typer.echo("\n".join(["taken from:", *listed]))
     for line in [] if learnt is None else learnt_lines(learnt):
         typer.echo(printable_line(line))
-    tokens, dollars = f"{total.prompt_tokens} + {total.completion_tokens} tokens", f"${total.cost:.4f}"
+    tokens, dollars = (
+        f"{total.prompt_tokens} + {format_count(total.completion_tokens, 'token')}",
+        f"${total.cost:.4f}",
+    )
     if costs.without_usage:
         tokens_text = f"{tokens} and those" if total.prompt_tokens else "tokens"
         tokens = f"{tokens_text} that the server does not tell for {costs.without_usage} of them"

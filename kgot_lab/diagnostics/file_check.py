@@ -34,6 +34,7 @@ _LONG_NAME = 4_000  # longer than any path
 _LINES, _LONGEST = 50, 20_000_000  # maximum lines of JSON to read, and bytes of each
 _AS_WRITTEN = "every row is as it was written"
 _UNKNOWN = "where a changed value would not show"
+_UNFINISHED = "not finished: stopped, or cut short"
 _ONLY_READ = "it can be read, and holds no checksum, so a changed value would not show"
 
 
@@ -47,7 +48,8 @@ class Health:
     said: str
 
     def __str__(self) -> str:
-        return f"{'whole' if self.whole else 'BROKEN'}  {self.path}: {self.kind}: {self.said}"
+        state = "BROKEN" if not self.whole else "UNFINISHED" if _UNFINISHED in self.said else "whole"
+        return f"{state}  {self.path}: {self.kind}: {self.said}"
 
 
 def check_file(path: Path | str) -> Health:
@@ -319,7 +321,7 @@ def _trace(path: Path) -> str:
     if not _NUMBERED.match(lines[0].encode()):
         raise StoreDamaged("its first line, which says of which run it is, is not there: restore a copy")
     run = load_run(path)
-    ended = "answered" if run.finished else "not finished: stopped, or cut short"
+    ended = "answered" if run.finished else _UNFINISHED
     torn = "; its last line was cut short" if lines[-1].strip() else ""
     known = "" if run.sealed else f"; {_ONLY_READ}"
     parted = first_inconsistent_write(run.events)
@@ -338,7 +340,7 @@ def _graph_file(path: Path) -> str:
 
     utf8_text(read_regular_file(path), path)  # other programs' are read in other encodings too
     graph = read_graph(path)
-    return f"{len(graph):,} nodes, {len(graph.edges):,} edges; {_ONLY_READ}"
+    return f"{format_count(len(graph), 'node')}, {format_count(len(graph.edges), 'edge')}; {_ONLY_READ}"
 
 
 def _ledger(path: Path) -> str:

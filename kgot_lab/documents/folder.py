@@ -18,7 +18,7 @@ from kgot_lab.documents.files import LARGEST_FILE, MAIL_EXTENSIONS, SAVE_AS, Ext
 from kgot_lab.documents.structure import Section, read_sections
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import SPECIAL_FILES, detect_wide_encoding
-from kgot_lab.text.cleaning import plain_text, printable_line
+from kgot_lab.text.cleaning import format_count, plain_text, printable_line
 from kgot_lab.types import Document
 
 # folders of installed packages and of generated files
@@ -77,7 +77,9 @@ class Library:
 
     def __repr__(self) -> str:
         files = len({document.id.rpartition("#")[0] for document in self.documents})
-        lines = [f"<Library: {len(self.documents)} passages from {files} files, {len(self.skipped)} skipped>"]
+        lines = [
+            f"<Library: {format_count(len(self.documents), 'passage')} from {format_count(files, 'file')}, {len(self.skipped)} skipped>"
+        ]
         skipped, doubtful = group_remarks(self.skipped), group_remarks(self.doubtful)
         lines += [f"  skipped {remark}" for remark in skipped[:10]]
         lines += [f"  note {remark}" for remark in doubtful[:10]]

@@ -66,7 +66,13 @@ def embedder(name: Any = "all-minilm", /, **options: Any) -> Embedder:
     LLMError if a key is missing.
     """
     if isinstance(name, str) and name not in EMBEDDERS:
-        raise UnknownName("embedder", name, EMBEDDERS)
+        kind, _, model = name.partition(":")
+        advice = (
+            f"A model is an option: embedder({kind!r}, model={model or 'openai:MODEL'!r})"
+            if ":" in name
+            else ""
+        )
+        raise UnknownName("embedder", name, EMBEDDERS, advice=advice)
     make = EMBEDDERS[name] if isinstance(name, str) else partial(as_embedder, name)
     takes = inspect.signature(make)
     try:

@@ -162,6 +162,10 @@ class _Wrapper:
     def dimension(self) -> int:
         return self._embedder.dimension
 
+    def has_vectors(self, texts: Sequence[str]) -> bool:
+        """Return whether the cache, if there is one, has the vectors of all texts."""
+        return isinstance(self._embedder, _Wrapper) and self._embedder.has_vectors(texts)
+
     def forget(self, texts: Sequence[str]) -> None:
         """Delete the vectors of texts from the cache, if there is one."""
         if isinstance(self._embedder, _Wrapper):
@@ -210,6 +214,11 @@ class CachedEmbedder(_Wrapper):
             known.update(computed)
         self._report_progress(len(missing), len(missing))
         return np.array([known[key] for key in keys], np.float32).reshape(len(keys), self.dimension)
+
+    def has_vectors(self, texts: Sequence[str]) -> bool:
+        """Return whether the vectors of all texts are stored."""
+        keys = list({text_key(self.digest, text) for text in checked_texts(texts)})
+        return len(self._read(keys)) == len(keys)
 
     def forget(self, texts: Sequence[str]) -> None:
         """Delete the vectors of texts, with their bytes."""

@@ -28,6 +28,7 @@ from kgot_lab.errors import (
     short_repr,
 )
 from kgot_lab.io.files import refuse_wide_encoding
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Document, Edge, Json, Query, Triple
 
 Qrels = Mapping[str, Mapping[str, int]]  # query id -> document id -> grade; above 0 is relevant
@@ -44,7 +45,7 @@ class Dataset:
     where two may stand for the same thing. `notes` says what was dropped when the data were read.
     `isomorphic` are the delta edges computed between the documents. `groups` is the group of a query, where
     some are not independent, such as those that share a step. `excluded` are documents to remove from the
-    ranking of a query: its own text, and what was not judged. Raises BadInput for qrels of documents that are
+    ranking of a query: its own text, and what was not judged. Raises BadInput for qrels of documents or queries that are
     not there, for two documents or queries with one id, and for grades that are no whole numbers.
     """
 
@@ -68,6 +69,7 @@ class Dataset:
         require_unique(ids, "document ids")
         require_unique([query.id for query in self.queries if query.id], "query ids")
         known = {*ids}
+        require_known("query in the qrels", {query.id for query in self.queries}, *self.qrels)
         for query, grades in self.qrels.items():
             if not isinstance(grades, Mapping):
                 shape = f"the qrels of {self.name} are a dictionary {{query id: {{document id: grade}}}}"
@@ -78,7 +80,7 @@ class Dataset:
             for document, grade in grades.items():
                 checked_grade(grade, query, document)
         if wordless := [query.id for query in self.queries if not any(map(str.isalnum, query.text))]:
-            problem = f"{len(wordless):,} queries have no letter or digit, for example {wordless[0]!r}"
+            problem = f"{format_count(len(wordless), 'query', 'queries')} without a letter or digit, for example {wordless[0]!r}"
             raise BadInput(f"{problem}: leave them out")
 
     @check_arguments
@@ -110,7 +112,7 @@ class Dataset:
 
     def __repr__(self) -> str:
         relevant = sum(grade > 0 for grades in self.qrels.values() for grade in grades.values())
-        counts = f"{len(self.queries):,} queries, {len(self.documents):,} documents"
+        counts = f"{format_count(len(self.queries), 'query', 'queries')}, {format_count(len(self.documents), 'document')}"
         return f"<{'; '.join((f'{self.name}: {counts}, {relevant:,} relevant pairs', *self.notes))}>"
 
 
@@ -174,13 +176,16 @@ def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
         reason = f"{name} has no qrels, so nothing found is right or wrong"
         raise BadInput(f"{reason}; give Dataset(qrels={{query id: {{document id: 1}}}})")
     if without := [query.id for query in dataset.queries if query.id not in dataset.qrels]:
-        reason = f"{len(without)} queries of {name} have no qrels, for example {without[0]!r}"
+        reason = f"{format_count(len(without), 'query', 'queries')} of {name} without qrels, for example {without[0]!r}"
         raise BadInput(f"{reason}; leave them out with data.only(ids)")
     for query in dataset.queries:
         grades = dataset.qrels[query.id]
         checked[query.id] = {id: checked_grade(grade, query.id, id) for id, grade in grades.items()}
     if unjudged := [query for query, grades in checked.items() if max(grades.values(), default=0) <= 0]:
-        problem = f"{len(unjudged)} queries of {name} have no relevant document (a grade above 0), for example {unjudged[0]!r}"
+        counted = format_count(len(unjudged), "query", "queries")
+        problem = (
+            f"{counted} of {name} without a relevant document (a grade above 0), for example {unjudged[0]!r}"
+        )
         raise BadInput(f"{problem}; leave them out with data.only(ids)")
     return checked
 
@@ -250,7 +255,8 @@ def _find_file(folder: Path, *names: str) -> Path:
                 return path
     splits = sorted({path.name.split(".tsv")[0] for path in (folder / "qrels").glob("*.tsv*")})
     others = f"; the splits there are {', '.join(splits)}" if names[0].startswith("qrels/") and splits else ""
-    raise BadInput(f"{folder} has no {' or '.join(names)} (nor the same with .gz){others}")
+    form = "a data set is a folder in the format of BEIR: corpus.jsonl, queries.jsonl and qrels/test.tsv"
+    raise BadInput(f"{folder} has no {' or '.join(names)} (nor the same with .gz){others}; {form}")
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
@@ -346,7 +352,9 @@ def build_dataset(
     scored = tuple(query for query in queries if query.id in judged_grades)
     notes = [f"left out: {_describe_unknown(unmatched, asked)}"] if unmatched else []
     if len(scored) < len(queries):
-        notes.append(f"left out: {len(queries) - len(scored):,} queries without a relevant document")
+        notes.append(
+            f"left out: {format_count(len(queries) - len(scored), 'query', 'queries')} without a relevant document"
+        )
     kept = {query.id: judged_grades[query.id] for query in scored}
     return Dataset(name, tuple(documents), scored, kept, notes=tuple(notes))
 

@@ -10,6 +10,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, needs_extra, require_known
 from kgot_lab.evaluation.dataset import Qrels
 from kgot_lab.evaluation.runs import Run
+from kgot_lab.text.cleaning import format_count
 
 MEASURES = ("recall@2", "recall@5", "recall@10", "all@5", "ndcg@10", "mrr@10")
 # names in ir_measures
@@ -60,7 +61,7 @@ class Scores:
     def __repr__(self) -> str:
         count = len(next(iter(self.values.values()), {}))
         means = ", ".join(f"{measure} {self.mean(measure):.3f}" for measure in self.values)
-        return f"<{self.system} on {self.dataset or 'some queries'}, {count} queries: {means}>"
+        return f"<{self.system} on {self.dataset or 'some queries'}, {format_count(count, 'query', 'queries')}: {means}>"
 
 
 def score(
@@ -103,7 +104,7 @@ def _checked_measure(measure: str, run: Run) -> tuple[str, int]:
     name, cut = _parse_measure(measure)
     if cut > run.kept:
         problem = f"{measure} does not follow from the run of {run.system}"
-        raise BadInput(f"{problem}, which kept {run.kept} hits of a query")
+        raise BadInput(f"{problem}, which kept {format_count(run.kept, 'hit')} of a query")
     return name, cut
 
 

@@ -21,7 +21,7 @@ from kgot_lab.evaluation.results import EMBEDDER_HASH, RESUMED, Plan, fingerprin
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals
 from kgot_lab.evaluation.tables import Cell, Grid, escape_formula, escaped_cell, format_decimal, format_signed
-from kgot_lab.text.cleaning import printable_line
+from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.types import Json
 
 PLAN = "plan.json"  # its name in a folder of results
@@ -109,7 +109,8 @@ class Report:
                     cells.append(Cell(f"{format_decimal(row.low)} to {format_decimal(row.high)}"))
             lines.append((*cells, *(_latency_cells(run) if timed else ())))
         n = next(iter(rows.values())).n
-        title = f"{self.dataset.name}, {part}: {n} queries, {len(self.dataset.documents):,} documents{self._embedder_note}"
+        documents = format_count(len(self.dataset.documents), "document")
+        title = f"{self.dataset.name}, {part}: {format_count(n, 'query', 'queries')}, {documents}{self._embedder_note}"
         return Grid(title, (*columns, *(("ms", "ms 95 %") if timed else ())), tuple(lines))
 
     # --- exports ---
@@ -199,7 +200,7 @@ class Report:
     @property
     def _method_note(self) -> str:
         count = len(self.runs) - 1
-        family = f"p by paired randomisation, corrected by Holm over the {count} systems of a table"
+        family = f"p by paired randomisation, corrected by Holm over the {format_count(count, 'system')} of a table"
         return f"Intervals are BCa bootstrap, 95 %; {family}. Bold: the best of a column, and p below .05. ms: median time of a query."
 
     def _repr_markdown_(self) -> str:
@@ -221,13 +222,14 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
     """
     runs = tuple(runs)
     if odd := set(dataset.qrels) ^ {query.id for query in dataset.queries}:
-        problem = f"{len(odd)} queries of {dataset.name} have no qrels, or qrels no query"
+        counted = format_count(len(odd), "query", "queries")
+        problem = f"{counted} of {dataset.name} without qrels, or with qrels alone"
         raise BadInput(f"{problem}, for example {min(odd)!r}; leave them out")
     if len({run.system for run in runs}) < len(runs):
         raise BadInput("two runs of this report have the same system name; give each its own")
     for run in runs:
         if missing := [query.id for query in dataset.queries if query.id not in run.hits]:
-            problem = f"the run of {run.system} lacks {len(missing)} queries of {dataset.name}"
+            problem = f"the run of {run.system} lacks {format_count(len(missing), 'query', 'queries')} of {dataset.name}"
             raise BadInput(f"{problem}, for example {missing[0]!r}")
     scores = {run.system: _score_run(run, dataset, plan) for run in runs}
     parts = query_splits(dataset)

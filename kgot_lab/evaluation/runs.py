@@ -11,6 +11,7 @@ from itertools import groupby, islice, pairwise, takewhile
 from typing import NamedTuple, Protocol
 
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Hit, Query, Ranking
 
 Progress = Callable[[int, int], None]  # queries done, queries in all
@@ -63,7 +64,7 @@ class Run:
 
     def __repr__(self) -> str:
         pace = "" if math.isnan(self.latency.median) else f", {self.latency}"
-        return f"<{self.system} on {self.dataset or 'some queries'}: {len(self.hits)} queries, {self.kept} deep{pace}>"
+        return f"<{self.system} on {self.dataset or 'some queries'}: {format_count(len(self.hits), 'query', 'queries')}, {self.kept} deep{pace}>"
 
 
 def run(

@@ -15,6 +15,7 @@ from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, UnknownName, require_known
 from kgot_lab.evaluation.measures import Scores
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
+from kgot_lab.text.cleaning import format_count
 
 Numbers = NDArray[np.float64]
 
@@ -76,7 +77,9 @@ class Comparisons:
         """Return the comparisons as a table, with corrected p-values below .05 in bold."""
         columns = tuple("system,mean,difference,95 %,p,p Holm,d_z,wins/ties/losses,detectable".split(","))
         first = (Cell(f"{self.baseline} (baseline)"), Cell(format_decimal(self.own.mean)), *[Cell("")] * 7)
-        title = title or f"{self.measure} against {self.baseline}, {self.own.n} queries"
+        title = (
+            title or f"{self.measure} against {self.baseline}, {format_count(self.own.n, 'query', 'queries')}"
+        )
         return Grid(title, columns, (first, *map(_comparison_cells, self.rows)))
 
     def _repr_html_(self) -> str:

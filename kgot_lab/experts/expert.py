@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
+from kgot_lab.llm.structured import field_problem
 from kgot_lab.retrieval.fusion import Weights
 
 SCHEMA_VERSION = 1
@@ -212,15 +213,12 @@ def expert_config(data: object) -> ExpertConfig:
     try:
         return ExpertConfig.model_validate(dict(data))
     except ValidationError as error:
-        raise BadInput(describe_first_error(error)) from None
+        raise BadInput(describe_first_error(error, ExpertConfig.model_fields)) from None
 
 
-def describe_first_error(error: ValidationError) -> str:
+def describe_first_error(error: ValidationError, known: Iterable[str] = ()) -> str:
     """Describe the first field that is wrong, and why, but never its value, which may hold anything."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    where = ".".join(str(step) for step in first["loc"])
-    message = str(first["msg"]).removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message
+    return ": ".join(filter(None, field_problem(error, known)))
 
 
 def changed_config(config: ExpertConfig, change: object) -> ExpertConfig:

@@ -149,7 +149,8 @@ class GraphFolder:
         """Return a graph by its id as it is read, without the learned changes. Raises what `graph` raises."""
         path = None if name in self._factories else self._files().get(name)
         if path is None and name not in self._factories:
-            raise UnknownName("graph", name, self.names())
+            skipped = (entry for entry in self.skipped_entries() if entry.startswith(repr(name)[:-1]))
+            raise UnknownName("graph", name, self.names(), advice=next(skipped, ""))
         # one lock for each graph, so that a large one does not block another
         with self._locks.setdefault(name, threading.Lock()):
             loaded = self._read.get(name)

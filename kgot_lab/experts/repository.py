@@ -16,9 +16,9 @@ from datetime import datetime
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import Expert, ExpertConfig, slugify
 from kgot_lab.io.files import read_statements
-from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros
-from kgot_lab.memory.sqlite_tables import TableBacked
-from kgot_lab.memory.tables import ClaimRow, Layout
+from kgot_lab.io.times import from_micros, from_micros_or_none, to_micros
+from kgot_lab.stores.tables.layout import Layout, TableRow
+from kgot_lab.stores.tables.opening import TableBacked
 from kgot_lab.types import Json
 
 # All SQL of experts and their conversations, common to SQLite and PostgreSQL.
@@ -98,11 +98,11 @@ ALL_EXPERTS = 2**31 - 2  # a limit for no page
 class NotFound(BadInput):
     """An expert, a conversation or a message does not exist, or belongs to another owner.
 
-    The message is the same for both.
+    The message is the same for both, if none is given.
     """
 
-    def __init__(self, what: str):
-        super().__init__(f"there is no such {what}")
+    def __init__(self, what: str, message: str = ""):
+        super().__init__(message or f"there is no such {what}")
 
 
 class AlreadyExists(BadInput):
@@ -457,22 +457,22 @@ def _config_json(config: ExpertConfig) -> str:
     return json.dumps({"schema_version": config.schema_version, **fields}, ensure_ascii=False)
 
 
-def _expert_from_row(row: ClaimRow) -> Expert:
+def _expert_from_row(row: TableRow) -> Expert:
     id, body, created, updated = row
     times = {"created_at": from_micros(created), "updated_at": from_micros(updated)}
     return Expert.model_validate({**json.loads(body), "id": id, **times})
 
 
-def _conversation_from_row(row: ClaimRow) -> ChatConversation:
+def _conversation_from_row(row: TableRow) -> ChatConversation:
     id, expert, started, last, preview, chain, count = row
     return ChatConversation(id, expert, from_micros(started), from_micros(last), preview, chain, int(count))
 
 
-def _trial_from_row(row: ClaimRow) -> StoredTrial:
+def _trial_from_row(row: TableRow) -> StoredTrial:
     id, body, begun, ended = row
     return StoredTrial(id, json.loads(body), from_micros(begun), from_micros_or_none(ended))
 
 
-def _message_from_row(row: ClaimRow) -> ChatMessage:
+def _message_from_row(row: TableRow) -> ChatMessage:
     id, role, content, at, metadata = row
     return ChatMessage(id, role, content, from_micros(at), json.loads(metadata))

@@ -17,7 +17,7 @@ from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName, require_known
 from kgot_lab.experts.chat.consulting import Consultants, require_known_peers
-from kgot_lab.experts.chat.prompting import Playbook, authored_playbooks
+from kgot_lab.experts.chat.prompting import USUAL_OPTIONS, AnswerOptions, Playbook, authored_playbooks
 from kgot_lab.experts.chat.turn import ExpertTurn, TurnServices, chat_history
 from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merge_patch
 from kgot_lab.experts.graph_folder import GraphFolder, read_graph_in_worker
@@ -180,13 +180,13 @@ class ExpertService:
         conversation_id: str | None = None,
         history: Iterable[tuple[str, str]] = (),
         model: str | None = None,
-        wishes: str = "",
+        options: AnswerOptions = USUAL_OPTIONS,
     ) -> ExpertTurn:
         """Store a question in its conversation, and return the turn that answers it.
 
         With `conversation_id`, the stored messages count, and `history` is ignored. Otherwise the
-        conversation with exactly this history is continued, or a new one begins. `wishes` are the client's
-        instructions for the style of the answer. Raises NotFound, BadInput and UnknownName.
+        conversation with exactly this history is continued, or a new one begins. `options` are what the
+        client asks of the answer. Raises NotFound, BadInput and UnknownName.
         """
         text = _validate_text(question, "the question")
         expert = self.tables.expert(expert_id)
@@ -216,8 +216,7 @@ class ExpertService:
         memory = self.memory_of(owner) if self.memory_of is not None and not is_peer else None
         services = TurnServices(self.tables, self.playbooks, self.embedder, consultants, memory)
         asked = services, expert, known, llm, owner, conversation, text, messages
-        wishes = wishes[:_MAX_QUESTION_LENGTH]
-        return ExpertTurn(*asked, wishes=wishes, choice=choice, asked_as=message_id)
+        return ExpertTurn(*asked, options=options, choice=choice, asked_as=message_id)
 
     def conversations(
         self, expert: str, owner: str, *, limit: int = 20, offset: int = 0

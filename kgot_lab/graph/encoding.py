@@ -25,6 +25,7 @@ from kgot_lab.types import Json, Node
 COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00")
 CORNERS = (0, 4, 3, 6, 5)  # corners of the shape; 0 is a circle
 _SCALE = ("#FDE725", "#5DC863", "#21908C", "#3B528B", "#440154")  # from small to large numbers
+_MIN_DIVIDED = 8  # nodes of a graph from which on communities say something
 _SPREAD = 50  # from this ratio of the largest to the smallest number on, classes are geometric
 _COMPUTED = ("community", "degree")
 _NO_NAME = "(no name)"  # caption of a node with a blank name
@@ -39,7 +40,7 @@ class NodeLook:
     corners: int = 0
 
 
-UNLABELLED_LOOK = NodeLook("#FFFFFF")  # nodes without label, or without the property
+UNLABELLED_LOOK = NodeLook("#C4D3E0")  # nodes without label, or without the property
 GROUP_LOOK = NodeLook("#DDDDDD")  # a community drawn as one, and rare categories
 
 
@@ -74,7 +75,8 @@ class Encoding:
     @property
     def legend(self) -> tuple[str, ...]:
         """What sizes, widths and colours mean, in words."""
-        return (*self.scales.values(), *([f"colour: {self.coloured_by}"] if self.coloured_by else []))
+        coloured_by = "community of" if self.coloured_by == "community" else self.coloured_by
+        return (*self.scales.values(), *([f"colour: {coloured_by}"] if coloured_by else []))
 
     def kind(self, node: Node) -> str:
         """Return the kind of a node, "" if it has none."""
@@ -98,15 +100,30 @@ def label_encoding(labels: Iterable[str]) -> Encoding:
     return Encoding({label: label_look(number) for number, label in enumerate(dict.fromkeys(labels))})
 
 
+def default_encoding(graph: PropertyGraph) -> Encoding:
+    """Encode by type; without types by the first property with few texts as values, else by community."""
+    if any(graph.node_labels) or len(graph) < _MIN_DIVIDED:
+        return label_encoding(labels[0] for labels in graph.node_labels if labels)
+    for name in dict.fromkeys(name for properties in graph.node_properties for name in properties):
+        values = [properties.get(name) for properties in graph.node_properties]
+        if (
+            all(isinstance(value, str) and value for value in values)
+            and 1 < len(set(values)) <= len(values) / 2
+        ):
+            return encode(graph, color=name)
+    encoding = encode(graph, color="community")
+    return encoding if 1 < len(encoding.looks) <= len(graph) / 3 else Encoding({})
+
+
 @check_arguments
 def encode(graph: PropertyGraph, *, color: str = "", size: str = "", width: str = "") -> Encoding:
     """Encode properties of a graph: nodes by `color` and `size`, edges by `width`.
 
     Each is the name of a property; `color` and `size` may also be "degree" or "community", which are computed.
-    Numbers become a scale of colours, anything else categories. Without `color` the first label decides. Raises
+    Numbers become a scale of colours, anything else categories. Without `color` it is `default_encoding`. Raises
     UnknownName for a property that nothing has, and BadInput for a size or width that is not a number.
     """
-    encoding = label_encoding(labels[0] for labels in graph.node_labels if labels)
+    encoding = Encoding({}) if color else default_encoding(graph)
     if color:
         values = _node_values(graph, color)
         numbers = {id: number for id, value in values.items() if (number := _as_number(value)) is not None}
@@ -135,7 +152,10 @@ def _node_values(graph: PropertyGraph, name: str) -> dict[str, Json]:
         return dict(zip(graph.ids, np.bincount(ends, minlength=len(graph)).tolist(), strict=True))
     if name == "community":
         division = find_communities(graph)
-        names = [kind or f"community {number}" for number, kind in enumerate(division.kinds, start=1)]
+        names: dict[int, str] = {}
+        for id in sorted(graph.ids, key=graph.degree, reverse=True):
+            number = int(division.of[graph.row(id)])
+            names.setdefault(number, division.kinds[number] or node_caption(graph.node(id)))
         return {id: names[number] for id, number in zip(graph.ids, division.of.tolist(), strict=True)}
     raise UnknownName("property of nodes", name, known | {*_COMPUTED})
 

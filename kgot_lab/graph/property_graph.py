@@ -162,7 +162,9 @@ class PropertyGraph:
             are_rows = False
         if not are_rows or len(sizes) > 1 or len(rows) > 1:
             problem = "these are no columns of a graph, with an item for each node or edge, and rows of nodes and types"
-            raise BadInput(f"{problem}: build it with PropertyGraph.of(nodes, edges)")
+            raise BadInput(
+                f"{problem}: build it with PropertyGraph.of(nodes, edges), or PropertyGraph.of() for an empty one"
+            )
 
     # --- construction ---
 

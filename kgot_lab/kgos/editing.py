@@ -14,10 +14,10 @@ from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import Vocabulary, validate_diff
+from kgot_lab.io.times import utc_now
 from kgot_lab.kgos.schemas.check import Fault, edge_text
 from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
-from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Json, Node
 

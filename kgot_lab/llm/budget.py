@@ -15,6 +15,7 @@ from kgot_lab.errors import BadInput, LLMError, OverBudget
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.llm.streaming import run_in_steps, stream_reply
 from kgot_lab.llm.structured import StepwiseRecord, checked_reply, record_once
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
 IMAGE_TOKENS = 48_200  # maximum tokens of an image: 8 tiles of gpt-4o-mini; other models use 5,000 or less
@@ -63,9 +64,9 @@ class CostEstimate:
     dollars: float | None
 
     def __repr__(self) -> str:
-        tokens = f"{self.prompt_tokens:,} + {self.completion_tokens:,} tokens"
+        tokens = f"{self.prompt_tokens:,} + {format_count(self.completion_tokens, 'token')}"
         dollars = "at a price that is not known" if self.dollars is None else f"${self.dollars:,.2f}"
-        return f"about {self.calls:,} calls, {tokens}, {_duration(self.seconds)}, {dollars}"
+        return f"about {format_count(self.calls, 'call')}, {tokens}, {_duration(self.seconds)}, {dollars}"
 
 
 def estimate(
@@ -236,7 +237,7 @@ class Spending:
     def __repr__(self) -> str:
         spent, budget = self.spent, self.budget
         counts = (
-            ("{:,} calls", self.calls, budget.calls),
+            ("{:,} call" + "s" * (self.calls != 1), self.calls, budget.calls),
             ("{:,} tokens", spent.prompt_tokens + spent.completion_tokens, budget.tokens),
             ("{:,.0f} s", spent.seconds, budget.seconds),
             ("${:,.2f}", spent.cost, budget.dollars),
@@ -433,8 +434,8 @@ class Budgeted(WrappedLLM):
 
     def __repr__(self) -> str:
         spent = self.spent
-        tokens = f"{spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens"
-        return f"<{self.name}: {self.calls:,} calls, {tokens}, {_duration(spent.seconds)}, ${spent.cost:,.2f} spent>"
+        tokens = f"{spent.prompt_tokens:,} + {format_count(spent.completion_tokens, 'token')}"
+        return f"<{self.name}: {format_count(self.calls, 'call')}, {tokens}, {_duration(spent.seconds)}, ${spent.cost:,.2f} spent>"
 
 
 def estimate_tokens(prompt: Prompt) -> int:

@@ -211,12 +211,7 @@ def _entry(fields: object, location: str) -> ModelEntry:
     try:
         entry = ModelEntry.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field_name = ".".join(str(step) for step in first["loc"])
-        known = "" if "." in field_name else f"; those there are: {', '.join(ModelEntry.model_fields)}"
-        is_unknown = first["type"] == "extra_forbidden"
-        problem = f"there is no such field{known}" if is_unknown else field_problem(error)[1]
-        raise BadInput(f"{location}.{field_name}: {problem}") from None
+        raise BadInput(f"{location}.{': '.join(field_problem(error, ModelEntry.model_fields))}") from None
     try:
         check_spec(entry.model)
         entry.options()

@@ -135,7 +135,11 @@ class Recorded:
             self._keys.next_key(prompt)
 
     def __repr__(self) -> str:
-        return f"<{len(self.replies)} replies of {self.name}, recorded {self.head.recorded or 'at an unknown date'}, from {self.recording}>"
+        replies, at = (
+            format_count(len(self.replies), "reply", "replies"),
+            self.head.recorded or "at an unknown date",
+        )
+        return f"<{replies} of {self.name}, recorded {at}, from {self.recording}>"
 
 
 def load_recorded(place: str, **options: str) -> Recorded:
@@ -234,7 +238,7 @@ class Recorder(WrappedLLM):
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def __repr__(self) -> str:
-        return f"<recording {self.name} to {self.path}: {len(self._recording.replies)} replies>"
+        return f"<recording {self.name} to {self.path}: {format_count(len(self._recording.replies), 'reply', 'replies')}>"
 
 
 def _lines(path: Path) -> Iterable[dict[str, Json]]:
@@ -256,7 +260,12 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
             if number == cut_short:
                 return
             problem = f"line {number} of {path} is not JSON ({explain_json_error(error)})"
-            raise TraceError(f"{problem}: delete that line and record again") from None
+            advice = (
+                "delete that line and record again"
+                if number > 1
+                else "it is no recording, nor the trace of a run"
+            )
+            raise TraceError(f"{problem}: {advice}") from None
         if not isinstance(line, dict):
             raise TraceError(
                 f"line {number} of {path} is of no recording or trace: {text[:_PROMPT_PREVIEW]!r}"
@@ -474,5 +483,5 @@ class Scripted:
     def __repr__(self) -> str:
         left = "a function"
         if not callable(self._replies):
-            left = f"{len(self._replies) - len(self.asked)} replies left"
+            left = f"{format_count(len(self._replies) - len(self.asked), 'reply', 'replies')} left"
         return f"<{self.name}: {left}>"

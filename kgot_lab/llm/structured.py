@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from typing import Any, TypeGuard, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from kgot_lab.errors import BadInput, BadReply, LLMError, describe_value
+from kgot_lab.errors import BadInput, BadReply, LLMError, UnknownName, describe_value, short_repr
 from kgot_lab.io.http_client import MAX_CONTAINERS
 from kgot_lab.llm.keys import errors_without_keys
 from kgot_lab.llm.reply_forms import from_json, is_call, json_in, other_forms
@@ -354,14 +354,26 @@ def _compact(part: Json, definitions: Mapping[str, Json]) -> Json:
     return compacted
 
 
-def field_problem(error: ValidationError) -> tuple[str, str]:
-    """Return the first invalid field of a user's file, and the problem, without showing the value."""
-    return first_problem(error.errors(include_url=False, include_input=False))
+def field_problem(error: ValidationError, known: Iterable[str] = ()) -> tuple[str, str]:
+    """Return the first invalid field of a user's file, and the problem, without showing the value.
+
+    An unknown field is told with the fields of its place among `known`, whose names have the fields above.
+    """
+    return first_problem(error.errors(include_url=False, include_input=False), known)
 
 
-def first_problem(problems: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+def first_problem(problems: Sequence[Mapping[str, Any]], known: Iterable[str] = ()) -> tuple[str, str]:
     """Return the field and the problem of the first of pydantic's errors."""
     first = problems[0]
+    if first["type"] == "extra_forbidden":
+        name = ".".join(map(str, first["loc"]))
+        start, problem = name[: name.rfind(".") + 1], "there is no such field"
+        inner = (each.removeprefix(start) for each in known if each.startswith(start))
+        if beside := {start + each.partition(".")[0] for each in inner}:
+            problem += str(UnknownName("field", name, beside)).removeprefix(
+                f"unknown field {short_repr(name)}"
+            )
+        return name, problem
     steps = [str(step) for step in first["loc"] if re.fullmatch(r"\w+", str(step))]  # others: types
     if len(steps) < len(first["loc"]) or first["type"] == "union_tag_invalid":
         alternatives = [p for p in problems if p["loc"][: len(steps)] == first["loc"][: len(steps)]]

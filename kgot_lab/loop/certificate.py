@@ -18,9 +18,7 @@ from kgot_lab.loop.modes.paths.values import is_no_answer, parse_yes_no
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.loop.trace import Trace, events_of
 from kgot_lab.memory.claims.certificate import (
-    STANDARD_RULES,
     Certificate,
-    CertificateRules,
     CertifiedFact,
     FactState,
     hedge_answer,
@@ -40,9 +38,7 @@ _Sentences = Sequence[SourcedSentence]
 _NUL = str.maketrans({"\0": "\ufffd"})
 
 
-def certificate_of_run(
-    run: Trace | Iterable[Event], *, rules: CertificateRules = STANDARD_RULES, at: datetime | None = None
-) -> Certificate:
+def certificate_of_run(run: Trace | Iterable[Event], *, at: datetime | None = None) -> Certificate:
     """Certify the answer of a finished run by its own chain and its check.
 
     The facts are the hops of its question, if the cited sentences contain their answers and the last one is
@@ -60,7 +56,7 @@ def certificate_of_run(
     is_checked = _is_checked(events, state.answer.text)
     fact = _answer_fact(needed, state.answer, cited, seen, is_checked=is_checked)
     hops = _hop_facts(events, state.answer.text, cited, seen)
-    return Certificate((*hops, fact), at or _start_time(run) or datetime.now(UTC), rules)
+    return Certificate((*hops, fact), at or _start_time(run) or datetime.now(UTC))
 
 
 def certified_answer(answered: Answered, certificate: Certificate) -> Answered:

@@ -90,14 +90,14 @@ def _started(event: events.Started) -> FormattedEvent:
 
 def _asked(event: events.Asked) -> FormattedEvent:
     usage = event.usage
-    tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens"
+    tokens = f"{usage.prompt_tokens:,} + {format_count(usage.completion_tokens, 'token')}"
     cost = f"{tokens}, {usage.seconds:.1f} s{', cut short' * event.cut}"
     parts = Part("emphasis", event.role), Part("words", f" · {event.model} · {cost}")
     return FormattedEvent(f"asked: {event.role}", "asked", f"{event.role}: {cost}", parts)
 
 
 def _cut(event: events.Cut) -> FormattedEvent:
-    counts = f"about {event.kept:,} tokens kept, {event.left_out:,} left out"
+    counts = f"about {format_count(event.kept, 'token')} kept, {event.left_out:,} left out"
     parts = (Part("words", f"the {event.what}: {counts}"),)
     text = f"{_one_line(event.what, 60)}: {counts}"
     return FormattedEvent(f"cut short: {event.what}", "cut", text, parts, title="Cut short")

@@ -41,7 +41,7 @@ def _names(record: Any) -> list[str]:
 class _Checked(CheckedRecord):
     """A record whose fields are checked by their types and bounds, and choices by name."""
 
-    _prefix = "limits."
+    _prefix, _advice = "limits.", "Limits().but(votes=3) changes any limit by its name"
 
     def __post_init__(self) -> None:
         super().__post_init__()

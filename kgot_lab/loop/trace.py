@@ -105,7 +105,7 @@ class Trace(CheckedRecord):
         spent = Usage.total(event.usage for event in self.events if isinstance(event, Asked))
         calls = format_count(sum(isinstance(event, Asked) for event in self.events), "model call")
         steps = format_count(max((event.step for event in self.events), default=0), "step")
-        cost = f"{calls}, {spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens, {spent.seconds:.0f} s, ${spent.cost:.4f}"
+        cost = f"{calls}, {spent.prompt_tokens:,} + {format_count(spent.completion_tokens, 'token')}, {spent.seconds:.0f} s, ${spent.cost:.4f}"
         start = next((event for event in self.events if isinstance(event, Started)), None)
         models = " and ".join(dict.fromkeys(filter(None, (start.planning, start.execution)))) if start else ""
         ended = "answered" if self.finished else "not finished: stopped, or cut short"

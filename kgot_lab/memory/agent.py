@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, model_validator
@@ -28,7 +30,7 @@ from kgot_lab.errors import (
 from kgot_lab.llm.adapters import as_model
 from kgot_lab.llm.reply_forms import as_calls
 from kgot_lab.llm.structured import checked_reply, parse
-from kgot_lab.memory.extraction import Extraction, Extractor
+from kgot_lab.memory.extraction import Extraction
 from kgot_lab.text.cleaning import FENCES, fence_text, replace_surrogates, single_line
 from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens
 from kgot_lab.tools.calls import ChosenCall, calls_schema, format_tools
@@ -50,17 +52,6 @@ class UserTurn:
 
 
 @dataclass(frozen=True)
-class CurrentAnswer:
-    """A triple that answers now, and a remark on it, such as when it changed.
-
-    It is a recorded triple or one in its place.
-    """
-
-    triple: Triple
-    remark: str = ""
-
-
-@dataclass(frozen=True)
 class TurnOutcome:
     """The outcome of a message: triples learnt from it, those of them that were new, and those that wait for
     review.
@@ -77,27 +68,24 @@ class CopyHolder(Protocol):
     It must delete them when the memory does.
     """
 
-    def let_go(self, turn: str | None, holds: Callable[[Triple], bool]) -> None:
-        """Delete a turn, or everything that may repeat what was erased (None), and triples that no longer
-        hold.
+    def let_go(self, said: Collection[str] | None, holds: Callable[[Triple], bool]) -> None:
+        """Delete the turns in which some sentences were said, or, if they were erased (None), everything that
+        may repeat them, and triples that no longer hold.
         """
 
 
 class LearningMemory(ABC):
     """A memory in which an agent stores its turns, and from which it gets a context.
 
-    It stores triples (KnowledgeGraphMemory) or claims (ClaimMemory).
+    It stores triples (KnowledgeGraphMemory) or what a user says (Memory).
     """
 
-    _extractor: Extractor
-    _reads_times = False
-
+    @abstractmethod
     def extract(self, text: str, *, repairs: int = 1) -> Extraction:
         """Extract triples from a text with the model, with the parts of its reply that were refused.
 
-        An invalid reply is repaired once if `repairs` is 1. A memory of claims reads the stated times too.
+        An invalid reply is repaired once if `repairs` is 1.
         """
-        return self._extractor.extract(text, repairs=repairs, times=self._reads_times)
 
     @abstractmethod
     def store_statements(self, turn: UserTurn, extraction: Extraction) -> TurnOutcome:
@@ -116,14 +104,9 @@ class LearningMemory(ABC):
     def count(self) -> int:
         """Return the number of triples in the memory."""
 
-    def current_answers(
-        self, noted: Iterable[Triple], turn: UserTurn
-    ) -> Mapping[Triple, Sequence[CurrentAnswer]] | None:
-        """Return what answers in place of each triple when a message is answered: itself, others, or none.
-
-        None if the facts of the memory never change.
-        """
-        return None
+    @abstractmethod
+    def held_facts(self, noted: Iterable[Triple], turn: UserTurn) -> AbstractSet[Triple]:
+        """Return those of some triples that the memory holds when a message is answered."""
 
     def register_copies(self, keeper: CopyHolder) -> None:  # noqa: B027
         """Register an object that keeps copies, to be notified of what is forgotten and erased."""
@@ -188,9 +171,11 @@ class ConversationMemory:
             require(message, Message, "a conversation is made of Message(role, text)")
         self._of_turns = (*self._of_turns, *((turn, message) for message in messages))[-self.max_messages :]
 
-    def forget(self, turn: str) -> None:
-        """Delete the messages of a turn."""
-        self._of_turns = tuple(message for message in self._of_turns if message[0] != turn)
+    def forget(self, said: Collection[str]) -> None:
+        """Delete the turns in which the user said any of some sentences."""
+        users = ((turn, message.text) for turn, message in self._of_turns if message.role == "user")
+        forgotten = {turn for turn, text in users if any(sentence in text for sentence in said)}
+        self._of_turns = tuple(message for message in self._of_turns if message[0] not in forgotten)
 
     def clear(self) -> None:
         """Delete the conversation."""
@@ -239,27 +224,15 @@ class EntityMemory:
         """The facts about the entities, those of the most recently mentioned entity first."""
         return tuple(Triple(name, *attribute) for name in self.names for attribute in self._about[name])
 
-    def build_context(
-        self,
-        current: Mapping[Triple, Sequence[CurrentAnswer]] | None = None,
-        question_words: AbstractSet[str] = frozenset(),
-    ) -> str:
+    def build_context(self, held: AbstractSet[Triple] | None = None) -> str:
         """Format what is known of each entity, one line each, the most recently mentioned first.
 
-        Returns "" if there is none. `current` maps each triple to what answers in its place. The time of a change
-        is included for the entities that a word of `question_words` names.
+        Returns "" if there is none. With `held`, only these triples are included.
         """
-        descriptions: dict[str, dict[str, None]] = {}
-        for triple in self.recent_facts:
-            for answer in [CurrentAnswer(triple)] if current is None else current.get(triple, ()):
-                name, remark = answer.triple.subject, answer.remark
-                description = f"{answer.triple.relation} {answer.triple.object}"
-                if remark and not question_words.isdisjoint(name_tokens(name)):
-                    description = f"{description} ({remark})"
-                descriptions.setdefault(name, {})[description] = None
+        known = [triple for triple in self.recent_facts if held is None or triple in held]
         lines = [
-            f"- {single_line(name)}: {'; '.join(map(single_line, said))}"
-            for name, said in descriptions.items()
+            f"- {single_line(name)}: {'; '.join(single_line(f'{t.relation} {t.object}') for t in of_name)}"
+            for name, of_name in groupby(known, attrgetter("subject"))
         ]
         return "\n".join([ENTITIES_HEADING, *lines]) if lines else ""
 
@@ -358,16 +331,16 @@ class Agent:
         if self.config.knowledge_graph is not None:
             self.config.knowledge_graph.register_copies(self)
 
-    def let_go(self, turn: str | None, holds: Callable[[Triple], bool]) -> None:
-        """Delete a turn, or the whole conversation if something was erased (None), since any reply may repeat
-        it.
+    def let_go(self, said: Collection[str] | None, holds: Callable[[Triple], bool]) -> None:
+        """Delete the turns in which sentences were said, or the whole conversation if something was erased
+        (None), since any reply may repeat it.
 
         See `CopyHolder`.
         """
-        if turn is None:
+        if said is None:
             self.memory.clear()
         else:
-            self.memory.forget(turn)
+            self.memory.forget(said)
         if self.config.entity_memory is not None:
             self.config.entity_memory.keep_only(holds)
 
@@ -484,8 +457,8 @@ class Agent:
         memory, entities = self.config.knowledge_graph, self.config.entity_memory
         keywords, parts = message_keywords(turn.text), list[str]()
         if entities is not None:
-            current = memory.current_answers(entities.recent_facts, turn) if memory is not None else None
-            parts.append(entities.build_context(current, set(keywords)))
+            held = None if memory is None else memory.held_facts(entities.recent_facts, turn)
+            parts.append(entities.build_context(held))
         if memory is not None:
             without = frozenset() if self.config.own_turn else frozenset(new)
             parts.append(memory.turn_context(turn, keywords, without=without))

@@ -6,13 +6,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Any, Self
+from functools import cached_property
+from typing import Any, Self, get_args
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, require_probability
+from kgot_lab.errors import (
+    BadInput,
+    UnknownName,
+    describe_value,
+    require,
+    require_count,
+    require_known,
+    require_probability,
+)
+from kgot_lab.llm import check_spec, connect
+from kgot_lab.llm.adapters import as_model
 from kgot_lab.memory.agent import LearningMemory, TurnOutcome, UserTurn
-from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor
-from kgot_lab.memory.triples import ReadableTriples, TripleStore, check_triples, newest_triples
+from kgot_lab.memory.extraction import Extraction, ExtractionMode, extract_by_schema, extract_grounded
+from kgot_lab.memory.triples import TripleStore, check_triples, newest_triples
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import LLM, Json, Triple
 
@@ -40,13 +51,39 @@ class KnowledgeGraphMemory(LearningMemory):
         extraction: ExtractionMode = "schema",
         aliases: Mapping[str, str] | None = None,
     ):
+        if isinstance(provider, str):
+            remedy = f"give connect({provider!r}), or the name as extraction_model"
+            raise BadInput(f"provider is a model: {remedy}")
+        if isinstance(extraction_model, str):
+            check_spec(extraction_model)
+        elif extraction_model is not None:
+            as_model(extraction_model, "extraction_model")
+        if provider is not None:
+            as_model(provider, "provider")
         require_count(max_context_triples, 0, "max_context_triples")
-        self._extractor = Extractor(provider, extraction_model, extraction, aliases)
+        require_known("extraction", get_args(ExtractionMode), extraction)
         self.store, self.provider, self.extraction_model = store, provider, extraction_model
         self.max_context_triples = max_context_triples
         self.min_confidence = require_probability(min_confidence, "min_confidence")
-        self.extraction = extraction
-        self.aliases = self._extractor.aliases
+        self.extraction, self.aliases = extraction, _check_aliases(aliases)
+
+    @cached_property
+    def _extracting_model(self) -> LLM | None:
+        model = self.provider if self.extraction_model is None else self.extraction_model
+        return None if model is None else connect(model)
+
+    def extract(self, text: str, *, repairs: int = 1) -> Extraction:
+        """Extract triples from a text with the model, with the parts of its reply that were refused.
+
+        An invalid reply is repaired once if `repairs` is 1. Raises LLMError if the model fails.
+        """
+        require(text, str, "what triples are taken from is a text")
+        llm = self._extracting_model
+        if llm is None or not text.strip():
+            return Extraction()
+        is_grounded = self.extraction == "grounded"
+        found = extract_grounded(llm, text) if is_grounded else extract_by_schema(llm, text, repairs=repairs)
+        return replace(found, triples=tuple(dict.fromkeys(map(self._rename_relation, found.triples))))
 
     def extract_triples(self, text: str) -> list[Triple]:
         """Extract the triples that a text states with the model, without storing them.
@@ -61,7 +98,7 @@ class KnowledgeGraphMemory(LearningMemory):
 
         Raises BadInput for an invalid triple.
         """
-        self.store.add([self._extractor.rename_relation(triple) for triple in check_triples(triples)])
+        self.store.add([self._rename_relation(triple) for triple in check_triples(triples)])
 
     def query(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
         """Return the triples with enough confidence that contain any of the keywords, best first.
@@ -83,16 +120,35 @@ class KnowledgeGraphMemory(LearningMemory):
         def accepts(triple: Triple) -> bool:
             return self._is_confident(triple) and triple not in without
 
-        return format_context(self.store, keywords, self.max_context_triples, accepts)
+        store, limit = self.store, self.max_context_triples
+        if keywords is None:
+            newest = _fetch_accepted(lambda wanted: newest_triples(store, wanted)[::-1], limit, accepts)
+            lines = map(_format_triple, reversed(newest))
+        else:
+            found = dict.fromkeys(
+                _fetch_accepted(lambda wanted: store.search(keywords, wanted), limit, accepts)
+            )
+            for triple in list(found):
+                if len(found) < limit:
+                    found |= dict.fromkeys(filter(accepts, store.query(subject=triple.object)))
+            lines = map(_format_triple, list(found)[:limit])
+        text = "\n".join(lines)
+        return text and f"{RELATIONSHIPS_HEADING}\n{text}"
 
     def store_statements(self, turn: UserTurn, extraction: Extraction) -> TurnOutcome:
-        """Store what was extracted from a message of a conversation, with its turn and time."""
+        """Store what was extracted from a message of a conversation, with its turn and time.
+
+        A store on claims holds nothing of low confidence, which waits for review.
+        """
         origin: dict[str, Any] = {"source_turn": turn.number, "created_at": turn.at}
-        learnt = tuple(replace(triple, **origin) for triple in extraction.triples)
-        new = tuple(triple for triple in learnt if not self.store.query(*triple.identity))
-        if learnt:
-            self.update(learnt)
-        return TurnOutcome(learnt, new)
+        stated = [replace(triple, **origin) for triple in extraction.triples]
+        known = self.held_facts(stated, turn)
+        if stated:
+            self.update(stated)
+        held = self.held_facts(stated, turn)
+        learnt = tuple(triple for triple in stated if triple in held)
+        new = tuple(triple for triple in learnt if triple not in known)
+        return TurnOutcome(learnt, new, tuple(triple for triple in stated if triple not in held))
 
     def turn_context(
         self, turn: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
@@ -102,6 +158,10 @@ class KnowledgeGraphMemory(LearningMemory):
         See `build_context`.
         """
         return self.build_context(keywords, without=without)
+
+    def held_facts(self, noted: Iterable[Triple], turn: UserTurn) -> AbstractSet[Triple]:
+        """Return those of some triples that are in the store."""
+        return {triple for triple in noted if self.store.query(*triple.identity)}
 
     def count(self) -> int:
         """Return the number of triples in the store."""
@@ -146,31 +206,11 @@ class KnowledgeGraphMemory(LearningMemory):
     def _is_confident(self, triple: Triple) -> bool:
         return triple.confidence >= self.min_confidence
 
+    def _rename_relation(self, triple: Triple) -> Triple:
+        return replace(triple, relation=self.aliases.get(triple.relation, triple.relation))
+
 
 _SETTINGS = ("max_context_triples", "min_confidence", "extraction", "extraction_model", "aliases")
-
-
-def format_context(
-    store: ReadableTriples,
-    keywords: Sequence[str] | None,
-    limit: int,
-    accepts: Callable[[Triple], bool],
-    describe: Callable[[Triple], str] = lambda _: "",
-) -> str:
-    """Format at most `limit` triples that fit, one line each, with confidence and a remark.
-
-    See `KnowledgeGraphMemory.build_context`.
-    """
-    if keywords is None:
-        selected = _fetch_accepted(lambda wanted: newest_triples(store, wanted)[::-1], limit, accepts)[::-1]
-    else:
-        found = dict.fromkeys(_fetch_accepted(lambda wanted: store.search(keywords, wanted), limit, accepts))
-        for triple in list(found):
-            if len(found) < limit:
-                found |= dict.fromkeys(filter(accepts, store.query(subject=triple.object)))
-        selected = list(found)[:limit]
-    lines = [_format_triple(triple, describe(triple)) for triple in selected]
-    return "\n".join([RELATIONSHIPS_HEADING, *lines]) if lines else ""
 
 
 def _fetch_accepted(
@@ -190,13 +230,13 @@ def _fetch_accepted(
         requested *= 8
 
 
-def _format_triple(triple: Triple, remark: str) -> str:
+def _format_triple(triple: Triple) -> str:
     """Format a triple on one line.
 
     Whatever its texts contain, they cannot imitate the beginning of a line of the context.
     """
     parts = " ".join(printable_line(" ".join(part.split())) for part in triple.identity)
-    return f"- {parts} ({triple.confidence:.2f}{remark and f'; {remark}'})"
+    return f"- {parts} ({triple.confidence:.2f})"
 
 
 def _triple_to_json(triple: Triple) -> dict[str, Json]:
@@ -211,3 +251,14 @@ def _triple_from_json(data: Json) -> Triple:
     except (KeyError, TypeError, ValueError):
         expected = "a triple of a memory has the six fields that to_dict() gives"
         raise BadInput(f"{expected}; {describe_value(data)} has not") from None
+
+
+@check_arguments
+def _check_aliases(aliases: Mapping[str, str] | None) -> dict[str, str]:
+    if aliases is None:
+        return {}
+    if not all(isinstance(text, str) and text.strip() for pair in aliases.items() for text in pair):
+        raise BadInput('aliases rename relations, such as {"headquartered_in": "located_in"}')
+    if chains := sorted(set(aliases.values()) & set(aliases)):
+        raise BadInput(f"aliases: {chains[0]!r} is a new name and has another itself; give the last one")
+    return dict(aliases)

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import without_cache
+from kgot_lab.io.times import from_micros, from_micros_or_none
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.claims.claim import ASKED, ENDED, SAID, from_micros, from_micros_or_none
+from kgot_lab.memory.claims.claim import ASKED, ENDED, SAID
 from kgot_lab.memory.claims.justification import (
     ActiveClaim,
     claims_deciding,
@@ -27,6 +28,7 @@ from kgot_lab.memory.claims.justification import (
 from kgot_lab.memory.english.clauses import plain_sentence
 from kgot_lab.memory.english.relations import is_person, question_stems, relations
 from kgot_lab.memory.tables import ClaimStorage
+from kgot_lab.stores.tables.history import LAST_CHANGE
 from kgot_lab.text.words import SEARCH_STOP_WORDS, name_tokens, stem
 from kgot_lab.types import Triple
 
@@ -114,13 +116,6 @@ class Sentence:
         return max(times, default=float("inf"))
 
 
-class RankedSentence(NamedTuple):
-    """A sentence that fits a question, and why it was chosen."""
-
-    sentence: Sentence
-    why: str
-
-
 class SentenceIndex:
     """The sentences of a user in the order of time, and a search over them.
 
@@ -148,7 +143,7 @@ class SentenceIndex:
     def sentences(self) -> list[Sentence]:
         """Return what was said, in the order of time, with the facts that are believed."""
         with self._storage.reading():
-            last = next(iter(self._storage.rows(sql.LAST_CHANGE)), (0,))[0]
+            last = next(iter(self._storage.rows(LAST_CHANGE)), (0,))[0]
             if last == self._last:
                 return self._sentences
             since, names = {"known": self._last}, read_aliases(self._storage)
@@ -254,8 +249,8 @@ class SentenceIndex:
         if (forget := getattr(self._embedder, "forget", None)) is not None:
             forget(texts)
 
-    def rank(self, question: str, query: Any, at: datetime, most: int) -> list[RankedSentence]:
-        """Return the sentences said until a time that fit a question best, best first, at most `most`.
+    def rank(self, question: str, query: Any, at: datetime, most: int) -> list[tuple[Sentence, str]]:
+        """Return the sentences said until a time that fit a question best, best first, each with why, at most `most`.
 
         `query` is what `embed` returns of the question.
         """
@@ -269,7 +264,7 @@ class SentenceIndex:
         words = {stem(word) for word in tokens if word not in SEARCH_STOP_WORDS | _QUESTION_WORDS}
         is_own = not _FIRST_PERSON.isdisjoint(tokens) and not any(map(is_person, tokens))
         best = self._ranking.best(words, near, at, most, is_own=is_own)
-        return [RankedSentence(sentences[number], why) for number, why in best]
+        return [(sentences[number], why) for number, why in best]
 
     def _embed_sentences(self, embedder: Embedder) -> None:
         """Take the vectors of the sentences that have none, and link those that tell something again."""

@@ -1,15 +1,16 @@
-"""The tables of a file or schema: name, mark, version, DDL, and all SQL of the claims."""
+"""The tables of claims, and all their SQL but that of changes."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 from kgot_lab.io.files import read_statements
 from kgot_lab.memory.triples import MAX_TEXT_LENGTH, pad_words
+from kgot_lab.stores.tables.history import CHANGE, CHANGES, DECISIONS_LAST, with_history
+from kgot_lab.stores.tables.layout import Layout, TableRow, TableStorage
 
 # Lookup keys of facts: the words of their texts, and their ends. Keys are numbers, because a word may have
 # any length.
@@ -51,8 +52,6 @@ def _signed_hash(kind: str, text: str) -> int:
 # cardinality of a relation, and what a name was merged into. Changes are numbered in the order of their
 # times, so what was known at a time is what was known after the last change until then.
 
-TEXT_BY_BYTES = 'TEXT COLLATE "C"'  # of PostgreSQL: ids and names in byte order, as in SQLite
-
 _KNOWN_THEN = "{0}.opened <= :known AND ({0}.closed IS NULL OR {0}.closed > :known)"
 STANDINGS = "CROSS JOIN versions s"  # CROSS: SQLite goes from claims
 _STANDING_JOIN = f"{STANDINGS} WHERE s.kind = 'standing' AND s.key = c.id AND {_KNOWN_THEN.format('s')}"
@@ -73,7 +72,7 @@ FACTS_DERIVED = f"""SELECT DISTINCT {_FACT_COLUMNS} FROM premises p JOIN claims 
 CLAIMS_QUEUED = f"""SELECT {_DECIDING_COLUMNS} FROM claims c JOIN facts f ON f.id = c.fact {_STANDING_JOIN}
   AND s.value = 'queued' AND {_NOT_DROPPED} ORDER BY c.id"""
 CLAIMS = f"SELECT {_CLAIM_COLUMNS}, c.confidence FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims) ORDER BY c.id"
-_LEARNT_COLUMNS = f"{_FACT_COLUMNS}, h.id, coalesce(c.span_start, 0), h.at, c.source, c.valid_from"
+_LEARNT_COLUMNS = f"{_FACT_COLUMNS}, h.id, coalesce(c.span_start, 0), c.source, c.valid_from"
 LEARNT_AT = f"""SELECT {_LEARNT_COLUMNS} FROM versions v JOIN changes h ON h.id = v.opened JOIN claims c ON c.id = v.key
   JOIN facts f ON f.id = c.fact WHERE v.kind = 'standing' AND v.opened <= :known ORDER BY v.opened, 5, c.id"""
 LEARNT_AT_BY_FACT = f"""SELECT {_LEARNT_COLUMNS} FROM claims c JOIN facts f ON f.id = c.fact {STANDINGS} JOIN changes h ON h.id = s.opened
@@ -92,10 +91,6 @@ RETRACTED_SOURCES = f"""SELECT DISTINCT c.source FROM claims c JOIN versions d O
   WHERE d.kind = 'drop' AND d.value = 'source' AND {_KNOWN_THEN.format("d")} ORDER BY c.source"""
 DECISIONS = f"""SELECT f.relation, c.confidence, s.value FROM claims c JOIN facts f ON f.id = c.fact {_STANDING_JOIN}
   AND s.value IN ('accepted', 'rejected')"""
-
-DECISIONS_LAST = """SELECT d.id, d.at, d.who, d.action, d.undoes, v.key, v.value, v.number FROM changes d
-  JOIN versions v ON v.opened = d.id AND v.kind = :kind WHERE d.action IN ('accept', 'reject', 'override', 'undo')
-  ORDER BY d.id DESC, v.key LIMIT :most"""
 
 
 def select_facts(*parts: str) -> str:
@@ -123,13 +118,10 @@ def select_facts_by_key(count: int) -> str:
 
 # --- changes ---
 
-LAST_CHANGE = "SELECT id, at FROM changes ORDER BY id DESC LIMIT 1"
 LAST_CHANGE_UNTIL = "SELECT coalesce(max(id), 0) FROM changes WHERE at <= :at"
 ACTIONS_SINCE = "SELECT DISTINCT action FROM changes WHERE id > :known ORDER BY action"
 FACTS_LEARNT_SINCE = f"""SELECT DISTINCT {_FACT_COLUMNS} FROM versions v JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
   WHERE (v.opened > :known OR v.closed > :known)"""
-NEW_CHANGE = "INSERT INTO changes (id, at, clock, who, action, undoes) VALUES (:id, :at, :clock, :who, :action, :undoes)"
-CHANGES = "SELECT id, at, clock, who, action, undoes, erased FROM changes ORDER BY id"
 CHANGED_SOURCES = """SELECT DISTINCT v.opened, c.source FROM changes x JOIN versions v ON v.opened = x.id AND v.kind = 'drop'
   JOIN claims c ON c.id = v.key WHERE x.action = 'retract source'"""
 CHANGED_FACTS = f"""SELECT DISTINCT v.opened, {_FACT_COLUMNS} FROM changes x
@@ -139,25 +131,6 @@ CHANGED_FACTS = f"""SELECT DISTINCT v.opened, {_FACT_COLUMNS} FROM changes x
 CHANGED_SENTENCES = """SELECT DISTINCT v.opened, f.object FROM changes x
   JOIN versions v ON v.opened = x.id AND v.kind = 'standing' JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
   WHERE x.action IN ('learn', 'correct') AND f.relation IN ('said', 'asked')"""
-CHANGE = "SELECT action, erased FROM changes WHERE id = :change"
-CHANGES_UNDOING = "SELECT id FROM changes WHERE undoes = :change"
-DEPENDENT_CHANGES = """SELECT DISTINCT opened FROM versions WHERE kind <> :kind AND closed IS NULL AND replace(key, :name, '') <> key
-  ORDER BY opened"""  # LIKE would need names without _ and %
-VERSIONS_OPENED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE opened = :change ORDER BY kind, key, value"
-VERSIONS_CLOSED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE closed = :change ORDER BY kind, key, value"
-OPEN_VALUES = (
-    "SELECT value, number FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL ORDER BY value"
-)
-OPEN_SINCE = "SELECT value, opened FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL"
-OPENED_BY_UNDO = """SELECT 1 FROM versions v JOIN changes c ON c.id = v.opened
-  WHERE v.kind = :kind AND v.key = :key AND v.value = :value AND v.closed IS NULL AND c.action = 'undo'"""
-OPEN_VERSION = (
-    "INSERT INTO versions (kind, key, value, number, opened) VALUES (:kind, :key, :value, :number, :change)"
-)
-CLOSE_VERSIONS = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND closed IS NULL"
-CLOSE_VERSION = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND value = :value AND closed IS NULL"
-HISTORY = """SELECT v.kind, v.value, v.number, o.at, e.at, o.who FROM versions v JOIN changes o ON o.id = v.opened
-  LEFT JOIN changes e ON e.id = v.closed WHERE v.kind IN (:kind, 'drop') AND v.key = :key ORDER BY v.opened, v.kind, v.value"""
 
 NEW_FACT = "INSERT INTO facts (id, subject, relation, object) VALUES (:id, :subject, :relation, :object) ON CONFLICT (id) DO NOTHING"
 NEW_FACT_KEY = "INSERT INTO fact_keys (key, learnt, fact) SELECT :key, coalesce(max(id), 0), CAST(:fact AS text) FROM changes"
@@ -190,14 +163,10 @@ RECORDED_ANSWERS = """SELECT a.id, a.text, a.at, f.subject, f.relation, f.object
 CLAIMS_DERIVED_FROM = (
     "SELECT DISTINCT p.claim FROM premises p JOIN claims c ON c.id = p.claim WHERE p.fact = ANY(:facts)"
 )
-COUNT_ERASED = """UPDATE changes SET erased = erased +
-  (SELECT count(*) FROM versions v WHERE (v.opened = changes.id OR v.closed = changes.id) AND {which})
-  WHERE id IN (SELECT v.opened FROM versions v WHERE {which} UNION SELECT v.closed FROM versions v WHERE {which})"""
 VERSIONS_OF_CLAIMS = "v.kind IN ('standing', 'drop') AND v.key = ANY(:claims)"
 VERSIONS_OF_NAMES = """v.kind = 'merged' AND (
   v.key = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.key OR f.object = v.key)
   OR v.value = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.value OR f.object = v.value))"""
-DELETE_VERSIONS = "DELETE FROM versions AS v WHERE {which}"
 DELETE_CLAIMS = (
     "DELETE FROM premises WHERE claim = ANY(:claims)",
     "DELETE FROM claims WHERE id = ANY(:claims)",
@@ -246,65 +215,9 @@ OWNED: Mapping[str, str] = {
 }
 
 
-HISTORY_TABLES: dict[str, tuple[str, ...]] = read_statements(__file__, "history.sql")
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The tables of one kind of storage: common statements, and then those of SQLite and PostgreSQL."""
-
-    name: str  # what it holds: "claims"
-    application: int  # application id of a file of this kind
-    tables: tuple[str, ...] = ()
-    indexes: tuple[str, ...] = ()
-    sqlite: tuple[str, ...] = ()
-    postgres: tuple[str, ...] = ()
-    version: int = 1
-    # from the version before, without what HISTORY_TABLES has for each engine; () if there is no way from there
-    upgrade: tuple[str, ...] = ()
-
-    def with_history(self, *altered: str, after: tuple[str, ...] = ()) -> Layout:
-        """Return the layout with the tables of changes and versions, which version 1 had not.
-
-        `altered` are the statements by which an older file gets its table of changes, if it has one, and `after`
-        those that bring what it recorded elsewhere into the history.
-        """
-        both: dict[str, Any] = {
-            name: (*getattr(self, name), *statements) for name, statements in HISTORY_TABLES.items()
-        }
-        added = HISTORY_TABLES["tables"][1:] if altered else HISTORY_TABLES["tables"]
-        upgrade = (*altered, *added, *HISTORY_TABLES["indexes"], *after)
-        return replace(self, **both, version=2, upgrade=upgrade)
-
-    @property
-    def mark(self) -> str:
-        """The beginning of the comment on a schema of this kind, before the number of its version."""
-        return f"{self.name} of kgot_lab, version "
-
-
 # "kglc"
-_CLAIMS = Layout("claims", 0x6B676C63, **read_statements(__file__, "claims.sql")).with_history()
+_CLAIMS = with_history(Layout("claims", 0x6B676C63, **read_statements(__file__, "claims.sql")))
 CLAIMS_LAYOUT = replace(_CLAIMS, upgrade=())  # whose version 1 lacked other tables
-
-
-# The interface of tables: the statements of one file, run in transactions, with SQLite or another engine.
-
-ClaimRow = tuple[Any, ...]
-
-
-class TableStorage(Protocol):
-    """The tables of a layout, which run internal statements.
-
-    Raises StoreUnavailable, and StoreDamaged.
-    """
-
-    # [] where it changes something
-    def rows(self, statement: str, values: Mapping[str, Any] = ...) -> list[ClaimRow]: ...
-    def insert(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None: ...  # once for each
-    def reading(self) -> AbstractContextManager[object]: ...  # all that is read within is of one time
-    # alone, all or nothing, on the disk when it ends; may be within itself
-    def changing(self) -> AbstractContextManager[object]: ...
-    def close(self) -> None: ...
 
 
 class ClaimStorage(TableStorage, Protocol):
@@ -331,7 +244,7 @@ class OwnedTables:
     def __repr__(self) -> str:
         return repr(self._storage)
 
-    def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
+    def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[TableRow]:
         """Run a statement, limited to what is the user's."""
         owned = OWNED.get(statement)
         values = values or {}

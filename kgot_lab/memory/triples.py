@@ -15,6 +15,7 @@ from typing import Protocol
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.io.processes import register_for_forks
+from kgot_lab.io.times import to_utc
 from kgot_lab.text.cleaning import checked_text, format_count
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
@@ -135,22 +136,6 @@ def require_deletion_pattern(subject: str | None, relation: str | None, object: 
         remedy = "call clear() for that"
         raise BadInput(f"delete() without a subject, relation or object would delete everything: {remedy}")
     return parts
-
-
-def to_utc(time: datetime, what: str) -> datetime:
-    """Return an aware time in UTC.
-
-    Raises BadInput for a naive time, which is ambiguous, and for one outside the years 1 to 9999.
-    """
-    require(time, datetime, f"{what} is a datetime with a time zone")
-    if time.utcoffset() is None:
-        remedy = "say which, as in time.replace(tzinfo=timezone.utc)"
-        raise BadInput(f"{what} is {time.isoformat()}, without a time zone: {remedy}")
-    try:
-        return time.astimezone(UTC)
-    except OverflowError:
-        limits = "no time in UTC between the years 1 and 9999"
-        raise BadInput(f"{what} is {time.isoformat()}, which is {limits}") from None
 
 
 # --- keywords ---

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,25 +18,13 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, require, require_count, require_known, short_repr
 from kgot_lab.io.processes import Closing
+from kgot_lab.io.times import utc_now
 from kgot_lab.llm import connect
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.agent import CurrentAnswer, LearningMemory, TurnOutcome, UserTurn
-from kgot_lab.memory.claims.claim import (
-    ASKED,
-    ENDED,
-    NO_FACTS,
-    SAID,
-    ChangeEffect,
-    ChangeLogEntry,
-    Claim,
-    ErasureCounts,
-    Span,
-    digest,
-    utc_now,
-)
+from kgot_lab.memory.agent import CopyHolder, LearningMemory, TurnOutcome, UserTurn
+from kgot_lab.memory.claims.claim import ASKED, ENDED, NO_FACTS, SAID, Claim, ErasureCounts, Span, digest
 from kgot_lab.memory.claims.claims import Claims, open_claims
-from kgot_lab.memory.claims.transactions import erase_claims
 from kgot_lab.memory.english.messages import MessageReader, ReadSentence
 from kgot_lab.memory.english.parts import ME, Statement
 from kgot_lab.memory.english.relations import (
@@ -49,6 +38,7 @@ from kgot_lab.memory.english.relations import (
 from kgot_lab.memory.extraction import Extraction, SourcedSentence, facts_prompt, split_grounded
 from kgot_lab.memory.sentences import LIGHT_STEMS, Sentence, SentenceIndex, word_stems
 from kgot_lab.memory.tables import OwnedTables
+from kgot_lab.stores.tables.history import ChangeEffect, ChangeLogEntry
 from kgot_lab.text.cleaning import (
     checked_text,
     estimate_tokens,
@@ -138,6 +128,7 @@ class Memory(Closing, LearningMemory):
         )
         self._reader = MessageReader()
         self._index = SentenceIndex(self.claims.storage, user, embedder)
+        self._keepers: list[CopyHolder] = []
 
     def __repr__(self) -> str:
         return f"<Memory of {self.user!r} in {self.claims.storage!r}>"
@@ -358,10 +349,16 @@ class Memory(Closing, LearningMemory):
         """Return what a message recalls of those before it, as lines."""
         return str(self.recall(turn.text, at=turn.at - _MOMENT))
 
-    def current_answers(self, noted: Iterable[Triple], turn: UserTurn) -> dict[Triple, list[CurrentAnswer]]:
-        """Return each triple with itself if it is true when a message is answered."""
-        held = self._index.open_facts(turn.at)
-        return {fact: [CurrentAnswer(fact)] if fact in held else [] for fact in noted}
+    def held_facts(self, noted: Iterable[Triple], turn: UserTurn) -> Set[Triple]:
+        """Return those of some triples that are true when a message is answered."""
+        return self._index.open_facts(turn.at).keys() & set(noted)
+
+    def register_copies(self, keeper: CopyHolder) -> None:
+        """Register an object that keeps copies, to be notified of what is forgotten and erased.
+
+        An Agent registers itself. An undo does not restore the copies.
+        """
+        self._keepers.append(keeper)
 
     def count(self) -> int:
         """Return the number of facts that are true now."""
@@ -410,7 +407,8 @@ class Memory(Closing, LearningMemory):
         the words.
         """
         messages = self._messages(what, self.claims.supports_of)
-        return [self.claims.retract_source(source, by=self.user) for source in messages][-1]
+        with self._notify_copies(self._said_in(messages)):
+            return [self.claims.retract_source(source, by=self.user) for source in messages][-1]
 
     def _messages(
         self, what: Triple | str, claims_on: Callable[[Triple], tuple[Claim, ...]], *, whole: bool = False
@@ -465,16 +463,30 @@ class Memory(Closing, LearningMemory):
         messages = (
             self.claims.sources() if what is None else self._messages(what, self.claims.claims_on, whole=True)
         )
-        claims = (claim for source in messages for claim in self.claims.from_source(source))
-        said = [claim.fact.object for claim in claims if claim.fact.relation in (SAID, ASKED)]
-        if what is not None:
-            erased = [self.claims.erase_source(source, by=self.user) for source in messages][-1]
-        else:
-            with self.claims.storage.changing():
-                self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
-            erased = erase_claims(self.claims, sql.ALL_CLAIMS, dict, by="")
+        said = self._said_in(messages)
+        with self._notify_copies(None):
+            if what is not None:
+                erased = [self.claims.erase_source(source, by=self.user) for source in messages][-1]
+            else:
+                with self.claims.storage.changing():
+                    self.claims.storage.rows(sql.FORGET_AUTHOR, {"who": self.user})
+                erased = self.claims.erase_claims(sql.ALL_CLAIMS, dict, by="")
         self._index.forget_vectors(said)
         return erased
+
+    def _said_in(self, messages: Iterable[str]) -> list[str]:
+        """Return the sentences of some messages."""
+        claims = (claim for source in messages for claim in self.claims.from_source(source))
+        return [claim.fact.object for claim in claims if claim.fact.relation in (SAID, ASKED)]
+
+    @contextmanager
+    def _notify_copies(self, said: Collection[str] | None) -> Iterator[None]:
+        try:
+            yield
+        finally:  # also if another process still reads the file: its bytes are removed later, the copies now
+            held = self.facts() if self._keepers else ()
+            for keeper in self._keepers:
+                keeper.let_go(said, held.__contains__)
 
 
 def _replaced(statement: Statement, fact: Triple, open_facts: Mapping[Triple, datetime]) -> list[Triple]:
@@ -580,6 +592,9 @@ def _check_message(message: Any, now: datetime) -> tuple[str, str, datetime]:
         for part in content:
             require(part, Mapping, "a part of a message is a dictionary")
             require(part.get("text", ""), str, "the text of a part of a message is a text")
+        if others := [part for part in content if "text" not in part]:
+            kind = short_repr(others[0].get("type", [*others[0]]))
+            warnings.warn(f"a part of a message that is no text ({kind}) is not read", stacklevel=2)
         content = " ".join(part.get("text", "") for part in content)
     if content is None and role != "user":  # an assistant that calls a tool
         content = ""

@@ -78,10 +78,10 @@ def _fusion(
     def step(ranking: Ranking) -> Ranking:
         results = [(weight, retriever(ranking)) for weight, retriever in retrievers]
         ids, lists = merge_rankings([result for _, result in results])
-        scores = np.zeros(len(ids))
+        scores = np.full(len(ids), -1.0)
         for (weight, _), (rows, found) in zip(results, lists, strict=True):
-            scores[rows] = add(scores[rows], weight * scale(found))
-        return fused_ranking(ranking.query, ids, scores, tuple(results))
+            scores[rows] = add(np.maximum(scores[rows], 0.0), weight * scale(found))
+        return fused_ranking(ranking.query, ids, scores, tuple(results), np.flatnonzero(scores >= 0))
 
     return Stage(f"{function}({', '.join([*names, *options])})", step, inputs=inputs)
 
@@ -163,10 +163,10 @@ def rows_and_scores(
 
 
 def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_Ints, _Floats]]]:
-    """Return the union of the ids found by rankings, and the rows and scores of each ranking in it."""
+    """Return ids with all that rankings found, and the rows and scores of each ranking in them."""
     columns = {n: each.hits for n, each in enumerate(rankings) if isinstance(each.hits, HitColumns)}
     ids = max((hits.ids for hits in columns.values()), key=len, default=[])
-    sharing = {number for number, hits in columns.items() if hits.ids == ids}
+    sharing = {number for number, hits in columns.items() if hits.ids is ids or hits.ids == ids}
     row_of: dict[str, int] = {}
     # append the ids of the others that are not in this list
     if len(sharing) < len(rankings):
@@ -183,27 +183,25 @@ def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tup
         else:
             rows = np.fromiter(map(row_of.__getitem__, ranking.ids), np.int64, len(ranking.hits))
         lists.append((rows, ranking_scores(ranking)))
-    found = np.zeros(len(ids), dtype=bool)
-    for rows, _ in lists:
-        found[rows] = True
-    if found.all():
-        return ids, lists
-    position = np.cumsum(found) - 1
-    ids = [ids[row] for row in np.flatnonzero(found).tolist()]
-    return ids, [(position[rows], scores) for rows, scores in lists]
+    return ids, lists
 
 
 def fused_ranking(
-    query: Query, ids: Sequence[str], scores: _Floats, inputs: tuple[tuple[float, Ranking], ...]
+    query: Query,
+    ids: Sequence[str],
+    scores: _Floats,
+    inputs: tuple[tuple[float, Ranking], ...],
+    found: _Ints | None = None,
 ) -> Ranking:
-    """Build the ranking of ids by score, best first, ties by id.
+    """Build the ranking of ids by score, best first, ties by id. With `found`, only these rows are ranked.
 
     The ranking keeps the weighted rankings that it was fused from.
     """
-    order = argsort_descending(scores)
+    rows = np.arange(len(ids)) if found is None else found
+    order = rows[argsort_descending(scores[rows])]
     # most lists of ids ascend, and sorting one that does takes one pass
     if not np.diff(scores[order]).all() and sorted(ids) != ids:
-        by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
+        by_id = np.array(sorted(rows.tolist(), key=ids.__getitem__), np.int64)
         order = by_id[argsort_descending(scores[by_id])]
     return Ranking(query, HitColumns(ids, order, scores[order]), inputs=inputs)
 

@@ -10,6 +10,7 @@ import weakref
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -123,6 +124,7 @@ def _bm25s() -> ModuleType:
 # Lexical retrieval as SQLite does it: LIKE, and the FTS5 index.
 
 LONGEST_TERM = 1000  # characters; a longer word is ignored
+_WORDS_KEPT = 256  # words whose scores are kept
 
 
 def like(documents: Iterable[Document]) -> Stage:
@@ -156,20 +158,22 @@ def fts5(documents: Iterable[Document]) -> Stage:
 
     The score is negated, so that higher is better. The tokenizer is 'porter unicode61' (caching finds cache).
     Every query word is quoted, so that no question is a syntax error, and one matching word is enough.
-    English stop words, one-letter words and repetitions are ignored. Raises BadInput if SQLite was built
-    without FTS5.
+    English stop words, one-letter words and repetitions are ignored. SQLite adds up the scores of the words, so
+    those of the latest words are kept. Raises BadInput if SQLite was built without FTS5.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
     execute = _passage_database(documents)
 
+    @lru_cache(_WORDS_KEPT)
+    def score_word(word: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        found = np.array(execute(FTS5_MATCH, quote_fts5(word))).reshape(-1, 2)
+        return found[:, 0].astype(np.int64), -found[:, 1]
+
     def step(ranking: Ranking) -> Ranking:
         scores = np.zeros(len(ids))
-        terms = _search_terms(ranking.query.text)
-        if terms:
-            found = execute(FTS5_MATCH, " OR ".join(map(quote_fts5, terms)))
-            rows_and_scores = np.array(found).reshape(-1, 2)
-            scores[rows_and_scores[:, 0].astype(int)] = -rows_and_scores[:, 1]
+        for rows, own in map(score_word, _search_terms(ranking.query.text)):
+            scores[rows] += own
         return ranked_by_score(ranking.query, ids, scores)
 
     return Stage("fts5", step)

@@ -22,6 +22,7 @@ from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
 
 StepIndices = NDArray[np.int64]
+Rows = Ints | StepIndices
 # KG-OS, section 7: targets of a hit's edges help more than their sources
 OUTGOING_BOOST, INCOMING_BOOST = (0.5, 0.3)
 BOOST_SEEDS = 10  # hits that a walk starts from
@@ -49,7 +50,8 @@ def boost(
         scores = np.zeros(len(ids))
         scores[rows] = scale_by_range(earlier)
         scores[boosted] += weight * boosts
-        return fused_ranking(ranking.query, ids, scores, ((1.0, ranking), (weight, near)))
+        found = np.union1d(rows, boosted)
+        return fused_ranking(ranking.query, ids, scores, ((1.0, ranking), (weight, near)), found)
 
     return Stage(_stage_name("boost", f"{weight:g}", types, seeds), step)
 
@@ -259,7 +261,7 @@ class LazyTexts(Mapping[str, str]):
         return dict, (dict(self),)  # pickled with the texts
 
 
-def neighbour_steps(rows: Csr, some: Ints) -> tuple[StepIndices, StepIndices]:
+def neighbour_steps(rows: Csr, some: Rows) -> tuple[StepIndices, StepIndices]:
     """Return the step indices of all neighbours of some rows, and the position in `some` of each."""
     return concatenate_ranges(rows.indptr[some], rows.indptr[some + 1])
 
@@ -271,7 +273,7 @@ def concatenate_ranges(starts: StepIndices, ends: StepIndices) -> tuple[StepIndi
     return np.arange(lengths.sum()) + (starts - np.cumsum(lengths) + lengths)[owners], owners
 
 
-def distinct_integers(values: StepIndices | Ints, bound: int) -> StepIndices:
+def distinct_integers(values: Rows, bound: int) -> StepIndices:
     """Return the sorted distinct values among integers from 0 to below a bound.
 
     np.unique takes many times as long, because it hashes them.
@@ -280,9 +282,10 @@ def distinct_integers(values: StepIndices | Ints, bound: int) -> StepIndices:
         is_present = np.zeros(bound, bool)
         is_present[values] = True
         return np.flatnonzero(is_present)
-    ordered: StepIndices = np.sort(values).astype(np.int64, copy=False)
-    first: StepIndices = ordered[np.diff(ordered, prepend=-1) != 0]
-    return first
+    ordered = np.sort(values)
+    is_first = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first].astype(np.int64, copy=False)
 
 
 @check_arguments

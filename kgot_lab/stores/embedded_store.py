@@ -23,6 +23,7 @@ from kgot_lab.stores.log import DiffLog, record_elements
 from kgot_lab.stores.lookup import ValueCounts, WordIndex
 from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Scalar, Schema, StatementExecutor, UndoableStore
 from kgot_lab.stores.statements import python_constants, python_path_query, require_statement
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
 
@@ -94,7 +95,9 @@ class EmbeddedStore(UndoableStore):
         return f"<{type(self).__name__}{where}: {self._contents()}>"
 
     def _contents(self) -> str:
-        size = f"{len(self._state.nodes)} nodes, {len(self._state.edges)} edges"
+        size = (
+            f"{format_count(len(self._state.nodes), 'node')}, {format_count(len(self._state.edges), 'edge')}"
+        )
         return "closed" if self._closed_reason else size
 
     # --- statements ---

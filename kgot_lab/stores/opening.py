@@ -31,6 +31,7 @@ from kgot_lab.io.entry_points import create, packaged
 from kgot_lab.io.processes import Closing
 from kgot_lab.stores.lookup import StoreWrapper
 from kgot_lab.stores.protocol import GraphSize, PartialReader, PythonRunner, Store
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Rows
 
 Location = str | Path
@@ -110,6 +111,11 @@ def resolve_location(where: Location, at: Location | None = None) -> tuple[str, 
             lost = "has lost its password or key, which no trace and no message keeps"
             raise BadInput(f"the address {location} {lost}: give the whole address")
     if name in STORES:
+        by_name = _SUFFIXES.get(Path(str(at)).suffix.lower())
+        if by_name is not None and (by_name == "sqlite") != (name == "sqlite"):
+            raise BadInput(
+                f"{at} is by its name a file of {by_name!r}, not of {name!r}: open_store({str(at)!r}) opens it"
+            )
         return name, at
     own, separator, rest = name.partition(":")
     if (separator or not Path(name).suffix) and own in packaged(ENTRY_POINTS, STORES):
@@ -280,7 +286,8 @@ def _require_empty(store: Store, location: str, *, keep: bool, wipe: bool) -> St
             graph = store.graph()
             if not wipe:
                 raise BadInput(
-                    f"{location} already holds a graph of {len(graph)} nodes, and a run begins with an empty one: name another place or "
+                    f"{location} already holds a graph of {format_count(len(graph), 'node')}, and a run begins with an empty one: "
+                    "name another place or "
                     "namespace (--namespace NAME), begin with what is there and no other graph (keep=True, --keep), or empty it first "
                     "(wipe=True, --wipe)"
                 )

@@ -54,6 +54,7 @@ def default_retriever(
 
 _SHOWN_SENTENCE = 160  # characters
 _MAX_COMPARED = 200  # sentences of a passage, the best by words, since embedding takes milliseconds for each
+_NO_WORD_TO_FIND = "no word of it says what to find, so these may have nothing to do with it"
 _NO_SHARED_WORD = "no passage has a word of it, so these may have nothing to do with it"
 
 
@@ -111,6 +112,8 @@ class FoundPassages(Sequence[FoundPassage]):
         )
         columns = ("rank", "score", "title", "file", "sentence")
         note = "" if self.shares_words else f" ({_NO_SHARED_WORD})"
+        if all(map(languages_of_word, WORD.findall(search_form(self.ranking.query.text)))):
+            note = f" ({_NO_WORD_TO_FIND})"
         cells = tuple(tuple(map(Cell, row)) for row in rows)
         return Grid(f"{self.ranking.query.text}{note}", columns, cells, words=True)
 

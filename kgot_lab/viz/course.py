@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 # The introduction of a notebook: its question, how long it takes, and what the reader will see.
 
 _MINUTES = re.compile(r"\*\*Time:?\*\*:?\s*(\d+)\s*min")
+_PICTURE = re.compile(r'<img src="(data:image/svg\+xml;base64,[\w+/=]+)"')
+_MAX_PICTURE = 60_000  # characters of its address
 _SIGHTS = re.compile(r"\*\*You will see:?\*\*\s*\n+((?:[-*] .*\n?(?:[ \t]+\S.*\n?)*)+)")
 
 
@@ -42,13 +44,14 @@ _SIGHTS = re.compile(r"\*\*You will see:?\*\*\s*\n+((?:[-*] .*\n?(?:[ \t]+\S.*\n
 class Chapter:
     """The description of a notebook on the front page.
 
-    `minutes` is 0 and `sights` is empty if the notebook does not have them.
+    `minutes` is 0, and `sights` and `picture` are empty, if the notebook does not have them.
     """
 
     title: str
     about: str  # the paragraph below the title
     minutes: int
     sights: tuple[str, ...]
+    picture: str = ""  # the largest one that is not too large, as a data address
 
 
 def read_chapter(notebook: NotebookNode, path: Path) -> Chapter:
@@ -62,7 +65,11 @@ def read_chapter(notebook: NotebookNode, path: Path) -> Chapter:
     lines = re.split(r"^[-*] ", sights_match[1], flags=re.MULTILINE)[1:] if sights_match else ()
     sights = tuple(_strip_markdown(line).rstrip(";.") for line in lines)
     title, about = notebook_title(notebook, path), _first_paragraph(texts)
-    return Chapter(title, about, int(minutes[1]) if minutes else 0, sights)
+    outputs = (output for cell in notebook.cells for output in cell.get("outputs", ()))
+    pictures = (_PICTURE.match(output.get("data", {}).get("text/html", "")) for output in outputs)
+    found = (match[1] for match in pictures if match and len(match[1]) < _MAX_PICTURE)
+    picture = max(found, key=len, default="")
+    return Chapter(title, about, int(minutes[1]) if minutes else 0, sights, picture)
 
 
 def _first_paragraph(texts: Sequence[str]) -> str:
@@ -107,7 +114,9 @@ def _chapter_entry(number: int, address: str, chapter: Chapter) -> Markup:
     if chapter.sights:
         parts += [element("p", "You will see", class_="see"), bullet_list(chapter.sights)]
     minutes = element("span", f"{chapter.minutes} min", class_="minutes") if chapter.minutes else Markup()
-    return element("li", element("span", number, class_="number"), element("div", *parts), minutes)
+    picture = element("img", src=chapter.picture, alt="") if chapter.picture else Markup()
+    aside = element("aside", minutes, picture)
+    return element("li", element("span", number, class_="number"), element("div", *parts), aside)
 
 
 def _leading_sentences(about: str) -> str:

@@ -432,7 +432,7 @@ BAD_DATA = {
     "no qrels": (lambda: tiny(qrels={}), "tiny has no qrels"),
     "a query without qrels": (
         lambda: tiny(qrels={"q0": {"d00": 1}}),
-        "7 queries of tiny have no qrels, for example 'q1'",
+        "7 queries of tiny without qrels, for example 'q1'",
     ),
     "one query": (
         lambda: DATA.only(["q0"]),
@@ -450,9 +450,9 @@ BAD_DATA = {
     ),
     "no relevant document": (
         lambda: graded({"d00": 0}),
-        "1 queries of tiny have no relevant document .* for example 'q1'; leave them out",
+        "1 query of tiny without a relevant document .* for example 'q1'; leave them out",
     ),
-    "no judgement": (lambda: graded({}), "1 queries of tiny have no relevant document"),
+    "no judgement": (lambda: graded({}), "1 query of tiny without a relevant document"),
     "an unknown document": (
         lambda: graded({"d03": 1, "nope": 1}),
         "the qrels of query 'q1' name 'nope', which is no document of tiny",

@@ -207,7 +207,7 @@ def test_a_bundled_set_survives_a_round_trip(tmp_path):
         (
             "queries.jsonl",
             b'{"_id": "q1", "text": "who?"}\n{"_id": "q2", "text": "?? !"}\n',
-            "1 queries have no letter or digit, for example 'q2'",
+            "1 query without a letter or digit, for example 'q2'",
         ),
         ("qrels/test.tsv", b"q1 d1 1\n", "test.tsv, line 1: 1 columns; three are expected"),
         ("qrels/test.tsv", b"q1\td1\t0.5\n", "test.tsv, line 1: grade is '0.5'"),
@@ -240,8 +240,8 @@ def test_what_is_left_out_is_counted(folder):
     dataset = from_beir(folder, missing="drop")
     assert dataset.qrels == {"q1": {"d1": 1}} and [query.id for query in dataset.queries] == ["q1"]
     assert "1 judgements of an unknown document" in dataset.notes[0]
-    assert "1 queries without a relevant document" in dataset.notes[1]
-    assert "1 queries without" in repr(dataset)
+    assert "1 query without a relevant document" in dataset.notes[1]
+    assert "1 query without" in repr(dataset)
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def test_a_public_set_is_fetched(irds, home, archive, serve):
     assert dataset.documents[0] == Document("d1", "Ada wrote.\nA lot.", "Ada")
     assert dataset.qrels == {"q1": {"d1": 1}} and dataset.queries == (Query("Who wrote?", "q1"),)
     assert "1 judgements of an unknown document" in dataset.notes[0]
-    assert "1 queries without" in dataset.notes[1]
+    assert "1 query without" in dataset.notes[1]
 
 
 def test_without_a_network_the_message_says_what_to_put_where_and_doing_so_works(irds, home, archive):

@@ -356,7 +356,7 @@ def test_a_broken_results_file_is_named_before_anything_is_run(bench):
 def test_a_question_without_a_word_is_refused_by_its_id(bench):
     queries = Path("mine/queries.jsonl")
     queries.write_text(queries.read_text().replace("Where did Alan Turing study?", "??? !!"))
-    assert "1 queries have no letter or digit, for example 'q" in refused(bench("mine", "--folder", "out"))
+    assert "1 query without a letter or digit, for example 'q" in refused(bench("mine", "--folder", "out"))
     assert not Path("out/mine-test").exists()
 
 

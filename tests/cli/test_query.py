@@ -10,6 +10,7 @@ import sys
 
 import pytest
 from support.command_line import run_here
+from support.every import every
 from support.openai_server import openai_server, says
 from support.workers import local_cluster
 
@@ -55,8 +56,6 @@ def test_rows_are_cut_and_filtered(ask):
         row["score"] >= 0.6
         for row in json.loads(ask("want-to", "reduce API costs", "--threshold", "0.6", "--json").out)["rows"]
     )
-    wrong = ask("schema", "--threshold", "1")
-    assert wrong.code == 1 and "no score" in wrong.err
 
 
 # a time limit may strike between the opening of a file and its `with`: the file is then closed by the collector
@@ -97,6 +96,15 @@ def test_a_folder_is_read_first_and_only_once(ask, here):
 def test_a_dry_run_asks_nothing(ask):
     ran = ask("want-to", "x", before=("--dry-run",), graph="no such file")
     assert ran.code == 0 and ran.out == "" and "would ask want-to" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("embedder", "said"), [("minilm", "by words and meaning"), ("none", "by words only")]
+)
+def test_a_search_says_by_what_it_goes(ask, embedder, said):
+    ran = ask("search", "reduce API costs", before=("--embedder", embedder))
+    assert ran.code == 0 and f"searched {said}" in ran.err
+    assert ask("stats", before=("--embedder", embedder)).err == ""
 
 
 def test_several_graphs_are_searched_as_one(ask):
@@ -206,8 +214,27 @@ def test_the_workers_of_an_address_read_a_folder_and_the_answer_is_the_same(tmp_
     assert there.code == 0 and there.out == here.out and "a.total" in there.out
 
 
-def test_an_address_without_a_folder_or_without_a_scheduler_is_refused(file, tmp_path):
-    assert "no folder is named" in run_here("query", "--dask", "tcp://127.0.0.1:1", file, "list").err
+@every(
+    ("before", "after", "said"),
+    [
+        ("--dask tcp://127.0.0.1:1", "list", "--dask has an effect on a folder only"),
+        ("--no-cache", "list", "--no-cache has an effect on a folder only"),
+        ("--namespace x", "list", "--namespace has an effect on the address of a server only"),
+        ("--with ../g=g.csv", "list", "with a name of letters"),
+        ("", "stats --threshold 1", "no score"),
+        ("", "schema --threshold 1", "no score"),
+        ("", "critical --threshold nan", "0 or more, not nan"),
+        ("", "critical --threshold 9", "reaches --threshold 9"),
+        ("", "list --csv --output a.json", "a.json would hold a csv"),
+        ("", "list --output a.csv", "give --format csv"),
+    ],
+)
+def test_an_option_that_would_change_nothing_or_something_else_is_refused(file, before, after, said):
+    done = run_here("query", *before.split(), file, *after.split())
+    assert done.code in (1, 3) and said in done.err
+
+
+def test_an_address_of_no_scheduler_is_refused(tmp_path):
     (tmp_path / "folder").mkdir()
     assert "tcp://HOST:8786" in run_here("query", "--dask", "127.0.0.1:1", tmp_path / "folder", "rank").err
 

@@ -243,12 +243,12 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
         ("budget: {calls: many}", "lab.yaml: budget.calls: it has to be a whole number\n"),
         ("budget: 3", "lab.yaml: budget: it has to be a set of fields with values\n"),
         ("budget: {dollars: -1}", "lab.yaml: budget.dollars: it has to be 0 or more\n"),
-        ("modle: x", "there is no field 'modle'; there are: model,"),
+        ("modle: x", "modle: there is no such field; did you mean 'model'?"),
         ("limits: {stepz: 1}", "unknown limit 'stepz'; did you mean 'steps'?"),
         ("limits: {steps: 0}", "limits.steps must be a number, 1 or more"),
         ("- a\n- list", "is a list of fields with values"),
         ("model: [", "is not YAML"),
-        ("store: {att: x}", "there is no field 'store.att'"),
+        ("store: {att: x}", "store.att: there is no such field; did you mean 'store.at'?"),
     ],
 )
 def test_a_page_that_cannot_be_used_is_refused_by_file_and_field(kgot_lab, page, says):

@@ -97,7 +97,7 @@ def test_files_that_cannot_be_read_are_named_with_the_reason_and_the_rest_is_kep
         "run.jsonl": "a recorded run of this program",
     }
     assert repr(library).startswith(
-        "<Library: 1 passages from 1 files, 10 skipped>\n  skipped binary.txt: binary, not text"
+        "<Library: 1 passage from 1 file, 10 skipped>\n  skipped binary.txt: binary, not text"
     )
 
 

@@ -28,7 +28,7 @@ from kgot_lab.errors import BadInput, LabError, StoreUnavailable
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.learning.ledger import GraphProposal, NodeToAdd, ProposalSource, open_proposals
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.memory.postgres_tables import PostgresTables
+from kgot_lab.stores.tables.postgres import PostgresTables
 
 GRIM, ELARA = Entity("npc", "Grimjaw"), Entity("npc", "Elara")
 NUMBER = count()

@@ -134,7 +134,7 @@ def test_a_run_that_does_not_fit_is_refused():
         report([finding("base", "ab"), finding("base", "cd")], toy(), Plan("base"))
     with pytest.raises(UnknownName, match="Known: base"):
         report([finding("base", "ab")], toy(), Plan("bm25", rounds=200))
-    with pytest.raises(BadInput, match="have no qrels"):
+    with pytest.raises(BadInput, match="without qrels"):
         report([finding("base", "ab")], replace(toy(), qrels={"q0": {"a": 1}}), Plan("base"))
 
 

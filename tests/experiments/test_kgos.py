@@ -26,6 +26,7 @@ from benchmarks.kgos.intents import (
 from benchmarks.kgos.lenient import ANY_5, LENIENT_5, STRICT_5, TYPE_5, leniency, lots_of, stood_for
 from benchmarks.kgos.queries import HALVES, cookbook_data, cookbook_queries
 from benchmarks.kgos.results import kgos_verdicts
+from benchmarks.kgos.speeds import measure as measure_speeds
 from benchmarks.kgos.systems import kgos_systems
 from kgot_lab.embedding.vectors import InMemoryVectors, minilm
 from kgot_lab.errors import BadInput, UnknownName
@@ -235,3 +236,10 @@ def test_the_questions_from_outside_are_three_parts_and_none_is_a_query_of_ours(
     assert not ours & {text for part in parts for text in part}
     with pytest.raises(UnknownName, match="train"):
         outside_questions("all")
+
+
+@pytest.mark.extended
+def test_speeds_are_those_of_the_same_answers():
+    rows = {row["name"]: row["ms"] for row in measure_speeds(300, 3_000)}
+    assert {"load of the SQLite file", "search, again", "trace", "PageRank"} <= rows.keys()
+    assert rows["trace"].keys() >= {"ours", "igraph", "NetworkX"}

@@ -24,6 +24,7 @@ from kgot_lab.experts.chat.citations import (
 from kgot_lab.experts.chat.prompting import (
     MAX_PROMPT_EDGES,
     MAX_PROMPT_NODES,
+    AnswerOptions,
     PromptQuestion,
     expert_prompt,
     prompt_context,
@@ -62,7 +63,11 @@ def text(events) -> str:
 
 def test_the_prompt_holds_the_persona_the_graph_behind_a_fence_and_how_to_cite():
     model = echoing()
-    list(turn(expert_office(model), "How do I use prompt caching?", wishes="In verse.").events())
+    list(
+        turn(
+            expert_office(model), "How do I use prompt caching?", options=AnswerOptions("In verse.")
+        ).events()
+    )
     system = model.asked[0].messages[0].text
     assert system.startswith("You are Cook. You help.") and "In verse." in system
     assert "- [technique] Prompt caching [Source: cookbook:Prompt caching]" in system
@@ -405,7 +410,7 @@ def test_a_model_that_thinks_in_empty_pieces_can_be_stopped_meanwhile():
 
 def test_a_wish_is_kept_short_and_never_stands_before_the_persona():
     model = Scripted(lambda prompt: "yes")
-    list(turn(expert_office(model), "x", wishes="w" * 50_000).events())
+    list(turn(expert_office(model), "x", options=AnswerOptions("w" * 50_000)).events())
     system = model.asked[0].messages[0].text
     assert system.index("You are Cook") < system.index("www") and system.count("w" * 100) <= 200
 

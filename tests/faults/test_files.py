@@ -54,7 +54,7 @@ def test_a_file_that_is_not_synced_and_a_write_that_hides_its_failure_are_found(
     hiding, recording = replace(kind, write=write_without_a_word), recorded(kind, tmp_path, writes=6)
     assert any(" of " in fault for fault in faults_of_failures(hiding, recording, chance, every=5).values())
     monkeypatch.setattr(
-        "kgot_lab.memory.sqlite_tables.SQLiteTables.settings", ("journal_mode = WAL", "synchronous = OFF")
+        "kgot_lab.stores.tables.sqlite.SQLiteTables.settings", ("journal_mode = WAL", "synchronous = OFF")
     )
     (tmp_path / "kept in memory").mkdir()
     recording = recorded(kind, tmp_path / "kept in memory", writes=6)

@@ -294,7 +294,7 @@ def test_what_a_request_without_an_answer_may_have_cost_is_counted_where_dollars
     assert llm.spent.cost == llm.spending.spent.cost == llm.spending.unanswered == pytest.approx(0.3)
     assert (
         repr(llm.spending)
-        == "<spent: 1 calls, 0 tokens, 0 s, $0.30 of 1, of which $0.30 for requests without an answer>"
+        == "<spent: 1 call, 0 tokens, 0 s, $0.30 of 1, of which $0.30 for requests without an answer>"
     )
     free = Budgeted(TimingOut(), Budget(calls=5))
     with pytest.raises(LLMError):

@@ -103,7 +103,11 @@ OPENAI = "openai:gpt-4o"
 @every(
     ("model", "fields", "told"),
     [
-        (OPENAI, "temprature: 0", "planner.temprature: there is no such field; those there are: model,"),
+        (
+            OPENAI,
+            "temprature: 0",
+            "planner.temprature: there is no such field; did you mean 'temperature'? Known: ",
+        ),
         (OPENAI, "temperature: hot", "planner.temperature: it has to be a number"),
         (OPENAI, "temperature: 3", "planner.temperature: it has to be 2 or less"),
         (OPENAI, "price: {prompt: 1}", "planner.price.completion: it is missing"),

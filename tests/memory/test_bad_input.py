@@ -1,6 +1,6 @@
 """Bad input to a memory of claims: one clear error or the right answer, and nothing lost.
 
-Of the kinds that are not here, elsewhere stand: what a model may send (`claims/test_conversation.py`,
+Of the kinds that are not here, elsewhere stand: what a model may send (`test_agent.py`,
 `test_reported_elsewhere.py`), malformed claims, circles that nothing holds up and long names
 (`claims/test_claims.py`), clocks set back (`claims/test_two_times.py`), and processes that share a place
 (`claims/test_claims_last.py`).
@@ -20,8 +20,8 @@ from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.certificate import certify
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
+from kgot_lab.memory.sqlite import ClaimTripleStore
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.memory.triples import InMemoryTripleStore
 from kgot_lab.types import Triple
@@ -33,6 +33,11 @@ MILLION = "w" * 1_000_000
 def memory():
     with Claims(SQLiteClaims()) as opened:
         yield opened
+
+
+def on_claims(claims, *replies):
+    """A memory of triples on claims, whose model gives these replies."""
+    return KnowledgeGraphMemory(ClaimTripleStore(claims), Scripted(replies))
 
 
 def talking(remembered):
@@ -53,7 +58,7 @@ def test_what_is_asked_of_an_entity_that_nobody_named_is_answered_with_nothing_a
     assert memory.answers_on(unknown) == ()
     assert memory.triples([unknown]) == ()
     assert certify(memory, [unknown]).ruling == "withheld"
-    assert ClaimMemory(memory, session="chat").build_context(["mallory"]) == ""
+    assert on_claims(memory).build_context(["mallory"]) == ""
     assert memory.erase_fact(unknown).claims == 0
     with pytest.raises(BadInput, match="nothing was learnt of Mallory"):
         memory.retract_fact(unknown)
@@ -63,7 +68,7 @@ def test_what_is_asked_of_an_entity_that_nobody_named_is_answered_with_nothing_a
 def test_a_fact_about_an_entity_that_was_unknown_makes_it_known(memory):
     memory.learn(said("Ada knows Charles"))
     memory.learn(said("Charles built Engine"))
-    told = ClaimMemory(memory, session="chat").build_context(["ada"])
+    told = on_claims(memory).build_context(["ada"])
     assert told.splitlines()[1:] == ["- Ada knows Charles (1.00)", "- Charles built Engine (1.00)"]
 
 
@@ -86,7 +91,7 @@ def test_a_derivation_that_a_merge_turns_into_its_own_premise_holds_nothing_up(m
 def test_a_circle_learnt_in_two_steps_is_told_of_as_long_as_something_outside_it_holds(memory):
     memory.learn([said("a is a", "book"), inferred("b is b", "a is a")])
     memory.learn(inferred("a is a", "b is b"))
-    made = ClaimMemory(memory, session="chat")
+    made = on_claims(memory)
     assert made.count() == 2 and "a is a" in made.build_context(["b"]) + made.build_context(["a"])
     memory.erase_source("book")
     assert memory.facts() == () and made.build_context(["a", "b"]) == ""
@@ -105,7 +110,6 @@ NAIVE, AWARE = datetime(2020, 1, 1), datetime(2019, 1, 1, tzinfo=timezone(timede
         lambda memory: memory.as_of(valid=NAIVE),
         lambda memory: memory.as_of(known=NAIVE, valid=AWARE),
         lambda memory: memory.current("Ada", "knows", NAIVE),
-        lambda memory: ClaimMemory(memory, session="chat").build_context(["ada"], at=NAIVE),
         lambda memory: certify(memory, [fact("Ada knows Charles")], at=NAIVE),
     ],
 )
@@ -123,31 +127,13 @@ def test_an_interval_that_ends_before_it_begins_or_as_it_begins_is_refused(days)
         said("a is b", valid_from=AWARE, valid_until=(AWARE + timedelta(days=days)).astimezone(UTC))
 
 
-def test_an_interval_turned_round_by_a_model_is_refused_and_the_rest_of_its_reply_is_learnt(memory):
-    notes = [
-        {
-            "subject": "Ada",
-            "relation": "lives_in",
-            "object": "Oslo",
-            "confidence": 0.9,
-            "valid_from": "2015",
-            "valid_until": "2010",
-        },
-        {"subject": "Ada", "relation": "knows", "object": "Charles", "confidence": 0.9},
-    ]
-    agent = talking(ClaimMemory(memory, Scripted([json.dumps(notes)]), session="chat"))
-    result = agent.run("From 2015 to 2010 Ada lived in Oslo, where she met Charles.")
-    assert [event.kind for event in result.events] == ["refused", "learnt"]
-    assert memory.facts() == (fact("Ada knows Charles"),)
-
-
 def test_the_clock_of_a_memory_set_back_puts_no_fact_out_of_order(memory):
     times = iter([year(2026), year(2020), year(2027)])
     memory.now = lambda: next(times)
     for town in ("London", "Paris", "Rome"):
         memory.learn(said(f"Ada saw {town}", town))
     assert [triple.object for triple in memory.triples()] == ["London", "Paris", "Rome"]
-    assert [triple.created_at.year for triple in memory.triples()] == [2026, 2026, 2027]
+    assert [change.at.year for change in memory.log()] == [2026, 2026, 2027]
 
 
 # --- a million characters ---
@@ -159,7 +145,7 @@ def long_notes(object):
 
 def remembering(kind, memory, *replies):
     if kind == "claims":
-        return ClaimMemory(memory, Scripted(replies), session="chat")
+        return on_claims(memory, *replies)
     return KnowledgeGraphMemory(InMemoryTripleStore(), Scripted(replies))
 
 
@@ -190,8 +176,8 @@ def test_an_object_of_a_million_letters_is_erased_whole_with_what_leads_to_it(tm
 def test_what_one_memory_on_a_file_takes_back_the_other_tells_no_more(tmp_path):
     with Claims(SQLiteClaims(tmp_path / "c.db")) as one, Claims(SQLiteClaims(tmp_path / "c.db")) as other:
         notes = json.dumps([{"subject": "Ada", "relation": "knows", "object": "Charles", "confidence": 0.9}])
-        agent = talking(ClaimMemory(one, Scripted([notes, "[]", "[]"]), session="monday"))
+        agent = talking(on_claims(one, notes, "[]", "[]"))
         agent.run("Ada knows Charles.")
         assert "Charles" in agent.run("Who is Ada?").context
-        ClaimMemory(other, session="tuesday").forget("monday/turn 1")
+        other.retract_source("turn 1")
         assert agent.run("Who is Ada?").context == ""

@@ -14,7 +14,8 @@ from kgot_lab.llm.local import Local
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.conversation import ClaimMemory
+from kgot_lab.memory.knowledge import KnowledgeGraphMemory
+from kgot_lab.memory.sqlite import ClaimTripleStore
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 
 SAID = (
@@ -39,7 +40,7 @@ def test_a_model_of_one_and_a_half_billion_parameters_teaches_what_is_said_and_t
     with Claims(SQLiteClaims()) as claims:
         hashes = []
         for _ in range(2):
-            memory = ClaimMemory(claims, llm, session="chat", extraction=way)
+            memory = KnowledgeGraphMemory(ClaimTripleStore(claims), llm, extraction=way)
             agent = Agent(Scripted(lambda _: "Noted."), config=AgentConfig(knowledge_graph=memory))
             events = [event for text in SAID for event in agent.run(text).events]
             assert not [event for event in events if event.kind in ("extraction failed", "not read")], events

@@ -639,6 +639,7 @@ def test_each_message_is_a_change_of_its_own(memory):
 
 def test_the_statements_of_one_user_are_all_limited_to_what_is_the_users():
     from kgot_lab.memory import tables as sql
+    from kgot_lab.stores.tables import history
 
     by_key = {
         "CLAIMS",
@@ -663,7 +664,7 @@ def test_the_statements_of_one_user_are_all_limited_to_what_is_the_users():
     by_key |= {"LAST_CHANGE", "LAST_CHANGE_UNTIL", "FACT_IDS", "COUNT_UNSCRUBBED"}  # numbers only
     queries = {
         name: text
-        for name, text in vars(sql).items()
+        for name, text in (vars(history) | vars(sql)).items()
         if isinstance(text, str) and text.startswith("SELECT") and name[0] != "_"
     }
     assert {name for name, text in queries.items() if text not in sql.OWNED} == by_key

@@ -47,46 +47,46 @@ def test_a_write_returns_exactly_what_it_changed_and_applies_nothing(sandbox):
 @pytest.mark.parametrize(
     ("statement", "changed"),
     [
-        ("G.add_node('x')", "+1 nodes"),
+        ("G.add_node('x')", "+1 node"),
         ("G.add_nodes_from(['x', 'y'], label='L')", "+2 nodes"),
-        ("G.add_edge('Ada', 'Bob')", "+1 nodes, +1 edges"),
+        ("G.add_edge('Ada', 'Bob')", "+1 node, +1 edge"),
         (
             "G.add_edges_from([('Ada', 'Bob', {'relation': 'knows'}), ('Bob', 'London', 'likes', {'w': 1})])",
-            "+1 nodes, +2 edges",
+            "+1 node, +2 edges",
         ),
-        ("self.G.add_edge('Ada', 'London', relation='visited')", "+1 edges"),
-        ("G.remove_node('Ada')", "-1 nodes, -1 edges"),
-        ("G.remove_nodes_from(['Ada', 'London'])", "-2 nodes, -1 edges"),
-        ("G.remove_edge('Ada', 'London')", "-1 edges"),
-        ("G.remove_edges_from(list(G.edges))", "-1 edges"),
-        ("G.clear_edges()", "-1 edges"),
-        ("G.clear()", "-2 nodes, -1 edges"),
-        ("G.nodes['Ada']['x'] = 1", "~1 nodes"),
-        ("del G.nodes['Ada']['born']", "~1 nodes"),
-        ("G.nodes['Ada'].pop('born')", "~1 nodes"),
-        ("G.nodes['Ada'].update(x=1, y=2)", "~1 nodes"),
-        ("d = G.nodes['Ada']; d |= {'x': 1}", "~1 nodes"),
-        ("G.nodes['Ada'].setdefault('x', 1)", "~1 nodes"),
-        ("G.nodes['Ada'].clear()", "~1 nodes"),
-        ("G.nodes['Ada']['tags'].append('poetry')", "~1 nodes"),
-        ("G.nodes['Ada']['tags'] += ['poetry']", "~1 nodes"),
-        ("G.nodes['Ada']['label'] = 'Countess'", "~1 nodes"),
-        ("G.edges['Ada', 'London', 'born in']['year'] = 1815", "~1 edges"),
-        ("G['Ada']['London']['born in']['year'] = 1815", "~1 edges"),
-        ("for u, v, d in G.edges(data=True): d['seen'] = 1", "~1 edges"),
-        ("G.edges['Ada', 'London', 'born in']['relation'] = 'from'", "+1 edges, -1 edges"),
+        ("self.G.add_edge('Ada', 'London', relation='visited')", "+1 edge"),
+        ("G.remove_node('Ada')", "-1 node, -1 edge"),
+        ("G.remove_nodes_from(['Ada', 'London'])", "-2 nodes, -1 edge"),
+        ("G.remove_edge('Ada', 'London')", "-1 edge"),
+        ("G.remove_edges_from(list(G.edges))", "-1 edge"),
+        ("G.clear_edges()", "-1 edge"),
+        ("G.clear()", "-2 nodes, -1 edge"),
+        ("G.nodes['Ada']['x'] = 1", "~1 node"),
+        ("del G.nodes['Ada']['born']", "~1 node"),
+        ("G.nodes['Ada'].pop('born')", "~1 node"),
+        ("G.nodes['Ada'].update(x=1, y=2)", "~1 node"),
+        ("d = G.nodes['Ada']; d |= {'x': 1}", "~1 node"),
+        ("G.nodes['Ada'].setdefault('x', 1)", "~1 node"),
+        ("G.nodes['Ada'].clear()", "~1 node"),
+        ("G.nodes['Ada']['tags'].append('poetry')", "~1 node"),
+        ("G.nodes['Ada']['tags'] += ['poetry']", "~1 node"),
+        ("G.nodes['Ada']['label'] = 'Countess'", "~1 node"),
+        ("G.edges['Ada', 'London', 'born in']['year'] = 1815", "~1 edge"),
+        ("G['Ada']['London']['born in']['year'] = 1815", "~1 edge"),
+        ("for u, v, d in G.edges(data=True): d['seen'] = 1", "~1 edge"),
+        ("G.edges['Ada', 'London', 'born in']['relation'] = 'from'", "+1 edge, -1 edge"),
         ("nx.set_node_attributes(G, {'Ada': 3, 'London': 4}, 'rank')", "~2 nodes"),
-        ("nx.set_edge_attributes(G, 2, 'w')", "~1 edges"),
+        ("nx.set_edge_attributes(G, 2, 'w')", "~1 edge"),
         (
             "nx.relabel_nodes(G, {'Ada': 'Ada Lovelace'}, copy=False)",
-            "+1 nodes, -1 nodes, +1 edges, -1 edges",
+            "+1 node, -1 node, +1 edge, -1 edge",
         ),
         (
             "nx.contracted_nodes(G, 'Ada', 'London', copy=False, self_loops=False)",
-            "-1 nodes, ~1 nodes, -1 edges",
+            "-1 node, ~1 node, -1 edge",
         ),
         ("nx.add_path(G, ['Ada', 'Bob', 'Cyd'])", "+2 nodes, +2 edges"),
-        ("G.update(nodes=['x'], edges=[('x', 'Ada')])", "+1 nodes, +1 edges"),
+        ("G.update(nodes=['x'], edges=[('x', 'Ada')])", "+1 node, +1 edge"),
         ("[G.add_node(n) for n in map(lambda n: f'{n}{len(G)}', 'ab')]", "+2 nodes"),
         ("def grow(n):\n    G.add_node(n)\n    if len(n) < 3: grow(n + 'x')\ngrow('x')", "+3 nodes"),
         ("H = G.copy(); H.remove_node('Ada'); H.nodes['London']['x'] = 1", "nothing changed"),
@@ -98,8 +98,8 @@ def test_a_write_returns_exactly_what_it_changed_and_applies_nothing(sandbox):
             "G.remove_node('Ada'); node('Ada', 'Person', born=1815, tags=['maths']); add('Ada', 'born in', 'London', sure=True)",
             "nothing changed",
         ),
-        ("G.nodes['Ada']['born'] = 1815.0", "~1 nodes"),
-        ("G.edges['Ada', 'London', 'born in']['sure'] = 1", "~1 edges"),
+        ("G.nodes['Ada']['born'] = 1815.0", "~1 node"),
+        ("G.edges['Ada', 'London', 'born in']['sure'] = 1", "~1 edge"),
     ],
 )
 def test_every_way_to_change_the_graph_is_seen_and_can_be_undone(sandbox, statement, changed):
@@ -142,7 +142,7 @@ def test_a_relation_that_is_no_text_is_refused_by_name_and_not_lost(sandbox, wri
         sandbox.write(f"G.add_edge('London', 'Ada', {written})")
     with pytest.raises(QueryFailed, match="the relation of Ada -> London must be text"):
         sandbox.write("G.edges['Ada', 'London', 'born in']['relation'] = ['no']")
-    assert str(sandbox.write("G.edges['Ada', 'London', 'born in']['relation'] = 5")) == "+1 edges, -1 edges"
+    assert str(sandbox.write("G.edges['Ada', 'London', 'born in']['relation'] = 5")) == "+1 edge, -1 edge"
 
 
 @pytest.mark.parametrize(
@@ -272,12 +272,12 @@ def test_a_write_that_cannot_be_kept_says_why(sandbox, statement, reason):
 @pytest.mark.parametrize(
     ("statement", "changed"),
     [
-        ("G._adj['Ada']['London']['knows'] = {}", "+1 edges"),
-        ("G._node['Ada'] = {'x': 1}", "~1 nodes"),
-        ("dict.update(G.nodes['Ada'], x=1)", "~1 nodes"),
-        ("push = list.append; push(G.nodes['Ada']['tags'], 'poetry')", "~1 nodes"),
-        ("import heapq; heapq.heappush(G.nodes['Ada']['tags'], 'a')", "~1 nodes"),
-        ("G.nodes['Ada'].journal = None; G.nodes['Ada']['x'] = 1", "~1 nodes"),
+        ("G._adj['Ada']['London']['knows'] = {}", "+1 edge"),
+        ("G._node['Ada'] = {'x': 1}", "~1 node"),
+        ("dict.update(G.nodes['Ada'], x=1)", "~1 node"),
+        ("push = list.append; push(G.nodes['Ada']['tags'], 'poetry')", "~1 node"),
+        ("import heapq; heapq.heappush(G.nodes['Ada']['tags'], 'a')", "~1 node"),
+        ("G.nodes['Ada'].journal = None; G.nodes['Ada']['x'] = 1", "~1 node"),
         ("_x = G.nodes['Ada']", "nothing changed"),
     ],
 )

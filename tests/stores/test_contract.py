@@ -436,7 +436,7 @@ def test_what_was_kept_is_there_when_the_store_is_opened_again(home):
     first.close()
     with opened(home) as second:
         assert same(second, ADA, LONDON, BORN)
-        assert "2 nodes, 1 edges" in repr(second)
+        assert "2 nodes, 1 edge" in repr(second)
 
 
 def test_a_store_that_was_closed_says_so_whatever_it_is_asked(home, said):

@@ -254,7 +254,7 @@ def test_what_others_keep_in_the_database_is_not_seen_touched_or_wiped(bolt_serv
     with open_store(bolt_server, database, wipe=True) as store:
         assert len(store.graph()) == 0
         store.write("CREATE ({id: 'new'})")
-        assert repr(store).endswith("namespace 'kgot': 1 nodes, 0 edges>")
+        assert repr(store).endswith("namespace 'kgot': 1 node, 0 edges>")
     assert nodes_in(driver, database) == ["new", "theirs", "too"]
 
 
@@ -334,7 +334,7 @@ def test_a_graph_of_an_earlier_version_is_gone_on_with(bolt_server, database, dr
         session.run(create).consume()
     with open_store(bolt_server, database) as store:
         assert store.graph().ids == ("a", "b")
-        assert str(store.write("MATCH (a {id: 'a'}) CREATE (a)-[:R]->({id: 'c'})")) == "+1 nodes, +1 edges"
+        assert str(store.write("MATCH (a {id: 'a'}) CREATE (a)-[:R]->({id: 'c'})")) == "+1 node, +1 edge"
 
 
 # -------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def test_an_undone_write_is_undone_for_the_next_statement(opened):
     store = InMemory(opened)
     store.apply(ALL)
     diff = store.write("G.remove_node('Marie Curie')")
-    assert str(diff) == "-1 nodes, -2 edges"
+    assert str(diff) == "-1 node, -2 edges"
     store.undo(diff)
     assert store.read("result = G.edges['Marie Curie', 'Nobel Prize in Physics', 'won']['year']") == (1903,)
     assert set(store.neighbours("Marie Curie")) == {WON, WED}

@@ -101,7 +101,7 @@ def test_two_stores_that_were_opened_while_both_were_empty_never_meet(place):
         other.apply(NEIGHBOUR)
         assert len(one.read(place.said.where)) == 1 and one.schema().nodes == 2
         assert one.search("fog") == () and one.neighbours("Nobody") == ()
-        assert str(one.write(place.said.change)) == "~1 nodes"
+        assert str(one.write(place.said.change)) == "~1 node"
         assert other.graph() == PropertyGraph.of().apply(NEIGHBOUR)
         assert Edge("Ada", "knows", "Nobody") in other.write(place.said.remove).removed_edges
         assert len(one.read(place.said.where)) == 1 and len(one.graph().edges) == 1
@@ -265,7 +265,7 @@ def test_a_file_is_kept_or_wiped_and_has_no_namespaces(tmp_path):
     path = tmp_path / "graph.log"
     with closing(empty_store(path)) as store:
         store.apply(Diff(added_nodes=(Node("a"),)))
-    with pytest.raises(BadInput, match=r"graph\.log already holds a graph of 1 nodes"):
+    with pytest.raises(BadInput, match=r"graph\.log already holds a graph of 1 node"):
         empty_store(path)
     with closing(empty_store(path, keep=True)) as store:
         assert store.graph().ids == ("a",)

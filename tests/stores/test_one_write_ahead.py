@@ -180,7 +180,7 @@ def test_a_graph_that_came_before_the_run_could_write_anything_is_refused(tmp_pa
         next(walk), next(walk)
         walk.close()
         store.apply(Diff(added_nodes=(Node("Ada"),)))
-        with pytest.raises(BadInput, match="the store holds another graph, of 1 nodes"):
+        with pytest.raises(BadInput, match="the store holds another graph, of 1 node"):
             resume(path, store, Resources([TOOL], model(KINDS[0].statements, 1)))
 
 
@@ -215,7 +215,7 @@ def test_ask_refuses_a_place_that_holds_another_graph_and_leaves_it(tmp_path):
     killed(lambda: open_store("in_memory", at=tmp_path / "first.log"), said, path, 2)
     with open_store("in_memory", at=place) as store:
         store.apply(Diff(added_nodes=(Node("somebody's"),)))
-    with pytest.raises(BadInput, match="the store holds another graph, of 1 nodes"):
+    with pytest.raises(BadInput, match="the store holds another graph, of 1 node"):
         kgot_lab.ask(QUESTION, TOOL, model(said), preset=LIMITS, store=place, trace=path)
     with open_store("in_memory", at=place) as store:
         assert store.graph().ids == ("somebody's",)

@@ -69,7 +69,7 @@ def test_a_graph_of_somebody_else_is_refused_unless_it_may_be_taken_over(oxigrap
             assert set(store.graph().ids) == {"Ada L", "Person 1"}
             query = "SELECT ?x {?x :age 'old' ; <http://example.org/knows> :Person_1}"
             assert store.read(query) == ({"x": "Ada L"},)
-            assert str(store.write("DELETE WHERE { :Ada_L :age ?a }")) == "~1 nodes"
+            assert str(store.write("DELETE WHERE { :Ada_L :age ?a }")) == "~1 node"
         assert not oxigraph_server.ask(f"ASK {{ GRAPH <{graph}> {{ ?x <urn:kgot:age> ?age }} }}")
 
 
@@ -121,10 +121,10 @@ def test_a_change_that_another_writer_follows_is_not_made_twice(oxigraph_server,
                 other.write(COUNT_UP)
 
         monkeypatch.setattr(store, "_run_update", tell_and_be_followed)
-        assert str(store.write(COUNT_UP)) == "~1 nodes" and len(told) == 1
+        assert str(store.write(COUNT_UP)) == "~1 node" and len(told) == 1
         assert store.read("SELECT ?c { :n :count ?c }") == ({"c": 2},)
         assert store.graph().node("n").properties == {"count": 2} == next(iter(store.search("n"))).properties
-        assert str(store.write(COUNT_UP)) == "~1 nodes" and other.graph().node("n").properties == {"count": 3}
+        assert str(store.write(COUNT_UP)) == "~1 node" and other.graph().node("n").properties == {"count": 3}
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def test_a_server_that_goes_away_and_comes_back(tmp_path):
             with pytest.raises(StoreUnavailable, match="cannot be reached"):
                 SparqlServer(server.query_url)
             server.start()
-            assert str(store.write("INSERT DATA { :Ada :knows :Bob }")) == "+1 nodes, +1 edges"
+            assert str(store.write("INSERT DATA { :Ada :knows :Bob }")) == "+1 node, +1 edge"
             assert len(store.graph()) == 3
     finally:
         server.stop()

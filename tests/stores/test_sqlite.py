@@ -74,7 +74,7 @@ def in_another_process(code: str, *arguments: object) -> subprocess.Popen[str]:
         ("INSERT INTO nodes (id) VALUES ('a'), ('b')", "+2 nodes"),
         (
             "INSERT INTO nodes (id, labels, properties) VALUES ('a', '[\"X\"]', '{\"n\": [1, null]}') RETURNING id",
-            "+1 nodes",
+            "+1 node",
         ),
         (
             "INSERT INTO facts (subject, relation, object) VALUES ('a', 'r', 'b'), ('b', 's', 'Marie Curie')",
@@ -82,37 +82,37 @@ def in_another_process(code: str, *arguments: object) -> subprocess.Popen[str]:
         ),
         (
             "INSERT INTO edges (source, type, target) VALUES ('Pierre Curie', 'won', 'Nobel Prize in Physics')",
-            "+1 edges",
+            "+1 edge",
         ),
         (
             "INSERT INTO edges (source, type, target, key) SELECT source, type, target, 'again' FROM edges",
             "+3 edges",
         ),
-        ("INSERT OR IGNORE INTO nodes (id) VALUES ('Marie Curie'), ('new')", "+1 nodes"),
+        ("INSERT OR IGNORE INTO nodes (id) VALUES ('Marie Curie'), ('new')", "+1 node"),
         ("INSERT INTO nodes (id) VALUES ('Marie Curie') ON CONFLICT DO NOTHING", "nothing changed"),
         (
             "INSERT INTO nodes (id, labels) VALUES ('Marie Curie', '[\"Y\"]') ON CONFLICT (id) DO UPDATE SET labels = excluded.labels",
-            "~1 nodes",
+            "~1 node",
         ),
-        ("INSERT OR REPLACE INTO nodes (id) VALUES ('Marie Curie')", "~1 nodes, -3 edges"),
+        ("INSERT OR REPLACE INTO nodes (id) VALUES ('Marie Curie')", "~1 node, -3 edges"),
         (
             "UPDATE nodes SET properties = json_set(properties, '$.born', 1867.0) WHERE id = 'Marie Curie'",
-            "~1 nodes",
+            "~1 node",
         ),
         ("UPDATE nodes SET properties = ' { } ' WHERE id = 'Nobel Prize in Physics'", "nothing changed"),
         ("UPDATE nodes SET labels = '[\"Thing\"]'", "~3 nodes"),
         ("UPDATE edges SET properties = '{\"sure\": true}'", "~3 edges"),
-        ("UPDATE edges SET type = 'wed' WHERE type = 'married'", "+1 edges, -1 edges"),
+        ("UPDATE edges SET type = 'wed' WHERE type = 'married'", "+1 edge, -1 edge"),
         (
             "UPDATE nodes SET id = 'Maria Skłodowska' WHERE id = 'Marie Curie'",
-            "+1 nodes, -1 nodes, +3 edges, -3 edges",
+            "+1 node, -1 node, +3 edges, -3 edges",
         ),
         (
             "WITH old AS (SELECT 'Pierre Curie' AS id) DELETE FROM nodes WHERE id IN (SELECT id FROM old)",
-            "-1 nodes, -1 edges",
+            "-1 node, -1 edge",
         ),
         ("DELETE FROM nodes", "-3 nodes, -3 edges"),
-        ("DELETE FROM edges WHERE source = target", "-1 edges"),
+        ("DELETE FROM edges WHERE source = target", "-1 edge"),
         (
             "INSERT INTO facts (subject, relation, object, key) VALUES ('Marie Curie', 'taught', 'Marie Curie', 'k')",
             "nothing changed",
@@ -172,7 +172,7 @@ def test_a_refused_write_changes_nothing(store, statement, reason):
         store.write(statement)
     assert failed.value.statement == statement
     assert store.graph() == before
-    assert str(store.write("INSERT INTO nodes (id) VALUES ('after')")) == "+1 nodes"
+    assert str(store.write("INSERT INTO nodes (id) VALUES ('after')")) == "+1 node"
     store.write("DELETE FROM nodes WHERE id = 'after'")
 
 
@@ -193,7 +193,7 @@ def test_a_large_diff_is_applied_as_a_small_one_is(store):
     assert [node.id for node in store.search("Stockholm")] == [PRIZE.id]
     with pytest.raises(BadInput, match="already there"):
         store.apply(Diff(added_nodes=(*(Node(f"m{number}") for number in range(BULK_ROWS)), CURIE)))
-    assert str(store.write("DELETE FROM nodes WHERE id = 'n0'")) == "-1 nodes"  # the journal is kept again
+    assert str(store.write("DELETE FROM nodes WHERE id = 'n0'")) == "-1 node"  # the journal is kept again
     assert store.search("word0") == ()
     assert store.schema().nodes == BULK_ROWS + 2
 
@@ -535,7 +535,7 @@ def test_a_write_waits_for_another_process_that_is_writing(tmp_path):
             assert not wait([ours], timeout=0.2).done
             other.stdin.write("now\n")
             other.stdin.flush()
-            assert str(ours.result()) == "+1 nodes"
+            assert str(ours.result()) == "+1 node"
         assert store.graph().ids == ("theirs", "ours")
     assert other.returncode == 0
 

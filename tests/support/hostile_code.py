@@ -274,7 +274,7 @@ _FORGED = [
         (
             "switch the journal off",
             "G._node.journal.on = False\nG.remove_node('Ada')",
-            "-1 nodes, -1 edges",
+            "-1 node, -1 edge",
             "write",
         ),
         (

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kgot_lab.domains.npc.layers.memory import (
-    HotBudget,
     NpcMemory,
     SessionEntries,
     WorldLayers,
@@ -22,7 +21,7 @@ from support.npc_oracle import may_hear, may_see
 from support.npc_planted import WORDS, PlantedWorld, canaries
 
 ALL = ContextRanking(hops=None, limit=1000)
-PATIENT = HotBudget(limit=600)
+_PATIENT = 600.0  # seconds
 
 
 def ways(
@@ -55,7 +54,7 @@ def ways(
             lambda: context(matter=" ".join(WORDS)),
         ],
         "hot_context": [
-            lambda words=words: hot_context(memory, words, budget=PATIENT)
+            lambda words=words: hot_context(memory, words, limit=_PATIENT)
             for words in (" ".join(WORDS), *words[:1])
         ],
         "query_entities": [

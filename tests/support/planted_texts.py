@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.experts.replies import add_line, whole_lines
 from kgot_lab.experts.chat.chat_events import ConversationStarted, TokenEvent
+from kgot_lab.experts.chat.prompting import AnswerOptions
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
@@ -151,7 +152,9 @@ def planted_outcome(llm: LLM, channel: str, text: str) -> PlantedOutcome:
     before = _rest(office, expert)
     asked = f"What does caching cost? {text}" if channel == "question" else "What does caching cost?"
     history = [("user", "Hello"), ("assistant", text)] if channel == "history" and text.strip() else []
-    turn = office.ask(expert, "bob", asked, history=history, wishes=text if channel == "wishes" else "")
+    turn = office.ask(
+        expert, "bob", asked, history=history, options=AnswerOptions(text if channel == "wishes" else "")
+    )
     told, kept = "", ""
     for event in turn.events():
         if isinstance(event, TokenEvent):

@@ -8,7 +8,7 @@ from support.saying import fact, inferred, said
 import kgot_lab as lab
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims import ClaimReview, Claims, Span, SQLiteClaims
-from kgot_lab.memory.claims.claim import ChangeEffect
+from kgot_lab.stores.tables.history import ChangeEffect
 from notebooks.claim_changes import before_and_after
 
 EVIL = '<img src=x onerror="alert(1)">'

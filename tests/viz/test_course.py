@@ -4,12 +4,13 @@ nothing else run.
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from support.installed import needs
 
 from kgot_lab.errors import BadInput
-from kgot_lab.viz.course import SHARED_SCRIPT, SHARED_STYLE, read_chapter, write_course
+from kgot_lab.viz.course import SHARED_SCRIPT, SHARED_STYLE, front_page, read_chapter, write_course
 from kgot_lab.viz.exercises import sealed
 from kgot_lab.viz.external_requests import find_external_requests, start_tags
 from kgot_lab.viz.notebook_page import read_notebook
@@ -94,6 +95,20 @@ def test_the_front_page_leads_to_every_page_in_order_and_says_what_one_will_see(
     assert "7 min" in page
     assert "<li>one thing</li><li>another</li>" in page and "<title>A &lt;course&gt;</title>" in page
     assert "2 notebooks, about 7 minutes in all." in page and find_external_requests(page) == ()
+
+
+def test_the_front_page_shows_the_largest_stored_picture_of_a_notebook_and_no_address():
+    path, (inside, away) = (
+        Path("one.ipynb"),
+        ("data:image/svg+xml;base64,PHN2Zz4=", "https://example.org/a.svg"),
+    )
+    html = [
+        f'<img src="{address}" alt="">' for address in (inside[:-4], inside, away, "data:image/svg+xml,<svg>")
+    ]
+    v4 = pytest.importorskip("nbformat").v4
+    outputs = [v4.new_output("display_data", {"text/html": each}) for each in html]
+    chapter = read_chapter(v4.new_notebook(cells=[v4.new_code_cell(outputs=outputs)]), path)
+    assert chapter.picture == inside and f'<img src="{inside}"' in front_page("A", "b", {"one.html": chapter})
 
 
 def test_a_page_runs_the_shared_script_and_no_other_and_fetches_nothing_else(site):

@@ -25,6 +25,7 @@ from kgot_lab.evaluation.significance import (
     sign_flip_p,
 )
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 
 CLOSED_BOOK = "closed-book"  # the system that answers from what the model knows
@@ -255,7 +256,7 @@ def _judge_difference(
 ) -> GoalVerdict:
     gap = pair.difference
     corrected = f"p {format_p(pair.p_holm)} after Holm"
-    figure = f"{format_signed(gap.mean)} ({span(gap)}), {corrected}, {gap.n} questions"
+    figure = f"{format_signed(gap.mean)} ({span(gap)}), {corrected}, {format_count(gap.n, 'question')}"
     if goal.kind == "gain":
         holds = gap.mean > goal.bound and pair.p_holm < 0.05
     else:

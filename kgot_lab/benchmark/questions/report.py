@@ -54,7 +54,11 @@ def graded_grid(results: Iterable[QuestionResult]) -> Grid | None:
     scores = asdict(graded_scores(grades)).items()
     rows = [(name.replace("_", " "), Estimate(**score)) for name, score in scores]
     cells = ((Cell(name), Cell(format_decimal(each.mean)), Cell(span(each))) for name, each in rows)
-    return Grid(f"Graded by a model, {len(grades)} answers", ("measure", "value", "95 %"), tuple(cells))
+    return Grid(
+        f"Graded by a model, {format_count(len(grades), 'answer')}",
+        ("measure", "value", "95 %"),
+        tuple(cells),
+    )
 
 
 def results_json(results: Iterable[QuestionResult]) -> dict[str, Json]:

@@ -108,7 +108,7 @@ def _analogy_dataset(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
 
 @check_arguments
 def load_dataset(name: str) -> Dataset:
-    """Load a data set by name: one of BUNDLED, or one of ir_datasets, such as "beir/scifact".
+    """Load a data set by name: one of BUNDLED, one of ir_datasets, such as "beir/scifact", or a folder in BEIR format.
 
     A data set of ir_datasets needs documents, queries and qrels. The suffix of a bundled one selects a
     variant: "musique-498-untitled" has passages without titles, and "musique-498-mixed" searches all bundled
@@ -122,6 +122,8 @@ def load_dataset(name: str) -> Dataset:
     for ending, changed in ((UNTITLED, remove_titles), (MIXED, over_all_passages)):
         if name.removesuffix(ending) != name and name.removesuffix(ending) in BUNDLED:
             return changed(BUNDLED[name.removesuffix(ending)]())
+    if Path(name).is_dir():
+        return from_beir(Path(name))
     from kgot_lab.evaluation.dataset import fetch_dataset
 
     try:
@@ -141,9 +143,8 @@ def open_dataset(data: Dataset | str | Path) -> Dataset:
     """
     if isinstance(data, Dataset):
         return data
-    if str(data) not in BUNDLED and Path(data).is_dir():
-        return from_beir(Path(data))
-    if isinstance(data, Path) or str(data).startswith((".", "/", "~")) or str(data).endswith("/"):
+    is_path = isinstance(data, Path) or str(data).startswith((".", "/", "~")) or str(data).endswith("/")
+    if is_path and not Path(data).is_dir():
         expected = "a folder of yours holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
         raise BadInput(f"there is no folder {short_repr(str(data))}; {expected}")
     return load_dataset(str(data))

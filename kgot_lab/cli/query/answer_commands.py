@@ -23,6 +23,7 @@ from kgot_lab.cli.query.shared import (
     write_answer,
 )
 from kgot_lab.errors import BadInput
+from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
@@ -70,7 +71,7 @@ def _ask(
 
     conversation = Conversation(session) if session else None
     ask = partial(answer_question, limit=limit)
-    answer = _answer_and_print(context, output, lambda graph, llm: ask(graph, question, llm))
+    answer = _answer_by_search(context, output, ask, question)
     if conversation:
         conversation.add(answer)
 
@@ -93,7 +94,7 @@ def _follow_up(
         raise BadInput(f"{session} holds no question to follow: begin with `ask … --session {session}`")
 
     ask = partial(answer_question, before=conversation.turns, limit=limit)
-    conversation.add(_answer_and_print(context, output, lambda graph, llm: ask(graph, question, llm)))
+    conversation.add(_answer_by_search(context, output, ask, question))
 
 
 @queries.command("explain", rich_help_panel=_ANSWER_PANEL)
@@ -131,7 +132,21 @@ def _context(
     """Print what the graph says about a question, as context for a model of your own."""
     from kgot_lab.kgos.query.answering import answer_question
 
-    _answer_and_print(context, output, lambda graph, _: answer_question(graph, question, limit=limit))
+    _answer_by_search(context, output, partial(answer_question, limit=limit), question)
+
+
+def _answer_by_search(
+    context: typer.Context, output: _OutputOptions, ask: Callable[..., TextAnswer], question: str
+) -> TextAnswer:
+    queried: QueriedGraph = context.obj
+    with queried.search_embedder() as by:
+
+        def make(graph: PropertyGraph, llm: LLM | None) -> TextAnswer:
+            embedder, note = by.select(graph)
+            queried.say(note)
+            return ask(graph, question, llm, embedder=embedder)
+
+        return _answer_and_print(context, output, make)
 
 
 def _answer_and_print(context: typer.Context, output: _OutputOptions, make: _MakeAnswer) -> TextAnswer:
@@ -200,7 +215,7 @@ def _concepts(
     budget = terminal.make_budget(cost.max_calls, cost.max_seconds, cost.max_dollars)
     llm = terminal.connect_model(model, budget, models=str(models) if models else None)
     takes = estimate_reading(passages, about=not relations, rate=model_rate(llm))
-    estimate = f"{len(passages)} passages, {takes}; what was read before is not asked again"
+    estimate = f"{format_count(len(passages), 'passage')}, {takes}; what was read before is not asked again"
     if queried.dry:
         write_answer(estimate, None)
         return

@@ -27,6 +27,7 @@ from kgot_lab.cli.query.shared import (
 )
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.io.files import os_errors_as, read_regular_text
+from kgot_lab.text.cleaning import format_count
 
 _BATCH_PANEL = "Many questions"
 _GRAPH_PANEL = "Graph operations"
@@ -57,10 +58,11 @@ def _batch(
     queried: QueriedGraph = context.obj
     lines = (terminal.standard_input().read() if file == "-" else _read_questions(Path(file))).splitlines()
     count = len([line for line in lines if line.strip()])
-    queried.stop_if_dry(f"ask {count} questions of {queried.where}")
+    queried.stop_if_dry(f"ask {format_count(count, 'question')} of {queried.where}")
     lines_out, failed = [], 0
-    with time_limit(timeout):
-        for answer in answer_lines(queried.graph, lines, parallel=min(parallel, os.cpu_count() or 1)):
+    with time_limit(timeout), queried.search_embedder() as by:
+        workers = min(parallel, os.cpu_count() or 1)
+        for answer in answer_lines(queried.graph, lines, parallel=workers, by=by):
             failed += answer.result is None
             if answer.result is None:
                 row = {"asked": answer.line, "error": answer.error}
@@ -93,8 +95,8 @@ def _pipeline(
     queried: QueriedGraph = context.obj
     queried.stop_if_dry(f"ask {questions} of {queried.where}")
     result = None
-    with time_limit(timeout):
-        for step, result in run_pipeline(queried.graph, questions):
+    with time_limit(timeout), queried.search_embedder() as by:
+        for step, result in run_pipeline(queried.graph, questions, by=by):
             terminal.say(f"{step} → {result.title}")
     if result is not None:
         print_result(result, OutputOptions(format, output, explain))
@@ -182,7 +184,9 @@ def _import_graph(
     terminal.say(f"{output}: {merged}")
     if differing:
         ids = ", ".join(differing[:10])
-        terminal.say(f"note: {len(differing)} nodes differ, and are as {queried.where} has them: {ids}")
+        terminal.say(
+            f"note: {format_count(len(differing), 'differing node')} taken from {queried.where}: {ids}"
+        )
 
 
 @queries.command("export-graph", rich_help_panel=_GRAPH_PANEL)

@@ -7,30 +7,31 @@ import inspect
 import io
 import json
 import os
+import re
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from kgot_lab.cli import terminal
+from kgot_lab.cli import options, terminal
 from kgot_lab.cli.options import argument, group_parameters, option, set_signature, typer_parameter
-from kgot_lab.errors import BadInput, require_seconds
+from kgot_lab.errors import BadInput, require_amount, require_seconds
 from kgot_lab.io.files import write_atomically
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion
+from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.kgos.methods.formatting import MethodResult
     from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
+    from kgot_lab.kgos.query.search_embedder import SearchEmbedder
 
 # exit codes besides 0, 1 for an error, 2 for wrong arguments and 130 for an interruption
 NOTHING_FOUND, RULES_BROKEN, TIMED_OUT = (3, 4, 124)
@@ -45,6 +46,9 @@ class OutputFormat(StrEnum):
     MARKDOWN = "markdown"
 
 
+_ENDINGS = {".json": OutputFormat.JSON, ".csv": OutputFormat.CSV, ".md": OutputFormat.MARKDOWN}
+
+
 @dataclass
 class QueriedGraph:
     """The graph that a command is about, opened when it is first needed."""
@@ -57,6 +61,35 @@ class QueriedGraph:
     quiet: bool = False
     all_files: bool = False
     dask: str | None = None  # the address of a scheduler whose workers read a folder
+    embedder: str | None = None  # of searches
+
+    @contextmanager
+    def search_embedder(self) -> Iterator[SearchEmbedder]:
+        """Yield the embedder of searches, which shows the vectors that it computes."""
+        from kgot_lab.kgos.query.search_embedder import SearchEmbedder
+
+        with ExitStack() as opened:
+            bar = cache(lambda: opened.enter_context(terminal.progress_bar("vectors")))
+
+            def show_vectors(done: int, total: int) -> None:
+                if not self.quiet and total > 1:  # one is the query
+                    bar()(done, total, "computing vectors, once")
+
+            yield SearchEmbedder(self.embedder, show_vectors)
+
+    def ask(self, question: GraphQuestion, arguments: Mapping[str, Any]) -> MethodResult:
+        """Ask the graph a question, and say what a search goes by.
+
+        A search ranks several graphs jointly, and lists a thing that two contain once; other questions see one graph.
+        """
+        graph = self.ranked_graphs if question.name == "search" else self.graph
+        if not question.takes_embedder:
+            return question.ask(graph, **arguments)
+        with self.search_embedder() as by:
+            embedder, note = by.select(graph)
+            result = question.ask(graph, **arguments, embedder=embedder)
+        self.say(note)
+        return result
 
     def stop_if_dry(self, what: str) -> None:
         """Say what the command would do, and end it, if nothing is to be asked."""
@@ -87,17 +120,18 @@ class QueriedGraph:
         from kgot_lab.io.dask_workers import dask_client
         from kgot_lab.kgos.query.graph_loading import load_graph
 
-        options: dict[str, Any] = {"namespace": self.namespace, "all_files": self.all_files, "say": self._say}
-        options["cache"] = False if self.fresh else None
         if not Path(where).expanduser().is_dir():
-            return load_graph(where, **options)
+            return load_graph(where, namespace=self.namespace if "://" in where else None, say=self.say)
+        options: dict[str, Any] = {"all_files": self.all_files, "say": self.say}
+        options["cache"] = False if self.fresh else None
         with dask_client(self.dask) if self.dask else nullcontext() as client:
             if self.quiet:
                 return load_graph(where, client=client, **options)
             with terminal.progress_bar("files") as progress:
                 return load_graph(where, progress=progress, client=client, **options)
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Print a note on standard error, unless it is to be quiet."""
         if not self.quiet:
             terminal.say(text)
 
@@ -114,6 +148,14 @@ class OutputOptions:
     threshold: float | None = None
     timeout: float | None = None
     color: bool | None = None  # None: on a terminal
+
+    def __post_init__(self) -> None:
+        named = None if self.output is None else _ENDINGS.get(self.output.suffix.lower())
+        if named not in (None, self.format):
+            problem = f"{self.output} would hold a {self.format} by its form, and its name says {named}"
+            raise BadInput(f"{problem}: give --format {named}, or name it otherwise")
+        if self.threshold is not None:
+            require_amount(self.threshold, "--threshold")
 
 
 def checked_output(context: typer.Context, output: Path | None) -> Path | None:
@@ -167,6 +209,18 @@ class FormatOptions:
         )  # fmt: skip
 
 
+def require_place(
+    kind: Literal["a folder", "the address of a server"], places: Iterable[str], **flags: Any
+) -> None:
+    """Raise BadInput if an option is given that has an effect on one kind of place only, and none is of it."""
+    is_there = any(
+        "://" in place if kind[0] == "t" else Path(place).expanduser().is_dir() for place in places
+    )
+    for name in flags if not is_there else ():
+        if flags[name]:
+            raise BadInput(f"--{name} has an effect on {kind} only, and none is named: leave it out")
+
+
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
     """Stop the body after so many seconds. The command then exits with a code of its own."""
@@ -209,6 +263,10 @@ def print_result(result: MethodResult, shape: OutputOptions, *, verdict: bool = 
         for line in result.why:
             if not rows or line.startswith(CALLS_NOTE):
                 terminal.say(line)
+    if not rows and result.rows():
+        terminal.say(
+            f"none of {format_count(len(result.rows()), 'row')} reaches --threshold {shape.threshold:g}"
+        )
     if not rows and not verdict and not (isinstance(result, Capability) and result.status != "unknown"):
         raise typer.Exit(NOTHING_FOUND)
 
@@ -221,12 +279,11 @@ def visible_rows(result: MethodResult, shape: OutputOptions) -> tuple[list[str],
     """
     columns, rows = list(result.COLUMNS), [tuple(row) for row in result.rows()]
     if shape.threshold is not None:
-        scored = [name for name in ("score", "risk", "priority", "value") if name in columns]
-        position = columns.index(scored[0]) if scored else None
-        if position is None:
+        scored = [name for name in ("score", "risk", "priority") if name in columns]
+        if not scored:
             raise BadInput(f"this answer has no score for --threshold; its columns are {', '.join(columns)}")
-        least = shape.threshold
-        rows = [row for row in rows if isinstance(row[position], int | float) and row[position] >= least]
+        position = columns.index(scored[0])
+        rows = [row for row in rows if row[position] >= shape.threshold]
     rows = rows[: shape.max_results]
     partial_scores = ("embedding", "text", "graph", "intent", "path", "sources")
     if not shape.explain and set(partial_scores) <= set(columns) and shape.format != OutputFormat.JSON:
@@ -313,15 +370,25 @@ queries = typer.Typer(
 )
 
 
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a folder is read."""
+
+    fresh: bool = option("read all files of a folder again", "--no-cache", default=False)
+    all_files: bool = option("read build output and files in .gitignore too", default=False)
+    dask: str | None = option("the address of a Dask scheduler, whose workers read the folder")
+
+
 @queries.callback()
+@options.with_options
 def select_graph(
     context: typer.Context,
+    *,
     graph: str = argument("a graph's file, a store's address, SQLite, or a folder of code, texts and tables"),
     namespace: str | None = option("which graph of a server"),
     beside: list[str] | None = option("ask another graph too: NAME=GRAPH; repeat for more", "--with"),
-    fresh: bool = option("read all files of a folder again", "--no-cache", default=False),
-    all_files: bool = option("read build output and files in .gitignore too", "--all-files", default=False),
-    dask: str | None = option("the address of a Dask scheduler, whose workers read the folder"),
+    reading: ReadingOptions,
+    embedder: str | None = options.SEARCH_EMBEDDER,
     dry: bool = option("say what would be asked of what, and ask nothing", "--dry-run", default=False),
 ) -> None:
     """Query a graph.
@@ -331,16 +398,20 @@ def select_graph(
     """
     other_graphs: dict[str, str] = {}
     for assignment in beside or ():
-        name, sign, location = assignment.partition("=")
-        if not sign or not name or not location:
-            raise BadInput(f"--with is NAME=GRAPH, not {assignment!r}")
+        name, _, location = assignment.partition("=")
+        if not location or not re.fullmatch(r"\w[\w.-]*", name):
+            raise BadInput(
+                f"--with is NAME=GRAPH, with a name of letters, digits, . and -, not {assignment!r}"
+            )
         if name in other_graphs:
             raise BadInput(f"--with names {name} twice: each graph has a name of its own")
         other_graphs[name] = location
     places = (graph, *other_graphs.values())
-    if dask is not None and not any(Path(place).expanduser().is_dir() for place in places):
-        raise BadInput("--dask shares out the reading of a folder, and no folder is named: leave --dask out")
-    context.obj = QueriedGraph(graph, namespace, other_graphs, fresh, dry, all_files=all_files, dask=dask)
+    if context.invoked_subcommand not in ("compare", "whats-new", "import-graph"):  # which read another graph
+        flags = {"no-cache": reading.fresh, "all-files": reading.all_files, "dask": reading.dask}
+        require_place("a folder", places, **flags)
+        require_place("the address of a server", places, namespace=namespace)
+    context.obj = QueriedGraph(graph, namespace, other_graphs, dry=dry, embedder=embedder, **asdict(reading))
 
 
 def build_command(question: GraphQuestion) -> Callable[..., None]:
@@ -359,10 +430,7 @@ def build_command(question: GraphQuestion) -> Callable[..., None]:
         queried.stop_if_dry(f"ask {asked}: {question.help}")
         queried.quiet = shape.quiet
         with time_limit(shape.timeout):
-            # a search ranks several graphs jointly, and lists a thing that two contain once; other questions
-            # see one graph
-            asked_graph = queried.ranked_graphs if question.name == "search" else queried.graph
-            result = question.ask(asked_graph, **arguments)
+            result = queried.ask(question, arguments)
         print_result(result, shape)
 
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]

@@ -18,8 +18,8 @@ from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.investment.view import MAX_ID_LENGTH, symbol_key
 from kgot_lab.errors import BadInput, require_known
-from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros
-from kgot_lab.memory.sqlite_tables import TableBacked
+from kgot_lab.io.times import from_micros, from_micros_or_none, to_micros
+from kgot_lab.stores.tables.opening import TableBacked
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Json
 

@@ -19,12 +19,12 @@ from kgot_lab.domains.investment.view import InvestmentView, owned_prefix
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
+from kgot_lab.io.times import to_micros, to_micros_or_none, utc_now
 from kgot_lab.kgos.schemas.check import Fault, find_faults, refuse_errors
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
-from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys, erase_versions
-from kgot_lab.memory.claims.claim import to_micros, to_micros_or_none, utc_now
-from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import LAST_CHANGE, TableStorage
+from kgot_lab.stores.tables.history import LAST_CHANGE, Change, RecordedTables, VersionKeys, erase_versions
+from kgot_lab.stores.tables.layout import TableStorage
+from kgot_lab.stores.tables.opening import open_tables
 from kgot_lab.types import Edge, Node, Triple
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment.view import DatedEdge, DatedNode, InvestmentView, display_name, symbol_key
 from kgot_lab.errors import require_amount
-from kgot_lab.memory.claims.claim import from_micros_or_none
+from kgot_lab.io.times import from_micros_or_none
 from kgot_lab.types import Node
 
 # The weight left after a hop. These are settings, not measurements. A hop that is not listed is not walked.

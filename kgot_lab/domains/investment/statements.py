@@ -7,11 +7,12 @@ queried: rows that were opened by then, not yet closed and not yet expired. The 
 from __future__ import annotations
 
 from kgot_lab.io.files import read_statements
-from kgot_lab.memory.tables import Layout
+from kgot_lab.stores.tables.history import with_history
+from kgot_lab.stores.tables.layout import Layout
 
 _GRAPH = read_statements(__file__, "graph.sql")
 _TO_HISTORY = _GRAPH.pop("changes")
-GRAPH_LAYOUT = Layout("investment graphs", 0x6B676C69, **_GRAPH).with_history(*_TO_HISTORY)  # "kgli"
+GRAPH_LAYOUT = with_history(Layout("investment graphs", 0x6B676C69, **_GRAPH), *_TO_HISTORY)  # "kgli"
 
 _TIMES = "{0}.created_at, {0}.expires_at, {0}.opened, {0}.closed"
 _NODE_COLUMNS = "{0}.owner, {0}.id, {0}.type, {0}.properties, " + _TIMES

@@ -28,10 +28,10 @@ from kgot_lab.domains.investment.view import (
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary, validate_edge, validate_node, validate_text
+from kgot_lab.io.times import to_micros
 from kgot_lab.kgos.schemas.check import Fault, parse_time
-from kgot_lab.memory.claims.changes import Change, VersionKeys, open_versions
-from kgot_lab.memory.claims.claim import to_micros
-from kgot_lab.memory.tables import TableStorage
+from kgot_lab.stores.tables.history import Change, VersionKeys, open_versions
+from kgot_lab.stores.tables.layout import TableStorage
 from kgot_lab.types import Edge, Node, Triple
 
 # How long facts stay fresh: lifetimes by type, by source type of an edge, and by an asset's own class.

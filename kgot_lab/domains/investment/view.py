@@ -15,8 +15,8 @@ from kgot_lab.domains.investment import statements as sql
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary
-from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none
-from kgot_lab.memory.tables import TableStorage
+from kgot_lab.io.times import from_micros, from_micros_or_none
+from kgot_lab.stores.tables.layout import TableStorage
 from kgot_lab.text.cleaning import checked_text, plain_text
 from kgot_lab.types import Edge, Json, Node
 

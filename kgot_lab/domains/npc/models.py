@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from kgot_lab.errors import BadInput, require, require_count, require_known, require_probability, short_repr
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.triples import to_utc
+from kgot_lab.io.times import to_utc
 from kgot_lab.stores.sql import json_text, refuse_null
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Json

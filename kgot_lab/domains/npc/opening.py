@@ -8,18 +8,37 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from kgot_lab.domains.npc.layers import storage as layers
+from kgot_lab.domains.npc.layers.models import ChunkMatch, ContextQuery, ContextResult
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
-from kgot_lab.domains.npc.statements import WORLD_LAYOUT, WorldRow, WorldStorage, to_plain_column
-from kgot_lab.domains.npc.visibility import VISIBLE, policy_parameters, visible_in_python, world_from_rows
+from kgot_lab.domains.npc.statements import (
+    DEFINITIONS,
+    WORLD_LAYOUT,
+    WorldRow,
+    WorldStorage,
+    to_entity,
+    to_plain_column,
+)
+from kgot_lab.domains.npc.visibility import (
+    VISIBLE,
+    missing_entity_error,
+    policy_parameters,
+    visible_in_python,
+    world_from_rows,
+)
 from kgot_lab.domains.npc.world import NpcWorld
+from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, require_probability
-from kgot_lab.memory.claims.claim import utc_now
-from kgot_lab.memory.postgres_tables import PostgresTables, format_server_error
-from kgot_lab.memory.sqlite_tables import SQLiteTables, open_at
+from kgot_lab.io.times import utc_now
 from kgot_lab.stores.postgres.connection import import_driver
-from kgot_lab.stores.postgres.rows import parse_jsonb, require_pgvector
+from kgot_lab.stores.postgres.rows import parse_jsonb, pgvector_text, require_pgvector
 from kgot_lab.stores.postgres.tables import ensure_role, fill_names, quote_identifier, role_name
+from kgot_lab.stores.tables.opening import open_at
+from kgot_lab.stores.tables.postgres import PostgresTables, format_server_error
+from kgot_lab.stores.tables.sqlite import SQLiteTables
 
 # A world in one SQLite file, or in memory.
 
@@ -40,6 +59,21 @@ class SQLiteWorld(SQLiteTables):
 
     def visible_world(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
         return visible_in_python(self, npc_id, policy)
+
+    def prepare_log(self) -> None:
+        self.define("log", (*DEFINITIONS["log"], *DEFINITIONS["log_words_sqlite"]))
+
+    def prepare_chunks(self) -> None:
+        self.define("chunks", DEFINITIONS["chunks"])
+
+    def vector(self, row: Matrix) -> bytes:
+        return np.asarray(row, "<f4").tobytes()
+
+    def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]:
+        return layers.nearest_in_python(self, vector, embedder, limit)
+
+    def query_with_context(self, query: ContextQuery) -> tuple[ContextResult, ...]:
+        return layers.context_in_python(self, query)
 
     def has_table(self, table: str) -> bool:
         return bool(self.rows("SELECT 1 FROM sqlite_master WHERE name = :table", {"table": table}))
@@ -63,7 +97,7 @@ class SQLiteWorld(SQLiteTables):
 # separate worlds.
 
 if TYPE_CHECKING:
-    from kgot_lab.memory.postgres_tables import Connection
+    from kgot_lab.stores.tables.postgres import Connection
 
 WORLD_NAMESPACE = "kgot_world"
 _GRANTS = """GRANT USAGE ON SCHEMA {namespace} TO {role};
@@ -80,12 +114,45 @@ class PostgresWorld(PostgresTables):
     """
 
     alone = ""
+    _vectors = ""  # the schema of pgvector, once chunks are used
 
     def __init__(self, url: str, *, namespace: str = WORLD_NAMESPACE) -> None:
         super().__init__(WORLD_LAYOUT, url, namespace=namespace)
 
     def visible_world(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
         return world_from_rows(self.rows(VISIBLE, policy_parameters(npc_id, policy)))
+
+    def rewrite_statement(self, statement: str) -> str:
+        """Insert the schema of pgvector, which is on no search path, because it may contain tables of other worlds."""
+        return statement.replace("pgvector.", f"{quote_identifier(self._vectors)}.")
+
+    def prepare_log(self) -> None:
+        self.define("log", (*DEFINITIONS["log"], *DEFINITIONS["log_words_postgres"]))
+
+    def prepare_chunks(self) -> None:
+        """Create the table of chunks, and install pgvector if necessary.
+
+        Raises StoreUnavailable if the server does not have it.
+        """
+        with self._as_owner() as connection:
+            self._vectors = require_pgvector(connection)
+        self.define("chunks", DEFINITIONS["chunks"])
+
+    def vector(self, row: Matrix) -> str:
+        return pgvector_text(row)
+
+    def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]:
+        values = {"vector": self.vector(vector), "embedder": embedder, "limit": limit}
+        return tuple(
+            ChunkMatch(layers.chunk_from_row(row), row[-1]) for row in self.rows(layers.NEAREST, values)
+        )
+
+    def query_with_context(self, query: ContextQuery) -> tuple[ContextResult, ...]:
+        rows = self.rows(layers.CONTEXT, layers.query_parameters(query, self.vector(query.vector)))
+        if not rows:  # not even the row of the character
+            raise missing_entity_error(query.npc_id)
+        # a character without results has one row
+        return tuple(ContextResult(to_entity(row[:6]), *row[6:]) for row in rows if row[0] is not None)
 
     def has_table(self, table: str) -> bool:
         name = {"table": quote_identifier(table)}
@@ -95,15 +162,7 @@ class PostgresWorld(PostgresTables):
         with self._as_owner() as connection:
             if not self.has_table(table):
                 for statement in statements:
-                    connection.execute(statement)
-
-    def vectors(self) -> str:
-        """Return the schema that holds pgvector, which is installed if necessary.
-
-        Raises StoreUnavailable if the server does not have it.
-        """
-        with self._as_owner() as connection:
-            return require_pgvector(connection)
+                    connection.execute(self.rewrite_statement(statement))
 
     @contextmanager
     def _as_owner(self) -> Iterator[Connection]:

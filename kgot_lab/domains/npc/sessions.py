@@ -14,8 +14,8 @@ from kgot_lab.domains.npc.models import SYMMETRIC_TYPES, Entity, Provenance, Rel
 from kgot_lab.domains.npc.statements import row_key, support_from_row, support_from_text, uuids
 from kgot_lab.domains.npc.world import NpcWorld, Said, key_parameters, store_decision
 from kgot_lab.errors import require
-from kgot_lab.memory.claims.changes import Change
-from kgot_lab.memory.claims.review_queue import ReviewQueue
+from kgot_lab.stores.tables.history import Change
+from kgot_lab.stores.tables.review_queue import ReviewQueue
 from kgot_lab.text.words import folded_name
 from kgot_lab.types import Triple
 

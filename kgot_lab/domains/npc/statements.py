@@ -8,20 +8,25 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from kgot_lab.domains.npc import models
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.io.files import read_statements
-from kgot_lab.memory.tables import Layout, TableStorage
 from kgot_lab.stores.postgres.rows import jsonb_text, parse_jsonb
 from kgot_lab.stores.sql import json_text
+from kgot_lab.stores.tables.history import with_history
+from kgot_lab.stores.tables.layout import Layout, TableStorage
 from kgot_lab.types import Json
 
+if TYPE_CHECKING:
+    from kgot_lab.domains.npc.layers.models import ChunkMatch, ContextQuery, ContextResult
+    from kgot_lab.embedding.embedder import Matrix
+
 DEFINITIONS = read_statements(__file__, "world.sql")  # each statement is idempotent
-WORLD_LAYOUT = Layout("world", 0x6B676C77, tables=DEFINITIONS["world"]).with_history()
+WORLD_LAYOUT = with_history(Layout("world", 0x6B676C77, tables=DEFINITIONS["world"]))
 
 _ENTITY_COLUMNS = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"
 _TIE_COLUMNS = "r.source_id, r.target_id, r.rel_type, r.attributes"
@@ -126,11 +131,19 @@ WorldRow = tuple[Any, ...]
 
 
 class WorldStorage(TableStorage, Protocol):
-    """The storage of one world, isolated from all others. Raises StoreUnavailable and StoreDamaged."""
+    """The storage of one world, isolated from all others, and of its layers.
+
+    Raises StoreUnavailable, also where a server has no vectors, and StoreDamaged.
+    """
 
     def has_table(self, table: str) -> bool: ...
     # None: there is no such entity
     def visible_world(self, npc_id: str, policy: VisibilityPolicy) -> models.VisibleWorld | None: ...
+    def prepare_log(self) -> None: ...
+    def prepare_chunks(self) -> None: ...
+    def vector(self, row: Matrix) -> bytes | str: ...  # as its column takes it
+    def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]: ...
+    def query_with_context(self, query: ContextQuery) -> tuple[ContextResult, ...]: ...
 
 
 # Conversion between rows and entities or relationships, for both engines.

@@ -40,9 +40,9 @@ from kgot_lab.domains.npc.visibility import (
 from kgot_lab.errors import BadInput, require, require_probability, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys, erase_versions, open_versions
-from kgot_lab.memory.claims.claim import from_micros, utc_now
-from kgot_lab.memory.tables import TableStorage
+from kgot_lab.io.times import from_micros, utc_now
+from kgot_lab.stores.tables.history import Change, RecordedTables, VersionKeys, erase_versions, open_versions
+from kgot_lab.stores.tables.layout import TableStorage
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Json, Triple
 

@@ -7,6 +7,7 @@ earlier conversations is fenced: it is material, never an instruction.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -227,6 +228,51 @@ def empty_context(count: int) -> PromptContext:
 
 
 @dataclass(frozen=True)
+class AnswerOptions:
+    """What a client asks of an answer: its style in words, its length in tokens, where it stops, and sampling."""
+
+    style: str = ""
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    temperature: float = 0.0
+    seed: int | None = None
+
+
+USUAL_OPTIONS = AnswerOptions()
+
+
+@dataclass
+class OutputLimit:
+    """Cuts streamed text before a stop sequence, or after `max_tokens` words or as many tokens as estimated.
+
+    `reason` is "stop" or "length" once it was cut.
+    """
+
+    options: AnswerOptions = USUAL_OPTIONS
+    reason: str = ""
+    _sent: str = ""
+    _held: str = ""  # may be the beginning of a stop sequence
+
+    def feed(self, piece: str, *, is_last: bool = False) -> str:
+        """Add one piece and return the text that can be sent."""
+        if self.reason:
+            return ""
+        held, stops = self._held + piece, self.options.stop
+        begun = (n for stop in stops for n in range(1, len(stop)) if held.endswith(stop[:n]))
+        end = len(held) - (0 if is_last else max(begun, default=0))
+        if found := [position for stop in stops if (position := held.find(stop)) >= 0]:
+            end, self.reason = min(found), "stop"
+        self._held, whole = held[end:], self._sent + held[:end]
+        if (budget := self.options.max_tokens) is not None:
+            words = list(re.finditer(r"\S+", whole))
+            most = min(budget * 4, words[budget - 1].end() if len(words) > budget else len(whole))
+            if most < len(whole.rstrip()):
+                whole, self.reason = whole[:most], "length"
+        new, self._sent = whole[len(self._sent) :], whole
+        return new
+
+
+@dataclass(frozen=True)
 class PromptQuestion:
     """A question, and the parts of its prompt other than the graph. Earlier messages are (role, content)."""
 
@@ -235,7 +281,7 @@ class PromptQuestion:
     memories: tuple[str, ...] = ()
     sections: tuple[PlaybookSection, ...] = ()
     intent: str = ""
-    wishes: str = ""
+    options: AnswerOptions = USUAL_OPTIONS
     remote: str = ""  # answers of experts of other instances, each in a fence
     remote_nodes: tuple[CitableNode, ...] = ()  # the nodes that can be cited from those
     unsaid: tuple[str, ...] = ()  # words of the question on which the graphs say nothing
@@ -246,8 +292,9 @@ def expert_prompt(config: ExpertConfig, context: PromptContext, request: PromptQ
     persona = config.persona
     style = PERSONA_STYLES.get(persona.style, f"Style: {_one_line(persona.style)}.")
     parts = [f"You are {_one_line(persona.name)}. {persona.instructions}".strip(), style]
-    if request.wishes.strip():
-        wishes = truncate_to_tokens(request.wishes.strip(), _MESSAGE_TOKENS)
+    options = request.options
+    if options.style.strip():
+        wishes = truncate_to_tokens(options.style.strip(), _MESSAGE_TOKENS)
         parts.append(f"[Client Instructions]\nOn the manner of the answer alone: {wishes}")
     if context.text:
         head = f"[Knowledge Graph Context]\nSource: {', '.join(config.graphs)}\nIntent: {request.intent or 'none'}"
@@ -278,7 +325,10 @@ def expert_prompt(config: ExpertConfig, context: PromptContext, request: PromptQ
         Message("assistant" if role == "assistant" else "user", truncate_to_tokens(text, _MESSAGE_TOKENS))
         for role, text in request.said[-_HISTORY_MESSAGES:]
     ]
-    return Prompt((*messages, Message("user", request.question)), schema=schema, max_tokens=_REPLY_TOKENS)
+    # with a schema most tokens are of its form, so only the text that is sent is cut
+    most = _REPLY_TOKENS if schema or options.max_tokens is None else min(options.max_tokens, _REPLY_TOKENS)
+    messages.append(Message("user", request.question))
+    return Prompt(tuple(messages), schema, options.temperature, options.seed, most)
 
 
 _CITATION_INSTRUCTIONS = (

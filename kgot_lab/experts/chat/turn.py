@@ -31,6 +31,9 @@ from kgot_lab.experts.chat.chat_events import (
 from kgot_lab.experts.chat.citations import CitableNodes, CitationCheck, SentenceStream, mentioned_nodes
 from kgot_lab.experts.chat.consulting import Consultants, format_answers, remote_citables, uncovered_words
 from kgot_lab.experts.chat.prompting import (
+    USUAL_OPTIONS,
+    AnswerOptions,
+    OutputLimit,
     Playbook,
     PromptQuestion,
     empty_context,
@@ -45,6 +48,7 @@ from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.repository import ChatMessage, ExpertTables
 from kgot_lab.experts.trials.verdict import TrialChoice
 from kgot_lab.kgos.methods.search.intent_search import intent_search
+from kgot_lab.llm.budget import estimate_tokens
 from kgot_lab.llm.streaming import stream_reply
 from kgot_lab.memory.user_memory import Memory
 from kgot_lab.text.cleaning import plain_text
@@ -80,7 +84,7 @@ class ExpertTurn:
     conversation: str
     question: str
     said: tuple[tuple[str, str], ...]
-    wishes: str = ""
+    options: AnswerOptions = USUAL_OPTIONS
     choice: TrialChoice | None = None
     asked_as: str = ""  # the id of the message with the question
 
@@ -102,7 +106,8 @@ class ExpertTurn:
         yield SourcesEvent(prepared.sources)
         yield ThoughtEvent(thought)
         searched = round(1000 * (self.services.clock() - started))
-        answer = _Answer(CitationCheck(prepared.citables), {**prepared.about, "searched_ms": searched})
+        about = {**prepared.about, "searched_ms": searched}
+        answer = _Answer(CitationCheck(prepared.citables), about, limit=OutputLimit(self.options))
         try:
             if prepared.prompt is None:
                 yield from self._decline(thought, answer)
@@ -142,7 +147,7 @@ class ExpertTurn:
         thought = build_thought(self.known, result, context, sections, len(texts), delegated, unsaid)
         scores = {self.known.split_id(node.id): round(node.score, 4) for node in result.nodes}
         remote_nodes = remote_citables(remote)
-        asked = self.question, self.said, tuple(texts), sections, intent, self.wishes
+        asked = self.question, self.said, tuple(texts), sections, intent, self.options
         question = PromptQuestion(*asked, format_answers(remote), remote_nodes, unsaid)
         sources = tuple(
             SourceNode(node.graph, node.id, node.name, node.type, scores.get((node.graph, node.id), 0.0))
@@ -166,11 +171,12 @@ class ExpertTurn:
         config = self.choice.config if self.choice else self.expert.config
         statement = f"My {'graph says' if len(config.graphs) == 1 else 'graphs say'} nothing of {', '.join(thought.unsaid)}."
         parts = (statement, "I do not know the answer.", config.persona.greeting)
-        answer.text = " ".join(filter(None, parts))
-        answer.about["declined"] = True
+        answer.text = answer.limit.feed(" ".join(filter(None, parts)), is_last=True)
+        answer.about |= {"declined": True, "cut": answer.limit.reason == "length"}
         yield TokenEvent(answer.text)
         message = self._store(answer)
-        yield ChatDone(message.id, text=answer.text, outcome=str(message.metadata["outcome"]))
+        is_cut, outcome = bool(answer.about["cut"]), str(message.metadata["outcome"])
+        yield ChatDone(message.id, text=answer.text, cut=is_cut, outcome=outcome)
 
     def _stream_answer(self, prompt: Prompt, answer: _Answer, started: float) -> Iterator[ChatEvent]:
         """Run stages 5 to 8: stream the reply of the model, check its citations and store the answer."""
@@ -183,12 +189,18 @@ class ExpertTurn:
                     answer.about |= {"cut": True} if piece.cut else {}
                     continue
                 piece = plain_text(piece)
-                text = answer.check.feed(answer.form.feed(piece) if answer.form else piece)
+                piece = answer.limit.feed(answer.form.feed(piece) if answer.form else piece)
+                text = answer.check.feed(piece)
                 if text and not answer.text:
                     answer.about["first_token_ms"] = round(1000 * (self.services.clock() - started))
                 answer.text += text
                 yield TokenEvent(text)
-            if rest := answer.check.feed(answer.form.finish() if answer.form else "") + answer.check.finish():
+                if answer.limit.reason:
+                    read, written = estimate_tokens(prompt), len(answer.text.split())
+                    answer.usage, answer.model = Usage(read, written), self.llm.name
+                    break
+            rest = answer.limit.feed(answer.form.finish() if answer.form else "", is_last=True)
+            if rest := answer.check.feed(rest) + answer.check.finish():
                 answer.text += rest
                 yield TokenEvent(rest)
         except LLMError as error:
@@ -201,6 +213,7 @@ class ExpertTurn:
         cited = tuple(answer.check.cited)
         mentioned = mentioned_nodes(answer.text, answer.check.citables.nodes, answer.check.cited)
         answer.about["named"] = [{"graph": n.graph, "id": n.id, "name": n.name} for n in mentioned]
+        answer.about |= {"cut": True} if answer.limit.reason == "length" else {}
         message = self._store(answer)
         false, is_cut = tuple(answer.check.false), "cut" in answer.about
         outcome = str(message.metadata["outcome"])
@@ -249,6 +262,7 @@ class _Answer:
     model: str = ""
     usage: Usage = Usage()
     kept: bool = False
+    limit: OutputLimit = field(default_factory=OutputLimit)
     form: SentenceStream | None = None  # parser of the model's reply, if it has a schema
 
 

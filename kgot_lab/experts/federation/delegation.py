@@ -34,7 +34,7 @@ from kgot_lab.experts.federation.signing import (
     run_with_timeout,
     sign_envelope,
 )
-from kgot_lab.memory.claims.claim import utc_now
+from kgot_lab.io.times import utc_now
 from kgot_lab.text.cleaning import fence_text, printable_line
 
 # Questions to an expert of another instance, and its answers. Both are validated.

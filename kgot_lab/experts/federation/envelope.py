@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
 
+from kgot_lab.arguments import distinct_fields
 from kgot_lab.errors import BadInput, RefusedEnvelope, needs_extra
 from kgot_lab.io.files import os_errors_as
-from kgot_lab.memory.claims.claim import from_micros
+from kgot_lab.io.times import from_micros
 
 # The key of an instance: an Ed25519 pair (RFC 8032) in a file that only its owner can read.
 
@@ -241,7 +242,7 @@ def parse_envelope(data: bytes) -> tuple[Envelope, str, bytes]:
     if len(data) > MAX_ENVELOPE_BYTES:
         raise refusal("too large")
     try:
-        fields = json.loads(data, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
+        fields = json.loads(data, object_pairs_hook=distinct_fields, parse_constant=_reject_constant)
         if not isinstance(fields, dict) or canonical_json(fields) != data:
             raise ValueError
     except (ValueError, RecursionError, BadInput):
@@ -277,13 +278,6 @@ def _has_valid_fields(fields: Mapping[str, Any]) -> bool:
 
 def _matches(pattern: re.Pattern[str], value: object) -> bool:
     return isinstance(value, str) and pattern.fullmatch(value) is not None
-
-
-def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ValueError("a key stands twice")
-    return fields
 
 
 def _reject_constant(name: str) -> Any:

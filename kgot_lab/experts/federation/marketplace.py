@@ -35,7 +35,7 @@ from kgot_lab.experts.federation.envelope import InstanceKey
 from kgot_lab.experts.federation.signing import Peer, exchange, is_plain_url, run_with_timeout, sign_envelope
 from kgot_lab.io.files import os_errors_as, read_regular_file, write_atomically
 from kgot_lab.io.processes import exclusive_lock
-from kgot_lab.memory.claims.claim import utc_now
+from kgot_lab.io.times import utc_now
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Document

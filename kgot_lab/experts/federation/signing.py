@@ -43,9 +43,9 @@ from kgot_lab.experts.federation.envelope import (
 )
 from kgot_lab.io.files import os_errors_as, read_regular_file, utf8_text
 from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library, is_loopback, proxy_options
-from kgot_lab.memory.claims.claim import to_micros, utc_now
-from kgot_lab.memory.sqlite_tables import TableBacked, open_tables
-from kgot_lab.memory.tables import Layout, TableStorage
+from kgot_lab.io.times import to_micros, utc_now
+from kgot_lab.stores.tables.layout import Layout, TableStorage
+from kgot_lab.stores.tables.opening import TableBacked, open_tables
 
 # Received envelopes: each is accepted once, by all processes of an instance that share the file.
 

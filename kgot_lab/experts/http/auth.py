@@ -8,6 +8,7 @@ loopback, a token is required. There is no CORS header.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -20,13 +21,14 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
-from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded
+from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded, distinct_fields
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.experts.error_messages import SERVER_FAILED, failure_message, format_for_log, log
 from kgot_lab.experts.federation.delegation import ASK_PATH, CAPABILITIES_PATH
 from kgot_lab.experts.http.tokens import Tenant
 from kgot_lab.experts.service import LOCAL_OWNER
 from kgot_lab.io.http_client import is_loopback
+from kgot_lab.kgos.query.mcp_server import replay_body
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -67,16 +69,17 @@ async def read_body(receive: Receive, max_bytes: int, seconds: float) -> bytes |
         raise RequestRefused(408, "too_slow", why) from None
 
 
-def replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return a receive function that delivers a body that was already read, then what comes after it."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+def _refuse_repeated_keys(body: bytes) -> None:
+    """Raise RequestRefused if an object in a body of JSON has a key twice. What is no JSON is refused later."""
+    try:
+        json.loads(body, object_pairs_hook=distinct_fields, parse_int=str)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        return
+    except ValueError as error:
+        raise RequestRefused(422, "bad_input", f"the body: {error}") from None
 
-    async def receive_body() -> Message:
-        return messages.pop() if messages else await receive()
 
-    return receive_body
-
-
+OLLAMA_PATHS = ("/api/chat", "/api/generate", "/api/show", "/api/tags", "/api/version")
 # these need no token: the last two accept only signed messages
 _OPEN_PATHS = ("/health", ASK_PATH, CAPABILITIES_PATH)
 _PAGE_PATHS = ("/", "/pages/")  # contain no user data, and a browser sends no token for them
@@ -169,6 +172,7 @@ class AuthMiddleware:
             scope["tenant"] = await self._admit(scope)
             body = await read_body(receive, limits.body, limits.send_seconds)
             if body is not None:
+                _refuse_repeated_keys(body)
                 await self._app(scope, replay_body(body, receive), sender)
         except RequestRefused as refusal:
             await _refuse(scope, receive, sender, refusal)
@@ -255,6 +259,8 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, refusal: RequestRe
 
 def error_body(path: str, status: int, code: str, why: str) -> dict[str, Any]:
     """Build the JSON body of an error in the format of the protocol that a path belongs to."""
+    if path in OLLAMA_PATHS:
+        return {"error": why}
     if path.startswith("/v1"):
         kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
         kind = kinds.get(status, "server_error" if status >= 500 else "invalid_request_error")

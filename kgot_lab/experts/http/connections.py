@@ -179,6 +179,11 @@ class _LimitedConnection(H11Protocol):
         super().connection_lost(exc)
         self._stop_timer()
 
+    def send_400_response(self, msg: str) -> None:
+        super().send_400_response(msg)
+        if self.cycle is not None:  # nothing is sent to a request whose body broke off
+            self.cycle.disconnected = True
+
     def _time_head(self) -> None:
         """Run the timer exactly while no request is being answered."""
         if self.cycle is not None and not self.cycle.response_complete:

@@ -19,7 +19,7 @@ from kgot_lab.experts.learning.ledger import ProposalSource, StoredProposal
 from kgot_lab.experts.learning.reviewing import LearnedGraphs
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
-from kgot_lab.memory.claims.claim import ReviewDecision
+from kgot_lab.stores.tables.review_queue import ReviewDecision
 from kgot_lab.text.cleaning import replace_surrogates
 
 _Id = Annotated[str, Path(max_length=200)]

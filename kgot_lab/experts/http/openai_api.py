@@ -9,15 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.chat.chat_events import ChatDone, ChatFailed, SourcesEvent, TokenEvent
 from kgot_lab.experts.chat.citations import CITATION_PATTERN, CitableNode
+from kgot_lab.experts.chat.prompting import AnswerOptions
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.http import schemas
 from kgot_lab.experts.http.responses import (
@@ -33,8 +34,44 @@ from kgot_lab.experts.service import ExpertService
 _Json = dict[str, Any]
 
 
+# values of parameters that ask for nothing, by name; labels of a request, which have any value
+_WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
+    "top_p": (1,), "frequency_penalty": (0,), "presence_penalty": (0,), "top_logprobs": (0,),
+    "tool_choice": ("none", "auto"), "parallel_tool_calls": (True,), "response_format": ({"type": "text"},),
+    "modalities": (["text"],), "service_tier": ("auto", "default"), "reasoning_effort": ("none",),
+}  # fmt: skip
+_LABELS = frozenset({"metadata", "safety_identifier", "prompt_cache_key", "keep_alive"})
+_Stop = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(schemas.check_characters)]
+
+
 class _LenientModel(BaseModel):
-    model_config: ClassVar[ConfigDict] = {"extra": "ignore"}  # clients send many fields that are unused
+    model_config: ClassVar[ConfigDict] = {"extra": "ignore"}  # parts of a message that say nothing
+
+
+class SamplingRequest(BaseModel):
+    """What a client asks of an answer. What is neither honoured nor without effect is refused, by its name."""
+
+    model_config: ClassVar[ConfigDict] = {"extra": "allow"}
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
+    stop: _Stop | Annotated[list[_Stop], Field(max_length=4)] | None = None
+
+    @model_validator(mode="after")
+    def _refuse_what_is_not_honoured(self) -> Self:
+        for name, value in (self.model_extra or {}).items():
+            is_nothing = value in (None, "", [], {}) or value is False
+            if not (is_nothing or name in _LABELS or value in _WITHOUT_EFFECT.get(name, ())):
+                honoured = ", ".join(sorted(type(self).model_fields))
+                raise ValueError(
+                    f"{name[:40]!r} is not honoured by an expert: leave it out; these are: {honoured}"
+                )
+        return self
+
+    def answer_options(self, style: str, *limits: int | None) -> AnswerOptions:
+        """Return the options of an answer of the smallest of some limits of tokens."""
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+        most = min((limit for limit in limits if limit is not None), default=None)
+        return AnswerOptions(style, most, stop, self.temperature or 0.0, self.seed)
 
 
 _Text = Annotated[str, Field(max_length=20_000)]
@@ -48,10 +85,16 @@ class ContentPart(_LenientModel):
 class CompletionMessage(_LenientModel):
     role: Annotated[str, Field(max_length=20)]
     content: _Text | Annotated[list[ContentPart], Field(max_length=50)] | None = None
+    images: list[Any] | None = None  # Ollama's
+    tool_calls: list[Any] | None = None
 
     @property
     def text(self) -> str:
-        """Its text. Raises BadInput for images or audio, which experts do not accept."""
+        """Its text. Raises BadInput for images, audio and calls of tools, which experts do not accept."""
+        if self.role in ("tool", "function") or self.tool_calls:
+            raise BadInput("an expert calls no tools: leave the messages of tools out")
+        if self.images:
+            raise BadInput("an expert reads texts, and no images")
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
         if unsupported := [part.type for part in self.content if part.type not in ("text", "input_text")]:
@@ -59,21 +102,23 @@ class CompletionMessage(_LenientModel):
         return "\n".join(part.text for part in self.content)
 
 
+TokenLimit = Annotated[int, Field(ge=1, le=2**31)]
+
+
 class StreamOptions(_LenientModel):
     include_usage: bool = False
 
 
-class CompletionRequest(_LenientModel):
-    """A request of the protocol.
-
-    Sampling parameters are ignored, because the owner of an expert configures it.
-    """
+class CompletionRequest(SamplingRequest):
+    """A request of the protocol."""
 
     model: schemas.ValidId
     messages: Annotated[list[CompletionMessage], Field(min_length=1, max_length=400)]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: Annotated[int, Field(ge=1, le=1)] | None = 1
+    max_tokens: TokenLimit | None = None
+    max_completion_tokens: TokenLimit | None = None
 
 
 def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
@@ -98,8 +143,9 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
 
         With `stream` the answer comes in pieces, and `data: [DONE]` ends it.
         """
-        question, history, wishes = _split_messages(asked.messages)
-        ask = partial(service.ask, asked.model, who.name, question, history=history, wishes=wishes)
+        question, history, style = split_messages(asked.messages)
+        options = asked.answer_options(style, asked.max_tokens, asked.max_completion_tokens)
+        ask = partial(service.ask, asked.model, who.name, question, history=history, options=options)
         turn, stream = await limiter.start_turn(ask)
         base = str(request.base_url)
         if asked.stream:
@@ -111,15 +157,14 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
     return router
 
 
-def _split_messages(messages: Sequence[CompletionMessage]) -> tuple[str, list[tuple[str, str]], str]:
+def split_messages(messages: Sequence[CompletionMessage]) -> tuple[str, list[tuple[str, str]], str]:
     """Split messages into the question, the history, and the client's wishes for style.
 
     The wishes are its system messages.
     """
     texts = [(message.role, message.text) for message in messages]
     wishes = "\n".join(text for role, text in texts if role in ("system", "developer"))
-    others = ("system", "developer", "tool", "function")
-    conversation = [(role, text) for role, text in texts if role not in others and text]
+    conversation = [(role, text) for role, text in texts if role not in ("system", "developer") and text]
     if not conversation or conversation[-1][0] != "user":
         raise BadInput("the last of the messages is the user's, with a text")
     return conversation[-1][1], conversation[:-1], wishes

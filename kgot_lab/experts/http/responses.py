@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, closing, suppress
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +21,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
-from kgot_lab.errors import BadInput, LabError, RefusedEnvelope, StoreUnavailable
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    RefusedEnvelope,
+    StoreUnavailable,
+    require_known,
+)
 from kgot_lab.experts.chat.chat_events import (
     AnswerRecord,
     ChatDone,
@@ -100,6 +107,20 @@ def require_admin(request: Request) -> Tenant:
     if caller.role != "admin":
         raise Forbidden("only an admin changes experts: ask for a token of that role")
     return caller
+
+
+def refuse_unknown_parameters(request: Request) -> None:
+    """Raise BadInput for a parameter of an address of the REST API that would have no effect.
+
+    It is one that the route does not have, or a second value.
+    """
+    if not request.url.path.startswith("/api/"):  # chat clients send what is not used
+        return
+    known = {each.alias for each in request.scope["route"].dependant.query_params}
+    require_known("parameter of this address", known, *request.query_params)
+    for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if times > 1:
+            raise BadInput(f"the parameter {name!r} is given {times} times, and only one would be used")
 
 
 Caller = Annotated[Tenant, Depends(request_tenant)]
@@ -315,11 +336,13 @@ def event_frame(data: Mapping[str, Any]) -> str:
 
 
 class EventStreamResponse(StreamingResponse):
-    """A server-sent-event response. The model is stopped when it ends, in whatever way."""
+    """A response of events as they come. The model is stopped when it ends, in whatever way."""
 
-    def __init__(self, stream: EventStream, content: AsyncIterator[str]):
+    def __init__(
+        self, stream: EventStream, content: AsyncIterator[str], media_type: str = "text/event-stream"
+    ):
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        super().__init__(content, media_type="text/event-stream", headers=headers)
+        super().__init__(content, media_type=media_type, headers=headers)
         self._stream = stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -322,8 +322,8 @@ def _find_graph(service: ExpertService, name: str, node: str | None = None) -> P
     """Return a graph by its name, after checking that it has a node."""
     try:
         graph = service.graphs.graph(name)
-    except UnknownName:
-        raise NotFound("graph") from None
+    except UnknownName as error:
+        raise NotFound("graph", str(error)) from None
     if node is not None and node not in graph:
         raise NotFound("node")
     return graph

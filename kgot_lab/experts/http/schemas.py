@@ -12,7 +12,7 @@ from kgot_lab.experts.expert import Expert, ExpertRetrieval
 from kgot_lab.experts.neighbourhood import PositionedNode
 
 
-def _check_characters(text: str) -> str:
+def check_characters(text: str) -> str:
     if any(character == "\x00" or 0xD800 <= ord(character) <= 0xDFFF for character in text):
         raise ValueError("it has a character that cannot be stored: a null, or half of a surrogate pair")
     return text
@@ -21,10 +21,10 @@ def _check_characters(text: str) -> str:
 def _check_not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("it is blank; ask something")
-    return _check_characters(text)
+    return check_characters(text)
 
 
-ValidId = Annotated[str, Field(max_length=200), AfterValidator(_check_characters)]
+ValidId = Annotated[str, Field(max_length=200), AfterValidator(check_characters)]
 _Question = Annotated[str, Field(min_length=1, max_length=20_000), AfterValidator(_check_not_blank)]
 _Id = ValidId
 

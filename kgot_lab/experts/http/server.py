@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from starlette.responses import FileResponse
 from starlette.routing import Route
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
@@ -16,8 +16,14 @@ from kgot_lab import __version__
 from kgot_lab.experts.http.auth import AuthMiddleware, GuardRules
 from kgot_lab.experts.http.learning_routes import drift_router, learning_router
 from kgot_lab.experts.http.mcp import expert_tools
+from kgot_lab.experts.http.ollama_api import ollama_router
 from kgot_lab.experts.http.openai_api import completions_router
-from kgot_lab.experts.http.responses import ERRORS, StreamLimiter, register_error_handlers
+from kgot_lab.experts.http.responses import (
+    ERRORS,
+    StreamLimiter,
+    refuse_unknown_parameters,
+    register_error_handlers,
+)
 from kgot_lab.experts.http.rest_api import rest_routers
 from kgot_lab.experts.http.sharing_routes import (
     federation_router,
@@ -92,7 +98,7 @@ def expert_app(
 ) -> FastAPI:
     """Build an ASGI application that serves the experts of a service behind the rules of the guard.
 
-    Pages are at /, REST is under /api, the OpenAI protocol under /v1, MCP at /mcp.
+    Pages are at /, REST is under /api with Ollama's protocol, OpenAI's under /v1, MCP at /mcp.
     """
     limiter = StreamLimiter(rules.limits.streams, rules.limits.answer_seconds)
     mcp = http_app(expert_tools(service, _CURRENT_OWNER.get, limiter))
@@ -104,11 +110,13 @@ def expert_app(
         redoc_url=None,
         lifespan=mcp.router.lifespan_context,
         responses=ERRORS,
+        dependencies=[Depends(refuse_unknown_parameters)],
     )
     register_error_handlers(app)
     for router in rest_routers(service, limiter):
         app.include_router(router)
     app.include_router(completions_router(service, limiter))
+    app.include_router(ollama_router(service, limiter))
     app.include_router(sharing_router(service))
     app.include_router(trials_router(service))
     if learned is not None:

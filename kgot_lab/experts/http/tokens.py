@@ -13,7 +13,7 @@ from typing import Literal
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.experts import repository as sql
 from kgot_lab.experts.repository import ExpertTables
-from kgot_lab.memory.claims.claim import from_micros, to_micros
+from kgot_lab.io.times import from_micros, to_micros
 
 TenantRole = Literal["admin", "user"]
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,99}")

@@ -15,12 +15,12 @@ from typing import Any
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_statements
+from kgot_lab.io.times import from_micros, to_micros, utc_now
 from kgot_lab.kgos.editing import CURATED_PROPERTY, Editor
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.loop.events import diff_from_json
-from kgot_lab.memory.claims.changes import Change, RecordedTables, VersionKeys, open_versions
-from kgot_lab.memory.claims.claim import from_micros, to_micros, utc_now
-from kgot_lab.memory.tables import ClaimRow, Layout
+from kgot_lab.stores.tables.history import Change, RecordedTables, VersionKeys, open_versions, with_history
+from kgot_lab.stores.tables.layout import Layout, TableRow
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Diff, Json, Triple
 
@@ -29,8 +29,8 @@ from kgot_lab.types import Diff, Json, Triple
 
 _DEFINITIONS = read_statements(__file__, "ledger.sql")
 _FROM_VERDICTS = _DEFINITIONS.pop("verdicts")
-PROPOSALS_LAYOUT = Layout("proposals", 0x6B676C70, **_DEFINITIONS).with_history(
-    after=_FROM_VERDICTS
+PROPOSALS_LAYOUT = with_history(
+    Layout("proposals", 0x6B676C70, **_DEFINITIONS), after=_FROM_VERDICTS
 )  # "kglp"
 
 _STANDING = """coalesce((SELECT s.value FROM versions s WHERE s.kind = 'standing' AND s.key = p.id AND s.closed IS NULL),
@@ -294,7 +294,7 @@ class ProposalLedger(RecordedTables):
                 self.storage.rows(DELETE_PROPOSALS, {"ids": removed})
         return len(removed)
 
-    def _stored_proposal(self, row: ClaimRow) -> StoredProposal:
+    def _stored_proposal(self, row: TableRow) -> StoredProposal:
         id, body, standing, at = row
         rows = self.storage.rows(SELECT_SOURCES, {"id": id})
         sources = (

@@ -23,10 +23,8 @@ from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.loop.events import to_plain
-from kgot_lab.memory.claims.changes import Change
-from kgot_lab.memory.claims.claim import ChangeEffect, ReviewDecision
-from kgot_lab.memory.claims.review_queue import ReviewQueue
-from kgot_lab.memory.tables import LAST_CHANGE
+from kgot_lab.stores.tables.history import LAST_CHANGE, Change, ChangeEffect
+from kgot_lab.stores.tables.review_queue import ReviewDecision, ReviewQueue
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Diff
 

@@ -4,6 +4,7 @@ cache.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -39,12 +40,13 @@ from kgot_lab.kgos.extraction.file_facts import (
     split_batches,
 )
 from kgot_lab.kgos.extraction.linking import describe_calls, link_facts
-from kgot_lab.kgos.extraction.script_names import own_modules
+from kgot_lab.kgos.extraction.script_names import import_aliases, own_modules
 from kgot_lab.kgos.extraction.source_files import list_source_files
 from kgot_lab.text.cleaning import format_count
 
 _ENDINGS_TEXT = f"{', '.join(READ_ENDINGS)}, {READ_AS_TEXT}"
 # bytes at most
+_MANIFEST = re.compile(r"package\.json|[jt]sconfig(\..+)?\.json")  # which tell what imports mean
 _MAX_FILE_BYTES = {
     **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
     **dict.fromkeys(SETTINGS_ENDINGS, 5_000_000),
@@ -83,7 +85,9 @@ class FolderGraph:
         came = f"{self.read} read now, {self.reused} unchanged"
         files, skipped = format_count(self.files, "file"), format_count(len(self.skipped), "file")
         lines = [f"<FolderGraph: {files} ({came}), {skipped} skipped>"]
-        lines.append(f"  {len(self.graph):,} nodes ({kinds}), {len(self.graph.edge_keys):,} edges")
+        lines.append(
+            f"  {format_count(len(self.graph), 'node')} ({kinds}), {format_count(len(self.graph.edge_keys), 'edge')}"
+        )
         if shares := describe_calls(self.calls):
             lines.append(f"  calls resolved: {shares}")
         remarks = [f"  skipped {remark}" for remark in group_remarks(self.skipped)]
@@ -172,10 +176,10 @@ class _FactsReader:
     ):
         self.files, self.names, self.kept, self.client = files, names, cache, client
         manifests = {}
-        for path in (each for each in files if PurePosixPath(each).name == "package.json"):
+        for path in (each for each in files if _MANIFEST.fullmatch(PurePosixPath(each).name)):
             with suppress(OSError):  # which reading it tells
                 manifests[path] = read_regular_file(files[path], _MAX_FILE_BYTES[".json"])
-        self.modules = own_modules(manifests, files)
+        self.modules = own_modules(manifests, files) | import_aliases(manifests, files)
         threads = 1 if client is None else max(1, sum(client.nthreads().values()))
         self.lot = _BATCH_SIZE * min(threads, _MAX_THREADS)
         self.read = self.reused = 0

@@ -6,7 +6,7 @@ import json
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,9 @@ from kgot_lab.kgos.extraction.facts import PACKAGE, SCRIPT_ENDINGS, FileFacts
 
 BUILT_IN = "built-in"  # the symbol of what belongs to the language
 _MAX_SYMBOLS = 60  # that one symbol may stand for
+PACKAGE_FILE = "package.json"
+_TEXT = r'("(?:\\.|[^"\\\n])*")'  # which the groups below leave as it is
+_COMMENT, _LAST_COMMA = re.compile(_TEXT + r"|//[^\n]*|/\*[\s\S]*?\*/"), re.compile(_TEXT + r"|,(?=\s*[}\]])")
 _PART = re.compile(r"\(\)|\.?[^.()]+")  # of the names in a symbol
 
 
@@ -46,11 +49,9 @@ def own_modules(manifests: Mapping[str, bytes], paths: Container[str]) -> dict[s
     """
     found: dict[str, str] = {}
     for path, data in manifests.items():
-        try:
-            package = json.loads(data)
-        except ValueError:  # which the reader of settings tells
+        if posixpath.basename(path) != PACKAGE_FILE:
             continue
-        package = package if isinstance(package, dict) else {}
+        package = _read_object(data)
         name, main, exports = package.get("name") or path, package.get("main"), package.get("exports")
         folder, mains = posixpath.dirname(path) or ".", [*_exported_files(main), "index", "src/index"]
         parts = (
@@ -64,6 +65,82 @@ def own_modules(manifests: Mapping[str, bytes], paths: Container[str]) -> dict[s
                 found[PACKAGE + posixpath.normpath(f"{name}/{part}")] = script
         found[f"{PACKAGE}{name}/"] = folder
     return found
+
+
+def import_aliases(manifests: Mapping[str, bytes], paths: Collection[str]) -> dict[str, str]:
+    """Map `FOLDER|NAME` to what an import of NAME, or of a path below it, means in the scripts of a folder.
+
+    The names are in the `paths` and the `baseUrl` of tsconfig and jsconfig files, with those that they extend, and in
+    the `imports` of package.json files. Of several targets, the first that is among the paths is meant.
+    """
+    configs, found = {path: _read_object(data) for path, data in manifests.items()}, dict[str, str]()
+    for path in configs:
+        for pattern, targets in _import_patterns(path, configs, frozenset()).items():
+            for target in targets:
+                names = _names_after(target.partition("*")[0], paths) if "*" in pattern else [""]
+                for name in names:
+                    meant = target.replace("*", name, 1)
+                    if "*" in pattern or script_path(meant, paths):
+                        alias = pattern.replace("*", name, 1)
+                        found.setdefault(f"{posixpath.dirname(path) or '.'}|{alias}", meant)
+    return found
+
+
+def _import_patterns(
+    path: str, configs: Mapping[str, dict[str, Any]], below: frozenset[str]
+) -> dict[str, list[str]]:
+    """Return the patterns of names in a file, each with its target paths. `below` are the files that extend it."""
+    config, folder = configs[path], posixpath.dirname(path)
+    if posixpath.basename(path) == PACKAGE_FILE:
+        imports = config.get("imports")
+        return {
+            key: [posixpath.normpath(posixpath.join(folder, each)) for each in _exported_files(exported)]
+            for key, exported in (imports.items() if isinstance(imports, dict) else ())
+        }
+    found: dict[str, list[str]] = {}
+    extended = config.get("extends") or []
+    for each in [extended] if isinstance(extended, str) else extended:
+        other = posixpath.normpath(posixpath.join(folder, f"{str(each).removesuffix('.json')}.json"))
+        if other in configs and other not in below | {path}:
+            found |= _import_patterns(other, configs, below | {path})
+    options = config.get("compilerOptions")
+    options = options if isinstance(options, dict) else {}
+    base, given = options.get("baseUrl"), options.get("paths")
+    root = posixpath.join(folder, base) if isinstance(base, str) else folder
+    if isinstance(given, dict):
+        found = {
+            key: [posixpath.normpath(posixpath.join(root, each)) for each in targets if isinstance(each, str)]
+            for key, targets in given.items()
+            if isinstance(targets, list)
+        }
+    if isinstance(base, str):
+        found["*"] = [*found.get("*", ()), posixpath.normpath(posixpath.join(root, "*"))]
+    return found
+
+
+def _names_after(prefix: str, paths: Iterable[str]) -> list[str]:
+    """Return the next name in each path that begins with a prefix, of a script also without its ending."""
+    rest = (path.removeprefix(prefix).partition("/") for path in paths if path.startswith(prefix))
+    names = {
+        name: None for first, below, _ in rest for name in ((first,) if below else (first, _stem(first)))
+    }
+    return list(names)
+
+
+def _stem(name: str) -> str:
+    return next((name.removesuffix(each) for each in (".d.ts", *SCRIPT_ENDINGS) if name.endswith(each)), name)
+
+
+def _read_object(data: bytes) -> dict[str, Any]:
+    """Return the object in a JSON file, which may have comments and commas at the end, or else an empty one."""
+    text = data.decode("utf-8-sig", "replace")
+    for skipped in (_COMMENT, _LAST_COMMA):
+        text = skipped.sub(lambda match: match[1] or "", text)
+    try:
+        found = json.loads(text)
+    except ValueError:  # which the reader of settings tells
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _exported_files(exported: Any) -> Iterator[str]:

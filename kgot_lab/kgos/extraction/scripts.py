@@ -49,7 +49,7 @@ _MAX_SYMBOL = 300  # characters of a symbol, which a long chain of calls would m
 
 
 def script_facts(text: str, path: str, modules: Mapping[str, str]) -> FileFacts:
-    """Extract the facts of a JavaScript or TypeScript file, given the `own_modules` of its folder.
+    """Extract the facts of a JavaScript or TypeScript file, given the `own_modules` and `import_aliases` of its folder.
 
     Parts that do not parse are left out, with a remark. Raises NotInstalled if the grammars are missing and
     BadInput if the code is nested too deeply.
@@ -157,6 +157,10 @@ class _ScriptReader:
             path = posixpath.normpath(posixpath.join(posixpath.dirname(self.path), module))
             return self.modules.get(path, "index" if path == "." else path)
         parts = module.removeprefix("node:").split("/")
+        for folder in PurePosixPath(self.path).parents:
+            for end in range(len(parts), 0, -1):
+                if meant := self.modules.get(f"{folder}|{'/'.join(parts[:end])}"):
+                    return posixpath.join(meant, *parts[end:])
         first = 2 if module.startswith("@") else 1
         package = PACKAGE + "/".join(parts[:first])
         below = posixpath.join(self.modules.get(f"{package}/", ""), *parts[first:])

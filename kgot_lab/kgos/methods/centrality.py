@@ -17,6 +17,7 @@ from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.impact_analysis import SOURCE_DEPENDS, TARGET_DEPENDS
 from kgot_lab.kgos.methods.index import Reals, graph_index
 from kgot_lab.kgos.schemas.rules import edge_rows_of_types
+from kgot_lab.retrieval.neighbours import distinct_integers
 from kgot_lab.text.cleaning import format_count
 
 PACKAGE_LABEL = "package"  # the type of packages that are not among the files of a folder
@@ -27,9 +28,9 @@ _MAX_ITERATIONS = 200
 
 def distinct_edge_pairs(graph: PropertyGraph) -> tuple[Ints, Ints]:
     """Return the sources and targets of all edges, each ordered pair once, without self-loops."""
-    keep = graph.sources != graph.targets
-    pairs = np.unique(graph.sources[keep].astype(np.int64) * max(1, len(graph)) + graph.targets[keep])
-    return (pairs // max(1, len(graph))).astype(np.int32), (pairs % max(1, len(graph))).astype(np.int32)
+    keep, size = graph.sources != graph.targets, max(1, len(graph))
+    pairs = distinct_integers(graph.sources[keep].astype(np.int64) * size + graph.targets[keep], size * size)
+    return (pairs // size).astype(np.int32), (pairs % size).astype(np.int32)
 
 
 def pagerank(graph: PropertyGraph) -> Reals:
@@ -42,10 +43,11 @@ def pagerank(graph: PropertyGraph) -> Reals:
         return np.empty(0)
     sources, targets = distinct_edge_pairs(graph)
     leaving = np.bincount(sources, minlength=size).astype(float)
+    ends, share = leaving == 0, DAMPING / np.maximum(leaving, 1)
     rank: Reals = np.full(size, 1 / size)
     for _ in range(_MAX_ITERATIONS):
-        passed = np.bincount(targets, weights=(rank / np.maximum(leaving, 1))[sources], minlength=size)
-        after: Reals = (1 - DAMPING) / size + DAMPING * (passed + rank[leaving == 0].sum() / size)
+        passed = np.bincount(targets, weights=(rank * share)[sources], minlength=size)
+        after: Reals = passed + (1 - DAMPING + DAMPING * rank[ends].sum()) / size
         if np.abs(after - rank).sum() < _CONVERGENCE_TOLERANCE * size:
             return after
         rank = after

@@ -18,7 +18,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
 from kgot_lab.kgos.methods.index import GraphIndex, Reals, graph_index
-from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, rows_and_scores
+from kgot_lab.retrieval.fusion import WEIGHT_PRESETS
 from kgot_lab.retrieval.lexical import INTENT_VERBS
 from kgot_lab.retrieval.neighbours import BOOST_SEEDS, INCOMING_BOOST, OUTGOING_BOOST
 from kgot_lab.text.words import searched_words, topic_words
@@ -45,7 +45,7 @@ def want_to(
         raise BadInput("the goal is blank; say what is wanted, as in 'reduce API costs'")
     require_count(k, 1, "k", "it is how many nodes are kept")
     index = graph_index(graph)
-    found, text = rows_and_scores(index.goal_retriever.search(goal), graph.ids, index.row_of)
+    found, text = index.rows_and_scores(index.goal_retriever.search(goal))
     texts = np.zeros(len(graph))
     texts[found] = text
     seeds = found[:BOOST_SEEDS].astype(np.int32)
@@ -234,7 +234,7 @@ def _best_matches(index: GraphIndex, capability: str, embedder: Embedder | None)
     for word, rows in holding.items():
         shares[rows] += weight[word] / total
     if embedder is not None:
-        near, scores = rows_and_scores(index.dense_retriever(embedder).search(capability), index.graph.ids)
+        near, scores = index.rows_and_scores(index.dense_retriever(embedder).search(capability))
         cosines[near] = scores
     found = []
     for row in np.flatnonzero((shares > 0) | (cosines >= _MIN_COSINE)).tolist():

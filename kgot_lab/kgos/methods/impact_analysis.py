@@ -11,10 +11,9 @@ import numpy as np
 
 from kgot_lab.errors import UnknownName, require, require_count, require_known
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, graph_index, node_name
-from kgot_lab.retrieval.neighbours import StepIndices
+from kgot_lab.retrieval.neighbours import Rows, StepIndices
 from kgot_lab.text.cleaning import format_count
 
 ImpactDirection = Literal["forward", "backward", "both"]
@@ -54,7 +53,7 @@ class Impact(MethodResult):
 
     node: str
     direction: ImpactDirection
-    nodes: tuple[Impacted, ...]
+    search: _ImpactSearch
     critical_path: tuple[str, ...]
     critical_risk: float
     edge_types: tuple[str, ...]
@@ -62,6 +61,11 @@ class Impact(MethodResult):
     name: str  # of the node itself
 
     COLUMNS = ("id", "name", "depth", "distance risk", "risk", "via", "from")
+
+    @cached_property
+    def nodes(self) -> tuple[Impacted, ...]:  # type: ignore[override]
+        """The nodes that a change reaches, the nearest first; at one depth the riskiest first, ties by id."""
+        return self.search.impacted_nodes()
 
     @property
     def ids(self) -> list[str]:
@@ -71,7 +75,7 @@ class Impact(MethodResult):
     @property
     def total_impacted(self) -> int:
         """The number of nodes that a change reaches."""
-        return len(self.nodes)
+        return sum(map(len, self.search.levels[1:]))
 
     @cached_property
     def risk_by_depth(self) -> Mapping[int, tuple[Impacted, ...]]:
@@ -83,7 +87,8 @@ class Impact(MethodResult):
 
     @property
     def title(self) -> str:
-        levels = "".join(f", {len(nodes):,} at depth {depth}" for depth, nodes in self.risk_by_depth.items())
+        sizes = list(map(len, self.search.levels))
+        levels = "".join(f", {size:,} at depth {depth}" for depth, size in enumerate(sizes) if depth)
         total = format_count(self.total_impacted, "node")
         return f"impact of {self.node} ({self.direction}): {total}{levels}"
 
@@ -125,7 +130,7 @@ def impact_analysis(
         raise UnknownName("property of edges", str(weight), property_names)
     search = _ImpactSearch(index, index.row(node), type_weights, max_depth, weights)
     why = [_describe_followed_edges(index, direction, follow, type_weights)]
-    if not search.found.size:
+    if len(search.levels) == 1:
         why.append(f"no such edge of {node} is known")
     chain = search.critical_path()
     if len(chain) > 1:
@@ -134,11 +139,14 @@ def impact_analysis(
     path = tuple(graph.ids[row] for row in chain) if len(chain) > 1 else ()
     risk = float(search.products[chain[-1]]) if path else 0.0
     name = node_name(node, graph.node_properties[search.root])
-    return Impact(node, direction, search.impacted_nodes(), path, risk, search.edge_types(), tuple(why), name)
+    return Impact(node, direction, search, path, risk, search.edge_types(), tuple(why), name)
 
 
 class _ImpactSearch:
-    """A breadth-first search with the heaviest edge and the best product of risks that lead to each node."""
+    """A breadth-first search with the heaviest edge and the best product of risks that lead to each node.
+
+    `levels` holds the rows at each depth, the root first.
+    """
 
     def __init__(
         self, index: GraphIndex, root: int, type_weights: Reals, max_depth: int, weights: Reals | None
@@ -147,15 +155,17 @@ class _ImpactSearch:
         self.index, self.root = index, root
         self.depths = np.full(size, -1, np.int32)
         self.depths[root] = 0
+        self.levels: list[Rows] = [np.array([root])]
         self.risks, self.products = np.zeros(size), np.zeros(size)
         self.products[root] = 1.0
-        self.parents, self.ways = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
+        # set where a node is reached, and read only there
+        self.parents, self.ways = np.empty(size, np.int64), np.empty(size, np.int64)
         self.types = np.zeros(len(index.graph.type_names), bool)
-        for depth in range(max_depth):
-            reached = index.next_level(self.depths, depth, type_weights)
+        for depth in range(1, max_depth + 1):
+            reached = index.next_level(self.depths, self.levels[-1], type_weights)
             if not len(reached.children):
                 break
-            self._record_level(reached, depth + 1, weights)
+            self._record_level(reached, depth, weights)
 
     def _record_level(self, reached: LevelEdges, depth: int, weights: Reals | None) -> None:
         """Record a level.
@@ -164,65 +174,64 @@ class _ImpactSearch:
         """
         children = reached.children
         products = self.products[reached.parents] * self.index.centrality[children] / depth
-        heaviest = np.ones(len(self.depths))
         if weights is not None:
-            heaviest[children] = 0.0
             own = weights[self.index.links.edge_rows[reached.places]]
-            np.maximum.at(heaviest, children, own)
+            np.maximum.at(self.risks, children, own)
             products *= own
         # equal edges are ranked by the parent's id, then by edge type and direction
         tie_rank = self.index.name_order[reached.parents] * (2 * len(self.types)) + reached.ways
         riskiest = _best_positions(children, products, tie_rank)
         new = children[riskiest]
+        self.levels.append(new)
         self.depths[new], self.products[new] = depth, products[riskiest]
-        self.risks[new] = self.index.centrality[new] * heaviest[new] / depth
+        heaviest = 1.0 if weights is None else self.risks[new]
+        self.risks[new] = self.index.centrality[new] * heaviest / depth
         self.parents[new], self.ways[new] = reached.parents[riskiest], reached.ways[riskiest]
         self.types[reached.ways // 2] = True
 
-    @property
-    def found(self) -> StepIndices:
-        """The rows reached, the nearest first; at one depth the riskiest first, ties by id."""
-        rows = np.flatnonzero(self.depths > 0)
-        return rows[np.lexsort((self.index.name_order[rows], -self.risks[rows], self.depths[rows]))]
-
     def critical_path(self) -> list[int]:
         """Return the rows from the root on, at each step the riskiest that leads on, or else the riskiest."""
-        rows, chain = self.found, [self.root]
-        leads_on = np.isin(rows, self.parents[rows])
-        while (after := self.parents[rows] == chain[-1]).any():
-            # rows are ordered by risk
-            chain.append(int(rows[after & leads_on if (after & leads_on).any() else after][0]))
+        leads_on, chain = np.zeros(len(self.depths), bool), [self.root]
+        for rows in self.levels[1:]:
+            leads_on[self.parents[rows]] = True
+        for rows in self.levels[1:]:
+            after = rows[self.parents[rows] == chain[-1]]
+            after = after[leads_on[after]] if leads_on[after].any() else after
+            if not len(after):
+                break
+            chain.append(int(self._by_risk(after)[0]))
         return chain
 
+    def _by_risk(self, rows: Rows) -> Rows:
+        return rows[np.lexsort((self.index.name_order[rows], -self.risks[rows]))]
+
     def impacted_nodes(self) -> tuple[Impacted, ...]:
-        """Return the reached nodes as results."""
-        graph, rows = self.index.graph, self.found
-        ids, types, known = graph.ids, graph.type_names, graph.node_properties
-        reached = [ids[row] for row in rows.tolist()]
-        names = (node_name(id, known[row]) for id, row in zip(reached, rows.tolist(), strict=True))
+        """Return the reached nodes as results, the nearest first; at one depth the riskiest first, ties by id."""
+        graph, rows = self.index.graph, np.concatenate([*map(self._by_risk, self.levels[1:]), []]).astype(int)
+        ids, names = (map(each.__getitem__, rows.tolist()) for each in (graph.ids, self.index.names))
         columns = (each.tolist() for each in (self.depths[rows], 1 / self.depths[rows], self.risks[rows]))
         via, parents = (self.ways[rows] // 2).tolist(), self.parents[rows].tolist()
-        types_and_parents = map(types.__getitem__, via), map(ids.__getitem__, parents)
-        return tuple(map(Impacted, reached, names, *columns, *types_and_parents))
+        types_and_parents = map(graph.type_names.__getitem__, via), map(graph.ids.__getitem__, parents)
+        return tuple(map(Impacted, ids, names, *columns, *types_and_parents))
 
     def edge_types(self) -> tuple[str, ...]:
         names = self.index.graph.type_names
         return tuple(sorted(names[code] for code in np.flatnonzero(self.types).tolist()))
 
 
-def _best_positions(children: Ints, values: Reals, rank: StepIndices) -> StepIndices:
+def _best_positions(children: Rows, values: Reals, rank: StepIndices) -> StepIndices:
     """Return the position of the largest value of each child, ties by the lowest rank."""
     size = int(children.max()) + 1
-    largest = np.full(size, -np.inf)
+    largest = np.zeros(size)  # no value is below 0
     np.maximum.at(largest, children, values)
     positions = np.flatnonzero(values == largest[children])
     lowest = np.full(size, np.iinfo(np.int64).max)
     np.minimum.at(lowest, children[positions], rank[positions])
     positions = positions[rank[positions] == lowest[children[positions]]]
-    found = np.full(size, -1, np.int64)
     # parallel edges of one type may still tie, and any of them will do
-    found[children[positions]] = positions
-    return found[found >= 0]
+    lowest[children[positions]] = positions
+    best: StepIndices = positions[lowest[children[positions]] == positions]
+    return best
 
 
 def _followed_edge_weights(index: GraphIndex, direction: ImpactDirection, follow: FollowMode) -> Reals:

@@ -22,13 +22,13 @@ from kgot_lab.kgos.extraction.facts import CALLS_RESOLVED
 from kgot_lab.kgos.methods.formatting import CALLS_NOTE, NodeHit
 from kgot_lab.kgos.schemas.dimensions import DimensionColumn, dimension_column
 from kgot_lab.retrieval.dense import dense, dense_from_vectors
-from kgot_lab.retrieval.fusion import strongest
+from kgot_lab.retrieval.fusion import ranking_scores, rows_and_scores, strongest
 from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, fts5, like
-from kgot_lab.retrieval.neighbours import Links, StepIndices, distinct_integers, neighbour_steps
+from kgot_lab.retrieval.neighbours import Links, Rows, StepIndices, distinct_integers, neighbour_steps
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.cleaning import plain_text
 from kgot_lab.text.words import content_words, folded_name, name_tokens, stem, topic_words
-from kgot_lab.types import Document, Edge, Json, full_text
+from kgot_lab.types import Document, Edge, HitColumns, Json, Ranking, full_text
 
 # The texts of a graph: names, properties, and the retrievers over them, each built when first needed.
 
@@ -74,8 +74,8 @@ class LevelEdges(NamedTuple):
     (see `Links.ways`), and positions in the links.
     """
 
-    parents: Ints
-    children: Ints
+    parents: Rows
+    children: Rows
     ways: Ints
     places: StepIndices
 
@@ -247,11 +247,30 @@ class GraphIndex:
         return self.graph.ids[row], self.names[row], self.label_texts[row]
 
     @cached_property
+    def rows_by_id(self) -> StepIndices:
+        """The rows in the order of ids."""
+        return np.array(sorted(range(len(self.graph)), key=self.graph.ids.__getitem__), np.int64)
+
+    @cached_property
+    def sorted_ids(self) -> list[str]:
+        """The ids in their order, as retrievers have them."""
+        return sorted(self.graph.ids)
+
+    @cached_property
     def name_order(self) -> StepIndices:
         """The position of each node in the order of ids, which breaks ties."""
-        order = np.empty(len(self.graph), np.int64)
-        order[sorted(range(len(self.graph)), key=self.graph.ids.__getitem__)] = np.arange(len(self.graph))
-        return order
+        return np.argsort(self.rows_by_id)
+
+    def rows_and_scores(self, ranking: Ranking) -> tuple[StepIndices, Reals]:
+        """Return the rows of the hits of a ranking, and their scores. Raises BadInput if a hit is no node."""
+        hits = ranking.hits
+        if isinstance(hits, HitColumns) and (hits.ids is self.sorted_ids or hits.ids == self.sorted_ids):
+            return self.rows_by_id[hits.rows], ranking_scores(ranking)
+        return rows_and_scores(ranking, self.graph.ids, self.row_of)
+
+    def hit_columns(self, rows: StepIndices, scores: Reals) -> HitColumns:
+        """Return rows with scores, best first, as the hits of a ranking, which fuse fast with those of retrievers."""
+        return HitColumns(self.sorted_ids, self.name_order[rows], scores)
 
     def rows_by_score(self, scores: Reals) -> StepIndices:
         """Return the rows of the nodes with a score, from best to worst, ties in the order of ids."""
@@ -358,16 +377,14 @@ class GraphIndex:
         is_followed = type_weights[self.links.step_kinds[steps]] > 0
         return steps[is_followed], owners[is_followed]
 
-    def next_level(self, depths: Ints, depth: int, type_weights: Reals) -> LevelEdges:
-        """Return all edges from the nodes of one depth to unreached nodes (depth -1), over types with weight.
+    def next_level(self, depths: Ints, level: Rows, type_weights: Reals) -> LevelEdges:
+        """Return all edges from the nodes of a level to unreached nodes (depth -1), over types with weight.
 
-        If fewer edges leave the unreached nodes than the level, the search runs from those. The same edges
-        are found.
+        If most edges leave the level, the search runs from the unreached nodes. The same edges are found.
         """
-        level, open = (np.flatnonzero(each).astype(np.int32) for each in (depths == depth, depths < 0))
-        ends, ways, size = self.links.ends, self.links.step_kinds, np.diff(self.links.ends.indptr)
-        outwards = size[level].sum() <= size[open].sum()
-        start, wanted = (level, -1) if outwards else (open, depth)
+        ends, ways = self.links.ends, self.links.step_kinds
+        outwards = 2 * (ends.indptr[level + 1] - ends.indptr[level]).sum() <= len(ends.indices)
+        start, wanted = (level, -1) if outwards else (np.flatnonzero(depths < 0), depths[level[0]])
         steps, owners = neighbour_steps(ends, start)
         selected = np.flatnonzero(depths[ends.indices[steps]] == wanted)
         steps, owners = steps[selected], owners[selected]
@@ -375,20 +392,9 @@ class GraphIndex:
         if not type_weights.all():
             selected = np.flatnonzero(type_weights[directions])
             steps, owners, directions = steps[selected], owners[selected], directions[selected]
-        near_rows, far_rows = start[owners], ends.indices[steps]
-        row_pairs = (near_rows, far_rows) if outwards else (far_rows, near_rows)
-        return LevelEdges(*row_pairs, directions, steps)
-
-    def first_step_between(self, start: int, end: int, type_weights: Reals) -> int:
-        """Return the first step from a row to another, over types with a weight above 0.
-
-        A step along an arrow comes before one against it.
-        """
-        links = self.links
-        # steps along an arrow come first
-        first, last = (int(links.ends.indptr[start]), int(links.ends.indptr[start + 1]))
-        same = (links.ends.indices[first:last] == end) & (type_weights[links.step_kinds[first:last]] > 0)
-        return first + int(np.flatnonzero(same)[0])
+        near, far = start[owners], ends.indices[steps]
+        parents, children = (near, far) if outwards else (far, near)
+        return LevelEdges(parents, children, directions, steps)
 
     def edge(self, row: int) -> Edge:
         """Return the edge in a row of the graph."""
@@ -455,7 +461,9 @@ def graph_index(graph: PropertyGraph) -> GraphIndex:
     if not len(graph):
         raise BadInput("the graph is empty: it has no node that a method could find")
     # stored on the graph, as cached_property does, so that both are freed together
-    index: GraphIndex = vars(graph).setdefault(_INDEX_ATTRIBUTE, GraphIndex(graph))
+    index: GraphIndex = vars(graph).get(_INDEX_ATTRIBUTE) or vars(graph).setdefault(
+        _INDEX_ATTRIBUTE, GraphIndex(graph)
+    )
     return index
 
 

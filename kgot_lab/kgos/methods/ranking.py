@@ -12,7 +12,6 @@ from kgot_lab.errors import require, require_amount, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
 from kgot_lab.kgos.methods.index import GraphIndex, Reals, graph_index
-from kgot_lab.retrieval.fusion import rows_and_scores
 from kgot_lab.retrieval.neighbours import INCOMING_BOOST, OUTGOING_BOOST, neighbour_steps
 from kgot_lab.retrieval.stage import best
 from kgot_lab.text.cleaning import format_count
@@ -41,7 +40,7 @@ def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> Nod
         else []
     )
     none = ["no name, label or text holds any of them"] if words and not ranking.hits else []
-    rows, scores = rows_and_scores(selected, graph.ids)
+    rows, scores = index.rows_and_scores(selected)
     hits = index.hits(rows.tolist(), scores.tolist())
     return NodesFound(f"keyword match for {query!r}", hits, (words_text, *cut, *none))
 

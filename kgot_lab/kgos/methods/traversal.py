@@ -15,7 +15,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, graph_index
-from kgot_lab.retrieval.neighbours import StepIndices, distinct_integers
+from kgot_lab.retrieval.neighbours import StepIndices, distinct_integers, neighbour_steps
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge
 
@@ -80,66 +80,88 @@ def trace_path(
     require_count(max_depth, 1, "max_depth", "it is how many edges a path may have")
     index = graph_index(graph)
     start, end = index.row(node_a), index.row(node_b)
-    absent = index.absent_types(types)
-    out = index.edge_type_weights(types, against=0.0 if directed else 1.0)
-    back = out.reshape(-1, 2)[:, ::-1].ravel()  # the same edges from their other ends
-    sides = (_SearchSide(index, start, out), _SearchSide(index, end, back))
+    absent = index.absent_types(types) if types else []
+    out = back = None
+    if directed or types is not None:
+        out = index.edge_type_weights(types, against=0.0 if directed else 1.0)
+        back = out.reshape(-1, 2)[:, ::-1].ravel()  # the same edges from their other ends
+    one, other = sides = _SearchSide(index, start, out, back), _SearchSide(index, end, back, out)
     meeting = start if start == end else -1
     for _ in range(max_depth):
-        if meeting >= 0 or any(side.is_exhausted for side in sides):
+        if meeting >= 0 or not (len(one.level) and len(other.level)):
             break
-        smaller_side, other_side = sorted(sides, key=lambda side: side.edges)
-        meeting_row = smaller_side.advance(other_side)
-        meeting = meeting_row if meeting_row is not None else -1
+        meeting = one.advance(other) if one.edges <= other.edges else other.advance(one)
     if meeting < 0:
         remarks = [f"no edge of the graph has the type {', '.join(absent)}"] if absent else []
         missing = _explain_missing_path(sides, max_depth, types, directed)
         return PathFound(node_a, node_b, False, (), "", (missing, *remarks))
-    rows = [*reversed(sides[0].rows_back_from(meeting)), meeting, *sides[1].rows_back_from(meeting)]
-    forward_steps = [index.first_step_between(*ends, out) for ends in pairwise(rows)]
+    rows = [*reversed(one.rows_back_from(meeting)), meeting, *other.rows_back_from(meeting)]
+    forward_steps = [_first_step_between(index, *ends, out) for ends in pairwise(rows)]
     steps = tuple(_build_step(index, step) for step in forward_steps)
     text = index.links.path(forward_steps) if forward_steps else index.names[start]
     return PathFound(node_a, node_b, True, steps, text, (text,))
 
 
 class _SearchSide:
-    """A breadth-first search from one end: the depth of every node, -1 if not reached, and the node that led
-    to it.
+    """A breadth-first search from one end: the depth of each node, with 1 for that end and 0 if not reached.
+
+    `onward` and `back` are the weights of the steps away from the end and to it, None if all are followed.
     """
 
-    def __init__(self, index: GraphIndex, row: int, type_weights: Reals) -> None:
-        self.index, self.worth, self.depth, self.is_exhausted = index, type_weights, 0, False
-        self.depths: Ints = np.full(len(index.graph), -1, np.int32)
-        self.depths[row] = 0
-        self.parents: Ints = np.full(len(index.graph), -1, np.int32)
-        self.level = np.array([row], np.int32)
+    def __init__(self, index: GraphIndex, row: int, onward: Reals | None, back: Reals | None) -> None:
+        self.index, self.row, self.onward, self.back, self.depth = index, row, onward, back, 1
+        self.depths: Ints = np.zeros(len(index.graph), np.int32)
+        self.depths[row] = 1
+        self.level: Ints = np.array([row], np.int32)
+        self.edges = 1  # the number to search for the next level
 
-    @property
-    def edges(self) -> int:
-        """The number of edges to search for the next level."""
-        indptr = self.index.links.ends.indptr
-        return int((indptr[self.level + 1] - indptr[self.level]).sum())
-
-    def advance(self, other: _SearchSide) -> int | None:
-        """Search one level, and return the node where both searches meet, the first by id."""
-        steps, _ = self.index.steps_from(self.level, self.worth)
-        ends = self.index.links.ends.indices[steps]
-        steps, ends = steps[self.depths[ends] < 0], ends[self.depths[ends] < 0]
+    def advance(self, other: _SearchSide) -> int:
+        """Search one level, and return the node where both searches meet, the first by id, or -1."""
+        level = _neighbours(self.index, self.level, self.onward)
         self.depth += 1
-        self.parents[ends[::-1]] = self.index.links.origins[steps[::-1]]
-        self.depths[ends] = self.depth
-        self.level = distinct_integers(ends, len(self.depths)).astype(np.int32)
-        self.is_exhausted = not len(self.level)
-        rows = self.level[other.depths[self.level] >= 0]
-        return int(rows[np.argmin(self.index.name_order[rows])]) if len(rows) else None
+        met = level[other.depths[level] > 0]
+        if len(met):
+            row = int(met[np.argmin(self.index.name_order[met])])
+            self.depths[row] = self.depth
+            return row
+        if self.depth > 2 or self.onward is not None:  # the neighbours of one node are distinct
+            level = distinct_integers(level[self.depths[level] == 0], len(self.depths)).astype(np.int32)
+        self.depths[level], self.level = self.depth, level
+        self.edges = int(np.add.reduce(self.index.degrees[level]))
+        return -1
 
     def rows_back_from(self, row: int) -> list[int]:
         """Return the rows that led to a row, the last first."""
-        rows = []
-        while self.depths[row] > 0:
-            row = int(self.parents[row])
+        rows: list[int] = []
+        for depth in range(int(self.depths[row]) - 1, 1, -1):
+            near = _neighbours(self.index, np.array([row], np.int32), self.back)
+            row = int(near[self.depths[near] == depth].min())
             rows.append(row)
-        return rows
+        return rows if row == self.row else [*rows, self.row]
+
+
+def _neighbours(index: GraphIndex, rows: Ints, type_weights: Reals | None) -> Ints:
+    """Return the neighbours of some rows, over steps with a weight above 0, or over all."""
+    near = index.neighbours if type_weights is None else index.links.ends
+    if len(rows) == 1 and type_weights is None:
+        return near.indices[near.indptr[rows[0]] : near.indptr[rows[0] + 1]]
+    steps, _ = neighbour_steps(near, rows)
+    if type_weights is not None:
+        steps = steps[type_weights[index.links.step_kinds[steps]] > 0]
+    return near.indices[steps]
+
+
+def _first_step_between(index: GraphIndex, start: int, end: int, type_weights: Reals | None) -> int:
+    """Return the first step from a row to another, over types with a weight above 0.
+
+    A step along an arrow comes before one against it.
+    """
+    ends, kinds = index.links.ends, index.links.step_kinds
+    first, last = ends.indptr[start], ends.indptr[start + 1]
+    same = ends.indices[first:last] == end
+    if type_weights is not None:
+        same &= type_weights[kinds[first:last]] > 0
+    return int(first + same.argmax())
 
 
 def _build_step(index: GraphIndex, step: int) -> PathStep:
@@ -155,11 +177,11 @@ def _explain_missing_path(
     index = sides[0].index
     limits = "" if types is None else f" of the types {', '.join(sorted(types))}"
     limits += " in the direction of the arrows" * directed
-    names = [index.graph.ids[int(np.flatnonzero(side.depths == 0)[0])] for side in sides]
-    for side, name in zip(sides, names, strict=True):
-        if side.is_exhausted:
-            return f"edges{limits} join {name} with {format_count(int((side.depths > 0).sum()), 'other node')} only; max_depth is not why"
-    reached = [int((side.depths >= 0).sum()) for side in sides]
+    names = [index.graph.ids[side.row] for side in sides]
+    reached = [int((side.depths > 0).sum()) for side in sides]
+    for side, name, found in zip(sides, names, reached, strict=True):
+        if not len(side.level):
+            return f"edges{limits} join {name} with {format_count(found - 1, 'other node')} only; max_depth is not why"
     return f"no path within max_depth={max_depth} edges{limits}: {reached[0]:,} nodes lie near {names[0]}, {reached[1]:,} near {names[1]}"
 
 
@@ -225,12 +247,14 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
     everywhere = index.edge_type_weights()
     start = Explored(graph.ids[root], 0, float(importance[root]), int(index.degrees[root]), False, (), "")
     levels: list[tuple[Explored, ...]] = [(start,)]
-    for level in range(depth):
-        reached = index.next_level(depths, level, everywhere)
-        if not len(reached.children):
+    rows = np.array([root])
+    for level in range(1, depth + 1):
+        reached = index.next_level(depths, rows, everywhere)
+        rows = distinct_integers(reached.children, len(graph))
+        if not len(rows):
             break
-        depths[reached.children] = level + 1
-        levels.append(_explored_level(index, reached, level + 1, importance))
+        depths[rows] = level
+        levels.append(_explored_level(index, reached, level, importance))
     formula = f"importance = {_CENTRALITY_WEIGHT:g} * degree centrality + {_DIVERSITY_WEIGHT:g} * share of the edge types"
     why = [f"{formula}; a hub has over {_HUB_FACTOR:g} times the mean neighbours of its level"]
     hubs = [node.id for level in levels for node in level if node.is_hub]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kgot_lab.arguments import check_arguments
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_regular_text, write_atomically
@@ -16,6 +17,7 @@ from kgot_lab.kgos.methods.overview import find_clusters, overview, starting_poi
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.results import search_context
+from kgot_lab.kgos.query.questions import MIN_COSINE
 from kgot_lab.llm.adapters import as_model
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, truncate_to_tokens
 from kgot_lab.types import LLM, Message, Prompt, Usage
@@ -63,14 +65,17 @@ def answer_question(
     *,
     before: tuple[ConversationTurn, ...] = (),
     limit: int = 10,
+    embedder: Embedder | None = None,
 ) -> TextAnswer:
     """Generate an answer to a question about a graph.
 
-    If other questions came before it, what they found is used for the search too. Raises BadInput and
+    If other questions came before it, what they found is used for the search too, and meaning with an
+    embedder. Raises BadInput and
     LLMError.
     """
     looked_for = " ".join([question, *(turn.question for turn in before[-1:])])
-    found = intent_search(graph, looked_for, config=RetrievalConfig(limit=limit))
+    config = RetrievalConfig(limit=limit, min_cosine=MIN_COSINE)
+    found = intent_search(graph, looked_for, config=config, embedder=embedder)
     context = search_context(found)
     if before and (known := [id for id in before[-1].nodes if id in graph]):
         context += "\nAsked about before:\n" + _format_nodes(graph, known)

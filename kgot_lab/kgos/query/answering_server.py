@@ -17,10 +17,13 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kgot_lab.arguments import is_plain_text
-from kgot_lab.errors import BadInput, require_known
+from kgot_lab.errors import BadInput, require_known, short_repr
+from kgot_lab.kgos.query.mcp_server import replay_body
 from kgot_lab.llm.structured import field_problem
 
 _NO_MESSAGE, _FORM = "this is no JSON-RPC message", "give jsonrpc '2.0', id, method and params"
@@ -48,7 +51,8 @@ class AnsweringServer(MCPServer[Any]):
         name, arguments = self.route(name, arguments)
         known = {tool.name: tool.input_schema.get("properties", {}) for tool in await self.list_tools()}
         try:
-            require_known(f"argument of {name}", known.get(name, arguments), *arguments)
+            require_known("tool", known, name)
+            require_known(f"argument of {name}", known[name], *arguments)
             return await super().call_tool(name, arguments, context)
         except BadInput as error:
             raise ToolError(str(error)) from None
@@ -57,6 +61,11 @@ class AnsweringServer(MCPServer[Any]):
                 raise
             field, problem = field_problem(error.__cause__)
             raise ToolError(f"the argument {field!r} of {name}: {problem}") from None
+
+    async def get_prompt(self, name: str, arguments: Any = None, context: Any = None) -> Any:
+        """Refuse a prompt, since there are none."""
+        problem = f"there is no prompt {short_repr(name)}: this server has tools only, which tools/list names"
+        raise MCPError(types.INVALID_PARAMS, problem)
 
     async def run_stdio_async(self) -> None:
         """Serve standard input and output.
@@ -76,8 +85,8 @@ class AnsweringServer(MCPServer[Any]):
                 async with accepted, anyio.create_task_group() as changes:
                     changes.start_soon(change)
                     async for message in messages:
-                        if isinstance(message, ValidationError):
-                            await answers.send(SessionMessage(_parse_error(message)))
+                        if refusal := _refusal(getattr(message, "message", message)):
+                            await answers.send(SessionMessage(refusal))
                         else:
                             await (waits if await calls.begin(message) else accepted).send(message)
                     with anyio.move_on_after(_DRAIN_SECONDS):
@@ -118,19 +127,15 @@ class ExplainedBodies:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-
-        async def send_plainly(message: Message) -> None:
-            body = bytes(message.get("body", b""))
-            if b'"message":"Validation error: ' in body:
-                reply = json.loads(body)
-                reply["error"]["message"] = f"{_NO_MESSAGE}: {_FORM}"
-                message = {
-                    **message,
-                    "body": json.dumps(reply).encode().ljust(len(body)),
-                }  # its length was sent
-            await send(message)
-
-        await self._app(scope, receive, send_plainly)
+        body = await Request(scope, receive).body()
+        try:
+            refusal = _refusal(types.jsonrpc_message_adapter.validate_json(body, by_name=False))
+        except ValidationError as error:
+            refusal = _refusal(error)
+        if refusal is not None:
+            await JSONResponse(refusal.model_dump(), 400)(scope, receive, send)
+            return
+        await self._app(scope, replay_body(body, receive), send)
 
 
 class _OpenCalls:
@@ -171,15 +176,25 @@ class _OpenCalls:
                 await self._answered.wait()
 
 
-def _parse_error(error: ValidationError) -> types.JSONRPCError:
-    """Return the answer to a line that is no message, with the id of the request if it can be read."""
-    problem, id = error.errors(include_url=False)[0], None
-    with suppress(AttributeError, TypeError, ValueError):
-        id = json.loads(problem["input"]).get("id")
-    if not isinstance(id, int | str) or not is_plain_text(str(id)):
-        id = None
-    reason = problem["msg"] if problem["type"] == "json_invalid" else _FORM
-    reason = f"{_NO_MESSAGE}, or holds half a surrogate pair: {reason}"
-    return types.JSONRPCError(
-        jsonrpc="2.0", id=id, error=types.ErrorData(code=types.PARSE_ERROR, message=reason)
-    )
+def _refusal(message: object) -> types.JSONRPCError | None:
+    """Return the answer to what is no message, with the id of the request if it can be read, or else None.
+
+    A request without an id of the right type, which the protocol takes for a notification, is refused too.
+    """
+    id, code = None, types.INVALID_REQUEST
+    if isinstance(message, ValidationError):
+        problem = message.errors(include_url=False)[0]
+        with suppress(AttributeError, TypeError, ValueError):
+            given = problem["input"]
+            id = (json.loads(given) if isinstance(given, str | bytes) else given).get("id")
+        if isinstance(id, bool) or not isinstance(id, int | str) or not is_plain_text(str(id)):
+            id = None
+        is_no_json = problem["type"] == "json_invalid"
+        code = types.PARSE_ERROR if is_no_json else code
+        reason = f", or holds half a surrogate pair: {problem['msg']}" if is_no_json else f": {_FORM}"
+        reason = _NO_MESSAGE + reason
+    elif isinstance(message, types.JSONRPCNotification) and not message.method.startswith("notifications/"):
+        reason = f"{short_repr(message.method)} has no id that is a text or a whole number: {_FORM}"
+    else:
+        return None
+    return types.JSONRPCError(jsonrpc="2.0", id=id, error=types.ErrorData(code=code, message=reason))

@@ -195,19 +195,27 @@ def load_graph(
     can be read, and what opening a store raises.
     """
     report, where = say or (lambda _: None), str(where)
-    if "://" in where:
+    path, is_address = Path(where).expanduser(), "://" in where
+    if namespace and not is_address:
+        raise BadInput(
+            f"{where} is no server's address, and only a server has namespaces: leave namespace out"
+        )
+    if (cache is not None or all_files or client is not None) and not path.is_dir():
+        raise BadInput(
+            f"{where} is no folder, and cache, client and all_files are of folders: leave them out"
+        )
+    if is_address:
         if not namespace:
             how = f"--namespace NAME before its address; kgot-lab namespaces {where} lists them"
             raise BadInput(f"say which graph of the server: {how}")
         with closing(open_store(where, namespace=namespace, **environment_login(where))) as store:
             return store.graph()
-    path = Path(where).expanduser()
     suffixes = {each.suffix.lower() for each in path.glob("*")}
     is_tables = bool(suffixes) and suffixes <= {".csv", ".tsv", ".parquet"}
     if path.is_dir() and not is_tables:
         found = extract_folder(path, cache=cache, progress=progress, client=client, all_files=all_files)
         whole = add_patterns(found.graph)
-        sizes = f"{len(whole):,} nodes, {len(whole.edge_keys):,} edges"
+        sizes = f"{format_count(len(whole), 'node')}, {format_count(len(whole.edge_keys), 'edge')}"
         report(f"{found.describe(None)}\n  with the patterns in it {sizes}")
         return whole
     if not path.is_file() and not is_tables:

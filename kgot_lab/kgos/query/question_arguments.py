@@ -15,10 +15,12 @@ from typing import Any, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 
 from kgot_lab.arguments import check_arguments
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, LabError, UnknownName, require_known, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion, Parameter
+from kgot_lab.kgos.query.search_embedder import SearchEmbedder
 from kgot_lab.llm.structured import field_problem
 
 
@@ -34,14 +36,24 @@ def get_question(name: str) -> GraphQuestion:
 
 
 @check_arguments
-def ask_by_name(graph: PropertyGraph, question: str, /, **arguments: Any) -> MethodResult:
+def ask_by_name(
+    graph: PropertyGraph, question: str, /, *, embedder: Embedder | None = None, **arguments: Any
+) -> MethodResult:
     """Ask a graph a question by its name, as `kgot-lab query` does, and return the answer.
 
     For example, `query(graph, "used-by", node="get_command")`. Texts are converted to numbers if the argument is
-    a number. Raises UnknownName, which lists the questions or the arguments, and BadInput.
+    a number. With an embedder, a search and a question of what can be done
+    go by meaning too. Raises UnknownName, which lists the questions or the arguments, and BadInput.
     """
-    known = get_question(question)
-    return known.ask(graph, **convert_arguments(known, arguments))
+    return ask_question(graph, get_question(question), arguments, embedder)
+
+
+def ask_question(
+    graph: PropertyGraph, question: GraphQuestion, arguments: Mapping[str, Any], embedder: Embedder | None
+) -> MethodResult:
+    """Ask a question with arguments that are converted, and with the embedder if it takes one."""
+    meaning = {"embedder": embedder} if question.takes_embedder else {}
+    return question.ask(graph, **convert_arguments(question, arguments), **meaning)
 
 
 def convert_arguments(question: GraphQuestion, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,6 +183,7 @@ def parse_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]
 _PIPE = re.compile(r"""\|(?=(?:[^"']|"[^"]*"|'[^']*')*$)""")  # a | outside quotes
 _REFERENCE = re.compile(r"\{(\d+)\}")
 _worker_graph: PropertyGraph | None = None  # of a worker process
+_worker_embedder: SearchEmbedder | None = None
 
 
 @dataclass(frozen=True)
@@ -182,39 +195,46 @@ class AnsweredLine:
     error: str = ""
 
 
-def answer_lines(graph: PropertyGraph, lines: Iterable[str], *, parallel: int = 1) -> Iterator[AnsweredLine]:
-    """Yield the answers to questions, one per line, in their order.
+def answer_lines(
+    graph: PropertyGraph, lines: Iterable[str], *, parallel: int = 1, by: SearchEmbedder | None = None
+) -> Iterator[AnsweredLine]:
+    """Yield the answers to questions, one per line, in their order, with the embedder of searches `by`.
 
     An error is reported in place of its answer, and the other questions go on.
     """
     asked_lines = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if parallel <= 1 or len(asked_lines) < 2:
-        yield from (_answer_line(graph, line) for line in asked_lines)
+        yield from (_answer_line(graph, line, by) for line in asked_lines)
         return
     context = get_context("spawn")  # forking a process with threads may deadlock
-    with ProcessPoolExecutor(min(parallel, len(asked_lines)), context, _init_worker, (graph,)) as pool:
+    given = graph, SearchEmbedder(by.name) if by else None
+    with ProcessPoolExecutor(min(parallel, len(asked_lines)), context, _init_worker, given) as pool:
         yield from pool.map(_answer_in_worker, asked_lines)
 
 
-def _init_worker(graph: PropertyGraph) -> None:
-    global _worker_graph
-    _worker_graph = graph
+def _init_worker(graph: PropertyGraph, by: SearchEmbedder | None) -> None:
+    global _worker_graph, _worker_embedder
+    _worker_graph, _worker_embedder = graph, by
 
 
 def _answer_in_worker(line: str) -> AnsweredLine:
     assert _worker_graph is not None
-    return _answer_line(_worker_graph, line)
+    return _answer_line(_worker_graph, line, _worker_embedder)
 
 
-def _answer_line(graph: PropertyGraph, line: str) -> AnsweredLine:
+def _answer_line(graph: PropertyGraph, line: str, by: SearchEmbedder | None) -> AnsweredLine:
     try:
         name, arguments = parse_line(line)
-        return AnsweredLine(line, ask_by_name(graph, name, **arguments))
+        known = get_question(name)
+        embedder = by.select(graph)[0] if by and known.takes_embedder else None
+        return AnsweredLine(line, ask_question(graph, known, arguments, embedder))
     except LabError as error:
         return AnsweredLine(line, None, str(error))
 
 
-def run_pipeline(graph: PropertyGraph, text: str) -> Iterator[tuple[str, MethodResult]]:
+def run_pipeline(
+    graph: PropertyGraph, text: str, *, by: SearchEmbedder | None = None
+) -> Iterator[tuple[str, MethodResult]]:
     """Yield the answers to questions joined by |.
 
     In a question, {1} is the first node that the one before found, {2} the second. Raises BadInput, before
@@ -229,7 +249,9 @@ def run_pipeline(graph: PropertyGraph, text: str) -> Iterator[tuple[str, MethodR
     for step in steps:
         name, arguments = parse_line(step)
         filled = {key: _fill_references(value, previous, step) for key, value in arguments.items()}
-        previous = get_question(name).ask(graph, **convert_arguments(get_question(name), filled))
+        known = get_question(name)
+        embedder = by.select(graph)[0] if by and known.takes_embedder else None
+        previous = ask_question(graph, known, filled, embedder)
         yield step, previous
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 import numpy as np
 
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods import overview, selection
@@ -28,8 +29,10 @@ from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
 from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS
 from kgot_lab.kgos.schemas.extracted_dimensions import NOT_EXTRACTABLE, extract_dimensions
+from kgot_lab.retrieval.fusion import WEIGHT_PRESETS
 from kgot_lab.retrieval.neighbours import neighbour_steps
 
+MIN_COSINE = 0.3  # of a query without a known word; one of made-up words gets less with all-MiniLM
 AskGraph = Callable[..., MethodResult]
 _Node = Annotated[str, "a node, by its id, its name or the end of its id"]
 _Other = Annotated[str, "the node beside it"]
@@ -65,14 +68,21 @@ class GraphQuestion:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Its arguments but the graph, in their order."""
+        """Its arguments but the graph and the embedder, in their order."""
         hints = get_type_hints(self.ask, include_extras=True)
         found = []
         for name, parameter in list(inspect.signature(self.ask).parameters.items())[1:]:
+            if name == "embedder":
+                continue
             annotated = get_origin(hints[name]) is Annotated
             type, help_text = get_args(hints[name])[:2] if annotated else (hints[name], "")
             found.append(Parameter(name, type, help_text, parameter.default))
         return tuple(found)
+
+    @property
+    def takes_embedder(self) -> bool:
+        """Whether `ask` takes the keyword `embedder`, to answer by meaning too."""
+        return "embedder" in inspect.signature(self.ask).parameters
 
 
 _QUESTIONS: dict[str, GraphQuestion] = {}
@@ -127,11 +137,14 @@ def _search(
     query: Annotated[str, "what is looked for, in plain words"],
     limit: _Limit = 10,
     weights: Annotated[
-        str, "a preset of the four weights, such as default, balanced or precision"
+        str, f"a preset of the weights of meaning, words, edges and intent: {', '.join(WEIGHT_PRESETS)}"
     ] = "default",
+    *,
+    embedder: Embedder | None = None,
 ) -> MethodResult:
-    """The nodes that answer a query, by words, vectors, edges and intent, with what else the query calls for."""
-    return intent_search(graph, query, config=RetrievalConfig(limit=limit, weights=weights))
+    """The nodes that answer a query, by words, meaning, edges and intent, with what else the query calls for."""
+    config = RetrievalConfig(limit=limit, weights=weights, min_cosine=MIN_COSINE)
+    return intent_search(graph, query, config=config, embedder=embedder)
 
 
 @_question("discovery")
@@ -213,17 +226,27 @@ def _want_to(
 
 
 @_question("intent")
-def _can_it(graph: PropertyGraph, capability: Annotated[str, "what is asked for"]) -> MethodResult:
+def _can_it(
+    graph: PropertyGraph,
+    capability: Annotated[str, "what is asked for"],
+    *,
+    embedder: Embedder | None = None,
+) -> MethodResult:
     """Whether something can be done: yes, yes with limitations, no or unknown, with workarounds."""
-    return can_it(graph, capability)
+    return can_it(graph, capability, embedder=embedder)
 
 
 @_question("intent")
-def _why_not(graph: PropertyGraph, capability: Annotated[str, "what does not work"]) -> MethodResult:
+def _why_not(
+    graph: PropertyGraph,
+    capability: Annotated[str, "what does not work"],
+    *,
+    embedder: Embedder | None = None,
+) -> MethodResult:
     """What stands in the way of something: its limitations, the blocking ones first, and what helps in spite
     of them.
     """
-    found = can_it(graph, capability)
+    found = can_it(graph, capability, embedder=embedder)
     rows = sorted(found.limitations, key=lambda limitation: (not limitation.blocking, limitation.id))
     why = (f"can it {capability!r}: {found.status}", *found.why)
     title = f"in the way of {capability!r}: {len(rows)}"

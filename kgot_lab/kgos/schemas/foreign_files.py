@@ -163,6 +163,8 @@ def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGra
         id = _text(record[profile.id])
         if id is None or not id.strip() or id in row_of:
             why = f"row {row_of[id]:,} has its id already" if id in row_of else "it has no id"
+            if isinstance(record[profile.id], bytes):
+                why = "its id is bytes, and ids are texts or numbers"
             unread.append(
                 UnreadRow(0, nodes.table, row, f"node {short_repr(id)}", f"{why}, so it is left out")
             )
@@ -175,18 +177,22 @@ def build_graph(profile: Profile, nodes: Rows, edges: Rows) -> tuple[PropertyGra
         read_nodes.append(Node(id, labels, known if name is None else {**known, "name": name}))
     default = _table_relation(profile.edges)
     structure = (profile.source, profile.target, profile.relation, edges.number)
+    is_bare = not edges.replaced and all(name in structure for each in edges.records[:1] for name in each)
     for row, record in enumerate(edges.records, start=1):
         source, target = (_text(record[column]) for column in (profile.source, profile.target))
         relation = _text(record[profile.relation]) or "" if profile.relation else default
-        gone = [short_repr(end) for end in (source, target) if end not in row_of]
-        why = f"there is no node {' and no node '.join(gone)}, so it is left out" if gone else ""
-        if not gone and not relation.strip():
-            relation, why = UNTYPED, f"it has no relation, and is read as {UNTYPED}"
-        if why:
+        known = {}
+        if source is None or target is None or source not in row_of or target not in row_of:
+            gone = " and no node ".join(short_repr(end) for end in (source, target) if end not in row_of)
+            why = f"there is no node {gone}, so it is left out"
             unread.append(UnreadRow(3, edges.table, row, _describe(source, relation, target), why))
-        if not gone:
+            continue
+        if not relation.strip():
+            relation, why = UNTYPED, f"it has no relation, and is read as {UNTYPED}"
+            unread.append(UnreadRow(3, edges.table, row, _describe(source, relation, target), why))
+        if not is_bare:
             known = properties(edges, row, (source, relation, target), profile.edge_properties, structure)
-            read_edges.append(Edge(str(source), relation, str(target), known))
+        read_edges.append(Edge(source, relation, target, known))
     return PropertyGraph.of(read_nodes, distinct_edges(read_edges)), tuple(unread)
 
 

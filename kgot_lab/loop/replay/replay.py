@@ -75,6 +75,7 @@ from kgot_lab.loop.trace import (
 from kgot_lab.stores import open_for, open_store
 from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.stores.protocol import Dialect, Store
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.tools.tool import Tool, as_tool, source_digest
 from kgot_lab.types import LLM, Json, Reply
 
@@ -101,7 +102,7 @@ def unrecorded_write(events: Sequence[Event], store: Store, walk: SideReplay) ->
         missing = _next_write(events, store, walk)
         if not missing or graph_after((*events, *missing)) != present:
             expected = "empty, or hold just the graph that the run began with, or what it had made (at most one write more than its trace)"
-            problem = f"the store holds another graph, of {len(present)} nodes"
+            problem = f"the store holds another graph, of {format_count(len(present), 'node')}"
             raise BadInput(f"{problem}; to go on with this run it must be {expected}")
     if present != start:
         store.apply(present.diff(start))
@@ -539,8 +540,8 @@ class Fork:
 
     def __repr__(self) -> str:
         end = f"stopped: {self.stopped}" if self.stopped else f"answer {self.answer!r}"
-        calls = f"{self.avoided} calls avoided, {self.asked} asked"
-        return f"<fork from event {self.first_difference}: {len(self.events)} events, {calls}, {end}>"
+        calls = f"{format_count(self.avoided, 'call')} avoided, {self.asked} asked"
+        return f"<fork from event {self.first_difference}: {format_count(len(self.events), 'event')}, {calls}, {end}>"
 
 
 @check_arguments

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from kgot_lab.arguments import check_arguments
+from kgot_lab.io.times import from_micros, from_micros_or_none, to_micros, utc_now
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims import justification
 from kgot_lab.memory.claims.claim import (
@@ -18,12 +19,8 @@ from kgot_lab.memory.claims.claim import (
     Span,
     check_triple,
     digest,
-    from_micros,
-    from_micros_or_none,
     is_message,
-    to_micros,
     triple_key,
-    utc_now,
 )
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.text.cleaning import checked_text
@@ -101,13 +98,10 @@ class Beliefs:
         return names.canonical_facts(self.storage.rows(sql.select_facts(*pattern), spellings))
 
     @check_arguments
-    def triples(
-        self, facts: Iterable[Triple] | None = None, *, as_stated: bool = False
-    ) -> tuple[Triple, ...]:
+    def triples(self, facts: Iterable[Triple] | None = None) -> tuple[Triple, ...]:
         """Return the facts that hold, or those among `facts`, in the order in which they were first learnt.
 
-        Each has its combined confidence, the turn of its first claim, and the time at which that was learnt, or,
-        `as_stated`, from which it is valid.
+        Each has its combined confidence, and the turn of its first claim and the time from which that is valid.
         """
         with self.storage.reading():
             names, wanted = self.names(), None
@@ -126,10 +120,9 @@ class Beliefs:
             held if wanted is None else wanted & held.keys(),
             key=lambda fact: (*learnt[fact][:2], triple_key(fact)),
         ):
-            *_, at, source, since = learnt[fact]
+            *_, source, since = learnt[fact]
             sure = justification.combined_confidence(held[fact])
-            time = from_micros_or_none(since if as_stated else at)
-            found.append(Triple(*triple_key(fact), sure, source_turn(source), time))
+            found.append(Triple(*triple_key(fact), sure, source_turn(source), from_micros_or_none(since)))
         return tuple(found)
 
     def count(self) -> int:

@@ -6,13 +6,13 @@ They also determine what a reader may see.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, get_args
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, require, require_known
+from kgot_lab.errors import require
 from kgot_lab.memory.claims.beliefs import Beliefs, period_at
 from kgot_lab.memory.claims.claim import Claim, Period, check_triple, triple_key
 from kgot_lab.text.cleaning import checked_text
@@ -22,7 +22,10 @@ from kgot_lab.types import Json, Triple
 FactState = Literal["holds", "one source", "contested", "out of date", "unsure", "missing"]
 FACT_STATES: tuple[FactState, ...] = get_args(FactState)  # from firm to weak
 Ruling = Literal["passes", "hedged", "withheld"]
-RULINGS: tuple[Ruling, ...] = get_args(Ruling)
+# of an answer, by the state of the weakest fact that it needs, the strictest last
+_RULINGS: Mapping[FactState, Ruling] = {
+    "holds": "passes", "one source": "passes", "contested": "hedged", "out of date": "hedged", "unsure": "hedged", "missing": "withheld",
+}  # fmt: skip
 _Bounds = tuple[datetime | None, datetime | None]  # of a period
 
 
@@ -42,36 +45,6 @@ class OpenFact:
 
     def __str__(self) -> str:
         return f"{self.subject or '?'} --[{self.relation}]--> ?"
-
-
-@dataclass(frozen=True)
-class CertificateRules:
-    """The ruling on an answer for each state of the weakest fact that it needs.
-
-    A fact that is missing or unsure never passes. Raises BadInput.
-    """
-
-    one_source: Ruling = "passes"
-    contested: Ruling = "hedged"
-    out_of_date: Ruling = "hedged"
-    unsure: Ruling = "hedged"
-    missing: Ruling = "withheld"
-
-    def __post_init__(self) -> None:
-        require_known("ruling", RULINGS, *astuple(self))
-        if "passes" in (self.missing, self.unsure):
-            reason = 'missing and unsure are "hedged" or "withheld"'
-            raise BadInput(f"an answer that needs a missing or unsure fact cannot pass: {reason}")
-
-    def ruling(self, states: Iterable[FactState]) -> Ruling:
-        """Return the strictest ruling for some states, or that for a missing fact if there are none."""
-        rulings: list[Ruling] = [
-            "passes" if state == "holds" else getattr(self, state.replace(" ", "_")) for state in states
-        ]
-        return max(rulings or [self.missing], key=RULINGS.index)
-
-
-STANDARD_RULES = CertificateRules()
 
 
 @dataclass(frozen=True)
@@ -137,11 +110,10 @@ class CertifiedFact:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The facts that an answer needs, in order, with their state at a time, and the rules for the answer."""
+    """The facts that an answer needs, in order, with their state at a time."""
 
     facts: tuple[CertifiedFact, ...]
     at: datetime
-    rules: CertificateRules = STANDARD_RULES
 
     @property
     def ruling(self) -> Ruling:
@@ -149,12 +121,12 @@ class Certificate:
 
         An answer that needs no fact is not certified.
         """
-        return self.rules.ruling(fact.state for fact in self.facts)
+        return _RULINGS[max((fact.state for fact in self.facts), key=FACT_STATES.index, default="missing")]
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """The distinct reasons why the answer does not pass, in words, or () if it does."""
-        statuses = [fact.status for fact in self.facts if self.rules.ruling([fact.state]) != "passes"]
+        statuses = [fact.status for fact in self.facts if _RULINGS[fact.state] != "passes"]
         return tuple(dict.fromkeys(statuses)) if self.facts else ("it rests on no fact",)
 
     def redacted(self, answer: str) -> Certificate:
@@ -181,7 +153,6 @@ def certify(
     needed: Iterable[Triple | OpenFact],
     *,
     at: datetime | None = None,
-    rules: CertificateRules = STANDARD_RULES,
 ) -> Certificate:
     """Determine the state at a time of the facts that an answer needs.
 
@@ -195,7 +166,7 @@ def certify(
         for needed_fact in checked:
             previous_object = facts[-1].fact.object if facts and facts[-1].fact else ""
             facts.append(_certify_fact(beliefs, needed_fact, previous_object, time))
-    return Certificate(tuple(facts), time, rules)
+    return Certificate(tuple(facts), time)
 
 
 def hedge_answer(answer: str, certificate: Certificate) -> str:

@@ -1,65 +1,18 @@
-"""Claims (reasons to believe facts: source, speaker, validity, premises), times, and reports of changes."""
+"""Claims (reasons to believe facts: source, speaker, validity, premises), and what is learnt of them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
 from kgot_lab.errors import BadInput, require, require_count, require_known, require_probability, short_repr
-from kgot_lab.memory.triples import to_utc
-from kgot_lab.text.cleaning import checked_text, format_count
+from kgot_lab.io.times import to_micros_or_none
+from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Json, Triple
-
-# Times as they are stored: whole microseconds since 1970 in UTC, converted from aware times only.
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
-def utc_now() -> datetime:
-    """Return the current time in UTC."""
-    return datetime.now(UTC)
-
-
-def to_micros(time: datetime, what: str) -> int:
-    """Convert an aware time to microseconds since 1970.
-
-    Raises BadInput for a naive time, which is ambiguous, and for one outside the years 1 to 9999.
-    """
-    return (to_utc(time, what) - _EPOCH) // _MICROSECOND
-
-
-def from_micros(micros: int) -> datetime:
-    """Convert microseconds since 1970 to a time in UTC."""
-    return _EPOCH + micros * _MICROSECOND
-
-
-def to_micros_or_none(time: datetime | None, what: str) -> int | None:
-    """Convert an end of an interval as `to_micros` does, or return None for an open one."""
-    return None if time is None else to_micros(time, what)
-
-
-def from_micros_or_none(micros: int | None) -> datetime | None:
-    """Convert an end of an interval as `from_micros` does, or return None for an open one."""
-    return None if micros is None else from_micros(micros)
-
-
-def format_time(time: datetime) -> str:
-    """Format a time in UTC: the day, and the time of day unless it is midnight."""
-    precision = "microseconds" if time.microsecond else "seconds" if time.second else "minutes"
-    day, time_of_day = time.date().isoformat(), time.time().isoformat(precision)
-    return day if time_of_day == "00:00" else f"{day} {time_of_day}"
-
-
-def format_period(since: datetime | None, until: datetime | None) -> str:
-    """Format the period in which something is valid, or return "" if neither end is known."""
-    bounds = [f"from {format_time(since)}"] if since else []
-    return " ".join([*bounds, *([f"until {format_time(until)}"] if until else [])])
-
 
 CLAIM_KINDS = ("stated", "inferred", "ended")
 SAID, ASKED, ENDED = "said", "asked", "ended"  # relations of a user to a sentence, and to what ended by it
@@ -198,55 +151,6 @@ class Learnt:
 
 
 @dataclass(frozen=True)
-class RecordedAnswer:
-    """A recorded answer with its time."""
-
-    id: str
-    text: str
-    at: datetime
-
-
-@dataclass(frozen=True)
-class ChangeEffect:
-    """The effect of a change on what holds.
-
-    It contains facts that no longer hold, entities that no fact names any more, answers that depended on
-    them, and facts that started to hold. `change` undoes it, and is None if nothing was changed. `erased`
-    counts what an undo could not restore because it was erased. `overtaken` are later changes of the same
-    claims, which an undo left as they are. `waits` says that what was decided on waits again, and `withdrawn` is the
-    number of items that an undo took out of the review queue.
-    """
-
-    change: int | None
-    facts: tuple[Triple, ...] = ()
-    entities: tuple[str, ...] = ()
-    answers: tuple[RecordedAnswer, ...] = ()
-    risen: tuple[Triple, ...] = ()
-    erased: int = 0
-    overtaken: tuple[int, ...] = ()
-    waits: bool = False
-    withdrawn: int = 0
-
-    def __str__(self) -> str:
-        groups = (
-            (self.facts, "fact", "", "fell"),
-            (self.risen, "fact", "", "began to hold"),
-            (self.entities, "entity", "entities", "named by no fact any more"),
-            (self.answers, "answer", "", "rested on what fell"),
-        )
-        counts = ((len(found), noun, many, verb) for found, noun, many, verb in groups if found)
-        phrases = [f"{format_count(count, noun, many)} {verb}" for count, noun, many, verb in counts]
-        phrases += (
-            [f"{format_count(self.erased, 'part')} erased since, not to come back"] if self.erased else []
-        )
-        phrases += [f"changed again since by {', '.join(map(str, self.overtaken))}"] if self.overtaken else []
-        phrases += ["what was decided on waits again"] if self.waits else []
-        left = f"{format_count(self.withdrawn, 'item')} left the review queue"
-        phrases += [left] if self.withdrawn else []
-        return "; ".join(phrases) or "nothing fell"
-
-
-@dataclass(frozen=True)
 class ErasureCounts:
     """The number of items that an erasure removed from every file."""
 
@@ -276,74 +180,11 @@ class Period:
 
 
 @dataclass(frozen=True)
-class StatusPeriod:
-    """The standing of a claim, or of what else waits for review, between two changes, and who changed it."""
-
-    standing: str
-    confidence: float | None
-    known_from: datetime
-    known_until: datetime | None
-    by: str
-
-
-@dataclass(frozen=True)
-class ChangeLogEntry:
-    """A change: time, author and kind.
-
-    Its effect is in the claims. `clock` is the time of the clock if that had run backwards. `of` names the
-    source that was retracted, the facts that were retracted or decided on, or the sentences that a user told. What
-    was erased since is not named.
-    """
-
-    change: int
-    at: datetime
-    by: str
-    action: str
-    undoes: int | None = None
-    erased: int = 0
-    clock: datetime | None = None
-    of: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        left = len(self.of) - _MOST_OF
-        names = [*self.of[:_MOST_OF], *([f"and {left:,} more"] if left > 0 else [])]
-        more = f": {'; '.join(names)}" if names else ""
-        more = f" change {self.undoes}" if self.undoes else more
-        more += f" ({self.erased} erased since)" if self.erased else ""
-        is_told = self.action == "learn" and bool(self.of)  # by a user, not read in a document
-        words = "told" if is_told else ACTION_WORDS.get(self.action, self.action)
-        return f"{self.change:>6}  {self.at:%Y-%m-%d %H:%M:%S}  {words}{more}  {self.by}"
-
-
-_MOST_OF = 3  # of what a change was of, on its line in the log
-ACTION_WORDS = {
-    "learn": "learnt", "correct": "corrected", "retract source": "forgot source", "retract fact": "forgot fact",
-    "erase": "erased", "undo": "took back", "accept": "accepted", "reject": "rejected", "override": "overrode",
-    "declare": "declared", "merge": "merged names", "unmerge": "separated names", "add": "added", "write": "wrote",
-    "update": "changed", "delete": "deleted", "expire": "expired",
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
 class QueuedClaim:
     """A claim that waits for review, and the facts that would start to hold if it were accepted."""
 
     claim: Claim
     starts: tuple[Triple, ...]
-
-
-@dataclass(frozen=True)
-class ReviewDecision:
-    """The effect of a decision, or of its undo, on an item of a review queue: its standing afterwards."""
-
-    change: int
-    at: datetime
-    by: str
-    action: str
-    undoes: int | None
-    item: str  # its id
-    standing: str
-    confidence: float | None = None
 
 
 @dataclass(frozen=True)

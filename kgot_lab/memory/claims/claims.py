@@ -6,7 +6,7 @@ Whether facts hold is computed whenever it is queried.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -14,37 +14,38 @@ from pathlib import Path
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_known, require_probability, short_repr
 from kgot_lab.graph.validation import Vocabulary
+from kgot_lab.io.times import from_micros, to_micros, utc_now
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.claims import transactions
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
-from kgot_lab.memory.claims.changes import (
-    Change,
-    EffectHolder,
-    RecordedTables,
-    VersionKeys,
-    open_versions,
-    read_periods,
-)
 from kgot_lab.memory.claims.claim import (
     Cardinality,
-    ChangeEffect,
     Claim,
     ErasureCounts,
     Learnt,
     MergeProposal,
-    RecordedAnswer,
-    StatusPeriod,
     check_triple,
     fact_id,
-    from_micros,
-    to_micros,
-    utc_now,
+    is_message,
+    triple_key,
 )
-from kgot_lab.memory.claims.justification import fact_ids
-from kgot_lab.memory.claims.lookup import propose_merges
+from kgot_lab.memory.claims.justification import claims_deciding, fact_ids, facts_resting_on, held_facts
+from kgot_lab.memory.claims.name_merges import propose_merges
 from kgot_lab.memory.postgres_tables import PostgresClaims
-from kgot_lab.memory.sqlite_tables import SQLiteClaims, open_at
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.memory.tables import ClaimStorage
+from kgot_lab.stores.tables.history import (
+    Change,
+    ChangeEffect,
+    EffectHolder,
+    RecordedAnswer,
+    RecordedTables,
+    StatusPeriod,
+    VersionKeys,
+    erase_versions,
+    open_versions,
+    read_periods,
+)
+from kgot_lab.stores.tables.opening import open_at
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple
 
@@ -98,7 +99,7 @@ class Claims(Beliefs, RecordedTables):
             if new:
                 standings = [(c.id, self._standing(c), c.confidence) for c in new]
                 change.open_all("standing", standings)
-                transactions.write_claims(self.storage, new)
+                self.write_claims(new)
                 counts["new"], queued = len(new), sum(standing == "queued" for _, standing, _ in standings)
                 counts["queued"] += queued
             return Learnt(change.number, **counts)
@@ -123,6 +124,27 @@ class Claims(Beliefs, RecordedTables):
             counts["queued"] += standing == "queued"
             change.open("standing", claim.id, standing, claim.confidence)
 
+    def write_claims(self, claims: Sequence[Claim]) -> None:
+        """Store new claims with their facts and premises.
+
+        They are not in force until they get a standing.
+        """
+        self._write_facts(fact for claim in claims for fact in (claim.fact, *claim.premises))
+        self.storage.insert(sql.NEW_CLAIM, [_claim_values(claim) for claim in claims])
+        premises = [{"claim": claim.id, "fact": fact_id(fact)} for claim in claims for fact in claim.premises]
+        self.storage.insert(sql.NEW_PREMISE, premises)
+
+    def _write_facts(self, facts: Iterable[Triple]) -> None:
+        """Store the texts and lookup keys of the facts that are new. They hold only by their claims."""
+        by_id = {fact_id(fact): fact for fact in facts}
+        known = {id for (id,) in self.storage.rows(sql.FACT_IDS, {"facts": list(by_id)})}
+        new = {id: triple_key(fact) for id, fact in by_id.items() if id not in known}
+        keys = [{"key": key, "fact": id} for id, parts in new.items() for key in sql.fact_keys(*parts)]
+        self.storage.insert(sql.NEW_FACT_KEY, keys)
+        names = ("subject", "relation", "object")
+        rows = [{"id": id, **dict(zip(names, parts, strict=True))} for id, parts in new.items()]
+        self.storage.insert(sql.NEW_FACT, rows)
+
     @check_arguments
     def note_answer(self, id: str, text: str, facts: Iterable[Triple]) -> None:
         """Record an answer and the facts that it depends on, so that a change can name it.
@@ -140,7 +162,7 @@ class Claims(Beliefs, RecordedTables):
                 self.storage.rows(statement, {"answer": answer})
             values = {"answer": answer, "text": text, "at": to_micros(self.now(), "now")}
             self.storage.rows(sql.NEW_ANSWER, values)
-            transactions.write_facts(self.storage, facts_by_id.values())
+            self._write_facts(facts_by_id.values())
             for id in facts_by_id:
                 self.storage.rows(sql.NEW_ANSWER_FACT, {"answer": answer, "fact": id})
 
@@ -169,7 +191,7 @@ class Claims(Beliefs, RecordedTables):
     ) -> ChangeEffect:
         with self.change(f"retract {what}", by) as change:
             claims = [claim for (claim,) in self.storage.rows(statement, parameters())]
-            with transactions.record_effect(self.storage, change, claims) as effect:
+            with self.effect(change, [("drop", claim) for claim in claims]) as effect:
                 for claim in claims:
                     if what not in open_versions(self.storage, "drop", claim):
                         change.open("drop", claim, what)
@@ -185,14 +207,75 @@ class Claims(Beliefs, RecordedTables):
         are removed when the file is opened the next time.
         """
         fact = check_triple(fact, "a fact")
-        return transactions.erase_claims(
-            self, sql.CLAIMS_OF_FACTS, lambda: {"facts": self._fact_ids(fact)}, by, [fact]
-        )
+        return self.erase_claims(sql.CLAIMS_OF_FACTS, lambda: {"facts": self._fact_ids(fact)}, by, [fact])
 
     def erase_source(self, source: str, *, by: str = "") -> ErasureCounts:
         """Erase every claim of a source, and the facts that no other source claims, as `erase_fact` does."""
         source = checked_text(source, "a source")
-        return transactions.erase_claims(self, sql.CLAIMS_FROM_SOURCE, lambda: {"source": source}, by)
+        return self.erase_claims(sql.CLAIMS_FROM_SOURCE, lambda: {"source": source}, by)
+
+    def erase_claims(
+        self,
+        statement: str,
+        parameters: Callable[[], Mapping[str, str | list[str]]],
+        by: str,
+        facts: Iterable[Triple] = (),
+        *,
+        scrub: bool = True,
+    ) -> ErasureCounts:
+        """Erase the claims that a statement selects, and some facts, with what depends on nothing else.
+
+        Without `scrub`, the bytes leave the file when it is scrubbed the next time. See `erase_fact`.
+        """
+        storage = self.storage
+        with self.change("erase", by) as change:
+            names = self.names()
+            named = {id for (id,) in storage.rows(statement, parameters())}
+            claims, doomed = self._dependents_to_erase(named, set(map(names.canonical_fact, facts)))
+            rows = storage.rows(sql.CLAIMS, {"claims": claims})
+            messages = {Triple(*row[1:4]) for row in rows if is_message(Triple(*row[1:4]), row[4])}
+            ids = set(fact_ids(doomed, names))
+            answers = [id for id, *_ in storage.rows(sql.ANSWERS_ON, {"facts": ids})]
+            unneeded = {id for (id,) in storage.rows(sql.PREMISES_OF, {"claims": claims})}
+            erased_facts = [Triple(*row) for row in storage.rows(sql.FACTS_BY_ID, {"facts": ids | unneeded})]
+            if claims or erased_facts:
+                storage.rows(sql.MARK_UNSCRUBBED, {"change": change.begin()})
+            erase_versions(storage, sql.VERSIONS_OF_CLAIMS, {"claims": claims})
+            for deletion in (*sql.DELETE_CLAIMS, *sql.DELETE_ANSWERS):
+                storage.rows(deletion, {"claims": claims, "answers": answers})
+            erased_ids = [fact_id(fact) for fact in erased_facts]
+            storage.rows(sql.DELETE_FACTS, {"facts": erased_ids})
+            keys = {key for fact in erased_facts for key in sql.fact_keys(*triple_key(fact))}
+            storage.rows(sql.DELETE_FACT_KEYS, {"facts": erased_ids, "keys": keys})
+            touched = {name for fact in erased_facts for name in (fact.subject, fact.object)}
+            erase_versions(storage, sql.VERSIONS_OF_NAMES, {"names": touched})
+        if scrub:
+            storage.scrub()
+        count = len(doomed - messages) if claims or erased_facts else 0
+        return ErasureCounts(change.number, count, len(claims), len(answers))
+
+    def _dependents_to_erase(self, claims: set[str], facts: set[Triple]) -> tuple[set[str], set[Triple]]:
+        """Return the claims and facts that are removed with some others.
+
+        These are facts that no other claim supports, and claims that are derived from such facts.
+        """
+        storage, names = self.storage, self.names()
+
+        def resting_on(facts: set[Triple]) -> set[str]:
+            values = {"facts": fact_ids(facts, names)}
+            return {id for (id,) in storage.rows(sql.CLAIMS_DERIVED_FROM, values)} if facts else set()
+
+        pending, doomed = claims | resting_on(facts), set[str]()
+        while pending:
+            doomed |= pending
+            unsupported = set()
+            for fact in names.canonical_facts(storage.rows(sql.FACTS_OF_CLAIMS, {"claims": pending})) - facts:
+                rows = storage.rows(sql.CLAIMS_OF_FACTS, {"facts": fact_ids([fact], names)})
+                if doomed.issuperset(id for (id,) in rows):
+                    unsupported.add(fact)
+            facts = facts | unsupported
+            pending = resting_on(unsupported) - doomed
+        return doomed, facts
 
     # --- cardinalities and names ---
 
@@ -287,8 +370,7 @@ class Claims(Beliefs, RecordedTables):
 
     def answers_on(self, fact: Triple) -> tuple[RecordedAnswer, ...]:
         """Return the answers that depend on a fact, whether it holds or not."""
-        rows = self.storage.rows(sql.ANSWERS_ON, {"facts": self._fact_ids(fact)})
-        return tuple(RecordedAnswer(id, text, from_micros(at)) for id, text, at in rows)
+        return self._answers_on(self._fact_ids(fact))
 
     def recorded_answers(self) -> dict[RecordedAnswer, tuple[Triple, ...]]:
         """Return the recorded answers, earliest first, with the facts that each depends on.
@@ -318,13 +400,52 @@ class Claims(Beliefs, RecordedTables):
 
     @contextmanager
     def effect(self, change: Change, keys: VersionKeys) -> Iterator[EffectHolder]:
-        """Report what holds after the block and not before it, and the reverse, with the answers on it."""
+        """Compare what holds before and after the block, at any time and now, for some claims' facts and all that
+        is derived from these. Sentences that users said are no facts.
+        """
+        holder, storage, names = EffectHolder(), self.storage, self.names()
         claims = sorted({key for kind, key in keys if kind in ("standing", "drop")})
-        with transactions.record_effect(self.storage, change, claims) as holder:
-            yield holder
+        rows = storage.rows(sql.FACTS_OF_CLAIMS, {"claims": claims}) if claims else []
+        affected = facts_resting_on(storage, names, [Triple(*row) for row in rows])
+
+        def held() -> list[Set[Triple]]:
+            deciding = claims_deciding(storage, names, affected)
+            messages = {claim.fact for claim in deciding if is_message(claim.fact, claim.source)}
+            return [held_facts(deciding, at).keys() & affected - messages for at in (None, change.at)]
+
+        before = held()
+        yield holder
+        pairs = list(zip(before, held(), strict=True))
+        fallen = tuple(sorted(set().union(*(earlier - later for earlier, later in pairs)), key=triple_key))
+        risen = tuple(sorted(set().union(*(later - earlier for earlier, later in pairs)), key=triple_key))
+        answers = self._answers_on(fact_ids(fallen, names))
+        holder.report = ChangeEffect(change.number, fallen, self._orphans(fallen), answers, risen)
+
+    def _orphans(self, fallen: Sequence[Triple]) -> tuple[str, ...]:
+        """Return the entities of some facts that no fact names any more."""
+        names = self.names()
+        orphaned = {name for fact in fallen for name in (fact.subject, fact.object)}
+        spellings = [spelling for name in orphaned for spelling in names.names(name)]
+        facts = names.canonical_facts(self.storage.rows(sql.FACTS_NAMING, {"names": spellings}))
+        for fact in facts & held_facts(claims_deciding(self.storage, names, facts)).keys():
+            orphaned -= {fact.subject, fact.object}
+        return tuple(sorted(orphaned))
+
+    def _answers_on(self, facts: Iterable[str]) -> tuple[RecordedAnswer, ...]:
+        rows = self.storage.rows(sql.ANSWERS_ON, {"facts": list(facts)})
+        return tuple(RecordedAnswer(id, text, from_micros(at)) for id, text, at in rows)
 
     def _restore(self, change: Change, keys: VersionKeys) -> None:
-        transactions.refuse_merge_cycles(change, [key for kind, key in keys if kind == "merged"])
+        """Raise BadInput if the merges of some names that an undo restored are in a cycle with later ones."""
+        merges = self.names().merges
+        for name in (key for kind, key in keys if kind == "merged"):
+            seen, canonical = {name}, merges.get(name, name)
+            while canonical in merges and canonical not in seen:
+                seen.add(canonical)
+                canonical = merges[canonical]
+            if name in merges and canonical in seen:
+                cycle = f"undoing change {change.undoes} would merge {short_repr(name)} in a circle"
+                raise BadInput(f"{cycle}: unmerge {short_repr(merges[name])} first")
 
     def _require_claim(self, id: str) -> None:
         if not self.storage.rows(sql.CLAIM_IDS, {"claims": [checked_text(id, "the id of a claim")]}):
@@ -334,6 +455,16 @@ class Claims(Beliefs, RecordedTables):
     def _fact_ids(self, fact: Triple) -> list[str]:
         names = self.names()
         return fact_ids([names.canonical_fact(check_triple(fact, "a fact"))], names)
+
+
+def _claim_values(claim: Claim) -> dict[str, str | float | None]:
+    span, (since, until) = claim.span, claim.valid_micros
+    place = (None, None, None) if span is None else (span.start, span.end, span.text)
+    return {
+        "id": claim.id, "fact": fact_id(claim.fact), "source": claim.source, "said_by": claim.said_by,
+        "kind": claim.kind, "confidence": claim.confidence, "valid_from": since, "valid_until": until,
+        **dict(zip(("start", "end", "text"), place, strict=True)),
+    }  # fmt: skip
 
 
 # Open claims by the name of a file, in memory, or by the address of a PostgreSQL server.

@@ -13,9 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from kgot_lab.io.times import from_micros_or_none
 from kgot_lab.memory import tables as sql
-from kgot_lab.memory.claims.claim import Period, fact_id, from_micros_or_none, triple_key
-from kgot_lab.memory.tables import ClaimRow, ClaimStorage
+from kgot_lab.memory.claims.claim import Period, fact_id, triple_key
+from kgot_lab.memory.tables import ClaimStorage
+from kgot_lab.stores.tables.layout import TableRow
 from kgot_lab.types import Triple
 
 if TYPE_CHECKING:
@@ -156,7 +158,7 @@ class Aliases:
             return fact
         return Triple(self.canonical(fact.subject), fact.relation, self.canonical(fact.object))
 
-    def canonical_facts(self, rows: Iterable[ClaimRow]) -> set[Triple]:
+    def canonical_facts(self, rows: Iterable[TableRow]) -> set[Triple]:
         """Return the facts of rows of subject, relation and object, under their canonical names."""
         return {self.canonical_fact(Triple(*row)) for row in rows}
 
@@ -224,7 +226,7 @@ def fact_ids(facts: Iterable[Triple], names: Aliases) -> list[str]:
 
 
 def active_claims(
-    rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Aliases
+    rows: Sequence[TableRow], premises: Sequence[TableRow], names: Aliases
 ) -> list[ActiveClaim]:
     """Build claims from rows of claims and of their premises, under canonical names.
 

@@ -13,8 +13,7 @@ from numpy import interp
 from kgot_lab.errors import BadInput, require, require_count, require_probability, short_repr
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import claims_by_id
-from kgot_lab.memory.claims.changes import Change, open_versions
-from kgot_lab.memory.claims.claim import ChangeEffect, Claim, QueuedClaim
+from kgot_lab.memory.claims.claim import Claim, QueuedClaim
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.justification import (
     NOW,
@@ -25,8 +24,8 @@ from kgot_lab.memory.claims.justification import (
     read_active_claims,
     read_aliases,
 )
-from kgot_lab.memory.claims.review_queue import ReviewQueue
-from kgot_lab.memory.claims.transactions import write_claims
+from kgot_lab.stores.tables.history import Change, ChangeEffect, open_versions
+from kgot_lab.stores.tables.review_queue import ReviewQueue
 from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple
 
@@ -62,18 +61,13 @@ class DecisionEvidence:
 
 
 class ClaimReview(ReviewQueue[QueuedClaim]):
-    """The review of claims: what waits, decisions, and the evidence for them.
-
-    `waiting` holds the queue as of the last `reload`, and `place` is the index of the claim in view.
-    """
+    """The review of claims: what waits, decisions, and the evidence for them."""
 
     verdicts = ("accept", "reject", "override")
 
     def __init__(self, claims: Claims, by: str = "") -> None:
         super().__init__(claims, by)
         self.claims = claims
-        self.waiting: tuple[QueuedClaim, ...] = ()
-        self.place = 0
 
     def queue(self) -> tuple[QueuedClaim, ...]:
         """Return the claims that wait for review.
@@ -164,7 +158,7 @@ class ClaimReview(ReviewQueue[QueuedClaim]):
         storage = self.claims.storage
         with storage.changing():
             if not storage.rows(sql.CLAIM_IDS, {"claims": [corrected.id]}):
-                write_claims(storage, [corrected])
+                self.claims.write_claims([corrected])
             return self._record("override", [original.id, corrected.id], decide)
 
     # --- calibration ---
@@ -189,42 +183,12 @@ class ClaimReview(ReviewQueue[QueuedClaim]):
             return confidence
         return isotonic([(sure, float(accepted)) for _, sure, accepted in chosen])(confidence)
 
-    # --- one claim at a time ---
-
-    @property
-    def in_view(self) -> QueuedClaim | None:
-        """The claim in view, or None if nothing waits."""
-        return self.waiting[self.place] if self.waiting else None
+    # --- what a reviewer is shown ---
 
     @property
     def nothing_waits(self) -> str:
         """The message if nothing waits."""
         return f"Nothing waits. A claim does whose confidence is below {self.claims.accept_from:g} (accept_from) when it is learnt."
-
-    def reload(self) -> None:
-        """Read the queue again, and stay at the claim in view or go to the next one that still waits."""
-        before, self.waiting = self.waiting[self.place :] + self.waiting[: self.place], self.queue()
-        positions = {queued.claim.id: position for position, queued in enumerate(self.waiting)}
-        ids = (queued.claim.id for queued in before)
-        self.place = next((positions[id] for id in ids if id in positions), 0)
-
-    def move(self, by: int) -> None:
-        """Move the view forward or back in the queue, around its end."""
-        if self.waiting:
-            self.place = (self.place + by) % len(self.waiting)
-
-    def undo_last(self) -> Claim | None:
-        """Undo the last decision that was made here, bring its claim into view, and return it.
-
-        Returns None if there is nothing to undo. Raises BadInput.
-        """
-        claim = self.decided[-1][1] if self.decided else ""
-        if self.undo() is None:
-            return None
-        self.reload()
-        ids = [queued.claim.id for queued in self.waiting]
-        self.place = ids.index(claim) if claim in ids else self.place
-        return self.claims.claim(claim)
 
     def weighed(self, queued: QueuedClaim) -> DecisionEvidence:
         """Return the evidence for and against a claim that waits."""

@@ -199,4 +199,13 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
         """Return the best paths from some names over sentences with a relevance score."""
         return best_paths(graph, names, worth, most)
 
-    return {"add": add, "node": node, "facts": facts, "names": names, "paths": paths}
+    made: dict[str, Callable[..., Any]] = {
+        "add": add,
+        "node": node,
+        "facts": facts,
+        "names": names,
+        "paths": paths,
+    }
+    for name, helper in made.items():
+        helper.__qualname__ = name  # as Python's errors call it
+    return made

@@ -31,6 +31,7 @@ from kgot_lab.stores.cypher.namespaces import (
 from kgot_lab.stores.cypher.patterns import NodeLookup
 from kgot_lab.stores.protocol import GraphSize, UndoableStore
 from kgot_lab.stores.statements import LostStatements, require_statement
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Rows
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class CypherServer(NodeLookup, UndoableStore):
 
     def __repr__(self) -> str:
         try:
-            counts = f"{self._count(_COUNT_NODES)} nodes, {self._count(_COUNT_EDGES)} edges"
+            counts = f"{format_count(self._count(_COUNT_NODES), 'node')}, {format_count(self._count(_COUNT_EDGES), 'edge')}"
         except StoreUnavailable:
             counts = "not reachable"
         return f"<CypherServer {self._link.name}, namespace {self.namespace!r}: {counts}>"

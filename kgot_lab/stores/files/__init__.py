@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import re
+import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -114,8 +115,9 @@ def _read_files(path: Path | str | Sequence[Path | str], folder: Path, options: 
     elif not is_list and files[0].is_file() and read_file_as("a graph", files[0])[:4] == b"PK\x03\x04":
         files = list(unpacked(files[0], folder))
     elif not is_list and files[0].is_file() and files[0].suffix.lower() == ".zip":
-        problem = f"{path} is no zip, whatever its name says"
-        raise BadInput(f"{problem}: name it by what it is, or download it again")
+        is_empty = zipfile.is_zipfile(files[0])
+        no_zip = "is no zip, whatever its name says: name it by what it is, or download it again"
+        raise BadInput(f"{path} {'is a zip of no files: pack it again' if is_empty else no_zip}")
     elif not is_list:
         return _read_elements(files[0], options)
     if (folder / "xl" / "workbook.xml").exists():

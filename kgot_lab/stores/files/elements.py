@@ -546,9 +546,10 @@ def distinct_edges(edges: Iterable[Edge]) -> Iterator[Edge]:
     taken: set[tuple[str, str, str, str]] = set()
     numbers: dict[tuple[str, str, str, str], Iterator[int]] = {}
     for edge in edges:
-        first = edge.identity
-        while edge.identity in taken:
+        first = identity = edge.identity
+        while identity in taken:
             number = next(numbers.setdefault(first, count(2)))
             edge = replace(edge, key=f"{first[3]}.{number}" if first[3] else str(number))
-        taken.add(edge.identity)
+            identity = edge.identity
+        taken.add(identity)
         yield edge

@@ -148,9 +148,15 @@ class _XmlReader:
         fields = self._defaults[owner] | {name: value for name, value in own.items() if name not in known}
         if self._has_labels and is_number(str(fields.get("weight"))):  # GEXF declares no type of it
             fields["weight"] = _number(fields["weight"])
+        given = set[str]()
         for part in element:
             match _tag(part):
                 case "data":
+                    name, kind = self._declared.get((owner, part.get("key", "")), ("", "undeclared"))
+                    if name in given and kind != "yfiles":
+                        self.found.left_out[f"value beside the first of {short_repr(name)}"] += 1
+                        continue
+                    given |= {name} - {""}
                     self._add_value(fields, owner, part.get("key", ""), part.text or "", part)
                 case "attvalues":
                     self._add_values(fields, owner, part)

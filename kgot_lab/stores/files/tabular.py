@@ -27,6 +27,7 @@ from kgot_lab.stores.files.elements import (
     scalar_id,
 )
 from kgot_lab.stores.files.triples import read_bindings
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 
 _DELIMITERS = (",", ";", "\t", "|")
@@ -106,7 +107,10 @@ def read_table(text: str, source: str, suffix: str = "", options: Options = Opti
         above -= bool(options.head)
         cut = [(f"{source}, line {rows.line_num + above}", list(map(str.strip, row))) for row in rows]
     except csv.Error as error:
-        raise BadInput(f"{source}, line {rows.line_num + above}: not a row of a table: {error}") from None
+        problem = f"not a row of a table: {error}"
+        if "field limit" in str(error):
+            problem = f"a field has more than {csv.field_size_limit():,} characters: see that each quotation mark is closed"
+        raise BadInput(f"{source}, line {rows.line_num + above}: {problem}") from None
     is_text = delimiter == " "
     filled = [(location, list(filter(None, row)) if is_text else row) for location, row in cut if any(row)]
     if matrix and not _SIZE_REMARK.search(body[0] if body else ""):
@@ -300,6 +304,8 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
     halves = halves if len(halves) == 2 and not ends and "name" not in map(plain_name, columns) else []
     found.notes += [f"name is {' and '.join(halves)}"] if halves else []
     parsed = {} if options.is_typed else _parse_columns(others, [cells for _, cells in rows[1:]], found)
+    if short := sum(len(cells) < len(columns) for _, cells in rows[1:]):
+        found.notes.append(f"{format_count(short, 'row')} with fewer cells than the head")
     for n, (location, cells) in enumerate(rows[1:]):
         if any(cell != "" for cell in cells[len(columns) :]):
             problem = f"{location}: {len(cells)} cells, and the head has {len(columns)}"
@@ -308,6 +314,8 @@ def read_rows(rows: Sequence[Row], found: Elements, options: Options, *, is_text
         for name in declared.keys() & row.keys() - texts:
             row[name] = _declared_value(row[name], declared[name])
         row.update({name: f"{space[1:-1]}:{row[name]}" for name, space in spaces.items() if row.get(name)})
+        # the index that pandas writes has no name either
+        found.left_out["cell below no name"] += not is_number(str(row.get("") or "0"))
         row = {name: value for name, value in row.items() if name and value not in ("", [])}
         row |= {"name": " ".join(str(row[half]) for half in halves if half in row)} if halves else {}
         if not ends or (is_nodes and row.keys().isdisjoint(ends)):

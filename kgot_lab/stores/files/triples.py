@@ -21,6 +21,7 @@ from kgot_lab.sandbox.sparql.rdf import NAMESPACE, RDFS_LABEL, RdfTriple, iri_of
 from kgot_lab.stores.files.elements import Elements, RawEdge, reader_languages
 from kgot_lab.stores.sparql.triples import convert_triple, graph_from_triples, import_oxigraph
 from kgot_lab.text.cleaning import format_count
+from kgot_lab.types import Json
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -58,7 +59,11 @@ def read_rdf(data: str | bytes, path: Path, *formats: str) -> Elements:
             quads = list(ox.parse(input=data, format=form, base_iri=base))
             if is_cut:
                 raise BadInput("the file ends before its last element does: restore the whole file")
-            return elements_of_quads(quads)
+            found = elements_of_quads(quads)
+            if name == "JSON_LD":
+                value = json.loads(data)
+                found.left_out.update(_unmapped_keys(value, _terms(value)))
+            return found
         except SyntaxError as error:
             if "LoadDocumentCallback" in str(error):
                 raise BadInput(
@@ -70,6 +75,33 @@ def read_rdf(data: str | bytes, path: Path, *formats: str) -> Elements:
         except (ValueError, BadInput) as error:
             errors.append(f"{path}: cannot be read as RDF: {str(error)[:_MAX_MESSAGE_LENGTH]}")
     raise BadInput(errors[0])
+
+
+def _terms(value: Json) -> dict[str, Json]:
+    """Return the terms that all contexts in JSON-LD define."""
+    found: dict[str, Json] = {}
+    for inner in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
+        found |= _terms(inner)
+    if isinstance(value, dict) and "@context" in value:
+        contexts = value["@context"] if isinstance(value["@context"], list) else [value["@context"]]
+        for context in contexts:
+            found |= context if isinstance(context, dict) else {}
+    return found
+
+
+def _unmapped_keys(value: Json, terms: Mapping[str, Json]) -> Iterator[str]:
+    """Name each key of JSON-LD that no context defines, whose value a reader drops."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _unmapped_keys(each, terms)
+    for key, inner in value.items() if isinstance(value, dict) and "@vocab" not in terms else ():
+        term = terms.get(key)
+        if key not in terms and key[:1] != "@" and ":" not in key:
+            yield f"value of the key {short_repr(key)}, which no context defines"
+        elif key not in ("@context", "@value") and not (
+            isinstance(term, dict) and {"@container", "@type"} & {*term}
+        ):
+            yield from _unmapped_keys(inner, terms)
 
 
 def _check_nesting(data: str | bytes) -> bool:

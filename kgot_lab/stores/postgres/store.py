@@ -21,7 +21,7 @@ from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink
 from kgot_lab.stores.postgres.server import Server
 from kgot_lab.stores.protocol import Scalar
 from kgot_lab.stores.sql import SqlGraph, journal_diff, parse_change, sql_dialect
-from kgot_lab.text.cleaning import plain_text
+from kgot_lab.text.cleaning import format_count, plain_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Json, Node, Rows
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Postgres(SqlGraph):
             nodes, edges = self._link.fetch_rows(query)[0]
         except StoreUnavailable:
             return f"<Postgres {self.namespace}: {'closed' if self._closed_reason else 'out of reach'}>"
-        return f"<Postgres {self.namespace}: {nodes} nodes, {edges} edges>"
+        return f"<Postgres {self.namespace}: {format_count(nodes, 'node')}, {format_count(edges, 'edge')}>"
 
     # --- statements ---
 

@@ -21,6 +21,7 @@ from kgot_lab.stores import sql
 from kgot_lab.stores.protocol import Scalar
 from kgot_lab.stores.sqlite import damage, tables
 from kgot_lab.stores.sqlite.file import GraphFile, damaged_error, unavailable_error
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
@@ -69,7 +70,7 @@ class Sqlite(GraphFile, sql.SqlGraph):
         if self._over is not None:
             return f"<{type(self).__name__} {name}: closed>"
         nodes, edges = self._query("SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)")[0]
-        return f"<{type(self).__name__} {name}: {nodes} nodes, {edges} edges>"
+        return f"<{type(self).__name__} {name}: {format_count(nodes, 'node')}, {format_count(edges, 'edge')}>"
 
     # --- statements ---
 

@@ -6,24 +6,29 @@ const HAIR_EDGES = 1200; // from here on edges are thin lines without heads: wha
 /** The graph view: `data` as made by kgot_lab.viz.graph.view; `tell` sends a message to Python, or is null on a page of its own. */
 function graphView(root, data, tell) {
   const kept = tell ? null : keptGroups(data);
-  const state = { data, picked: "", from: "", way: [], hiddenKinds: new Set(data.hidden ?? []), cy: null, table: false, fitted: "" };
+  const state = { data, picked: "", from: "", way: [], hiddenKinds: new Set(data.hidden ?? []), cy: null, table: false, fitted: "", layout: "" };
   const said = announcer();
   const hover = make("div", { class: "kl-hover", hidden: true });
   const canvas = make("div", { class: "kl-canvas" });
   const empty = make("p", { class: "kl-nothing", hidden: true }, "This graph has no nodes");
   const drawing = make("div", { class: "kl-drawing", tabindex: 0, role: "application", style: `height:${data.height ?? 460}px` }, canvas, empty, hover);
-  const facts = make("div", { class: "kl-facts", "aria-label": "What is picked", role: "region" }, pickHint());
+  const facts = make("div", { class: "kl-facts", "aria-label": "What is picked", role: "region" });
   const note = make("div", { class: "kl-note" });
   const tables = make("div", { class: "kl-scroll", hidden: true, tabindex: 0, role: "region", "aria-label": "Tables of what is drawn" });
   const search = make("input", { type: "search", placeholder: "name, relation, text", size: 16, onkeydown: (event) => event.key === "Enter" && find() });
   const expand = button("Show neighbours", () => neighbours(), { disabled: true });
   const close = button("Close the group", () => (tell ? tell({ close: state.picked }) : update(kept.close())), { hidden: true });
   const path = button("Path from here", () => startPath(), { disabled: true });
+  const layout = make("select", { onchange: () => { state.layout = layout.value; state.cy?.nodes().removeClass("moved"); fit(); } },
+    ...[["", "as drawn"], ["breadthfirst", "tree"], ["concentric", "rings by degree"], ["circle", "circle"]].map(([value, text]) => make("option", { value }, text)));
   const tableButton = button("Table", () => showTable(!state.table), { "aria-pressed": "false", class: "kl-button kl-mode" });
   const kinds = make("div", { class: "kl-bar", role: "group", "aria-label": "Types: press one to hide or show it" });
   const bar = make("div", { class: "kl-bar" }, labelled("Search", search), button("Find", () => find()), expand, close, path,
-    button("Whole graph", () => fit()), tableButton);
+    labelled("Layout", layout, { class: "kl-label kl-layout" }),
+    ...[["+", "Zoom in", () => zoomBy(state.cy, 1.25)], ["−", "Zoom out", () => zoomBy(state.cy, 0.8)], ["⤢", "Whole graph", () => fit()]]
+      .map(([sign, name, act]) => button(sign, act, { "aria-label": name, title: name })), tableButton);
   root.append(bar, kinds, make("div", { class: "kl-split" }, drawing, facts), said, note, tables);
+  say(PICK_HINT);
   drawing.addEventListener("keydown", (event) => event.target === drawing && state.cy && graphKeys(event, state, { pick, say, fit, neighbours, showPath }));
   const stop = whenLaidOut(drawing, () => start());
 
@@ -37,7 +42,10 @@ function graphView(root, data, tell) {
       state.tapped = event.target.id();
       pick(event.target.id());
     });
-    state.cy.on("tap", () => drawing.focus({ preventScroll: true })); // so that the keys work on
+    state.cy.on("tap", (event) => {
+      drawing.focus({ preventScroll: true }); // so that the keys work on
+      if (event.target === state.cy) facts.replaceChildren();
+    });
     state.cy.on("tap", "edge", (event) => {
       pickEdge(event.target);
       say(`${event.target.data("text")} picked`);
@@ -96,7 +104,7 @@ function graphView(root, data, tell) {
       cy.elements().remove();
       cy.add(nodes.map((node) => ({ group: "nodes", data: nodeData(node, degree.get(node.id) ?? 0, plan), position: moved.get(node.id) ?? { x: 0, y: 0 },
         classes: [node.mark, moved.has(node.id) && "moved", node.community && "community", plan && "planned"].filter(Boolean).join(" ") })));
-      cy.add(edges.map((edge) => ({ group: "edges", data: edgeData(edge, plan),
+      cy.add(edges.map((edge) => ({ group: "edges", data: edgeData(edge, plan, edges.length),
         classes: [edge.mark, plan && edge.control ? "planned" : "", dense && "plain", many && "many", edge.bundle && "bundle", hair && !edge.mark && !edge.bundle && "hair"].filter(Boolean).join(" ") })));
       hideKinds();
     });
@@ -113,7 +121,10 @@ function graphView(root, data, tell) {
     root.dataset.edges = String(cy.edges().length);
   }
 
-  function arrange() { state.frame = placeGraph(state.cy, state.data, drawing); }
+  function arrange() {
+    state.frame = placeGraph(state.cy, state.data, drawing);
+    if (state.layout) layOut(state.cy, state.layout, state.data);
+  }
 
   /** In a graph without a plan names, groups and their bundles have the same size on screen from near and from afar. */
   function legible() {
@@ -157,6 +168,7 @@ function graphView(root, data, tell) {
     expand.textContent = node.data("community") ? "Open this group" : `Show neighbours${node.data("more") ? ` (${node.data("more")} not drawn)` : ""}`;
     path.disabled = false;
     facts.replaceChildren(...graphFacts(node));
+    facts.classList.toggle("kl-left", node.renderedPosition("x") > 0.6 * state.cy.width()); // not over the node
     if (quietly) return;
     say(`${node.data("text")} picked`);
     tell?.({ picked: id });
@@ -170,7 +182,7 @@ function graphView(root, data, tell) {
       for (const control of [expand, path]) control.disabled = true;
       close.hidden = !state.data.inside;
     });
-    facts.replaceChildren(pickHint());
+    facts.replaceChildren();
   }
 
   function pointAt(element, place) {
@@ -280,7 +292,7 @@ function graphView(root, data, tell) {
     if (!cy) return;
     cy.resize();
     arrange();
-    if (state.data.plan) cy.viewport({ zoom: state.frame.zoom, pan: { x: 0, y: 0 } });
+    if (state.data.plan && !state.layout) cy.viewport({ zoom: state.frame.zoom, pan: { x: 0, y: 0 } });
     else cy.fit(undefined, 34);
     state.fitted = eye();
   }

@@ -1,17 +1,15 @@
 // What stands beside a graph: the legend, what is known of the thing that is picked, and tables of everything drawn.
 
-function pickHint() {
-  return make("p", { class: "kl-note" }, "Click a node or an edge, or search for a name, a relation or a property, to read what is known of it here.");
-}
+const PICK_HINT = "Click a node or an edge for its properties. Scroll to zoom, drag to move.";
 
 /** A button for each type, which hides it or shows it again, and what marks and a common type mean. */
 function graphLegend(data, hidden, toggle) {
   const marks = (data.marks ?? []).map((mark) => make("span", { class: `kl-mark kl-${mark}` }, `${MARK_SIGNS[mark]} ${mark}`));
-  for (const scale of data.scales ?? []) marks.push(make("span", { class: "kl-mark" }, scale));
+  const scales = (data.scales ?? []).map((scale) => make("span", { class: "kl-mark" }, scale));
   if (data.type_of_all) marks.push(make("span", { class: "kl-mark" }, `every line: ${data.type_of_all}`));
   const kinds = data.legend.map((kind) => make("button", { type: "button", class: "kl-button kl-kind", "aria-pressed": String(!hidden.has(kind.label)), onclick: () => toggle(kind.label) },
     swatch(kind), `${kind.name} (${kind.count.toLocaleString("en")})`));
-  return [...kinds, ...marks];
+  return [...scales, ...kinds, ...marks];
 }
 
 /** What is known of a node, with its edges, or of an edge. */

@@ -143,6 +143,14 @@ function placeGraph(cy, data, drawing) {
   return frame;
 }
 
+/** Place the nodes by one of Cytoscape's own layouts instead; lines are then straight, and words in their middle. */
+function layOut(cy, name, { plan, arrows }) {
+  cy.edges().removeClass("bent even").removeStyle("control-point-distances control-point-weights text-margin-x text-margin-y").removeScratch("wx").removeScratch("wy");
+  cy.nodes(":visible").union(cy.edges(":visible")).layout({ name, directed: arrows !== false, padding: 34, animate: false, spacingFactor: 1, minNodeSpacing: 30 }).run();
+  if (cy.zoom() > LARGEST) cy.zoom(LARGEST), cy.center();
+  if (plan) uncrowd(cy, plan);
+}
+
 /** The frame of a graph without a plan: with groups it has the room that all nodes would need. */
 function wideFrame(data) {
   const aspect = data.aspect ?? 1.5;

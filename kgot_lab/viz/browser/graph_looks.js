@@ -12,10 +12,10 @@ function nodeData(node, degree, planned) {
     more: node.more ?? 0, community: node.community ?? "", group: node.group ?? "" };
 }
 
-function edgeData(edge, planned) {
+function edgeData(edge, planned, count) {
   const sign = MARK_SIGNS[edge.mark] && !planned ? `${MARK_SIGNS[edge.mark]} ` : "";
   return { source: edge.source, target: edge.target, type: plain(edge.type), hover: edge.hover.map(plain), text: plain(edge.type), marked: edge.mark,
-    caption: plain(sign + edge.caption), width: edge.width ?? 1.5, worded: Boolean(planned && edge.worded) };
+    caption: plain(sign + edge.caption), width: edge.width ?? (count > 80 ? 1 : 1.5), worded: Boolean(planned && edge.worded) };
 }
 
 /** A small picture of how the nodes of a type look. */

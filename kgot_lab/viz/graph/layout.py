@@ -17,7 +17,7 @@ _FORCE_ROUNDS = 200
 # height
 _MIN_FLATNESS = 0.25
 _MAX_IN_LINE = 3  # so few points may lie in a line
-_FEW, _ROOM_OF_FEW, _ROOM_OF_EACH = 6, (110.0, 90.0), (105.0, 55.0)  # pixels that few points span
+_FEW, _ROOM_OF_FEW, _ROOM_OF_EACH = 6, (90.0, 60.0), (90.0, 50.0)  # pixels that few points span
 
 
 def force_layout(

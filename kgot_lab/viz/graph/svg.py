@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.encoding import UNLABELLED_LOOK, Encoding, encoded_width, node_caption
+from kgot_lab.graph.encoding import UNLABELLED_LOOK, Encoding, encode, encoded_width, node_caption
 from kgot_lab.types import Edge, Json, Node, are_finite
 from kgot_lab.viz.graph.marks import (
     MARKS,
@@ -120,6 +120,7 @@ def svg(
         if len(point) != 2 or not are_finite(point) or max(map(abs, point)) > _FARTHEST:
             expected = "a position is (x, y), fractions of the drawing area from 0 to 1"
             raise BadInput(f"{expected}, not {short_repr(point)}, as of node {short_repr(id)}")
+    encoding = encode(graph) if encoding is None and highlight is None else encoding
     scene = select_scene(graph, highlight, limit, encoding)
     canvas = _SvgRenderer(scene, width, height, arrows=arrows)
     plan = canvas.make_plan(positions or {})
@@ -237,8 +238,9 @@ class _SvgRenderer:
         return concat([background, _draw_text(NO_NODES, self.width / 2, self.height / 2, 18, "#555")])
 
     def _legend_entries(self) -> tuple[list[Markup], int]:
-        """Build the legend entries for labels and marks, and return them with the number of rows, at most
-        two.
+        """Build the legend entries for labels and marks, and return them with the number of rows.
+
+        There are at most two, of communities one: their members are named.
         """
         encoding = self.scene.encoding
         drawn = set(map(encoding.kind, self.scene.nodes))
@@ -258,8 +260,9 @@ class _SvgRenderer:
         items, x, y = [], 20.0, _LEGEND_TOP
         for number, (sample, text) in enumerate(entries):
             space = text_width(text, 12) + 42
-            if x + space > self.width - (110 if y > _LEGEND_TOP else 10):
-                if y > _LEGEND_TOP:
+            is_last = y > _LEGEND_TOP or encoding.coloured_by == "community"
+            if x + space > self.width - (110 if is_last else 10):
+                if is_last:
                     omission = f"… {len(entries) - number} more"
                     items.append(_draw_text(omission, x, y + 4, 12, "#333", anchor="start"))
                     break

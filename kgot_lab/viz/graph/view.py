@@ -131,7 +131,7 @@ def _searchable_texts(labels: Sequence[str], properties: Mapping[str, Json]) -> 
 MAX_PICTURE_NODES = 150  # nodes of the static picture
 # pixels of the legend and the margins of the static picture, which a live view has outside its drawing
 DRAWING_MARGIN = 40
-MIN_HEIGHT, MAX_HEIGHT = 260, 640
+MIN_HEIGHT, MAX_HEIGHT = 200, 640
 _GROUP_IN_PATH = "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."
 MAX_EXPANDED = 40  # neighbours drawn at once
 
@@ -233,7 +233,7 @@ class GraphView(LiveOutput):
                 self.picked = id
             case {"expand": str(id)} if id in self.graph:
                 near = self._hidden_neighbours(id)
-                message_text = f"{len(near)} neighbours of {self._short_name(id)} now drawn"
+                message_text = f"{format_count(len(near), 'neighbour')} of {self._short_name(id)} now drawn"
                 return self._show_view(reveal_nodes(self.view, near), message_text)
             case {"open": str(community)} if community in self.view.whole.ids:
                 self._placed = {}  # the opened community and its surroundings get a new layout
@@ -324,7 +324,7 @@ def show_graph(
     *,
     highlight: Highlight = None,
     positions: Mapping[str, Point] | None = None,
-    height: int = 460,
+    height: int | None = None,
     most: int = MAX_PLANNED_NODES,
     arrows: bool | None = None,
     hidden: Collection[str] = (),
@@ -335,7 +335,7 @@ def show_graph(
     `graph` is a PropertyGraph, or anything that `graph.exchange.as_graph` converts: a NetworkX graph, triples, a
     pandas table of edges. `highlight` is the write that led to the graph, a path as the ids of its nodes, or
     a run, whose answer and supporting facts are marked. `positions` keeps nodes where an earlier view's
-    `picture` had them. `height` is in pixels.
+    `picture` had them. `height` is in pixels, by default 460, and less for fewer than six nodes.
 
     A graph of more than `most` nodes is drawn as communities, which can be opened. Up to 150 items, nearly
     all names fit. With a higher `most`, more nodes are drawn individually, and their names appear on zooming
@@ -350,6 +350,7 @@ def show_graph(
     """
     arrows = not is_undirected(graph) if arrows is None else arrows
     graph = as_graph(graph)
+    height = min(150 + 55 * len(graph), 460) if height is None else height
     require_count(height, 1, "height", "it is in pixels", maximum=10_000)
     require_count(most, 1, "most", "it is how many nodes are drawn by themselves")
     require_known("label", {*graph.labels(), *SCAFFOLD}, *hidden)
@@ -360,7 +361,8 @@ def show_graph(
         drawn = graph.subgraph(node.id for node in graph.nodes if not {*node.labels[:1]} & {*hidden})
         graph = graph if len(graph) <= most and not by else drawn
     marks = mark_graph(graph, highlight)
-    marks = replace(marks, given=encode(marks.graph, **by)) if by else marks
+    if by or highlight is None:  # marks say more than communities do
+        marks = replace(marks, given=encode(marks.graph, **by or {}))
     picture_height = min(max(height + DRAWING_MARGIN, MIN_HEIGHT), MAX_HEIGHT)
     picture = svg(
         drawn,

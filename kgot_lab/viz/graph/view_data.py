@@ -117,8 +117,8 @@ def _group_data(scene: Scene, node: Node) -> dict[str, Json]:
     community = scene.groups[node.id]
     sizes = sorted((other.hidden for other in scene.groups.values()), reverse=True)
     hover = [
-        f"{community.hidden:,} of its {community.size:,} nodes are drawn as one",
-        f"{community.edges:,} edges between these",
+        f"{community.hidden:,} of its {format_count(community.size, 'node')} are drawn as one",
+        f"{format_count(community.edges, 'edge')} between these",
         *(f"{label}: {count:,}" for label, count in community.labels[:6]),
     ]
     return _item_data(scene, node, community.title, hover) | {

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from kgot_lab.domains.investment.view import DatedNode, display_name
-from kgot_lab.memory.claims.claim import format_time
+from kgot_lab.io.times import format_time
 from kgot_lab.viz.plots.figure import (
     BASELINE_PEN,
     INK,

@@ -19,6 +19,7 @@ from kgot_lab.evaluation.significance import proportion
 from kgot_lab.evaluation.tables import format_decimal
 from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.state import Ledger
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json, Usage
 from kgot_lab.viz.plots.figure import (
     INK,
@@ -104,7 +105,9 @@ def steps_of_people(results: Results) -> Plot:
         use_integer_ticks(axes.yaxis)
         axes.grid(axis="x", visible=False)
         place_legend_below(figure)
-        summary = ", ".join(f"{count} steps: {correct[count]} of {totals[count]}" for count in steps)
+        summary = ", ".join(
+            f"{format_count(count, 'step')}: {correct[count]} of {totals[count]}" for count in steps
+        )
         numbers = [{"steps": count, "questions": totals[count], "correct": correct[count]} for count in steps]
         return plot(figure, f"Correct answers by the steps a person took. {summary}.", numbers)
 
@@ -388,7 +391,8 @@ def role_costs(ledger: Ledger) -> Plot:
             labels = map(short_label, names) if number % 3 == 0 else [""] * len(names)
             panel.set_yticks(range(len(names)), list(labels))
             panel.grid(axis="y", visible=False)
-        totals = f"{len(ledger.entries):,} calls, {_total_tokens(ledger.total):,} tokens, {format_compact(ledger.total.seconds)} seconds"
+        calls, tokens = format_count(len(ledger.entries), "call"), _total_tokens(ledger.total)
+        totals = f"{calls}, {tokens:,} tokens, {format_compact(ledger.total.seconds)} seconds"
         rows: list[dict[str, Json]] = [
             {"role": name, **{title: of(*roles[name]) for title, of in PANELS.items()}} for name in names
         ]

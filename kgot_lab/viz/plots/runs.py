@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Event, Refused, Voted, Wrote
 from kgot_lab.loop.trace import Trace, events_of
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 from kgot_lab.viz.plots.figure import (
     FAINT,
@@ -75,7 +76,7 @@ def votes(what: Runs) -> Plot:
         rows.append(outcome | _sample_counts(vote) | {"agreement": vote.agreement})
     agreed = sum(vote.agreement for _, vote in held_votes) / len(held_votes)
     unpolled_count = len(votes) - len(held_votes)
-    unpolled = f", {unpolled_count} turns went on without a vote" if unpolled_count else ""
+    unpolled = f", {format_count(unpolled_count, 'turn')} went on without a vote" if unpolled_count else ""
     vote_count = f"{len(held_votes)} vote{'s' * (len(held_votes) != 1)}"
     text = f"Samples of {vote_count} in {_format_runs(runs)}: mean agreement {agreed:.0%}{unpolled}."
     if len(runs) > 1:
@@ -207,4 +208,4 @@ def _sizes_by_step(sizes: _Rows) -> list[Mapping[str, Json]]:
 
 
 def _format_runs(runs: Mapping[str, Sequence[Event]]) -> str:
-    return "this run" if len(runs) == 1 else f"these {len(runs)} runs"
+    return "this run" if len(runs) == 1 else f"these {format_count(len(runs), 'run')}"

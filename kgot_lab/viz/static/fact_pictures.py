@@ -8,8 +8,8 @@ from itertools import chain
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
 from kgot_lab.domains.investment.view import display_name
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.times import format_time
 from kgot_lab.memory.claims.certificate import FACT_STATES, Certificate, CertifiedFact, Ruling, hedge_answer
-from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.marks import Style
 from kgot_lab.viz.graph.svg import svg

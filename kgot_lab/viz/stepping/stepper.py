@@ -21,6 +21,7 @@ from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace, diffs, events_of, graph_after
 from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
+from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
@@ -261,7 +262,7 @@ def _fork_lines(run: Trace, forks: Sequence[Fork]) -> Iterator[SummaryLine]:
     """
     yield from (SummaryLine(line) for line in textwrap.wrap(run_note(run), _MAX_LINE_LENGTH))
     for number, fork in enumerate(forks, start=1):
-        calls = f"{fork.avoided} calls answered from this run, {fork.asked} asked again"
+        calls = f"{format_count(fork.avoided, 'call')} answered from this run, {fork.asked} asked again"
         ending = f"answer: {fork.answer}" if fork.answer else f"it stopped: {fork.stopped}"
         summary = f"Fork {number}: event {fork.first_difference} changed by hand; {calls}; {shorten(ending, 2 * _MAX_LINE_LENGTH)}"
         for index, line in enumerate(textwrap.wrap(summary, _MAX_LINE_LENGTH)):

@@ -6,7 +6,7 @@ import pytest
 from support.npc_places import planted_embedder
 
 from kgot_lab.domains.npc.explanations import why_not
-from kgot_lab.domains.npc.layers.memory import HotBudget, WorldLayers, hot_context
+from kgot_lab.domains.npc.layers.memory import WorldLayers, hot_context
 from kgot_lab.domains.npc.layers.models import Chunk
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.policy import VisibilityPolicy
@@ -45,7 +45,7 @@ def names(world, **policy):
 
 
 def context(layers, query="gold"):
-    return hot_context(layers.memory(GRIM.id), query, budget=HotBudget(limit=600))
+    return hot_context(layers.memory(GRIM.id), query, limit=600)
 
 
 def test_a_character_perceives_the_player_and_others_at_the_same_place_and_what_everybody_sees_of_them(scene):

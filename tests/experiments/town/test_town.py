@@ -16,7 +16,7 @@ from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.sessions import WorldReview
 from kgot_lab.errors import LLMError
-from kgot_lab.memory.extraction import Extractor
+from kgot_lab.memory.extraction import extract_by_schema
 from notebooks.town import (
     Competence,
     SimulatedExtractor,
@@ -147,8 +147,8 @@ def test_each_kind_of_error_shows_and_what_a_line_does_not_say_is_refused():
     assert kinds["true", "missed"] and kinds["not said", "waited, rejected"]
     assert kinds["not said", "accepted at once"]
     assert kinds["not said", "refused: the line does not say it"]
-    always = Extractor(extractor(Competence(invented=1)))
-    read = [always.extract(line.told) for line in EVENING.lines if line.facts]
+    always = extractor(Competence(invented=1))
+    read = [extract_by_schema(always, line.told) for line in EVENING.lines if line.facts]
     assert all(each.refused and not each.triples for each in read)
 
 
@@ -161,4 +161,4 @@ def test_the_moment_at_which_a_secret_is_told_is_that_of_the_line():
 
 def test_the_simulated_extractor_knows_only_what_it_has_gold_for():
     with pytest.raises(LLMError, match="texts only that it has gold for"):
-        Extractor(FLAWLESS).extract("Ada knows Bob.")
+        extract_by_schema(FLAWLESS, "Ada knows Bob.")

@@ -190,3 +190,81 @@ def test_a_stream_that_broke_off_does_not_say_that_it_came_to_its_end(server):
     assert '"code": "model_away"' in text
     assert '"finish_reason": "stop"' not in text
     assert text.endswith("data: [DONE]\n\n")
+
+
+WORDS = "One two three four five. Six seven eight nine ten."
+TOOL = {"type": "function", "function": {"name": "look", "parameters": {}}}
+
+
+@pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
+def test_five_tokens_asked_are_five_words_at_most(client, limit):
+    for text in ("Say again one two three four five six", "prompt caching"):
+        for stream in (False, True):
+            made = client.chat.completions.create(
+                model=COOK_ID, messages=[user(f"{text} {limit} {stream}")], stream=stream, **{limit: 5}
+            )
+            if stream:
+                pieces = list(made)
+                said = "".join(piece.choices[0].delta.content or "" for piece in pieces)
+                reason = pieces[-1].choices[0].finish_reason
+            else:
+                said, reason = made.choices[0].message.content, made.choices[0].finish_reason
+            assert said.split() and len(said.split()) <= 5 and reason == "length"
+
+
+def test_an_answer_ends_before_a_stop_sequence_also_one_that_comes_in_pieces(client, model):
+    def said(question, stop):
+        made = client.chat.completions.create(model=COOK_ID, messages=[user(question)], stop=stop)
+        assert made.choices[0].finish_reason == "stop" and made.usage.prompt_tokens > 0
+        return made.choices[0].message.content
+
+    assert said("alpha END beta", "END") == "You asked: alpha "
+    assert said("alpha beta gamma", ["a be", "gamma"]) == "You asked: alph"
+    assert said("alpha beta", ["never"]) == "You asked: alpha beta"
+    assert said("alpha bet", "beta") == "You asked: alpha bet"
+
+
+def test_temperature_seed_and_limit_reach_the_model(client, model):
+    sampling = {"temperature": 1.25, "seed": 7, "max_tokens": 90}
+    client.chat.completions.create(model=COOK_ID, messages=[user("sampled")], **sampling)
+    asked = model.asked[-1]
+    assert (asked.temperature, asked.seed, asked.max_tokens) == (1.25, 7, 90)
+    client.chat.completions.create(model=COOK_ID, messages=[user("usual")], temperature=None)
+    assert (model.asked[-1].temperature, model.asked[-1].seed) == (0.0, None)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tools": [TOOL]}, {"functions": [{"name": "look"}]}, {"tool_choice": "required"},
+        {"response_format": {"type": "json_object"}}, {"logprobs": True}, {"top_p": 0.5}, {"logit_bias": {"5": 1}},
+        {"presence_penalty": 1}, {"modalities": ["audio"]}, {"reasoning_effort": "high"}, {"extra_body": {"top_k": 5}},
+        {"store": True}, {"temperature": 3}, {"seed": -1}, {"stop": list("abcde")}, {"stop": ""}, {"max_tokens": 0},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)  # fmt: skip
+def test_what_is_not_honoured_is_refused_by_its_name(client, server, wrong):
+    before = server.service.conversations(COOK_ID, "local")[1]
+    with pytest.raises(openai.UnprocessableEntityError) as refused:
+        client.chat.completions.create(model=COOK_ID, messages=[user("x")], **wrong)
+    name = next(iter(wrong.get("extra_body", wrong)))
+    assert name in refused.value.message and "pydantic" not in refused.value.message
+    assert server.service.conversations(COOK_ID, "local")[1] == before
+
+
+def test_what_asks_for_nothing_is_accepted(client):
+    nothing = {
+        "tools": [], "tool_choice": "auto", "response_format": {"type": "text"}, "top_p": 1, "presence_penalty": 0,
+        "logprobs": False, "store": False, "metadata": {"chat": "1"}, "parallel_tool_calls": True, "logit_bias": {},
+    }  # fmt: skip
+    assert client.chat.completions.create(model=COOK_ID, messages=[user("x")], **nothing).choices
+
+
+def test_messages_of_tools_are_refused(client):
+    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    for message in (
+        {"role": "tool", "content": "5", "tool_call_id": "1"},
+        {"role": "assistant", "tool_calls": [call]},
+    ):
+        with pytest.raises(openai.UnprocessableEntityError, match="tools"):
+            client.chat.completions.create(model=COOK_ID, messages=[message, user("x")])

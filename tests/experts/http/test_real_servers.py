@@ -211,6 +211,12 @@ def test_a_body_that_does_not_come_is_not_waited_for_and_a_client_that_leaves_is
             with socket.create_connection(("127.0.0.1", port)) as gone:
                 gone.sendall(whole[:-50])
         slow.sendall(whole[:-50])
+        with socket.create_connection(("127.0.0.1", port), AMPLE) as broken:
+            chunked = request(port, b"", "Transfer-Encoding: chunked\r\n").replace(
+                b"Host: 127.0.0.1", b"Host: evil"
+            )
+            broken.sendall(chunked.replace(b"Content-Length: 0\r\n", b"") + b"ZZ\r\nabc\r\n")
+            assert broken.recv(1000).startswith(b"HTTP/1.1 400")
         assert slow.recv(1000).startswith(b"HTTP/1.1 408")
     assert not caplog.records
 
@@ -226,6 +232,11 @@ def test_sessions_that_are_left_are_not_kept_and_no_empty_stream_is_opened():
             answer = client.post(url, json=body, headers=ACCEPT)
             said = answer.json()["error"]["message"]
             assert answer.status_code == 400 and said.startswith("this is no JSON-RPC message: give jsonrpc")
+        asked = {"jsonrpc": "2.0", "id": {"a": 1}, "method": "tools/list"}
+        assert (
+            "has no id that is a text"
+            in client.post(url, json=asked, headers=ACCEPT).json()["error"]["message"]
+        )
         foreign = {"host": "evil.example"}
         assert client.post(url, json=INITIALIZE, headers=ACCEPT | foreign).status_code == 421
 

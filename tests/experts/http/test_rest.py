@@ -452,6 +452,12 @@ REFUSED = [
         )
     ),
 ]
+REFUSED += [
+    ("GET", "/api/experts?limt=3", None, "unknown parameter of this address 'limt'; did you mean 'limit'"),
+    ("GET", "/api/experts?limit=3&limit=4", None, "'limit' is given 2 times"),
+    ("POST", "/api/experts", {"name": 3}, "name: it has to be a text"),
+    ("POST", "/api/experts", {"name": "x", "nme": "y"}, "nme: there is no such field; did you mean 'name'"),
+]
 NOT_THERE = [
     *(
         ("POST", CHAT, {"query": "hello", "conversation_id": id})
@@ -470,6 +476,14 @@ NOT_THERE = [
 def sent(server, method, path, body):
     text = body if body == "{" else json.dumps(body)
     return server.client.request(method, path, content=text, headers={"content-type": "application/json"})
+
+
+def test_a_key_twice_is_refused(server):
+    json = {"content-type": "application/json"}
+    asked = server.client.post(
+        "/api/kgos/compose/cookbook", content='{"goal": "a", "goal": "b"}', headers=json
+    )
+    assert error_of(asked)[0] == 422 and "the key 'goal' twice" in error_of(asked)[2]
 
 
 @every(("method", "path", "body", "word"), REFUSED)

@@ -1,6 +1,7 @@
 """Calls in JavaScript are followed through objects, prototypes, `this` and what modules export."""
 
 import pytest
+from support.every import every
 
 from kgot_lab.kgos.extraction.folder import extract_folder
 
@@ -163,3 +164,59 @@ def test_a_script_imports_the_declarations_beside_a_script_that_is_missing(tmp_p
     (tmp_path / "t.ts").write_text("import { f } from './index.js'\nf()\n")
     graph = extract_folder(tmp_path, cache=False).graph
     assert ("t.ts", "imports", "index.d.ts") in {(e.source, e.type, e.target) for e in graph.edges}
+
+
+_ALIASED = ("src/app/page.tsx", "src/lib/price.ts", "src/lib/index.ts", "src/ui/index.tsx", "packages/core/src/index.ts", "packages/core/src/tax.ts")  # fmt: skip
+_PATHS = '{"compilerOptions": {"paths": %s}}'
+
+
+@every(
+    ("config", "where", "imported", "meant"),
+    [
+        (_PATHS % '{"@/*": ["./src/*"]}', "tsconfig.json", "@/lib/price", "src/lib/price.ts"),
+        (_PATHS % '{"@/*": ["src/*"]}', "jsconfig.json", "@/lib/price.js", "src/lib/price.ts"),
+        (_PATHS % '{"@/*": ["src/*"]}', "tsconfig.app.json", "@/ui", "src/ui/index.tsx"),
+        (_PATHS % '{"~/*": ["./src/app/*"]}', "tsconfig.json", "~/page", "src/app/page.tsx"),
+        (_PATHS % '{"@lib": ["./src/lib/index.ts"]}', "tsconfig.json", "@lib", "src/lib/index.ts"),
+        (_PATHS % '{"@lib": ["./gone", "./src/lib"]}', "tsconfig.json", "@lib", "src/lib/index.ts"),
+        (_PATHS % '{"@lib/*": ["./gone/*", "./src/lib/*"]}', "tsconfig.json", "@lib/price", "src/lib/price.ts"),
+        (_PATHS % '{"@shop/*": ["packages/*/src"]}', "tsconfig.json", "@shop/core", "packages/core/src/index.ts"),
+        (_PATHS % '{"@shop/core/*": ["packages/core/src/*"]}', "tsconfig.base.json", "@shop/core/tax", "packages/core/src/tax.ts"),
+        (_PATHS % '{"@ui": ["ui"]}', "src/tsconfig.json", "@ui", "src/ui/index.tsx"),
+        ('{"compilerOptions": {"baseUrl": "src", "paths": {"#/*": ["lib/*"]}}}', "tsconfig.json", "#/price", "src/lib/price.ts"),
+        ('{"compilerOptions": {"baseUrl": "./src"}}', "tsconfig.json", "lib/price", "src/lib/price.ts"),
+        ('{"compilerOptions": {"baseUrl": "src"}}', "tsconfig.json", "react", "package:react"),
+        ('{"compilerOptions": {"baseUrl": "src"}}', "tsconfig.json", "react/jsx-runtime", "package:react"),
+        ('{\n  // names\n  "compilerOptions": {"paths": {"@/*": ["./src/*"], /* all */},},\n}', "tsconfig.json", "@/ui", "src/ui/index.tsx"),
+        ('{"imports": {"#lib/*.js": "./src/lib/*.js"}}', "package.json", "#lib/price.js", "src/lib/price.ts"),
+        ('{"imports": {"#lib": {"types": "./gone.d.ts", "default": "./src/lib/index.js"}}}', "package.json", "#lib", "src/lib/index.ts"),
+        (_PATHS % '{"@/*": ["./src/*"]}', "other/tsconfig.json", "@/lib/price", "package:@/lib"),
+        (_PATHS % '{"@/*": "./src/*"}', "tsconfig.json", "@/lib/price", "package:@/lib"),
+        ("[1, 2", "tsconfig.json", "@/lib/price", "package:@/lib"),
+    ],
+)  # fmt: skip
+def test_an_alias_of_an_import_is_the_file_that_the_compiler_takes(tmp_path, config, where, imported, meant):
+    files = dict.fromkeys(_ALIASED, "export const one = () => 1;\n") | {where: config}
+    files["src/main.ts"] = f"import {{ one }} from '{imported}';\none();\n"
+    folder = tmp_path / str(len(list(tmp_path.iterdir())))  # one for each case
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    edges = extract_folder(folder, cache=False).graph.edges
+    found = {(edge.type, edge.target) for edge in edges if edge.source == "src/main.ts"}
+    assert ("imports", meant) in found
+    assert ("calls", f"{meant}#one") in found or meant.startswith("package:")
+
+
+def test_a_configuration_that_extends_another_has_its_aliases(tmp_path):
+    files = {
+        "tsconfig.base.json": _PATHS % '{"@core/*": ["./core/*"]}',
+        "app/tsconfig.json": '{"extends": ["../tsconfig.base.json", "./tsconfig.json"]}',
+        "core/tax.ts": "export const tax = () => 1;\n",
+        "app/main.ts": "import { tax } from '@core/tax';\ntax();\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    edges = extract_folder(tmp_path, cache=False).graph.edges
+    assert ("app/main.ts", "calls", "core/tax.ts#tax") in {(e.source, e.type, e.target) for e in edges}

@@ -165,11 +165,13 @@ def test_each_line_is_answered_also_after_the_last_and_changes_are_made_in_their
     last = called(30, "change_node", {"id": "prompt_caching", "properties": {"name": "Never"}})
     cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 30}}
     half, listed = called(20, "want_to", {"goal": "\ud83d"}), called(21, "want_to", [1])
-    lines = [*map(json.dumps, (begin, *changes, last, cancelled, half, listed)), "{nonsense"]
+    prompt = {"jsonrpc": "2.0", "id": 22, "method": "prompts/get", "params": {"name": "x"}}
+    lines = [*map(json.dumps, (begin, *changes, last, cancelled, half, listed, prompt)), "{nonsense"]
     command = [sys.executable, "-m", "kgot_lab", "mcp", str(file), "--write", str(tmp_path / "new.json")]
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=AMPLE)
     answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
-    assert answers.keys() == {None, *range(9), 20, 21}
+    assert answers.keys() == {None, *range(9), 20, 21, 22}
+    assert "Traceback" not in done.stderr
     assert not any(answers[number]["result"]["isError"] for number in range(1, 9))
     after = read_graph(tmp_path / "new.json").node("technique:prompt_caching")
     assert after.properties["name"] == "Caching 7"
@@ -177,6 +179,7 @@ def test_each_line_is_answered_also_after_the_last_and_changes_are_made_in_their
         (20, "half a surrogate pair"),
         (None, "no JSON-RPC message"),
         (21, "arguments: it has to be a set"),
+        (22, "there is no prompt 'x'"),
     ):
         assert said in answers[id]["error"]["message"]
 
@@ -239,7 +242,7 @@ def test_an_assistant_learns_what_a_character_knows_and_nothing_else(town):
         (["--npc", "Nobody"], "nobody is called 'Nobody'; there are Ilse, Odo, Odo"),
         (["--npc", "Odo"], "2 are called 'Odo': give the id of one"),
         (["--npc", "Ilse", "--write", "new.json"], "leave --write out"),
-        (["--embedder", "minilm"], "name a character with --npc"),
+        (["--user", "ada", "--embedder", "minilm"], "leave it out with --user"),
     ],
 )
 def test_a_name_that_means_nobody_or_several_is_said_at_once(town, arguments, said):

@@ -5,18 +5,17 @@ there is much.
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.saying import fact
 
-from kgot_lab.memory.claims import lookup as looking_up
+from kgot_lab.memory import sqlite
 from kgot_lab.memory.claims.claim import Claim, triple_key
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.conversation import ClaimMemory
-from kgot_lab.memory.claims.lookup import BeliefTriples
+from kgot_lab.memory.knowledge import KnowledgeGraphMemory
 from kgot_lab.memory.sqlite import ClaimTripleStore
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.memory.triples import MAX_TEXT_LENGTH, InMemoryTripleStore
@@ -71,9 +70,9 @@ def fill(memory, seed, facts=40):
 @pytest.mark.parametrize("seed", range(2))
 def test_what_words_lead_to_is_what_reading_everything_finds_in_the_same_order(memory, seed, monkeypatch):
     fill(memory, seed)
-    for most in (looking_up.MAX_FACTS_READ, 3):
-        monkeypatch.setattr(looking_up, "MAX_FACTS_READ", most)
-        believed, whole = BeliefTriples(memory), read_whole(memory)
+    for most in (sqlite.MAX_FACTS_READ, 3):
+        monkeypatch.setattr(sqlite, "MAX_FACTS_READ", most)
+        believed, whole = ClaimTripleStore(memory), read_whole(memory)
         for keywords in [*([word] for word in ASKED), ["ada", "bern", "knows"], list(ASKED), []]:
             everything = len(whole.all()) + 1
             assert believed.search(keywords, everything) == whole.search(keywords, everything)
@@ -81,7 +80,7 @@ def test_what_words_lead_to_is_what_reading_everything_finds_in_the_same_order(m
         assert believed.all() == whole.all()
     monkeypatch.undo()
     for name in PEOPLE + TOWNS:
-        assert BeliefTriples(memory).query(name) == read_whole(memory).query(subject=name)
+        assert ClaimTripleStore(memory).query(name) == read_whole(memory).query(subject=name)
 
 
 @pytest.mark.extended
@@ -99,7 +98,9 @@ def test_any_word_of_any_text_leads_to_its_fact(texts, data):
         for part in (part for each in facts for part in triple_key(each)):
             begin, end = sorted(data.draw(st.tuples(st.integers(0, len(part)), st.integers(0, len(part)))))
             for keyword in (part, part[begin:end], f'"{part[begin:end]}"'):
-                assert BeliefTriples(claims).search([keyword], 99) == read_whole(claims).search([keyword], 99)
+                assert ClaimTripleStore(claims).search([keyword], 99) == read_whole(claims).search(
+                    [keyword], 99
+                )
 
 
 def test_a_turn_reads_what_its_message_leads_to_and_not_the_rest(memory, monkeypatch):
@@ -113,7 +114,7 @@ def test_a_turn_reads_what_its_message_leads_to_and_not_the_rest(memory, monkeyp
 
     def rows_for_a_turn():
         read.clear()
-        told = ClaimMemory(memory, session="chat").build_context(["ada", "lives"])
+        told = KnowledgeGraphMemory(ClaimTripleStore(memory)).build_context(["ada", "lives"])
         return told, sum(read)
 
     memory.learn([Claim(fact("Ada lives_in London"), "book"), Claim(fact("London lies_in England"), "book")])
@@ -126,15 +127,15 @@ def test_a_turn_reads_what_its_message_leads_to_and_not_the_rest(memory, monkeyp
 def test_of_a_word_in_very_many_facts_the_newest_are_looked_at_and_older_ones_where_too_few_hold(
     memory, monkeypatch
 ):
-    monkeypatch.setattr(looking_up, "MAX_FACTS_READ", 5)
+    monkeypatch.setattr(sqlite, "MAX_FACTS_READ", 5)
     for number in range(20):
-        memory.learn(Claim(fact(f"Ada saw Town{number}"), f"s{number}", confidence=0.9 if number else 1.0))
-    made = ClaimMemory(memory, session="chat", max_context_triples=3)
-    expected = ["Town19", "Town18", "Town17"]
-    assert [line.split()[3] for line in made.build_context(["saw"]).splitlines()[1:]] == expected
+        sure, since = 0.9 if number else 1.0, LONG_AGO + timedelta(days=number)
+        memory.learn(Claim(fact(f"Ada saw Town{number}"), f"s{number}", confidence=sure, valid_from=since))
+    found = ClaimTripleStore(memory)
+    assert [each.object for each in found.search(["saw"], 3)] == ["Town19", "Town18", "Town17"]
     for number in range(2, 20):
         memory.retract_source(f"s{number}")
-    assert [line.split()[3] for line in made.build_context(["saw"]).splitlines()[1:]] == ["Town0", "Town1"]
+    assert [each.object for each in found.search(["saw"], 3)] == ["Town0", "Town1"]
 
 
 def test_an_erased_fact_leads_nowhere_and_leaves_no_key(memory):
@@ -151,9 +152,9 @@ def test_a_fact_that_was_first_a_premise_or_under_an_answer_is_found_once_it_hol
     premise, noted = fact("Ada born_in London"), fact("Bob born_in Cork")
     memory.learn(Claim(fact("Ada is British"), "rule", kind="inferred", premises=(premise,)))
     memory.note_answer("a1", "Cork", [noted])
-    assert BeliefTriples(memory).search(["born"]) == []
+    assert ClaimTripleStore(memory).search(["born"]) == []
     memory.learn([Claim(premise, "book"), Claim(noted, "book")])
-    assert [each.subject for each in BeliefTriples(memory).search(["born"])] == ["Ada", "Bob"]
+    assert [each.subject for each in ClaimTripleStore(memory).search(["born"])] == ["Ada", "Bob"]
 
 
 def test_a_triple_store_is_a_view_on_claims_of_every_kind(memory):

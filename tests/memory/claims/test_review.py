@@ -102,7 +102,7 @@ def test_a_reviewer_names_a_claim_by_how_its_id_begins_and_decides_only_on_what_
     # of 17, two begin with one letter
     memory.learn([UNSURE, *(said(f"p{number} is x", confidence=0.1) for number in range(17))])
     reviewer = ClaimReview(memory, "Grace")
-    assert reviewer.find_waiting(UNSURE.id[:12]) == UNSURE.id and reviewer.in_view is None
+    assert reviewer.find_waiting(UNSURE.id[:12]) == UNSURE.id
     letters = [claim.claim.id[0] for claim in reviewer.queue()]
     with pytest.raises(BadInput, match="give more characters"):
         reviewer.find_waiting(next(letter for letter in letters if letters.count(letter) > 1))

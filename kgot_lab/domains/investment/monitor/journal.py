@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 
 from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, facts_from_json, news_item_from_json
 from kgot_lab.io.files import read_statements
+from kgot_lab.io.times import from_micros, from_micros_or_none, to_micros
 from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply, record_replayed
-from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros
-from kgot_lab.memory.sqlite_tables import TableBacked
-from kgot_lab.memory.tables import Layout
+from kgot_lab.stores.tables.layout import Layout
+from kgot_lab.stores.tables.opening import TableBacked
 from kgot_lab.types import LLM, Prompt, Reply
 
 # All SQL of the journal, common to SQLite and PostgreSQL: items, replies of models, ticks. It has no user

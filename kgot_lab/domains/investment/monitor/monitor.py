@@ -40,8 +40,8 @@ from kgot_lab.errors import (
 )
 from kgot_lab.io.files import make_folder, write_atomically
 from kgot_lab.io.http_client import describe_proxy, is_loopback, is_retryable_status, proxy_options
+from kgot_lab.io.times import utc_now
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
-from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import LLM
 

@@ -17,11 +17,11 @@ from kgot_lab.domains.investment.view import MAX_ID_LENGTH
 from kgot_lab.errors import BadInput, describe_value, require
 from kgot_lab.graph.validation import EdgeType, Vocabulary
 from kgot_lab.io.files import os_errors_as, read_regular_file, utf8_text
+from kgot_lab.io.times import to_micros
 from kgot_lab.kgos.schemas.check import parse_time
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.llm.reply_forms import explain_json_error
 from kgot_lab.llm.structured import compact_schema
-from kgot_lab.memory.claims.claim import to_micros
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates, truncate_to_tokens
 from kgot_lab.types import Edge, Json, Message, Node, Prompt
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kgot_lab.arguments import POSITIVE, CheckedRecord, bounded, check_arguments
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.npc.layers import storage as sql
 from kgot_lab.domains.npc.layers.models import (
     DEFAULT_RANKING,
@@ -20,20 +20,24 @@ from kgot_lab.domains.npc.layers.models import (
     LogEntry,
     check_ids,
 )
-from kgot_lab.domains.npc.layers.storage import PostgresLayers, audience_text, entry_from_row, layers_of
+from kgot_lab.domains.npc.layers.storage import audience_text, entry_from_row
 from kgot_lab.domains.npc.models import Entity, IdentitySnapshot, check_id
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
-from kgot_lab.domains.npc.statements import uuids
+from kgot_lab.domains.npc.statements import WorldStorage, uuids
 from kgot_lab.domains.npc.visibility import format_entity, sort_by_name
 from kgot_lab.domains.npc.world import NpcWorld, require_entities
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder
-from kgot_lab.errors import BadInput, require, require_count
+from kgot_lab.errors import BadInput, require, require_amount, require_count
 from kgot_lab.text.cleaning import checked_text, single_line
 from kgot_lab.text.words import searched_words
 
-# Texts about the entities of a world, for dense retrieval (L2).
 
-MAX_EFFORT = 1_000  # the limit of pgvector
+def _storage_of(world: NpcWorld) -> WorldStorage:
+    require(world, NpcWorld, "layers lie on an NpcWorld")
+    return world.storage
+
+
+# Texts about the entities of a world, for dense retrieval (L2).
 
 
 class SemanticIndex:
@@ -45,7 +49,7 @@ class SemanticIndex:
 
     def __init__(self, world: NpcWorld, embedder: Embedder) -> None:
         checked_embedder(embedder)
-        self.world, self.embedder, self.storage = world, embedder, layers_of(world)
+        self.embedder, self.storage = embedder, _storage_of(world)
         self.storage.prepare_chunks()
         self._refuse_other_embedders()
 
@@ -57,10 +61,10 @@ class SemanticIndex:
         """
         chunks = list(chunks)
         vectors = self.embedder.embed([item.text for item in chunks])
-        with self.world.storage.changing():
+        with self.storage.changing():
             self._refuse_other_embedders()
             ids = {id for item in chunks for id in (item.entity_id, *(item.audience or ()))}
-            require_entities(self.world.storage, ids)
+            require_entities(self.storage, ids)
             for item, vector in zip(chunks, vectors, strict=True):
                 id, entity = uuids(item.id, item.entity_id)
                 values: dict[str, Any] = {"id": id, "entity": entity, "text": item.text}
@@ -73,40 +77,15 @@ class SemanticIndex:
         Raises BadInput if it does not exist.
         """
         (chunk_id,) = uuids(check_id(id))
-        with self.world.storage.changing():
+        with self.storage.changing():
             if not self.storage.rows(sql.CHUNK_EXISTS, {"id": chunk_id}):
                 raise BadInput(f"there is no chunk {chunk_id}")
             self.storage.rows(sql.DELETE_CHUNK, {"id": chunk_id})
 
-    def search(self, query: str, limit: int = 10, *, effort: int | None = None) -> tuple[ChunkMatch, ...]:
-        """Return the chunks with the largest cosine with the query, regardless of who may know them.
-
-        With `effort`, an HNSW index searches that many candidates, from `limit` to 1000, and may miss some of
-        the nearest. This is for an author with very many texts. What a character knows is never searched this
-        way. Without `effort`, or before the index is created, every text is compared. Raises BadInput if a
-        number is out of range, or the storage has no such index.
-        """
+    def search(self, query: str, limit: int = 10) -> tuple[ChunkMatch, ...]:
+        """Return the chunks with the largest cosine with the query, regardless of who may know them."""
         require_count(limit, 1, "limit", "how many texts are found")
-        if effort is None:
-            return self.storage.nearest(self.embed_query(query), self.embedder.digest, limit)
-        require_count(effort, limit, "effort", "how many texts are looked at, limit or more")
-        if effort > MAX_EFFORT:
-            problem = f"effort is {MAX_EFFORT:,} at most, not {effort:,}"
-            raise BadInput(f"{problem}: without one every text is looked at")
-        vector, digest = self.embed_query(query), self.embedder.digest
-        return self._require_vector_index().nearest_by_index(vector, digest, limit, effort)
-
-    def index(self) -> None:
-        """Create the index for searches with an effort, unless it exists. Later chunks are included.
-
-        Raises BadInput if the storage has no such index.
-        """
-        self._require_vector_index().prepare_index(self.embedder.dimension)
-
-    def _require_vector_index(self) -> PostgresLayers:
-        if not isinstance(self.storage, PostgresLayers):
-            raise BadInput("only a world in PostgreSQL has an index of vectors: search without an effort")
-        return self.storage
+        return self.storage.nearest(self.embed_query(query), self.embedder.digest, limit)
 
     def embed_query(self, query: str) -> Matrix:
         """Return the embedding of a query, shape (dimension,)."""
@@ -136,7 +115,7 @@ class SessionEntries:
     """
 
     def __init__(self, world: NpcWorld, npc_id: str | None = None) -> None:
-        self.world, self.storage, self.npc_id = world, layers_of(world), npc_id
+        self.world, self.storage, self.npc_id = world, _storage_of(world), npc_id
 
     def search(self, words: str, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
         """Return the entries of a session or of all with any of the words, in any inflected form in English.
@@ -186,9 +165,9 @@ class SessionLog(SessionEntries):
         Raises BadInput if a speaker or a member of an audience does not exist.
         """
         entries = list(entries)
-        with self.world.storage.changing():
+        with self.storage.changing():
             ids = {id for entry in entries for id in (*(entry.audience or ()), entry.speaker_id) if id}
-            require_entities(self.world.storage, ids)
+            require_entities(self.storage, ids)
             for each in entries:
                 # a server in the C locale treats ’ as a letter, and É as different from é
                 words = " ".join(searched_words(each.text[:_MAX_INDEXED_LENGTH]))
@@ -253,18 +232,6 @@ class NpcMemory:
 # The hot context of a character: identity, scene and relevant texts, within a time limit.
 
 
-@dataclass(frozen=True)
-class HotBudget(CheckedRecord):
-    """The target time for assembling a context, and its time limit, in seconds.
-
-    At the limit, what is ready is returned.
-    """
-
-    target: float = bounded(0.05, POSITIVE)
-    limit: float = bounded(0.15, POSITIVE)
-
-
-DEFAULT_BUDGET = HotBudget()
 ASSEMBLY_THREAD_NAME = "hot context"  # the name of the threads that assemble it
 
 
@@ -279,13 +246,12 @@ class NpcScene:
 
 @dataclass(frozen=True)
 class HotContext:
-    """The parts that were ready in time, None for the others, with the seconds taken and the target."""
+    """The parts that were ready in time, None for the others, and the seconds taken."""
 
     identity: IdentitySnapshot | None
     scene: NpcScene | None
     passages: tuple[ContextResult, ...] | None
     seconds: float
-    budget: HotBudget
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -302,11 +268,6 @@ class HotContext:
         lines += [single_line(f"heard: {entry.text}") for entry in scene.heard] if scene else []
         return "\n".join([*lines, *(single_line(f"{e.entity.name}: {e.text}") for e in self.passages or ())])
 
-    @property
-    def on_target(self) -> bool:
-        """Whether all parts are ready, within the target time."""
-        return not self.missing and self.seconds <= self.budget.target
-
 
 @check_arguments
 def hot_context(
@@ -314,18 +275,18 @@ def hot_context(
     query: str,
     *,
     session_id: str = "",
-    budget: HotBudget = DEFAULT_BUDGET,
+    limit: float = 0.15,
     wait: Callable[[threading.Event, float], object] = threading.Event.wait,
     clock: Callable[[], float] = time.perf_counter,
 ) -> HotContext:
     """Assemble the context of a character's next line: identity, scene and relevant texts, in this order.
 
-    There are no texts without an embedder.
-    The scene has what it heard in a session or in all. At the limit of the budget, what is ready is returned.
-    The part being read is read to its end and dropped, and later parts are not started. Until then the
-    storage is busy with it. `wait(done, seconds)` waits for all parts. Raises what the parts raise before the
-    limit.
+    There are no texts without an embedder. The scene has what it heard in a session or in all. At the limit,
+    in seconds, what is ready is returned. The part being read is read to its end and dropped, and later parts
+    are not started. Until then the storage is busy with it. `wait(done, seconds)` waits for all parts. Raises
+    what the parts raise before the limit.
     """
+    require_amount(limit, "limit", positive=True)
     parts: dict[str, Callable[[], Any]] = {
         "identity": memory.sight.identity_snapshot,
         "scene": lambda: _read_scene(memory, session_id),
@@ -346,12 +307,12 @@ def hot_context(
 
     began = clock()
     threading.Thread(target=assemble, name=ASSEMBLY_THREAD_NAME, daemon=True).start()
-    wait(done, budget.limit)
+    wait(done, limit)
     cancelled.set()
     shown, seconds = {name: ready.get(name) for name in parts}, clock() - began
     if failed:
         raise failed[0]
-    return HotContext(**shown, seconds=seconds, budget=budget)
+    return HotContext(**shown, seconds=seconds)
 
 
 def _read_scene(memory: NpcMemory, session_id: str) -> NpcScene:

@@ -12,7 +12,7 @@ from kgot_lab.domains.npc.models import Entity, check_bounded_depth, check_id, c
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import require_count, require_probability
-from kgot_lab.memory.triples import to_utc
+from kgot_lab.io.times import to_utc
 from kgot_lab.text.cleaning import checked_text
 
 Audience = tuple[str, ...] | None  # the ids of those it is for; None: everyone

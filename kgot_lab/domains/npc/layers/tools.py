@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kgot_lab.domains.npc.layers.memory import HotBudget, NpcMemory, hot_context
+from kgot_lab.domains.npc.layers.memory import NpcMemory, hot_context
 from kgot_lab.domains.npc.layers.models import LogEntry
 from kgot_lab.domains.npc.visibility import query_entities, tool_failures
 from kgot_lab.errors import BadInput
@@ -30,7 +30,7 @@ def memory_tools(memory: NpcMemory) -> tuple[TextTool, ...]:
 
     @tool_failures("memory.context")
     def context(matter: str, session: str = "") -> Result:
-        found = hot_context(memory, matter, session_id=session, budget=HotBudget(limit=_LIMIT))
+        found = hot_context(memory, matter, session_id=session, limit=_LIMIT)
         late = (f"{part} was not ready in {_LIMIT} s" for part in found.missing)
         return Result("\n".join([found.text, *late]))
 

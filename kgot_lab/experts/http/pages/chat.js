@@ -2,7 +2,7 @@
 
 import { Answer } from "./answer.js";
 import { call, events, sentence } from "./api.js";
-import { icon, make, say } from "./dom.js";
+import { counted, icon, make, say } from "./dom.js";
 import { GraphPanel } from "./graph.js";
 import { views, tabs } from "./tabs.js";
 import { Talks, expertList, face, leftBehind, markExpert } from "./talks.js";
@@ -217,7 +217,7 @@ async function stream(text, { answer, under }, signal) {
       remember();
     } else if (event.type === "sources") {
       answer.knows(event.nodes);
-      say(at("state"), `${event.nodes.length} sources found, ${state.expert.persona.name} is writing`);
+      say(at("state"), `${counted(event.nodes.length, "source")} found, ${state.expert.persona.name} is writing`);
     } else if (event.type === "trace") {
       trace = event.trace;
       thoughts.show(trace);

@@ -59,6 +59,9 @@ export function words(name) {
   return String(name).replaceAll("_", " ");
 }
 
+/** A number with its noun. */
+export function counted(number, noun) { return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`; }
+
 /** A value of a property as a line of text. */
 export function told(value) {
   if (value === null || value === undefined) return "nothing";

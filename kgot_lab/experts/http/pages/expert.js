@@ -1,7 +1,7 @@
 // The card of an expert: who it is, what it knows, how it searches, and how well it was found to answer.
 
 import { Refused, call } from "./api.js";
-import { make, told, when, words } from "./dom.js";
+import { counted, make, told, when, words } from "./dom.js";
 import { face } from "./talks.js";
 import { weights } from "./thought.js";
 
@@ -79,7 +79,7 @@ function none(why) {
 function graphLine(graph, weight) {
   const count = (number) => number.toLocaleString("en");
   return make("li", {}, make("strong", {}, graph.id), " ", graph.wrong ? make("span", { class: "wrong" }, graph.wrong)
-    : make("span", {}, `${count(graph.nodes)} nodes, ${count(graph.edges)} edges`, weight ? `, counts ${told(weight)} times` : ""),
+    : make("span", {}, `${counted(graph.nodes, "node")}, ${counted(graph.edges, "edge")}`, weight ? `, weight ${told(weight)}` : ""),
     graph.types ? make("ul", { class: "pills" }, Object.entries(graph.types).map(([type, number]) => make("li", {}, `${words(type)} `, make("span", { class: "number" }, count(number))))) : "");
 }
 

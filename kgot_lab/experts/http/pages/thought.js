@@ -1,6 +1,6 @@
 // The train of thought behind an answer, one step at a time or as a list.
 
-import { button, dot, make, told, words } from "./dom.js";
+import { button, counted, dot, make, told, words } from "./dom.js";
 
 const RETRIEVERS = [["embedding", "meaning"], ["text", "words"], ["by_graph", "edges"], ["intent", "intent"]];
 const WEIGHTS = [["embedding", "meaning"], ["text", "words"], ["graph", "edges"], ["intent", "intent"]];
@@ -33,7 +33,7 @@ export class Thoughts {
     const mode = button(this.asList ? "One at a time" : "As a list", () => { this.asList = !this.asList; this.draw(); this.root.querySelector(".mode").focus(); },
       { class: "quiet mode" });
     if (this.asList) {
-      this.root.replaceChildren(make("div", { class: "step-bar" }, make("strong", {}, `${this.steps.length} steps`), mode),
+      this.root.replaceChildren(make("div", { class: "step-bar" }, make("strong", {}, counted(this.steps.length, "step")), mode),
         make("ol", { class: "step-list" }, this.steps.map((step) => make("li", {}, make("h3", {}, step.title), step.body()))));
       return;
     }
@@ -93,9 +93,9 @@ function asked(trace) {
   return make("div", {},
     make("p", { class: "large" }, trace.intent ? words(trace.intent) : "No intent stood out"),
     trace.unsaid?.length && make("p", { class: "unsaid" }, `Nothing found says: ${trace.unsaid.join(", ")}`),
-    reasons([["Certainty", trace.intent ? told(trace.intent_score) : ""], ["Purpose", words(trace.purpose)], ["Graphs", Object.keys(trace.graphs).join(", ")],
+    reasons([["Intent score", trace.intent ? told(trace.intent_score) : ""], ["Purpose", words(trace.purpose)], ["Graphs", Object.keys(trace.graphs).join(", ")],
       ["Playbooks", trace.playbooks.join("; ") || "none fitted"],
-      ["Remembered", trace.memories ? `${trace.memories} lines of earlier conversations` : "nothing of earlier conversations"]]));
+      ["Remembered", trace.memories ? `${counted(trace.memories, "line")} of earlier conversations` : "nothing of earlier conversations"]]));
 }
 
 /** Retrievers with their weights, as bars of one scale. */

@@ -43,7 +43,8 @@ class RetrievalConfig(CheckedRecord):
     the dense, text and graph retrievers, "intent" that of intent. The neighbours of the first `expanded`
     nodes within `expand_depth` edges are returned, 0 for none. Without `boost_types` the graph retriever
     follows all edges, or those of a goal mapping whose word is in the query. Filters select nodes before they
-    are scored.
+    are scored. If no word of the query is found, what is found by meaning counts from a cosine of `min_cosine` of
+    the best node on.
     """
 
     weights: str | Weights = "default"
@@ -55,6 +56,7 @@ class RetrievalConfig(CheckedRecord):
     dimension_filters: Filters = field(default_factory=dict)
     goal_mappings: Mapping[str, GoalMapping] = field(default_factory=dict)
     intent_threshold: float = 0.3
+    min_cosine: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

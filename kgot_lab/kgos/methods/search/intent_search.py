@@ -18,7 +18,7 @@ from kgot_lab.kgos.methods.dimensions import select_rows, validate_filters
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.goals import can_it, limitations_by_row, want_to
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
-from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, graph_index
+from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, Reals, graph_index
 from kgot_lab.kgos.methods.intents import Intents, classify_intent
 from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
@@ -32,7 +32,7 @@ from kgot_lab.kgos.methods.search.results import (
 )
 from kgot_lab.kgos.methods.search.retrievers import GraphWalk, SearchRequest, dense_retriever, rank_nodes
 from kgot_lab.kgos.methods.traversal import explore_smart
-from kgot_lab.retrieval.fusion import ranking_scores, scale_by_maximum
+from kgot_lab.retrieval.fusion import scale_by_maximum
 from kgot_lab.text.cleaning import checked_text, format_count
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Edge, Ranking
@@ -153,8 +153,8 @@ def run_methods_after_ranking(
     ]
 
 
-# by retriever: what it adds to each node, and the paths
-_ScoreParts = Mapping[str, tuple[dict[str, float], Mapping[str, str]]]
+# by retriever: what it adds to each row, and the paths by id
+_ScoreParts = Mapping[str, tuple[Reals, Mapping[str, str]]]
 
 
 @check_arguments
@@ -202,13 +202,10 @@ def intent_search(
     hits = merge_hits(several, index, ranking, config.limit)
     rows = [index.graph.row(id) for id, *_ in hits]
     parts = {
-        retriever.system: (_score_contributions(weight, retriever), retriever.paths)
+        retriever.system: (_score_contributions(index, weight, retriever), retriever.paths)
         for weight, retriever in ranking.inputs
     }
-    named = [(index.names[row], index.label_texts[row]) for row in rows]
-    nodes = tuple(
-        _scored_node(name, label, hit, parts) for (name, label), hit in zip(named, hits, strict=True)
-    )
+    nodes = tuple(_scored_node(index, row, hit, parts) for row, hit in zip(rows, hits, strict=True))
     cited = [[index.graph.row(id) for id in sources] for *_, sources in hits]
     neighbours, edges, told_expansion = expand_hits(index, cited, config, passing)
     limitations = limitations_by_row(
@@ -256,19 +253,20 @@ def _explain_no_result(query: str, config: RetrievalConfig) -> str:
     return f"no retriever found a node{within}; {reason}"
 
 
-def _score_contributions(weight: float, retriever: Ranking) -> dict[str, float]:
+def _score_contributions(index: GraphIndex, weight: float, retriever: Ranking) -> Reals:
     """Return what a retriever adds to each node: its weight times the score over the largest."""
-    return dict(
-        zip(retriever.ids, (weight * scale_by_maximum(ranking_scores(retriever))).tolist(), strict=True)
-    )
+    rows, scores = index.rows_and_scores(retriever)
+    added = np.zeros(len(index.graph))
+    added[rows] = weight * scale_by_maximum(scores)
+    return added
 
 
-def _scored_node(name: str, kind: str, hit: MergedHit, parts: _ScoreParts) -> ScoredNode:
+def _scored_node(index: GraphIndex, row: int, hit: MergedHit, parts: _ScoreParts) -> ScoredNode:
     id, score, sources = hit
-    added = {retriever: found.get(id, 0.0) for retriever, (found, _) in parts.items()}
+    added = {retriever: float(found[row]) for retriever, (found, _) in parts.items()}
     method = "+".join(retriever for retriever, value in added.items() if value > 0)
     path = next((paths[id] for _, paths in parts.values() if id in paths), "")
     meaning, text, graph, intent = (
         added.get(retriever, 0.0) for retriever in ("embedding", "text", "graph", "intent")
     )
-    return ScoredNode(id, name, kind, score, method, meaning, text, graph, intent, path, sources)
+    return ScoredNode(*index.identity(row), score, method, meaning, text, graph, intent, path, sources)

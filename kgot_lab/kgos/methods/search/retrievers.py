@@ -17,12 +17,12 @@ from kgot_lab.kgos.methods.intents import INTENTS, IntentRule, Intents
 from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
 from kgot_lab.kgos.methods.search.results import MethodCall
 from kgot_lab.kgos.schemas.dimensions import within_bounds
-from kgot_lab.retrieval.fusion import Weights, normalised_weights, rows_and_scores, strongest, weighted
+from kgot_lab.retrieval.fusion import Weights, normalised_weights, ranking_scores, strongest, weighted
 from kgot_lab.retrieval.neighbours import BOOST_SEEDS, INCOMING_BOOST, OUTGOING_BOOST, LazyTexts
-from kgot_lab.retrieval.stage import Stage, fixed_stage
+from kgot_lab.retrieval.stage import Stage, best, fixed_stage
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import stem
-from kgot_lab.types import HitColumns, Query, Ranking
+from kgot_lab.types import Query, Ranking
 
 # The intent retriever: nodes that are about the intent of a query, whatever its words.
 
@@ -157,7 +157,14 @@ def rank_nodes(
     if "embedding" in config.retrievers and dense is not None:
         found = dense.stage.search(request.query)
         ranking = _filter_ranking(index, found, request.passing, "embedding")
-        rank("embedding", dense.description, ranking)
+        if (
+            not any(each.hits for each in rankings.values())
+            and ranking_scores(ranking).max(initial=0.0) < config.min_cosine
+        ):
+            why = f"no word is found, and no cosine reaches {config.min_cosine:g}"
+            trace.append(MethodCall("embedding", why, "no node"))
+        else:
+            rank("embedding", dense.description, ranking)
     elif "embedding" in config.retrievers:
         trace.append(
             MethodCall("embedding", "no embedder was given", "its weight goes to the other retrievers")
@@ -210,20 +217,20 @@ def _rank_by_graph(
     ]
     start = weighted(*named, scale="maximum") if named else index.substring_retriever
     seeds = _filter_ranking(index, start.search(request.query), request.passing, "seeds")
-    rows, _ = rows_and_scores(seeds, index.graph.ids, index.row_of)
+    rows, _ = index.rows_and_scores(best(seeds, BOOST_SEEDS))
     types, why = _followed_edge_types(request, config)
     weights = index.edge_type_weights(types, along=OUTGOING_BOOST, against=INCOMING_BOOST)
-    boosts, first = index.links.boosts(rows[:BOOST_SEEDS].astype(np.int32), weights)
+    boosts, first = index.links.boosts(rows.astype(np.int32), weights)
     boosts = np.where(request.passing, boosts, 0.0)
     order = index.rows_by_score(boosts)
     ids = [index.graph.ids[row] for row in order.tolist()]
     paths = LazyTexts(ids, lambda number: index.links.path([int(first[order[number]])]))
-    hits = HitColumns(index.graph.ids, order, boosts[order])
+    hits = index.hit_columns(order, boosts[order])
     ranking = Ranking(Query(request.query), hits, "graph", paths=paths)
-    seed_count = format_count(min(len(rows), BOOST_SEEDS), "seed")
+    seed_count = format_count(len(rows), "seed")
     over = ", ".join(types or ()) or "all edges"
     summary = f"{format_count(len(order), 'node')} from {seed_count}, over {over}"
-    walk = GraphWalk(tuple(rows[:BOOST_SEEDS].tolist()), first)
+    walk = GraphWalk(tuple(rows.tolist()), first)
     return ranking, MethodCall("edge_type_boost", why, summary), walk
 
 
@@ -262,7 +269,7 @@ def _rank_by_intent(index: GraphIndex, request: SearchRequest) -> tuple[Ranking,
         reasons.append("what the invoked methods found")
     scores = np.where(request.passing, scores, 0.0)
     order = index.rows_by_score(scores)
-    ranking = Ranking(Query(request.query), HitColumns(index.graph.ids, order, scores[order]), "intent")
+    ranking = Ranking(Query(request.query), index.hit_columns(order, scores[order]), "intent")
     summary = f"{format_count(len(order), 'node')}, confidence {_intent_factor(request):g}"
     return ranking, MethodCall("intent", "; ".join(reasons) or "a goal mapping", summary)
 
@@ -276,7 +283,9 @@ def _intent_factor(request: SearchRequest) -> float:
 
 def _filter_ranking(index: GraphIndex, ranking: Ranking, passing: BoolColumn, name: str) -> Ranking:
     """Select the hits of a ranking that pass the filters, which come before scores."""
-    rows, scores = rows_and_scores(ranking, index.graph.ids, index.row_of)
+    if passing.all():
+        return replace(ranking, system=name)
+    rows, scores = index.rows_and_scores(ranking)
     inside = passing[rows]
-    hits = HitColumns(index.graph.ids, rows[inside], scores[inside])
+    hits = index.hit_columns(rows[inside], scores[inside])
     return Ranking(ranking.query, hits, name, paths=ranking.paths)

@@ -37,7 +37,7 @@ function stepLegend(view, pane) {
 /** What a step took, in words. */
 function stepCost(cost) {
   if (!cost.calls) return "no model asked";
-  return `${cost.calls} ${cost.calls === 1 ? "call" : "calls"} · ${cost.tokens.toLocaleString("en")} tokens · ${cost.seconds.toLocaleString("en")} s`;
+  return `${countedAs(cost.calls, "call")} · ${cost.tokens.toLocaleString("en")} tokens · ${cost.seconds.toLocaleString("en")} s`;
 }
 
 /** The events of a run in a list, folded by step: open is the step one is at, and what the reader opened; while guessing, only what was reached. */

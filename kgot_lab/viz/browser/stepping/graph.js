@@ -55,11 +55,11 @@ function stepGraph(view, pane, fork) {
 
   function start(drawn) {
     graph.view = graphView(place, drawn, null);
+    place.querySelector(".kl-said").textContent = ""; // no hint among the words of a step
     const drawing = place.querySelector(".kl-drawing");
     graph.stop = whenLaidOut(drawing, () => {
       const cy = graph.view.cytoscape;
       const facts = place.querySelector(".kl-facts");
-      cy.on("tap", (event) => { if (event.target === cy) facts.replaceChildren(); });
       cy.on("tap", "edge", (event) => {
         const number = stepFactOf(pane.run, event.target.data());
         if (number < 0) return;

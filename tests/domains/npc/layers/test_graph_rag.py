@@ -11,8 +11,8 @@ from support.npc_planted import WORDS, planted
 
 from kgot_lab.domains.npc.layers.memory import WorldLayers
 from kgot_lab.domains.npc.layers.models import Chunk, ContextRanking
-from kgot_lab.domains.npc.layers.storage import PostgresLayers, SQLiteLayers
 from kgot_lab.domains.npc.models import Entity, Relationship
+from kgot_lab.domains.npc.opening import PostgresWorld, SQLiteWorld
 from kgot_lab.errors import BadInput
 
 RANKINGS = (
@@ -24,8 +24,8 @@ RANKINGS = (
 
 def test_both_engines_rank_the_same(layered):
     """Where many texts are alike to the last digit, since they are of few words."""
-    assert isinstance(layered["postgres"].chunks.storage, PostgresLayers)
-    assert isinstance(layered["sqlite"].chunks.storage, SQLiteLayers)
+    assert isinstance(layered["postgres"].chunks.storage, PostgresWorld)
+    assert isinstance(layered["sqlite"].chunks.storage, SQLiteWorld)
     compared = 0
     for seed in range(12):
         world = planted(seed)

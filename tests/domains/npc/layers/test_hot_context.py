@@ -7,7 +7,7 @@ import threading
 import pytest
 from support.npc_places import planted_embedder
 
-from kgot_lab.domains.npc.layers.memory import ASSEMBLY_THREAD_NAME, HotBudget, WorldLayers, hot_context
+from kgot_lab.domains.npc.layers.memory import ASSEMBLY_THREAD_NAME, WorldLayers, hot_context
 from kgot_lab.domains.npc.layers.models import Chunk, LogEntry
 from kgot_lab.domains.npc.models import Entity, Relationship
 from kgot_lab.errors import BadInput
@@ -16,7 +16,7 @@ GRIM, ELARA, SPY, FORGE = (
     Entity(type, name)
     for type, name in zip(("npc", "npc", "npc", "location"), ("Grim", "Elara", "Spy", "Forge"), strict=True)
 )
-PATIENT = HotBudget(limit=600)
+PATIENT = 600.0  # seconds
 
 
 class Held:
@@ -62,21 +62,21 @@ def held(world):
 def test_it_holds_who_one_is_the_scene_and_what_is_known_of_the_matter(held):
     layers, embedder = held
     embedder.let.set()
-    context = hot_context(layers.memory(GRIM.id), "gold?", session_id="s2", budget=PATIENT)
+    context = hot_context(layers.memory(GRIM.id), "gold?", session_id="s2", limit=PATIENT)
     assert context.missing == () and context.identity == layers.world.identity_snapshot(GRIM.id)
     assert context.scene.places == (FORGE,)
     assert context.scene.present == (ELARA, SPY), "it perceives the spy, whom it does not know of"
     assert [each.text for each in context.scene.heard] == ["the forge is hot"]
     assert [passage.text for passage in context.passages] == ["gold in the forge"]
     assert [
-        each.text for each in hot_context(layers.memory(GRIM.id), "gold?", budget=PATIENT).scene.heard
+        each.text for each in hot_context(layers.memory(GRIM.id), "gold?", limit=PATIENT).scene.heard
     ] == ["before", "the forge is hot"]
 
 
 def test_its_text_has_a_line_for_each_thing(held):
     layers, embedder = held
     embedder.let.set()
-    context = hot_context(layers.memory(GRIM.id), "gold?", session_id="s2", budget=PATIENT)
+    context = hot_context(layers.memory(GRIM.id), "gold?", session_id="s2", limit=PATIENT)
     assert set(context.text.split("\n")) == {
         "Grim (npc)", "KNOWS Elara (npc)", "LOCATED_AT Forge (location)", "here: Forge (location)", "here: Elara (npc)",
         "here: Spy (npc)",
@@ -92,10 +92,10 @@ def test_at_the_limit_what_is_ready_is_given_and_what_is_missing_is_said(held):
         "gold?",
         wait=lambda done, limit: limits.append(limit) or embedder.reached.wait(60),
     )
-    assert limits == [0.15] and context.missing == ("passages",) and not context.on_target
+    assert limits == [0.15] and context.missing == ("passages",)
     assert context.identity.entity == GRIM and context.scene.places == (FORGE,)
     embedder.let.set()
-    again = hot_context(layers.memory(GRIM.id), "gold?", budget=PATIENT)
+    again = hot_context(layers.memory(GRIM.id), "gold?", limit=PATIENT)
     assert again.missing == () and context.passages is None, "what comes after the limit is dropped"
 
 
@@ -113,15 +113,9 @@ def test_parts_after_the_limit_are_not_begun(held):
 def test_how_long_it_took_is_told_by_the_clock_it_is_given(held):
     layers, embedder = held
     embedder.let.set()
-    for ticks, on_target in (([1.0, 1.05], True), ([1.0, 1.06], False)):
-        clock = iter(ticks)
-        context = hot_context(
-            layers.memory(GRIM.id),
-            "gold?",
-            budget=HotBudget(target=0.051, limit=600),
-            clock=lambda clock=clock: next(clock),
-        )
-        assert context.on_target == on_target and context.seconds == pytest.approx(ticks[1] - 1)
+    ticks = iter([1.0, 1.06])
+    context = hot_context(layers.memory(GRIM.id), "gold?", limit=PATIENT, clock=lambda: next(ticks))
+    assert context.seconds == pytest.approx(0.06)
 
 
 def test_an_error_of_a_part_is_raised(held):
@@ -129,6 +123,6 @@ def test_an_error_of_a_part_is_raised(held):
     memory = layers.memory(GRIM.id)
     layers.world.delete_entity(GRIM.id)
     with pytest.raises(BadInput, match=f"^there is no entity {GRIM.id}"):
-        hot_context(memory, "gold?", budget=PATIENT)
+        hot_context(memory, "gold?", limit=PATIENT)
     with pytest.raises(BadInput, match="limit must be a number, more than 0"):
-        HotBudget(limit=0)
+        hot_context(memory, "gold?", limit=0)

@@ -11,11 +11,10 @@ import pytest
 from support.npc_places import at_postgres, planted_embedder
 
 from benchmarks.npc.made import Directions, made_world
+from benchmarks.npc.vector_index import create_index, search_by_index
 from kgot_lab.domains.npc.layers.memory import WorldLayers
 from kgot_lab.domains.npc.layers.models import Chunk
 from kgot_lab.domains.npc.models import Entity
-from kgot_lab.domains.npc.opening import open_world
-from kgot_lab.errors import BadInput
 
 QUESTIONS = [f"question {number}" for number in range(20)]
 
@@ -26,7 +25,7 @@ def many(postgres_url: str) -> Iterator[WorldLayers]:
     with at_postgres(postgres_url, "many texts") as world:
         layers = WorldLayers(world, Directions(64))
         made_world(layers, 20, 40, 2_000)
-        layers.chunks.index()
+        create_index(layers.chunks)
         with psycopg.connect(postgres_url, autocommit=True) as owner:
             owner.execute('ANALYZE "many texts".chunks')
         yield layers
@@ -34,7 +33,7 @@ def many(postgres_url: str) -> Iterator[WorldLayers]:
 
 def recall(layers, effort):
     """The part of the ten nearest that a search with an effort finds."""
-    found = [{each.chunk.id for each in layers.chunks.search(each, effort=effort)} for each in QUESTIONS]
+    found = [{each.chunk.id for each in search_by_index(layers.chunks, each, effort)} for each in QUESTIONS]
     exact = [{each.chunk.id for each in layers.chunks.search(each)} for each in QUESTIONS]
     return sum(len(one & other) for one, other in zip(found, exact, strict=True)) / (10 * len(QUESTIONS))
 
@@ -47,7 +46,7 @@ def test_with_more_effort_more_of_the_nearest_are_found(many):
 def test_what_is_found_is_told_as_a_search_without_an_index_does(many):
     for question in QUESTIONS:
         exact = {each.chunk.id: each for each in many.chunks.search(question, 100)}
-        found = many.chunks.search(question, effort=400)
+        found = search_by_index(many.chunks, question, 400)
         assert [each.similarity for each in found] == sorted(
             (each.similarity for each in found), reverse=True
         )
@@ -58,20 +57,23 @@ def test_a_text_that_comes_later_is_in_the_index_and_one_that_is_deleted_is_not(
     (entity, *_) = many.world.find_entities()
     late = Chunk(entity.id, "question 3", None)
     many.chunks.add([late])
-    (nearest, *_) = many.chunks.search("question 3", effort=100)
+    (nearest, *_) = search_by_index(many.chunks, "question 3", 100)
     assert nearest.chunk == late and nearest.similarity == 1
     many.chunks.delete(late.id)
-    assert late not in [each.chunk for each in many.chunks.search("question 3", effort=100)]
+    assert late not in [each.chunk for each in search_by_index(many.chunks, "question 3", 100)]
 
 
-def test_an_index_is_made_once_and_without_one_every_text_is_looked_at(postgres_url):
+def test_an_index_is_created_once_and_without_one_every_text_is_compared(postgres_url):
     with at_postgres(postgres_url, "unindexed") as world:
         world.add_entity(entity := Entity("npc", "Grimjaw"))
         layers = WorldLayers(world, planted_embedder())
         layers.chunks.add([Chunk(entity.id, "gold", None), Chunk(entity.id, "debt", None)])
         for _ in range(3):
-            assert [each.chunk.text for each in layers.chunks.search("gold", effort=10)] == ["gold", "debt"]
-            layers.chunks.index()
+            assert [each.chunk.text for each in search_by_index(layers.chunks, "gold", 10)] == [
+                "gold",
+                "debt",
+            ]
+            create_index(layers.chunks)
 
 
 def test_an_index_of_one_embedder_takes_the_vectors_of_the_next(postgres_url):
@@ -79,24 +81,7 @@ def test_an_index_of_one_embedder_takes_the_vectors_of_the_next(postgres_url):
         world.add_entity(entity := Entity("npc", "Grimjaw"))
         for dimension in (24, 16):
             layers = WorldLayers(world, Directions(dimension))
-            layers.chunks.index()
+            create_index(layers.chunks)
             layers.chunks.add([chunk := Chunk(entity.id, "gold", None)])
-            assert [each.chunk for each in layers.chunks.search("gold", effort=10)] == [chunk]
+            assert [each.chunk for each in search_by_index(layers.chunks, "gold", 10)] == [chunk]
             layers.chunks.delete(chunk.id)
-
-
-def test_an_effort_that_cannot_be_made_is_refused(many):
-    for effort, message in (
-        (9, "effort must be 10 or more"),
-        (1_001, "effort is 1,000 at most, not 1,001"),
-        (True, "effort must be"),
-    ):
-        with pytest.raises(BadInput, match=message):
-            many.chunks.search("gold", effort=effort)
-    with open_world() as world:
-        chunks = WorldLayers(world, planted_embedder()).chunks
-        for ask in (chunks.index, lambda: chunks.search("gold", effort=10)):
-            with pytest.raises(
-                BadInput, match="only a world in PostgreSQL has an index of vectors: search without an effort"
-            ):
-                ask()

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
 
 from kgot_lab.errors import AlreadyDecided, require_count, require_known
-from kgot_lab.memory import tables as sql
-from kgot_lab.memory.claims.changes import Change, RecordedTables, read_periods
-from kgot_lab.memory.claims.claim import ChangeEffect, ReviewDecision, from_micros
+from kgot_lab.io.times import from_micros
+from kgot_lab.stores.tables.history import DECISIONS_LAST, Change, ChangeEffect, RecordedTables, read_periods
 from kgot_lab.text.cleaning import checked_text, printable_line
 
 Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class ReviewDecision:
+    """The effect of a decision, or of its undo, on an item of a review queue: its standing afterwards."""
+
+    change: int
+    at: datetime
+    by: str
+    action: str
+    undoes: int | None
+    item: str  # its id
+    standing: str
+    confidence: float | None = None
 
 
 class ReviewQueue(ABC, Generic[Item]):
@@ -69,7 +84,7 @@ class ReviewQueue(ABC, Generic[Item]):
         One that concerns several items, such as an override of a claim, is there once for each.
         """
         require_count(most, 1, "most")
-        rows = self.tables.storage.rows(sql.DECISIONS_LAST, {"kind": self._kind, "most": most})
+        rows = self.tables.storage.rows(DECISIONS_LAST, {"kind": self._kind, "most": most})
         return tuple(
             ReviewDecision(change, from_micros(at), by, action, undoes, id, self._parse_standing(value), sure)
             for change, at, by, action, undoes, id, value, sure in rows
