@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from ast import literal_eval
 from collections import ChainMap, Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
 from dataclasses import field, fields
@@ -177,7 +178,9 @@ def _parse_union(text: str, names: Mapping[str, Any]) -> Iterator[_Kind | None]:
         value: Any = names.get(head.split(".")[0])
         for attribute in head.split(".")[1:]:
             value = getattr(value, attribute, None)
-        if head in _KINDS:
+        if head == "Literal":
+            yield from (_Kind(type(each), repr(each)) for each in literal_eval(f"[{inner}]"))
+        elif head in _KINDS:
             item = inner.partition(", ")[2] if head == "Mapping" else inner.removesuffix(", ...")
             items = tuple(_parse_union(item, names)) if head in _CONTAINERS else ()
             kind, name = _KINDS[head]

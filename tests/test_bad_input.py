@@ -325,6 +325,11 @@ CASES = [
         ("of nothing", lambda: lab.find("Ada"), "takes question, documents, k: missing a required"),
         ("of an embedder", lambda: lab.embedder("api:x"), "embedder('api', model='x')"),
     ),
+    Case(
+        "load_graph: a number for a cache",
+        lambda: lab.load_graph(".", cache=5),
+        "is a path or False or None, not 5",
+    ),
     Case("an empty graph", PropertyGraph, "PropertyGraph.of() for an empty one"),
     Case("load_dataset: another folder", lambda: lab.load_dataset("."), "in the format of BEIR"),
     Case(

@@ -46,6 +46,13 @@ def proposals_location(store: str | None) -> str:
     return location.removesuffix(".db") + ".proposals.db"
 
 
+def uploads_location(store: str | None) -> Path:
+    """Return the folder of uploaded graphs: beside the file of the experts, or in the user's data folder."""
+    location = experts_location(store)
+    is_file = "://" not in location and location != ":memory:"
+    return Path(location if is_file else experts_location(None)).with_suffix(".graphs")
+
+
 def open_service(
     graphs: Path | None,
     store: str | None,
@@ -62,6 +69,7 @@ def open_service(
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.repository import open_experts
     from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, add_shipped_experts
+    from kgot_lab.experts.uploads import UploadFolder
     from kgot_lab.llm import check_spec, connect
     from kgot_lab.llm.capabilities import omit_quotes
     from kgot_lab.llm.models import load_models
@@ -81,7 +89,8 @@ def open_service(
     except NotInstalled as error:
         terminal.say(f"note: no dense retrieval: {error}")
         embedder = None
-    folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(experts_location(store))
+    folder = GraphFolder(graphs, SHIPPED_GRAPHS, UploadFolder(uploads_location(store)))
+    tables = open_experts(experts_location(store))
     service = ExpertService(tables, folder, ExpertModels(makers, model), embedder=embedder)
     add_shipped_experts(service)
     return service

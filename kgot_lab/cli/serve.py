@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from dataclasses import dataclass
 from functools import cache, partial
@@ -46,6 +47,7 @@ class _ListenOptions:
     share_port: bool = option("several servers share one port; with --store postgresql://…", default=False)
     tokens: bool = option("require tokens on loopback too, as behind a proxy", default=False)
     name: list[str] | None = option("a name by which a proxy reaches this server; repeat for more")
+    uploads: bool = option("let admins upload graphs off loopback too", default=False)
     stdio: bool = option("serve one assistant on standard input and output (MCP), and no HTTP", default=False)
 
 
@@ -103,7 +105,7 @@ def serve_experts(
         claims = None if memory is None else open_claims(memory, new=False)
         service = open_service(graphs, store, model_options.model, model_options.models)
         if peers is not None:
-            service.consultants = load_consultants(peers)
+            service.consultants = load_consultants(peers, store)
         service.market = market
         if claims is not None:  # its connection is shared by all users
             service.memory_of = cache(partial(Memory, claims, embedder=service.embedder))
@@ -129,7 +131,11 @@ def serve_experts(
         from kgot_lab.experts.http.tokens import has_tokens
 
         service, learned = load_service()
-        rules = GuardRules(host, listen.tokens or not is_local_host(host), names=names)
+        is_local = is_local_host(host)
+        uploads = listen.uploads or is_local
+        rules = GuardRules(host, listen.tokens or not is_local, names=names, uploads=uploads)
+        if service.graphs.uploads is not None:  # what was uploaded before is read in any case
+            service.graphs.uploads.is_open = uploads
         if rules.tokens and not has_tokens(service.tables):
             raise BadInput("tokens are required, and none was made: kgot-lab serve --new-token NAME")
         at = f"[{host}]" if ":" in host else host
@@ -140,20 +146,22 @@ def serve_experts(
     run_while_loading(load_app, listening)
 
 
-def load_consultants(peers: Peers) -> Consultants:
-    """Connect to other instances. The key of this instance is created if it does not exist."""
-    from platformdirs import user_data_path
-
+def load_consultants(peers: Peers, store: str | None) -> Consultants:
+    """Connect to other instances. Each server has a key, beside its store, that is created if it does not exist."""
     from kgot_lab.experts.chat.consulting import Consultants
     from kgot_lab.experts.federation.delegation import Federation
     from kgot_lab.experts.federation.envelope import load_instance_key
     from kgot_lab.experts.federation.signing import open_nonces
 
-    folder = user_data_path("kgot_lab", appauthor=False)
-    folder.mkdir(parents=True, exist_ok=True)
-    key = load_instance_key(folder / "instance.key")
-    terminal.say(f"the public key of this instance: {key.public}")
-    return Consultants(Federation(key, peers, open_nonces(folder / "nonces.db")))
+    usual, server = Path(experts_location(None)).parent, ""
+    if store not in (None, ":memory:"):
+        path = Path(str(store)).absolute()
+        is_file = "://" not in str(store)
+        usual = path.parent if is_file else usual
+        server = f"{path.stem if is_file else hashlib.sha256(str(store).encode()).hexdigest()[:16]}."
+    key = load_instance_key(usual / f"{server}instance.key")
+    terminal.say(f"the public key of this server: {key.public}")
+    return Consultants(Federation(key, peers, open_nonces(usual / f"{server}nonces.db")))
 
 
 def warm_up(service: ExpertService) -> None:

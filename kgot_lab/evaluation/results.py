@@ -23,7 +23,7 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kgot_lab.arguments import CheckedRecord, bounded
+from kgot_lab.arguments import CheckedRecord, bounded, check_arguments
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import MEASURES, cutoff
@@ -283,6 +283,7 @@ class Plan(CheckedRecord):
         assumed = {"assumed"} if not self.assumed else set()
         return {name: value for name, value in values.items() if name not in assumed}
 
+    @check_arguments
     def write_down(self, path: Path) -> None:
         """Save the plan before anything is measured. An existing equal plan is left alone.
 
@@ -298,11 +299,13 @@ class Plan(CheckedRecord):
             problem = f"{path} holds another plan ({'; '.join(differences)})"
             raise BadInput(f"{problem}, and a plan is not changed afterwards; name another folder")
 
+    @check_arguments
     def save(self, path: Path) -> None:
         """Write the plan as JSON. Raises BadInput if it cannot be written."""
         write_atomically(path, json.dumps(self.as_json(), indent=1) + "\n", "the plan")
 
     @staticmethod
+    @check_arguments
     def load(path: Path) -> Plan:
         """Read a plan that `save` wrote. Raises BadInput if it cannot be read."""
         try:

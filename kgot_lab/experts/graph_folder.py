@@ -18,20 +18,21 @@ from typing import NamedTuple
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.experts.expert import GRAPH_ID, CrossEdge, ExpertConfig
+from kgot_lab.experts.uploads import UploadFolder
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import os_errors_as
-from kgot_lab.kgos.extraction.folder import folder_fingerprint
+from kgot_lab.kgos.extraction.folder import FileProgress, folder_fingerprint
 from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR, MultiGraph
 from kgot_lab.kgos.query.graph_loading import load_graph
-from kgot_lab.types import Edge
+from kgot_lab.types import Edge, Json
 
 # A folder of code is read into a graph in a separate process, so that the server keeps responding. It is a
 # daemon: it ends with the server.
 
 
-def read_graph_in_worker(folder: Path) -> PropertyGraph:
-    """Read the graph of a folder in a worker process.
+def read_graph_in_worker(folder: Path, progress: FileProgress = lambda *_: None) -> PropertyGraph:
+    """Read the graph of a folder in a worker process, and report its progress.
 
     Raises BadInput if it cannot be read.
     """
@@ -41,11 +42,12 @@ def read_graph_in_worker(folder: Path) -> PropertyGraph:
     sending.close()
     try:
         with receiving:
-            graph: PropertyGraph | Exception = receiving.recv()
+            while isinstance(graph := receiving.recv(), tuple):
+                progress(*graph)
     except EOFError:
         reason = "ended before its time: it was stopped, or memory ran out"
         raise BadInput(f"reading the folder {folder.name} {reason}") from None
-    if isinstance(graph, Exception):
+    if not isinstance(graph, PropertyGraph):
         raise graph
     return graph
 
@@ -54,13 +56,9 @@ def _send_graph(folder: Path, sending: Connection) -> None:
     """Read a graph and send it, or the error of reading it. If nobody receives any more, end quietly."""
     with suppress(BrokenPipeError):
         try:
-            sending.send(load_graph(str(folder)))
+            sending.send(load_graph(str(folder), progress=lambda *done: sending.send(done)))
         except Exception as error:
             sending.send(error)
-
-
-def _read_graph(path: Path) -> PropertyGraph:
-    return read_graph_in_worker(path) if path.is_dir() else load_graph(str(path))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +84,20 @@ class KnownGraphs:
         return name, own
 
 
+def _read_graph(path: Path, progress: FileProgress) -> PropertyGraph:
+    return read_graph_in_worker(path, progress) if path.is_dir() else load_graph(str(path))
+
+
+@dataclass
+class ReadingProgress:
+    """How far the reading of a graph is: files done and in all, the current one, and why it failed."""
+
+    done: int = 0
+    total: int = 0
+    file: str = ""
+    error: str = ""
+
+
 class _LoadedGraph(NamedTuple):
     stamp: str
     graph: PropertyGraph
@@ -99,12 +111,19 @@ class GraphFolder:
 
     The id of a graph is its file name without the suffix. `more` are functions that create graphs without
     files by name, called at first use. Files are checked at each question, so a changed graph takes effect at
-    once.
+    once. Those in the folder of `uploads` are offered too.
     """
 
     @check_arguments
-    def __init__(self, folder: Path | None = None, more: Mapping[str, _MakeGraph] | None = None):
+    def __init__(
+        self,
+        folder: Path | None = None,
+        more: Mapping[str, _MakeGraph] | None = None,
+        uploads: UploadFolder | None = None,
+    ):
         self.folder = None if folder is None else folder.resolve()
+        self.uploads = uploads
+        self.readings: dict[str, ReadingProgress] = {}  # of graphs that were read, or are, by name
         self._factories = dict(more or {})
         self._read: dict[str, _LoadedGraph] = {}
         self._joined: dict[str, KnownGraphs] = {}
@@ -154,16 +173,24 @@ class GraphFolder:
         # one lock for each graph, so that a large one does not block another
         with self._locks.setdefault(name, threading.Lock()):
             loaded = self._read.get(name)
+            reading = ReadingProgress()
+
+            def report(done: int, total: int, file: str) -> None:
+                reading.done, reading.total, reading.file = done, total, file
+
             try:
                 stamp = _file_stamp(path) if path else ""
                 if loaded is None or loaded.stamp != stamp:
-                    loaded = _LoadedGraph(stamp, _read_graph(path) if path else self._factories[name]())
+                    self.readings[name] = reading
+                    graph = _read_graph(path, report) if path else self._factories[name]()
+                    loaded = _LoadedGraph(stamp, graph)
                     graph_index(loaded.graph)
-            except LabError as error:
-                reason = str(error).replace(str(path or name), name)
-                raise BadInput(f"the graph {name} cannot be read: {reason}") from None
-            except OSError as error:  # it was deleted meanwhile, or cannot be read
-                raise BadInput(f"the graph {name} cannot be read: {error.strerror}") from None
+            except (LabError, OSError) as error:  # an OSError: it was deleted meanwhile, or cannot be read
+                why = error.strerror if isinstance(error, OSError) else str(error)
+                reading.error = (
+                    f"the graph {name} cannot be read: {str(why).replace(str(path or name), name)}"
+                )
+                raise BadInput(reading.error) from None
             self._read[name] = loaded
         return loaded.graph
 
@@ -195,11 +222,25 @@ class GraphFolder:
         files = (path for path in self._entries() if path.suffix != ".md" and not path.is_symlink())
         return {path.stem: path for path in files if GRAPH_ID.fullmatch(path.stem)}
 
+    def state(self, name: str) -> dict[str, Json]:
+        """Return how far a graph is: unread, reading, ready or failed, with its progress."""
+        reading = self.readings.get(name)
+        state = "failed" if reading and reading.error else "ready" if name in self._read else "reading"
+        return {"id": name, "state": state if reading else "unread", **vars(reading or ReadingProgress())}
+
+    def remove_upload(self, name: str) -> None:
+        """Delete an uploaded graph. Raises UnknownName if there is none of this name."""
+        path = self._files().get(name)
+        if path is None or self.uploads is None or not self.uploads.remove(path):
+            raise UnknownName("uploaded graph", name, ())
+        self._read.pop(name, None)
+        self.readings.pop(name, None)
+
     def _entries(self) -> list[Path]:
-        if self.folder is None:
-            return []
+        folders = [self.folder] if self.folder else []
+        folders += [self.uploads.folder] if self.uploads and self.uploads.folder.is_dir() else []
         with os_errors_as("the folder of graphs cannot be read"):
-            return sorted(self.folder.iterdir())
+            return [path for folder in folders for path in sorted(folder.iterdir())]
 
 
 def _file_stamp(path: Path) -> str:

@@ -36,7 +36,7 @@ class Consultants:
     """
 
     federation: Federation
-    seconds: float = 20.0  # for an answer
+    seconds: float = 90.0  # for an answer, of a model that may have to be loaded first
     clock: Callable[[], float] = time.monotonic
     _offered: dict[str, tuple[float, PeerOffer]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -58,6 +58,9 @@ class Consultants:
             for each in offered
         ]
         best = best_match(question, allowed_offers)
+        if best is None:  # of a graph that is still being read, nobody knows yet whether it fits
+            unread = [(each.peer, one) for each in allowed_offers for one in each.experts if one.is_unread]
+            best = unread[0] if unread else None
         return [] if best is None else [(best[0], best[1].id)], unanswered
 
     def ask(self, question: str, names: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
@@ -86,13 +89,16 @@ class Consultants:
         now, offered = self.clock(), self._offered
         oldest = now - _CACHE_SECONDS
         with self._lock:
-            stale = [peer for name, peer in peers.items() if name not in offered or offered[name][0] < oldest]
+            stale = [
+                peer for name, peer in peers.items() if name not in offered or offered[name][0] <= oldest
+            ]
         if stale:
-            offers = request_offers(stale, self.federation.key, timeout=min(5.0, self.seconds))
+            offers = request_offers(stale, self.federation.key, timeout=min(20.0, self.seconds))
             with self._lock:
                 for offer in offers:
                     if offer.signed_at is not None:  # a peer without an offer is asked again next time
-                        self._offered[offer.peer.name] = (now, offer)
+                        is_partial = any(expert.is_unread for expert in offer.experts)
+                        self._offered[offer.peer.name] = (oldest if is_partial else now, offer)
                     elif offer.peer.name not in self._offered:
                         failures[offer.peer.name] = offer.reason
         with self._lock:

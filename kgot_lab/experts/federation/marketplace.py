@@ -71,6 +71,11 @@ class AdvertisedExpert(SentValue):
     schema_version: Annotated[int, Field(strict=True, ge=1)] = 1
     scores: Scores = None
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether a graph of it is still being read there, so that its topics are not known."""
+        return any(graph.nodes == 0 for graph in self.graphs)
+
 
 class _Offer(SentValue):
     experts: Annotated[tuple[AdvertisedExpert, ...], Field(max_length=200)]

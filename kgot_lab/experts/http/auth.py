@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
@@ -80,6 +80,7 @@ def _refuse_repeated_keys(body: bytes) -> None:
 
 
 OLLAMA_PATHS = ("/api/chat", "/api/generate", "/api/show", "/api/tags", "/api/version")
+UPLOAD_PATH = "/api/uploads/"
 # these need no token: the last two accept only signed messages
 _OPEN_PATHS = ("/health", ASK_PATH, CAPABILITIES_PATH)
 _PAGE_PATHS = ("/", "/pages/")  # contain no user data, and a browser sends no token for them
@@ -106,6 +107,7 @@ class GuardLimits(CheckedRecord):
     """Limits on size and rate of requests. The rate is per tenant, streams are counted over all tenants."""
 
     body: int = bounded(2_000_000, 1)  # bytes
+    uploaded_file: int = bounded(50_000_000, 1)  # bytes
     requests_a_minute: int = bounded(1200, 1)
     streams: int = bounded(200, 1)
     answer_seconds: float = bounded(600.0, POSITIVE)
@@ -123,6 +125,7 @@ class GuardRules(CheckedRecord):
     tokens: bool = False
     limits: GuardLimits = GuardLimits()
     names: tuple[str, ...] = ()  # further host names, behind a proxy
+    uploads: bool = False  # whether an admin may upload graphs
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -170,7 +173,8 @@ class AuthMiddleware:
         limits, sender = self._rules.limits, _HeaderSender(send)
         try:
             scope["tenant"] = await self._admit(scope)
-            body = await read_body(receive, limits.body, limits.send_seconds)
+            most = limits.uploaded_file if self._is_upload(scope) else limits.body
+            body = await read_body(receive, most, limits.send_seconds)
             if body is not None:
                 _refuse_repeated_keys(body)
                 await self._app(scope, replay_body(body, receive), sender)
@@ -193,6 +197,9 @@ class AuthMiddleware:
         """
         headers = Headers(scope=scope)
         path, method, limits = str(scope["path"]), str(scope["method"]), self._rules.limits
+        form, most = "application/json", limits.body
+        if self._is_upload(scope):
+            form, most = "application/octet-stream", limits.uploaded_file
         if not self._rules.accepts_host(headers.get("host", "")):
             raise RequestRefused(421, "wrong_host", "this server is not called that: use its own address")
         if "\x00" in path:  # no database can search for it
@@ -204,20 +211,33 @@ class AuthMiddleware:
         content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         has_body = "transfer-encoding" in headers or "content-type" in headers
         is_empty = length.strip("0") == "" and not has_body
-        if method in ("POST", "PUT", "PATCH") and content_type != "application/json" and not is_empty:
-            raise RequestRefused(415, "not_json", "send a body of type application/json")
+        if method in ("POST", "PUT", "PATCH") and content_type != form and not is_empty:
+            raise RequestRefused(415, "not_json", f"send a body of type {form}")
         if not (length.isascii() and length.isdigit()):
             raise RequestRefused(400, "bad_request", "Content-Length is no number")
-        if len(length) > 18 or int(length) > limits.body:
-            raise RequestRefused(413, "too_large", f"a body has {limits.body:,} bytes at most")
+        if len(length) > 18 or int(length) > most:
+            raise RequestRefused(413, "too_large", f"a body has {most:,} bytes at most")
         tenant = await self._authenticate(headers)
         is_page = method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGE_PATHS[1]))
         if tenant is None and path not in _OPEN_PATHS and not is_page:
             raise RequestRefused(401, "no_token", "send a token of this server: Authorization: Bearer TOKEN")
-        if tenant is not None and path != "/health" and not self._is_within_rate(tenant.name):
+        if self._is_upload(scope):
+            if tenant is not None and tenant.role != "admin":
+                raise RequestRefused(
+                    403, "forbidden", "only an admin uploads graphs: ask for a token of that role"
+                )
+        elif tenant is not None and path != "/health" and not self._is_within_rate(tenant.name):
             too_many = f"more than {limits.requests_a_minute} requests a minute: wait"
             raise RequestRefused(429, "too_often", too_many)
-        return tenant
+        user = unquote(headers.get("x-user", ""))
+        try:
+            return tenant.as_user(user) if tenant is not None and user else tenant
+        except BadInput as error:
+            raise RequestRefused(400, "bad_request", f"X-User: {error}") from None
+
+    def _is_upload(self, scope: Scope) -> bool:
+        """Return whether a request is a file of an upload, which no form of a web page can send."""
+        return self._rules.uploads and scope["method"] == "PUT" and scope["path"].startswith(UPLOAD_PATH)
 
     async def _authenticate(self, headers: Headers) -> Tenant | None:
         if not self._rules.tokens:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from dataclasses import fields
+from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from kgot_lab.errors import BadInput
 from kgot_lab.experts.http.responses import NOT_FOUND, Admin, Caller, StreamLimiter
 from kgot_lab.experts.learning.contradictions import (
     DRIFT_DAYS,
@@ -15,10 +17,18 @@ from kgot_lab.experts.learning.contradictions import (
     report_drift,
 )
 from kgot_lab.experts.learning.gaps import gap_report, owner_questions
-from kgot_lab.experts.learning.ledger import ProposalSource, StoredProposal
+from kgot_lab.experts.learning.ledger import (
+    EDIT_CLASSES,
+    GraphEdit,
+    GraphProposal,
+    ProposalSource,
+    StoredProposal,
+    plan_change,
+)
 from kgot_lab.experts.learning.reviewing import LearnedGraphs
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
+from kgot_lab.kgos.methods.index import resolve_node
 from kgot_lab.stores.tables.review_queue import ReviewDecision
 from kgot_lab.text.cleaning import replace_surrogates
 
@@ -144,6 +154,70 @@ def proposal_json(stored: StoredProposal, owner: str) -> dict[str, Any]:
     quotes = [each.quote for each in stored.said if each.said_by == owner and each.quote]
     fields = {"id": stored.proposal.id, "graph": stored.proposal.graph, "says": str(stored.proposal)}
     return fields | {"standing": stored.standing, "people": stored.people, "quotes": quotes}
+
+
+# A node or an edge that is edited in the page: a proposal, which an admin accepts at once.
+
+
+class GraphEditRequest(BaseModel):
+    """An edit: its kind, and the fields of that kind. Nodes go by id, or by name where they exist."""
+
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
+    edit: Literal["NodeToAdd", "EdgeToAdd", "EdgeToRemove", "PropertyToChange"]
+    id: Annotated[str, Field(max_length=500)] = ""
+    type: Annotated[str, Field(max_length=100)] = ""
+    name: Annotated[str, Field(max_length=500)] = ""
+    description: Annotated[str, Field(max_length=20_000)] = ""
+    source: Annotated[str, Field(max_length=500)] = ""
+    target: Annotated[str, Field(max_length=500)] = ""
+    value: Any = None
+    before: Any = None
+
+
+def edits_router(service: ExpertService, learned: LearnedGraphs) -> APIRouter:
+    """Build the routes of edits of a graph."""
+    router = APIRouter(prefix="/api/kgos/edits", tags=["learning"])
+
+    @router.post("/{db_id}", response_model=dict[str, Any], status_code=201, responses=NOT_FOUND)
+    def edit_graph(
+        who: Caller, db_id: _Id, edits: Annotated[list[GraphEditRequest], Field(min_length=1, max_length=20)]
+    ) -> Any:
+        """Edit a graph, checked against the twelve rules. What a user edits waits for an admin.
+
+        Returns the proposal, the number of the decision if it is made, and the rules that it breaks.
+        """
+        if db_id not in service.graphs.names():
+            raise NotFound("graph")
+        graph = service.graphs.graph(db_id)
+        new = {each.id for each in edits if each.edit == "NodeToAdd"}
+
+        def to_edit(sent: GraphEditRequest) -> GraphEdit:
+            kind = EDIT_CLASSES[sent.edit]
+            if sent.edit == "NodeToAdd" and not (sent.id.strip() and sent.type.strip() and sent.name.strip()):
+                raise BadInput("a new node has an id, a type and a name")
+            values = {field.name: getattr(sent, field.name) for field in fields(kind)}
+            ends = [name for name in ("id", "source", "target") if name in values and values[name] not in new]
+            values |= {name: resolve_node(graph, values[name]) for name in ends}
+            return kind(**values)
+
+        proposal = GraphProposal(db_id, tuple(map(to_edit, edits)))
+        planned = plan_change(graph, proposal.edits, by=who.name)
+        source = ProposalSource(f"edit by {who.name}", "", who.name, str(proposal))
+        stored = learned.ledger.propose(proposal, source)
+        number = learned.review(db_id, who.name).accept(stored.id).change if who.role == "admin" else None
+        made = proposal_json(learned.ledger.proposal(stored.id), who.name)
+        return made | {"number": number, "warnings": list(map(str, planned.broken))}
+
+    @router.delete("/{db_id}/{number}", response_model=DecisionSummary, responses=NOT_FOUND)
+    def undo_edit(who: Admin, db_id: _Id, number: Annotated[int, Path(ge=0, le=2**31)]) -> Any:
+        """Undo a change of a graph."""
+        if db_id not in service.graphs.names():
+            raise NotFound("graph")
+        effect = learned.review(db_id, who.name).undo(number)
+        change = effect and effect.change
+        return {"number": change, "proposal": "", "action": "undo", "by": who.name, "undoes": number}
+
+    return router
 
 
 # Routes of drifting dimensions: contradictions as numbers, and a value that an admin proposes instead.

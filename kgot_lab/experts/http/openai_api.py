@@ -117,6 +117,7 @@ class CompletionRequest(SamplingRequest):
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: Annotated[int, Field(ge=1, le=1)] | None = 1
+    user: Annotated[str, Field(max_length=100)] = ""  # has conversations of its own
     max_tokens: TokenLimit | None = None
     max_completion_tokens: TokenLimit | None = None
 
@@ -145,7 +146,8 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
         """
         question, history, style = split_messages(asked.messages)
         options = asked.answer_options(style, asked.max_tokens, asked.max_completion_tokens)
-        ask = partial(service.ask, asked.model, who.name, question, history=history, options=options)
+        owner = who.as_user(asked.user).name if asked.user else who.name
+        ask = partial(service.ask, asked.model, owner, question, history=history, options=options)
         turn, stream = await limiter.start_turn(ask)
         base = str(request.base_url)
         if asked.stream:

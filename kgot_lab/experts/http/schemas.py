@@ -237,6 +237,13 @@ class GraphSummary(BaseModel):
     types: dict[str, int]
 
 
+class FinishedUpload(_Request):
+    """The id of an upload whose files were all sent, and the name of the graph."""
+
+    upload: Annotated[str, Field(max_length=40)]
+    name: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(check_characters)]
+
+
 class DimensionSummary(BaseModel):
     name: str
     category: str

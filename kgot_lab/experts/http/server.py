@@ -14,7 +14,7 @@ from starlette.staticfiles import NotModifiedResponse, StaticFiles
 
 from kgot_lab import __version__
 from kgot_lab.experts.http.auth import AuthMiddleware, GuardRules
-from kgot_lab.experts.http.learning_routes import drift_router, learning_router
+from kgot_lab.experts.http.learning_routes import drift_router, edits_router, learning_router
 from kgot_lab.experts.http.mcp import expert_tools
 from kgot_lab.experts.http.ollama_api import ollama_router
 from kgot_lab.experts.http.openai_api import completions_router
@@ -32,6 +32,7 @@ from kgot_lab.experts.http.sharing_routes import (
     trials_router,
 )
 from kgot_lab.experts.http.tokens import find_tenant
+from kgot_lab.experts.http.upload_routes import choices_router, upload_router
 from kgot_lab.experts.learning.reviewing import LearnedGraphs
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
@@ -122,10 +123,14 @@ def expert_app(
     if learned is not None:
         app.include_router(learning_router(service, limiter, learned))
         app.include_router(drift_router(service, learned))
+        app.include_router(edits_router(service, learned))
     if service.consultants is not None:
         app.include_router(federation_router(service, limiter, service.consultants.federation))
     if service.market is not None:
         app.include_router(marketplace_router(service, service.market))
+    app.include_router(choices_router(service))
+    if rules.uploads and service.graphs.uploads is not None:
+        app.include_router(upload_router(service, service.graphs.uploads))
     app.include_router(pages_router())
 
     @app.get("/health", tags=["server"])

@@ -288,10 +288,15 @@ async def answer_peer(
 
 
 def advertise_experts(service: ExpertService) -> list[AdvertisedExpert]:
-    """Describe the experts for peers: the purpose of each, and the sizes of its graphs."""
-    experts = []
+    """Describe the experts for peers: the purpose of each, and the sizes of its graphs.
+
+    A graph that is still being read at the start is described without topics, with no node.
+    """
+    experts, unread = [], PropertyGraph.of([], [])
     for expert in service.tables.experts():
-        graphs = {name: service.graphs.graph(name) for name in expert.graphs}
+        graphs = {
+            name: unread if name in service.loading else service.graphs.graph(name) for name in expert.graphs
+        }
         limit = _MOST_TOPICS // len(graphs)
         topics = [name for graph in graphs.values() for name in _most_connected_names(graph, limit)]
         sizes = tuple(

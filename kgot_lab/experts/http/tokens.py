@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -17,6 +17,7 @@ from kgot_lab.io.times import from_micros, to_micros
 
 TenantRole = Literal["admin", "user"]
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,99}")
+_USER = re.compile(r"\w[\w .@-]{0,99}")
 _PREFIX = "kgx_"
 
 
@@ -29,6 +30,15 @@ class Tenant:
 
     name: str
     role: TenantRole
+
+    def as_user(self, user: str) -> Tenant:
+        """Return this tenant as one of its users, whose conversations are apart from those of the others.
+
+        Raises BadInput if the name of the user is invalid.
+        """
+        if not _USER.fullmatch(user):
+            raise BadInput("a user's name is letters, digits, spaces and . _ @ -, at most 100")
+        return replace(self, name=f"{self.name.partition('/')[0]}/{user}")
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class PropertyToChange:
 
 
 GraphEdit = NodeToAdd | EdgeToAdd | EdgeToRemove | PropertyToChange
-_EDIT_CLASSES: Mapping[str, type[GraphEdit]] = {
+EDIT_CLASSES: Mapping[str, type[GraphEdit]] = {
     each.__name__: each for each in (NodeToAdd, EdgeToAdd, EdgeToRemove, PropertyToChange)
 }
 
@@ -150,7 +150,7 @@ class GraphProposal:
         """Parse a proposal that `to_text` wrote."""
         data = json.loads(text)
         edits = ({name: value for name, value in each.items() if name != "edit"} for each in data["edits"])
-        kinds = (_EDIT_CLASSES[each["edit"]] for each in data["edits"])
+        kinds = (EDIT_CLASSES[each["edit"]] for each in data["edits"])
         changes = (kind(**edit) for kind, edit in zip(kinds, edits, strict=True))
         return GraphProposal(data["graph"], tuple(changes))
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kgot_lab.arguments import check_arguments
+from kgot_lab.documents.conversion import CONVERTERS
+from kgot_lab.documents.files import MAIL_EXTENSIONS
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownName, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
@@ -18,6 +20,7 @@ from kgot_lab.io.sqlite.connection import connect, is_searched_at_opening, query
 from kgot_lab.io.sqlite.copies import private_copy
 from kgot_lab.io.sqlite.file import is_open_in_process
 from kgot_lab.io.sqlite.wal import find_log_damage
+from kgot_lab.kgos.extraction.facts import PROSE_ENDINGS, PYTHON_ENDINGS, SCRIPT_ENDINGS
 from kgot_lab.kgos.extraction.folder import FileProgress, extract_folder
 from kgot_lab.kgos.extraction.patterns import add_patterns
 from kgot_lab.kgos.schemas.foreign_files import NO_REFERENCE, read_foreign, read_references
@@ -175,6 +178,22 @@ def _require_sound_file(connection: sqlite3.Connection, path: Path) -> None:
 
 
 NoteCallback = Callable[[str], None]
+# files of these endings are texts or code, except that a .txt or .json may hold a graph
+_PROSE = (*PROSE_ENDINGS, *PYTHON_ENDINGS, *SCRIPT_ENDINGS, *CONVERTERS, *MAIL_EXTENSIONS)
+
+
+def is_graph_file(path: Path) -> bool:
+    """Return whether a file is read as a graph, because it holds one or is no text either.
+
+    A text, as documents and code are, is read as a folder of one file.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (".txt", ".json", ".html", ".htm"):
+        return suffix not in _PROSE
+    try:
+        return bool(read_graph(path, say=lambda _: None))
+    except BadInput:
+        return False
 
 
 @check_arguments
@@ -188,7 +207,7 @@ def load_graph(
     client: Any = None,
     all_files: bool = False,
 ) -> PropertyGraph:
-    """Load the graph at a location, such as a folder of code, a file or a store's address, without changing it.
+    """Load the graph at a location, such as a folder, a document, a file or a store's address, without changing it.
 
     `say` receives what had to be guessed, and `progress` the files of a folder. A Dask `client` distributes
     the reading of a folder; `all_files` reads build output and ignored files too. Raises BadInput if nothing
@@ -212,7 +231,7 @@ def load_graph(
             return store.graph()
     suffixes = {each.suffix.lower() for each in path.glob("*")}
     is_tables = bool(suffixes) and suffixes <= {".csv", ".tsv", ".parquet"}
-    if path.is_dir() and not is_tables:
+    if (path.is_dir() and not is_tables) or (path.is_file() and not is_graph_file(path)):
         found = extract_folder(path, cache=cache, progress=progress, client=client, all_files=all_files)
         whole = add_patterns(found.graph)
         sizes = f"{format_count(len(whole), 'node')}, {format_count(len(whole.edge_keys), 'edge')}"

@@ -5,6 +5,14 @@ import { make } from "./dom.js";
 const KEPT = "token of experts";
 let asking = null;
 
+const USER = "user of experts";
+
+/** Who asks, where several share this computer or a token: each has conversations of their own. */
+export function userName(name) {
+  if (name !== undefined) localStorage.setItem(USER, name.trim());
+  return localStorage.getItem(USER) ?? "";
+}
+
 /** What the server refused, or that it cannot be reached; the message is for people. */
 export class Refused extends Error {
   constructor(status, code, message) {
@@ -60,10 +68,13 @@ async function send(path, how) {
 async function once(path, { method = "GET", body, signal }) {
   const headers = {};
   const kept = sessionStorage.getItem(KEPT);
+  const user = userName();
+  if (user) headers["X-User"] = encodeURIComponent(user);
   if (kept) headers.Authorization = `Bearer ${kept}`;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const isFile = body instanceof Blob;
+  if (body !== undefined) headers["Content-Type"] = isFile ? "application/octet-stream" : "application/json";
   try {
-    return await fetch(path, { method, headers, signal, cache: "no-store", body: body === undefined ? undefined : JSON.stringify(body) });
+    return await fetch(path, { method, headers, signal, cache: "no-store", body: body === undefined || isFile ? body : JSON.stringify(body) });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refused(0, "away", "The server cannot be reached. Is it still running?");

@@ -1,7 +1,8 @@
 // The chat: an expert is chosen and asked, its answer streams, its sources and its train of thought stand beside it.
 
 import { Answer } from "./answer.js";
-import { call, events, sentence } from "./api.js";
+import { call, events, sentence, userName } from "./api.js";
+import { Bring } from "./bring.js";
 import { counted, icon, make, say } from "./dom.js";
 import { GraphPanel } from "./graph.js";
 import { views, tabs } from "./tabs.js";
@@ -289,6 +290,19 @@ async function chosen(id) {
   view("chat");
 }
 
+/** What one may bring and make, where the server allows it. */
+async function own() {
+  at("you").value = userName();
+  at("you").addEventListener("change", () => { userName(at("you").value); begin(); talks.load(state.expert.id); });
+  at("own").append(make("a", { class: "button", href: "/pages/edit.html" }, "New expert"));
+  if ((await call("/api/choices")).uploads) new Bring(at("own"), brought);
+}
+
+async function brought(id) {
+  await expertList(at("experts"), chosen, failed);
+  await chosen(id);
+}
+
 async function start() {
   try {
     const experts = await expertList(at("experts"), chosen, failed);
@@ -302,3 +316,4 @@ async function start() {
 }
 
 start();
+own().catch(failed);

@@ -46,7 +46,7 @@ async function measured(id) {
 function parts(expert, sizes, scores) {
   return [
     make("header", { class: "card-head" }, face(expert), make("div", {}, make("h1", {}, expert.name), make("p", {}, expert.description)),
-      make("a", { class: "button primary", href: `/#${encodeURIComponent(expert.id)}` }, `Ask ${expert.persona.name}`)),
+      make("a", { class: "button", href: `/pages/edit.html#${encodeURIComponent(expert.id)}` }, "Edit"), make("a", { class: "button primary", href: `/#${encodeURIComponent(expert.id)}` }, `Ask ${expert.persona.name}`)),
     make("div", { class: "cards" },
       section("Persona", rows([["Name", expert.persona.name], ["Style", expert.persona.style], ["Greets with", expert.persona.greeting], ["Instructions", expert.persona.instructions]])),
       section("Graphs", make("ul", { class: "plain graphs" }, sizes.map((graph) => graphLine(graph, expert.graph_weights[graph.id])))),

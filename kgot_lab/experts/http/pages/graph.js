@@ -1,6 +1,7 @@
 // A node and what stands around it: a drawing whose places come from the server, and the same in words.
 
 import { call } from "./api.js";
+import { changes, done } from "./change.js";
 import { button, colourOf, dot, icon, make, told, words } from "./dom.js";
 
 const MANY = 14; // neighbours from which on an edge says its type only when it is pointed at
@@ -63,8 +64,15 @@ export class GraphPanel {
         make("span", { class: "small" }, `${words(seen.node.type)} in ${seen.graph}`)),
       drawing,
       make("p", { class: "small legend" }, this.kinds(), more > 0 ? ` ${more} more are not drawn.` : ""),
-      this.limitations(), this.properties(), this.neighbours());
+      this.limitations(), this.properties(), this.neighbours(), changes(seen, (id, made) => this.changed(id, made)));
     this.start(canvas);
+  }
+
+  /** Show the graph as it is after a change. */
+  async changed(id, made) {
+    const { graph, node } = this.seen;
+    await this.open(graph, id, { back: id === node.id });
+    this.root.querySelector(".graph-head")?.after(done({ graph }, made, () => this.open(graph, node.id, { back: true })));
   }
 
   async back() {
