@@ -247,12 +247,14 @@ class ClauseParts:
 
     def _is_age(self, number: Any) -> bool:
         """Return whether a number is the age of the subject: "I'm 34", but not "I'm 12 in the queue"."""
-        subject = self.clause.subject
-        is_whose = subject is None or subject.lower_ in FIRST_PERSON or subject.lower_ in _PRONOUNS - {"it"}
-        links = set() if subject is None else {child.dep_ for child in subject.children}
-        is_named = subject is not None and subject.pos_ == "PROPN" and links.isdisjoint(("det", "poss"))
-        role = None if subject is None else role_of(subject) or subject
-        is_someone = is_whose or is_named or role.lemma_.lower() == "age" or is_person(role.lemma_.lower())
+        subject, is_someone = self.clause.subject, self.clause.subject is None
+        if subject is not None:
+            is_bare = not any(child.dep_ in {"det", "poss"} for child in subject.children)
+            role = (role_of(subject) or subject).lemma_.lower()
+            is_pronoun = subject.lower_ in FIRST_PERSON | _PRONOUNS - {"it"}
+            is_someone = (
+                is_pronoun or (subject.pos_ == "PROPN" and is_bare) or role == "age" or is_person(role)
+            )
         is_of_more = any(child.dep_ == "prep" and not is_time(child) for child in number.children)
         is_too_much = number.text.isdigit() and not 0 < int(number.text) <= _OLDEST
         return bool(number.like_num) and is_someone and not is_of_more and not is_too_much
