@@ -12,6 +12,7 @@ import pytest
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.stores import open_store
 from kgot_lab.stores.embedded_store import InMemory, inverse
+from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.types import Diff, Edge, Node
 
 NASTY = "quote \" ' brace {} \\ ` line\u2028 é 中 🧪 \x00"
@@ -45,7 +46,7 @@ def test_a_store_on_a_path_goes_on_where_it_stopped(tmp_path):
         assert repr(store) == f"<InMemory graph.log: {len(kept)} nodes, {len(kept.edges)} edges>"
         assert store.graph() == kept and store.schema().nodes == len(kept)
         store.apply(inverse(diffs[-1]))
-    with open_store("sqlite", at=tmp_path / "graph.log") as store:
+    with Sqlite(tmp_path / "graph.log") as store:
         assert store.graph() == kept.apply(inverse(diffs[-1]))
 
 
