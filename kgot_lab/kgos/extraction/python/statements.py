@@ -139,6 +139,8 @@ class StatementReader:
                     self._read_pattern(case.pattern, matched, scope)
                     value(case.guard, scope)
                 self._read_branches([case.body for case in cases] + [[]], scope)
+            case ast.Expr(value=ast.Constant()):
+                pass  # a docstring, which may change without a new analysis
             case ast.Expr() | ast.Assert() | ast.Delete():
                 for child in ast.iter_child_nodes(node):
                     if isinstance(child, ast.expr) and not isinstance(node, ast.Delete):
