@@ -31,6 +31,7 @@ from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, star
 from kgot_lab.loop.trace import append_events, graph_after, load_run, model_metadata, record
 from kgot_lab.stores import InMemory, reopen_store
 from kgot_lab.stores.files import check_graph_file
+from kgot_lab.stores.opening import resolve_location
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
 
@@ -72,6 +73,8 @@ def answer_question(
     """Answer a question by a configuration. Everything that can be rejected is, before a model is called."""
     documents = Path(configuration.documents) if configuration.documents else None
     choice, tool_choice = configuration.store, configuration.tools
+    if choice.kind is not None:
+        resolve_location(choice.kind, choice.at)
     has_graph = choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
     if not (documents or attached or has_graph or tool_choice.adds_tools):
         sources = "name a folder with --documents DIR or a file with --attach FILE"
