@@ -46,6 +46,7 @@ from kgot_lab.text.cleaning import format_count
 # Read the graph in a store's file without opening the store: nothing is locked, repaired or created.
 
 _SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db")
+_MEMORY = 0x6B676C63  # the application id of a memory of claims
 _SQLITE_MAGIC = b"SQLite format 3"
 
 
@@ -103,7 +104,11 @@ def _read_log(path: Path) -> NamedGraph:
 def _read_sqlite(path: Path, columns: Mapping[str, str]) -> NamedGraph:
     try:
         with _open_for_reading(path) as (connection, lost):
-            if query_number(connection, "PRAGMA application_id") != APPLICATION:
+            application = query_number(connection, "PRAGMA application_id")
+            if application == _MEMORY:
+                problem = f"{path} is a memory and no graph: kgot-lab memory {path} facts shows it"
+                raise BadInput(f"{problem}, and kgot-lab mcp {path} --user NAME serves it")
+            if application != APPLICATION:
                 return _read_foreign_sqlite(path, columns)
             _require_sound_file(connection, path)
             enable_checksums(connection)
