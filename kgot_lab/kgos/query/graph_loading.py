@@ -43,6 +43,7 @@ from kgot_lab.text.cleaning import format_count
 # Read the graph in a store's file without opening the store: nothing is locked, repaired or created.
 
 _SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db", ".log")
+_MEMORY = 0x6B676C63  # the application id of a memory of claims
 _SQLITE_MAGIC = b"SQLite format 3"
 
 
@@ -78,7 +79,11 @@ def read_store_file(path: Path | str, columns: Mapping[str, str] | None = None) 
 def _read_sqlite(path: Path, columns: Mapping[str, str]) -> NamedGraph:
     try:
         with _open_for_reading(path) as (connection, lost):
-            if query_number(connection, "PRAGMA application_id") != APPLICATION:
+            application = query_number(connection, "PRAGMA application_id")
+            if application == _MEMORY:
+                problem = f"{path} is a memory and no graph: kgot-lab memory {path} facts shows it"
+                raise BadInput(f"{problem}, and kgot-lab mcp {path} --user NAME serves it")
+            if application != APPLICATION:
                 return _read_foreign_sqlite(path, columns)
             _require_sound_file(connection, path)
             enable_checksums(connection)
