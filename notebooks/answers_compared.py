@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import pandas as pd
 
-from kgot_lab.benchmark.comparison.losses import LossesBySet, load_losses
 from kgot_lab.benchmark.comparison.plan import drawn_samples
 from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, PassageSearches
@@ -22,6 +23,7 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Document, Json
 
+LossesBySet = Mapping[str, Mapping[str, Mapping[str, str]]]  # by set, system, and id of the question
 _EQUAL = 1e-9
 
 
@@ -130,8 +132,12 @@ def duels(
 def recorded_duels() -> list[Duel]:
     """Load the duels of RAG and the mode `paths` on the 370 questions that were drawn."""
     folder = bundled_path("benchmarks/results/graph_pays")
-    findings = ComparisonResults.load(folder)
-    return duels(findings, _samples(), load_losses(folder, findings.plan))
+    return duels(ComparisonResults.load(folder), _samples(), load_losses(folder))
+
+
+def load_losses(folder: Path) -> LossesBySet:
+    """Load the stages at which answers of a comparison were lost, as lost.json beside its results has them."""
+    return dict(json.loads((folder / "lost.json").read_text(encoding="utf-8"))["stages"])
 
 
 def passages_found(duel: Duel, *systems: str) -> list[list[Document]]:

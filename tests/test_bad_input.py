@@ -264,6 +264,8 @@ CASES = [
         ("a number for a trace", lambda: ask(ADA, model(), trace=5), "'trace' is a text or a path or None"),
         ("a trace that is there", lambda: ask(ADA, model(), trace=file("old.jsonl", "")), "exists already"),
     ),
+    Case("ask: another preset, before a model", lambda: ask(ADA, "local", preset="fast"), "preset 'fast'"),
+    Case("ask: a store that is none", lambda: ask(ADA, "local", store="neo4j"), "unknown store 'neo4j'"),
     *cases(
         "think",
         ("no store", lambda: think(None, [lab.search(ADA, WORDS)]), "open_store"),

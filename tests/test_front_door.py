@@ -401,7 +401,6 @@ def test_a_run_is_walked_again_and_verified_in_a_store_of_its_own():
         ("graph.sqlite", "sqlite"),
         ("a folder/graph.DB", "sqlite"),
         (Path("graph.log"), "in_memory"),
-        ("graph.jsonl", "in_memory"),
         ("bolt://localhost:7687", "cypher_server"),
         ("neo4j+s://host", "cypher_server"),
         ("http://localhost:7878/query", "sparql_server"),

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.pass_through.measuring import pass_through_figures, pass_through_primary
+from benchmarks.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, judge_claims
+from benchmarks.recall.published import load_published
 from benchmarks.reports import readme_table, topic_reports
 from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN, FAMILY_SETS
-from kgot_lab.benchmark.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, judge_claims
-from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.significance import compare
@@ -78,13 +78,13 @@ def test_with_shuffled_links_the_gain_is_gone(reports, name):
 
 
 def test_the_published_systems_have_the_figures_they_published():
-    (report,) = derive_reports(RESULTS / "recall_published", load_dataset)
+    (report,) = derive_reports(RESULTS / "recall_published", load_published)
     published = {"vector database": 0.416, "LightRAG": 0.446, "nano-graphrag": 0.733, "fast-graphrag": 0.931}
     assert {system: round(report.row(system, "all@8").mean, 3) for system in published} == published
 
 
 def test_following_names_is_not_seen_to_be_worse_than_fast_graphrag_and_beats_a_vector_database():
-    (report,) = derive_reports(RESULTS / "recall_published", load_dataset)
+    (report,) = derive_reports(RESULTS / "recall_published", load_published)
     pair = {system: report.scores[system] for system in ("fast-graphrag", "follow, sentences")}
     test = {system: scores.only(report.dataset.test_ids) for system, scores in pair.items()}
     beside = {

@@ -13,10 +13,10 @@ import numpy as np
 
 from benchmarks.structure.analogies import SEED, items
 from benchmarks.structure.analogy_pairs import AnalogyPairs, pair, pairs
+from benchmarks.structure.calibration import CalibratedThresholds, CalibrationObjective, calibrate_thresholds
 from benchmarks.structure.controls import strangers
 from benchmarks.structure.nouns import NounsOf
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.calibration import CalibratedThresholds, CalibrationObjective, calibrate_thresholds
 from kgot_lab.analogy.delta_edges import (
     ComputedEdges,
     EdgeCandidates,

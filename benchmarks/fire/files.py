@@ -41,7 +41,7 @@ def counted(name: str, opens: int, damages: int) -> dict[str, tuple[int, list[st
     stopped = faults_in(kind, recording, stops(kind, acts), strict=True)
     lost = faults_in(kind, recording, power_losses(acts, chance))
     failed = faults_of_failures(kind, recording, chance)
-    if opens and name != "log":  # which one process has open at a time
+    if opens:
         with tempfile.TemporaryDirectory(dir=MEMORY) as folder, histories.other_process() as ask:
             opened, found = histories.faults_beside_each_step(kind, Path(folder), ask, writes=20)
             beside += found.values()

@@ -3,7 +3,7 @@ questions of each set.
 
 python -m benchmarks.graph_pays.ablations            # asks the local model, goes on after a stop
 python -m benchmarks.graph_pays.ablations --dev  # asks the dev split instead, in a folder of its own
-`kgot-lab bench questions --table --folder FOLDER` shows what is on file.
+`python -m benchmarks.graph_pays.report FOLDER` writes the tables of what is on file.
 """
 
 from __future__ import annotations

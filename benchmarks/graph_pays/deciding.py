@@ -23,9 +23,10 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.graph_pays.controls import Walk, with_shuffled_links, without_graph
+from benchmarks.graph_pays.report import Goal, report_grids
 from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice
-from kgot_lab.benchmark.comparison.plan import DRAW_SEED, Design, Goal, dev_samples, drawn_samples
-from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids
+from kgot_lab.benchmark.comparison.plan import DRAW_SEED, Design, dev_samples, drawn_samples
+from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, AnswerSystem
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
@@ -133,7 +134,7 @@ def main() -> None:
             some = ComparisonSlice(systems, limit=given.limit)
             for due, result in run.answer_missing(some, given.minutes):
                 print(f"{due.set} {due.system} {result.id}, {result.seconds} s", flush=True)
-    for grid in comparison_grids(ComparisonResults.load(folder)) if given.table else ():
+    for grid in report_grids(ComparisonResults.load(folder)) if given.table else ():
         print(grid.markdown)
 
 

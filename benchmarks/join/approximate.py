@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -15,7 +15,6 @@ from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.similarity.blocks import (
     Effort,
-    JobProgress,
     PairSelection,
     RowNumbers,
     exact_products,
@@ -51,7 +50,7 @@ class IndexEffort:
     sample: int = 1000
     seed: int = 0
     threads: int = 1
-    progress: JobProgress | None = None
+    progress: Callable[[int, int], None] | None = None
 
 
 DEFAULT_INDEX_EFFORT = IndexEffort()
@@ -180,7 +179,7 @@ def _batches(rows: RowNumbers) -> Iterator[tuple[int, RowNumbers]]:
     return ((start, rows[start : start + _BATCH_SIZE]) for start in range(0, len(rows), _BATCH_SIZE))
 
 
-def _report_progress(progress: JobProgress | None, done: int, total: int) -> None:
+def _report_progress(progress: Callable[[int, int], None] | None, done: int, total: int) -> None:
     if progress is not None:
         progress(done, total)
 

@@ -25,6 +25,7 @@ from kgot_lab.similarity.blocks import (
     max_block_side,
     round_values,
     rounding_error_bound,
+    run_blocks,
     unravel_positions,
     validate_vectors,
 )
@@ -61,7 +62,7 @@ def nearest(
     waiting = (effort.memory - fixed - pair_bytes * side**2) // BYTES_PER_NEIGHBOUR - entries
     waiting = max(0, min(waiting, _PENDING_LISTS * entries // 2))
     job = _NearestJob(selection, k, rounding_error_bound(vectors.shape[1]), entries, waiting)
-    found: SimilarPairs = effort.plan(job, [vectors], selection.plan_tiles(side)).run()
+    found: SimilarPairs = run_blocks(job, [vectors], selection.plan_tiles(side), effort)
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks.kgos.systems import FOUR_WEIGHTS, LEARNED_FUSION, THREE_WEIGHTS
-from kgot_lab.benchmark.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, PublishedClaim
+from benchmarks.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, PublishedClaim
 from kgot_lab.evaluation.significance import Estimate
 
 KGOS_CLAIMS = (

@@ -33,7 +33,7 @@ def public_verdicts() -> dict[str, str]:
     """What the claims came to on the three public sets together, by their texts; from the results of the
     recall benchmark.
     """
-    from kgot_lab.benchmark.recall.claims import judge_claims
+    from benchmarks.recall.claims import judge_claims
     from kgot_lab.benchmark.recall.datasets import load_dataset
     from kgot_lab.evaluation.reports import derive_reports
 

@@ -14,7 +14,7 @@ from benchmarks.kgos.lenient import ANY_5, LENIENT_5, STRICT_5, TYPE_5, leniency
 from benchmarks.kgos.passages import transfer_grid, transfers
 from benchmarks.kgos.queries import QueryHalf, cookbook_queries
 from benchmarks.kgos.systems import FOUR_WEIGHTS
-from kgot_lab.benchmark.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, Verdict, judge_claims
+from benchmarks.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, Verdict, judge_claims
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.evaluation.significance import Estimate, interval, intervals
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.calibration import risk_area
 from benchmarks.own_folders.run import RUNS, SYSTEMS, Row, load_rows
 from benchmarks.roc import roc_area
 from kgot_lab.benchmark.questions.attempt import read_events
-from kgot_lab.evaluation.significance import risk_area
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.answer_check import support_score

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.graph_pays.losses import MISREAD, NEARLY, NOT_FOUND, RIGHT, stage_before_reading
 from benchmarks.questions.answers_on_file import rows_on_file
-from kgot_lab.benchmark.comparison.losses import MISREAD, NEARLY, NOT_FOUND, RIGHT, stage_before_reading
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.sets import hotpotqa
 from kgot_lab.evaluation.grading import contains_answer

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import results_path, run_missing
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.evaluation.dataset import content_id
+from kgot_lab.evaluation.dataset import Dataset, content_id
 from kgot_lab.evaluation.reports import PLAN, Report, derive_reports
 from kgot_lab.evaluation.results import Plan, fingerprints, save_results
 from kgot_lab.evaluation.runs import Latency, Run
@@ -29,12 +30,30 @@ PUBLISHED = Plan("vector database", primary="all@8", measures=("recall@2", "reca
 BESIDE_PUBLISHED = ("bm25", "embeddings", BASELINE, "pagerank, titles", "follow", "follow, sentences")
 
 
+# what the published systems searched: the key that marks its passages and questions in the files of "2wiki"
+_SUBSETS = {"2wiki-780": "in_101", "2wiki-421": "in_51"}
+
+
+def load_published(name: str) -> Dataset:
+    """A data set by name: also "2wiki-780" and "2wiki-421", the parts of 2wiki that the published systems
+    searched, with all 101 questions or the first 51.
+    """
+    if name not in _SUBSETS:
+        return load_dataset(name)
+    mark, whole, ids = _SUBSETS[name], load_dataset("2wiki"), _ids()
+    kept = {ids[row["_id"]] for row in _rows("2wiki-fastgraphrag-101/corpus.jsonl.gz") if row[mark]}
+    asked = [row["_id"] for row in _rows("2wiki-fastgraphrag-101/queries.jsonl.gz") if row.get(mark, True)]
+    documents = tuple(document for document in whole.documents if document.id in kept)
+    test_ids = whole.test_ids.intersection(asked)
+    return replace(whole.only(asked), name=name, documents=documents, isomorphic=(), test_ids=test_ids)
+
+
 def compare_with_published(folder: Path, embedder: Embedder) -> list[Report]:
     """Some systems on the 780 passages that four published systems searched, eight deep, beside the rankings
     these published.
     """
     PUBLISHED.write_down(folder / PLAN)
-    dataset = load_dataset("2wiki-780")
+    dataset = load_published("2wiki-780")
     for (size, system), rankings in published().items():
         if size == len(dataset.queries):
             hits = {ranking.query.id: tuple(ranking.hits) for ranking in rankings}
@@ -46,7 +65,7 @@ def compare_with_published(folder: Path, embedder: Embedder) -> list[Report]:
             )
     made = systems(dataset, embedder)
     run_missing(folder, dataset, {system: made[system] for system in BESIDE_PUBLISHED}, PUBLISHED, keep=_DEEP)
-    return derive_reports(folder, load_dataset)
+    return derive_reports(folder, load_published)
 
 
 def published() -> dict[tuple[int, str], tuple[Ranking, ...]]:

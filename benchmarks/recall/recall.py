@@ -16,6 +16,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.recall.claims import Verdicts, judge_claims
 from benchmarks.recall.growth import (
     SyntheticVectors,
     measure_growth,
@@ -25,7 +26,6 @@ from benchmarks.recall.growth import (
 )
 from benchmarks.recall.published import compare_with_published
 from kgot_lab.benchmark.recall.bench import DATASETS, BenchmarkProgress
-from kgot_lab.benchmark.recall.claims import judge_claims
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.systems import DEFAULT_PLAN, halves, select_for_fusion, systems
 from kgot_lab.cli.bench import run_reports, write_reports
@@ -124,7 +124,7 @@ def show(reports: list[Report]) -> None:
     """Print every table."""
     for report in reports:
         print(report, end="\n\n")
-    print(judge_claims([report for report in reports if report.dataset.name != "musique-steps"]), end="\n\n")
+    print(claims_of(reports), end="\n\n")
     for report in derive_reports(PUBLISHED, load_dataset):
         print(report, end="\n\n")
     for report in reports:
@@ -135,6 +135,11 @@ def show(reports: list[Report]) -> None:
     if SCALE.exists():
         rows = [json.loads(line) for line in SCALE.read_text(encoding="utf-8").splitlines()]
         print(f"\n{scaling_grid(rows).text}")
+
+
+def claims_of(reports: list[Report]) -> Verdicts:
+    """The verdicts on the document's claims. The steps of musique's questions are not counted a second time."""
+    return judge_claims([report for report in reports if report.dataset.name != "musique-steps"])
 
 
 def gate_grid() -> Grid:
@@ -189,6 +194,8 @@ def main() -> None:
             measure_growth(file=SCALE, progress=progress)
     reports = derive_reports(RECALL, load_dataset)
     write_reports(reports, RECALL)
+    with (RECALL / "report.md").open("a", encoding="utf-8") as file:
+        file.write(f"\n\n{claims_of(reports).markdown()}")
     show(reports)
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from benchmarks.beam.results import chat_grids, chat_report
 from benchmarks.questions.lost_answers import STAGES
 from benchmarks.questions.question_answering import results_path, table
+from benchmarks.recall.claims import judge_claims
 from benchmarks.stores.tables import store_bars, store_tables
 from benchmarks.structure.report import structure_summary as accuracies
-from kgot_lab.benchmark.recall.claims import judge_claims
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.reports import Report, derive_reports
 from kgot_lab.evaluation.significance import Estimate, holm, interval

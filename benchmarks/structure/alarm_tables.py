@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from benchmarks.structure.false_alarms import TIMES
-from kgot_lab.analogy.calibration import BandShares, expected_precision
+from kgot_lab.analogy.expected_precision import BandShares, expected_precision
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.similarity.delta import BANDS
 from kgot_lab.types import Json

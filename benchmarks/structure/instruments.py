@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from benchmarks.structure.analogies import Choices
+from benchmarks.structure.calibration import CalibratedThresholds, calibrate_thresholds
 from benchmarks.structure.controls import MinusSurface, NounVeto, RandomSkeleton, SecondBySurface
 from benchmarks.structure.fitted import ALL, SIMPLE, Fitted, OnTheSurface, Said, Together
 from benchmarks.structure.nouns import Nouns
@@ -14,7 +15,6 @@ from benchmarks.structure.stored_skeletons import SkeletonFile
 from benchmarks.structure.structural import Aligned, Delta, DeltaVerified, Skeleton
 from benchmarks.structure.systems import Surface, System, Words
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.calibration import CalibratedThresholds, calibrate_thresholds
 from kgot_lab.analogy.delta_edges import compare_pairs
 from kgot_lab.analogy.linguistic import LinguisticSkeletons
 from kgot_lab.analogy.skeletons import SkeletonMaker, make_skeletons

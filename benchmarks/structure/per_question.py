@@ -16,6 +16,7 @@ from benchmarks.structure.analogies import CHOICES, ITEMS, Choices, choices
 from benchmarks.structure.analogy_pairs import PAIRS, AnalogyPairs, pair, pairs
 from benchmarks.structure.analogy_pools import Retrieval, retrieval
 from benchmarks.structure.answered import load_answers, save_answers, save_choices
+from benchmarks.structure.calibration import CalibratedThresholds, CalibrationObjective, calibrate_thresholds
 from benchmarks.structure.cells import FOUR, cells_of
 from benchmarks.structure.controls import MinusSurface
 from benchmarks.structure.edges import Drawn, drawn
@@ -23,7 +24,6 @@ from benchmarks.structure.instruments import MODEL_OF_SKELETONS, Instruments, sk
 from benchmarks.structure.system_pairs import SystemPair, mapped, system_pairs
 from benchmarks.structure.systems import Surface, System, Words, answered, searching
 from benchmarks.structure.tables import answers_in
-from kgot_lab.analogy.calibration import CalibratedThresholds, CalibrationObjective, calibrate_thresholds
 from kgot_lab.analogy.delta_edges import compare_pairs, delta_edges
 from kgot_lab.analogy.skeletons import make_skeletons
 from kgot_lab.embedding.embedder import Embedder

@@ -8,7 +8,7 @@ with as many words left of
 - twelve unrelated texts, many times: how many of their 66 pairs get an edge;
 - for each set and part the share of analogous pairs, and of others, that gets an edge in each band. The means
 of the dev parts stand
-  in kgot_lab/analogy/calibration.py, by which a user is told how many edges to expect right; the
+  in kgot_lab/analogy/expected_precision.py, by which a user is told how many edges to expect right; the
   test parts tell how far that holds.
 
 Chosen on dev texts: an edge takes skeletons of three words or more beside "something"; of one or two
@@ -60,7 +60,7 @@ def main() -> None:
         print(grid.text, end="\n\n")
     for verified, shares in measured_shares(rows_kept).items():
         print(
-            f"for kgot_lab/analogy/calibration.py, {'with' if verified else 'without'} a verifier: {shares}"
+            f"for kgot_lab/analogy/expected_precision.py, {'with' if verified else 'without'} a verifier: {shares}"
         )
     ROWS.with_suffix(".md").write_text("\n\n".join(grid.markdown for grid in grids) + "\n", encoding="utf-8")
 

@@ -35,8 +35,8 @@ from pathlib import Path
 from benchmarks.delta.graphs import calibration
 from benchmarks.requirements import require_skeletons
 from benchmarks.structure.analogy_pairs import pairs
+from benchmarks.structure.calibration import CalibratedThresholds
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.calibration import CalibratedThresholds
 from kgot_lab.analogy.delta_edges import EdgeCandidates, delta_edges
 from kgot_lab.analogy.linguistic import LinguisticSkeletons
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.analogy import calibration
-from kgot_lab.analogy.calibration import PREVALENCE, BandShares, expected_precision
+from kgot_lab.analogy import expected_precision as measured
+from kgot_lab.analogy.expected_precision import PREVALENCE, BandShares, expected_precision
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.arguments import CheckedRecord, check_arguments
 from kgot_lab.embedding.embedder import Embedder, Matrix, normalise_rows
@@ -54,7 +54,6 @@ class CandidateCounts:
     short: int = 0  # the skeleton has too few words to compare
     # no word of the text or of the skeleton is known to the embedder
     wordless: int = 0
-    leaking: int = 0  # nodes whose skeletons leak words of the text, but may have edges
     unused: int = 0  # skeletons of texts without a node
     pairs: int = 0  # compared
     same_text: int = 0  # pairs of nodes with the same text, which have no edge and are not compared
@@ -66,7 +65,6 @@ class CandidateCounts:
             ("whose skeleton failed", self.failed),
             ("whose skeleton is too short to compare", self.short),
             ("without a word the embedder knows", self.wordless),
-            ("whose skeleton leaks", self.leaking),
             ("pairs of one text", self.same_text),
             ("skeletons of other texts", self.unused),
         )
@@ -113,7 +111,6 @@ class EdgeCandidates:
             failed=failed,
             short=len(every) - len(made),
             wordless=len(made) - len(ids),
-            leaking=sum(text in skeletons.leaks for text in known_texts),
             unused=len(by_text.keys() - set(texts.values())),
         )
         known_skeletons = tuple(made[id] for id in ids)
@@ -192,7 +189,6 @@ class ComputedEdges:
     counts: CandidateCounts = field(default_factory=CandidateCounts)
     rule: str = ""
     shares: BandShares | None = field(default=None, hash=False)  # measured for this rule, if available
-    among: int = 0  # the number of pairs in the whole graph, if fewer were compared
 
     @property
     def counts_by_band(self) -> dict[str, int]:
@@ -204,8 +200,8 @@ class ComputedEdges:
 
         See `expected_precision`.
         """
-        pairs = self.among or self.counts.pairs
-        return expected_precision(self.counts_by_band, pairs, prevalence=prevalence, shares=self.shares)
+        bands, pairs = self.counts_by_band, self.counts.pairs
+        return expected_precision(bands, pairs, prevalence=prevalence, shares=self.shares)
 
     def _format_expected_precision(self, name: str, share: float) -> str:
         """Format an expected precision with one digit, since only its order of magnitude held up.
@@ -238,6 +234,7 @@ class ComputedEdges:
         return "\n".join([*lines, f"  {self.counts}"])
 
 
+@check_arguments
 def delta_edges(
     graph: PropertyGraph,
     skeletons: Skeletons,
@@ -247,7 +244,6 @@ def delta_edges(
     verifier: Verifier | None = None,
     most: int = MAX_PAIRS,
     effort: Effort = DEFAULT_EFFORT,
-    changed: Iterable[str] | None = None,
 ) -> ComputedEdges:
     """Compute an edge for each two nodes whose skeletons are similar, and more similar than their texts.
 
@@ -256,23 +252,9 @@ def delta_edges(
     with the same text. All are counted. A pair equal to a threshold passes. `effort` is that of
     `join.delta_pairs`. Raises BadInput if a vector holds NaN, if the memory is too small, and if more than
     `most` pairs pass, so that no edge is dropped silently.
-
-    With `changed`, the ids of nodes that were added or changed, only these are compared, each with all nodes,
-    and the other delta edges of the graph are kept. The edges equal those without `changed` if it names every
-    new or changed node, if the embedder gives a text the same vector as before, and if the verifier is the
-    same. Vetoed edges, candidates and counts cover only the pairs compared. Raises BadInput if the old edges
-    were made by another rule or from other skeletons, and UnknownName for an unknown id.
     """
-    rule, options = _EdgeRule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
-    ids = None if changed is None else _existing_ids(graph, changed)
     material, counts = EdgeCandidates.of(graph, skeletons, embedder, words=thresholds.words)
-    if ids is None:
-        return rule.find_edges(material, counts, None, options)
-    old = [e for e in graph.edges if e.type == DELTA_EDGE and ids.isdisjoint((e.source, e.target))]
-    rule.check_same_rule(old, material)
-    changed_rows = np.array([row for row, id in enumerate(material.ids) if id in ids], np.int64)
-    found = rule.find_edges(material, counts, changed_rows, options)
-    return replace(found, edges=_sort_edges([*old, *found.edges]))
+    return _EdgeRule(skeletons, embedder, thresholds, verifier).find_edges(material, counts, most, effort)
 
 
 @check_arguments
@@ -361,15 +343,11 @@ class _EdgeRule(CheckedRecord):
     verifier: Verifier | None
 
     def find_edges(
-        self,
-        material: EdgeCandidates,
-        counts: CandidateCounts,
-        changed_rows: _Rows | None,
-        options: Mapping[str, Any],
+        self, material: EdgeCandidates, counts: CandidateCounts, most: int, effort: Effort
     ) -> ComputedEdges:
-        """Find the edges with an end among the rows looked at, or all edges for None."""
+        """Find the edges between the candidates."""
         parts = (material.raw, material.skeleton, self.thresholds)
-        found = _refuse_dropped(delta_pairs(*parts, new=changed_rows, groups=material.groups, **options))
+        found = _refuse_dropped(delta_pairs(*parts, groups=material.groups, most=most, effort=effort))
         columns = found.rows.tolist(), found.columns.tolist(), found.raw.tolist(), found.skeleton.tolist()
         self._prepare_verifier(material.texts[i] for i in dict.fromkeys([*columns[0], *columns[1]]))
         pairs = [self._build_pair(material, *numbers) for numbers in zip(*columns, strict=True)]
@@ -379,37 +357,22 @@ class _EdgeRule(CheckedRecord):
             accepted,
             vetoed,
             candidates=dict(zip(BANDS, found.candidates, strict=True)),
-            counts=_count_compared(counts, material, changed_rows),
+            counts=_count_compared(counts, material),
             rule=self.thresholds.describe(self.embedder),
             shares=self._measured_shares,
-            among=_count_compared(counts, material, None).pairs,
         )
 
     @property
     def _measured_shares(self) -> BandShares | None:
         """The measured shares for this rule, if any."""
-        embedder, maker = calibration.MEASURED_CONFIGURATION
+        embedder, maker = measured.MEASURED_CONFIGURATION
         if not self.embedder.name.startswith(embedder) or self.skeletons.maker != maker:
             return None
         has_verifier = self.verifier is not None
         # an Aligner with default settings
         usual = not has_verifier or getattr(self.verifier, "usual", False) is True
         usual = usual and self.thresholds == DEFAULT_THRESHOLDS
-        return calibration.MEASURED_SHARES[has_verifier] if usual else None
-
-    def check_same_rule(self, edges: Iterable[Edge], material: EdgeCandidates) -> None:
-        """Raise BadInput if an edge to keep was made by another rule or from other skeletons."""
-        skeleton, stamp = dict(zip(material.ids, material.skeletons, strict=True)), self._rule_properties
-        for edge in edges:
-            properties, pair = edge.properties, f"{edge.source!r} and {edge.target!r}"
-            same_verifier = ("alignment" in properties) == (self.verifier is not None)
-            if not same_verifier or {name: properties.get(name) for name in stamp} != stamp:
-                others = "another embedder, maker, verifier or thresholds"
-                raise BadInput(f"the edge between {pair} was made by {others}: make all again by delta_edges")
-            made_from = [properties.get("source_skeleton"), properties.get("target_skeleton")]
-            if made_from != [skeleton.get(edge.source), skeleton.get(edge.target)]:
-                remedy = "name the nodes that changed, or make all again"
-                raise BadInput(f"the edge between {pair} was made from other skeletons: {remedy}")
+        return measured.MEASURED_SHARES[has_verifier] if usual else None
 
     @property
     def _rule_properties(self) -> dict[str, Json]:
@@ -433,35 +396,16 @@ class _EdgeRule(CheckedRecord):
         return Edge(pair.source, DELTA_EDGE, pair.target, {**pair.properties(), **self._rule_properties})
 
 
-def _count_compared(
-    counts: CandidateCounts, material: EdgeCandidates, changed_rows: _Rows | None
-) -> CandidateCounts:
-    """Return the counts for pairs with an end among the rows looked at, or for all pairs for None."""
-    others = np.delete(material.groups, changed_rows) if changed_rows is not None else material.groups[:0]
-    same = int(_pair_counts(np.bincount(material.groups)).sum() - _pair_counts(np.bincount(others)).sum())
-    pairs = len(material) * (len(material) - 1) // 2 - len(others) * (len(others) - 1) // 2
+def _count_compared(counts: CandidateCounts, material: EdgeCandidates) -> CandidateCounts:
+    """Return the counts with the number of pairs compared, and of those of one text, which are not."""
+    sizes = np.bincount(material.groups)
+    same = int((sizes * (sizes - 1) // 2).sum())
+    pairs = len(material) * (len(material) - 1) // 2
     return replace(counts, pairs=pairs - same, same_text=same)
-
-
-def _pair_counts(sizes: _Rows) -> _Rows:
-    """Return how many pairs groups of these sizes contain."""
-    return sizes * (sizes - 1) // 2
 
 
 def _sort_edges(edges: Iterable[Edge]) -> tuple[Edge, ...]:
     return tuple(sorted(edges, key=lambda edge: (edge.source, edge.target)))
-
-
-@check_arguments
-def _existing_ids(graph: PropertyGraph, ids: Iterable[str]) -> set[str]:
-    """Return the ids as a set.
-
-    Raises UnknownName for an unknown id, and BadInput for one id in place of a list.
-    """
-    known = set(ids)
-    for id in known:
-        graph.row(id)
-    return known
 
 
 def _refuse_dropped(found: DeltaPairs) -> DeltaPairs:

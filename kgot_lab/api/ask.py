@@ -28,6 +28,7 @@ from kgot_lab.loop.persistence import MemoryLocation, open_memory_session
 from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, start_event
 from kgot_lab.loop.trace import Trace, append_events, load_run, model_metadata, record
 from kgot_lab.stores import empty_store, reopen_store
+from kgot_lab.stores.opening import resolve_location
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import checked_text, format_count, replace_surrogates
 from kgot_lab.tools.search import tools_for
@@ -216,7 +217,10 @@ def ask(
             raise BadInput(
                 f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {alternatives}"
             )
-        # first, since without a model an index is useless
+        limits_for("", preset)  # names before a model, which may have to be fetched
+        if isinstance(store, str | Path):
+            resolve_location(store)
+        # before the documents, since without a model an index is useless
         llm = connect(model)
         execution = connect(options["execution"]) if options.get("execution") else None
         recorded = llm.preset if preset == "auto" and isinstance(llm, Recorded) else ""

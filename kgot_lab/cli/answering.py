@@ -9,24 +9,31 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from kgot_lab.api.approve import approve
 from kgot_lab.cli import memory as remembering
 from kgot_lab.cli import output_files, question_setup, terminal
+from kgot_lab.cli.configuration import Configuration, StoreChoice, traced_configuration
+from kgot_lab.cli.output_files import SavedGraph
 from kgot_lab.cli.resume import ResumeCommand, command_line, regenerate_hint, resume_hint, show_run
 from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.loop.approval import Approve
+from kgot_lab.loop.certificate import certificate_of_run
+from kgot_lab.loop.controller import think
+from kgot_lab.loop.events import Event
+from kgot_lab.loop.limits import Limits, forecast_extraction
+from kgot_lab.loop.persistence import MemorySession
+from kgot_lab.loop.replay.extract import extract, unread_documents
+from kgot_lab.loop.replay.forks import edited_index
+from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, start_event
+from kgot_lab.loop.trace import append_events, graph_after, load_run, model_metadata, record
+from kgot_lab.stores import InMemory, reopen_store
+from kgot_lab.stores.files import check_graph_file
+from kgot_lab.stores.opening import resolve_location
+from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
-
-if TYPE_CHECKING:
-    from kgot_lab.cli.configuration import Configuration, StoreChoice
-    from kgot_lab.cli.output_files import SavedGraph
-    from kgot_lab.graph import PropertyGraph
-    from kgot_lab.loop.approval import Approve
-    from kgot_lab.loop.events import Event
-    from kgot_lab.loop.limits import Limits
-    from kgot_lab.loop.persistence import MemorySession
-    from kgot_lab.loop.replay.replay import Resources
-    from kgot_lab.stores.protocol import Store
 
 _ONE_MODEL_PER_RECORDING = (
     "a recording holds the replies of one model: leave out --recording or --execution-model; the trace keeps "
@@ -64,10 +71,10 @@ def answer_question(
     memory: MemorySession | None,
 ) -> None:
     """Answer a question by a configuration. Everything that can be rejected is, before a model is called."""
-    from kgot_lab.loop.replay.replay import Resources
-
     documents = Path(configuration.documents) if configuration.documents else None
     choice, tool_choice = configuration.store, configuration.tools
+    if choice.kind is not None:
+        resolve_location(choice.kind, choice.at)
     has_graph = choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
     if not (documents or attached or has_graph or tool_choice.adds_tools):
         sources = "name a folder with --documents DIR or a file with --attach FILE"
@@ -113,25 +120,26 @@ def answer_question(
     question_setup.print_forecast(planning, limits)
     live = Resources(tools, planning, execution, approve=_approval(configuration.run.approve))
     task = QuestionTask(question, live, limits, {"configuration": yaml_text}, attached)
-    resume_command = ResumeCommand("resume", path, _resume_arguments(configuration, attached, outputs))
+    resume_command = ResumeCommand("resume", path, _resume_options(configuration, attached, outputs))
     outputs = Outputs(path, html=outputs.html, as_json=outputs.as_json, saved=target)
     run_task(task, store, resume_command, outputs, configuration, memory)
 
 
-def _resume_arguments(
+def _resume_options(
     configuration: Configuration, attached: Sequence[Path], outputs: Outputs
 ) -> dict[str, object]:
-    """Return the options of the `resume` command that continues a run."""
-    choice, tool_choice, budget = configuration.store, configuration.tools, configuration.budget
+    """Return the options of the `resume` command that the configuration in the trace does not hold, and those
+    that an error may advise to change.
+    """
+    model = configuration.model
     return {
-        "documents": configuration.documents, "attach": list(attached) or None, "execution_model": configuration.execution_model,
-        "html": outputs.html, "json": outputs.as_json, "unsafe": choice.unsafe, "models": configuration.models,
-        "model": configuration.model if configuration.model != "local" else None,
-        "store": choice.kind, "at": choice.at if choice.graph is None or not choice.keep else choice.graph,
-        "namespace": choice.namespace if choice.kind or choice.at or choice.keep else None,
-        "web": tool_choice.web, "mirror": tool_choice.mirror, "recording": outputs.recording,
-        "max_calls": budget.calls, "max_seconds": budget.seconds, "max_dollars": budget.dollars,
+        "attach": list(attached) or None, "execution_model": configuration.execution_model, "html": outputs.html, "json": outputs.as_json,
+        "model": model if model != "local" else None, "recording": outputs.recording, **_budget_options(configuration),
     }  # fmt: skip
+
+
+def _budget_options(configuration: Configuration) -> dict[str, object]:
+    return {f"max_{name}": limit for name, limit in configuration.budget.model_dump().items()}
 
 
 def _approval(is_wanted: bool) -> Approve | None:
@@ -140,7 +148,6 @@ def _approval(is_wanted: bool) -> Approve | None:
         return None
     if not sys.stdin.isatty():
         raise BadInput("--approve asks on the terminal, and this command has none to read answers from")
-    from kgot_lab.api.approve import approve
 
     return approve
 
@@ -154,9 +161,6 @@ def run_task(
     memory: MemorySession | None = None,
 ) -> None:
     """Run the loop with its events on file and on screen, and close the store at the end."""
-    from kgot_lab.loop.controller import think
-    from kgot_lab.loop.trace import model_metadata, record
-
     assert task.live.planning is not None and outputs.trace is not None
     chosen = configuration.run
     with closing(store) as opened:
@@ -182,25 +186,19 @@ def _save_final_graph(store: Store, choice: StoreChoice, outputs: Outputs, event
     question_setup.print_store_differences(store, choice, events)
 
 
+_OUTPUT_OPTIONS = ("html", "json", "save_graph", "snapshots", "certify")  # which a finished run has too
+
+
 def resume_run(
     trace: Path,
     configuration: Configuration,
-    attached: Sequence[Path],
+    given: Mapping[str, Any],
     outputs: Outputs,
     memory: MemorySession | None,
-    *,
-    model: str | None,
-    execution: str | None,
 ) -> None:
-    """Resume a recorded run, with the models it names unless others are given."""
-    from kgot_lab.cli.configuration import traced_configuration
-    from kgot_lab.loop.certificate import certificate_of_run
-    from kgot_lab.loop.replay.forks import edited_index
-    from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume
-    from kgot_lab.stores import reopen_store
-
+    """Resume a recorded run, with the models it names unless others are `given` as options of the command."""
     run, begun = terminal.load_question_run(trace)
-    recorded_configuration = traced_configuration(run.about)
+    attached, model, execution = given["attach"] or [], given["model"], given["execution_model"]
     choice = configuration.store
     documents = Path(configuration.documents) if configuration.documents else None
     terminal.require_distinct_paths(
@@ -210,14 +208,9 @@ def resume_run(
     terminal.check_page_path(outputs.html, documents)
     # events before a fork were paid for by its original run
     spending = question_setup.shared_spending(configuration, run.events[max(edited_index(run), 0) :])
-    given_options = {
-        "model": model, "execution_model": execution, "models": configuration.models, "recording": outputs.recording, "store": choice.kind,
-        "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
-        "max_seconds": configuration.budget.seconds, "max_dollars": configuration.budget.dollars,
-    }  # fmt: skip
     if run.finished:
-        flags = (name.replace("_", "-") for name, value in given_options.items() if value is not None)
-        unused = " and ".join(f"--{flag}" for flag in flags)
+        asking = (name for name in given if name not in _OUTPUT_OPTIONS and given[name] not in (None, False))
+        unused = " and ".join(f"--{name.replace('_', '-')}" for name in asking)
         terminal.say(f"this run has its answer; nothing is left to do{unused and f', and {unused} not used'}")
         certificate = certificate_of_run(run) if configuration.certify else None
         learnt = None if memory is None else memory.learn(run)
@@ -227,7 +220,7 @@ def resume_run(
         for _ in output_files.with_snapshots(run.events, configuration.snapshots, trace):
             pass
         if choice.save:
-            is_named = choice.save != recorded_configuration.store.save
+            is_named = choice.save != traced_configuration(run.about).store.save
             output_files.rewrite_graph(run.events, Path(choice.save), is_named=is_named)
         return
     # then the head of the trace says how the models were named
@@ -244,16 +237,7 @@ def resume_run(
     connect = terminal.connect_model if execution or has_configuration else reconnect
     registry = configuration.models
     execution_llm = connect(executor, spending, trace=trace, models=registry) if executor else None
-    resume_command = ResumeCommand(
-        "resume", trace,
-        {
-            "documents": documents, "attach": list(attached) or None, "html": outputs.html, "json": outputs.as_json,
-            "unsafe": choice.unsafe, "web": configuration.tools.web, "mirror": configuration.tools.mirror,
-            "save_graph": choice.save if choice.save != recorded_configuration.store.save else None,
-            "snapshots": configuration.snapshots if configuration.snapshots != recorded_configuration.snapshots else None,
-            "certify": configuration.certify and not recorded_configuration.certify, **given_options,
-        },
-    )  # fmt: skip
+    resume_command = ResumeCommand("resume", trace, {**given, **_budget_options(configuration)})
     limits, passages = recorded_limits(begun), terminal.run_documents(run, documents)
     inputs = question_setup.collect_tool_inputs(configuration, passages, attached, planning, limits, spending)
     question_setup.check_prices(configuration, planning, execution_llm, inputs.vision)
@@ -304,13 +288,6 @@ def extract_graph(
 
     `resume_options` holds the options of the command that resumes.
     """
-    from kgot_lab.loop.limits import forecast_extraction
-    from kgot_lab.loop.replay.extract import extract, unread_documents
-    from kgot_lab.loop.replay.replay import start_event
-    from kgot_lab.loop.trace import append_events, graph_after, load_run, model_metadata, record
-    from kgot_lab.stores import InMemory
-    from kgot_lab.stores.files import check_graph_file
-
     path, model = trace or terminal.new_trace_path(), configuration.model
     terminal.require_distinct_paths(trace=path, out=out, model=model)
     if out.exists() and not is_resumed:

@@ -22,7 +22,6 @@ from typer.core import TyperGroup
 
 from kgot_lab import __version__
 from kgot_lab.cli import options, question_setup, review, terminal  # noqa: F401  review adds commands to memories
-from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, resume_run, run_task
 from kgot_lab.cli.bench import benchmarks
 from kgot_lab.cli.experts import experts
 from kgot_lab.cli.export import export, list_namespaces, make_slides, show_marks, write_pages
@@ -215,6 +214,7 @@ def ask(
     answer_format: str | None = option("default (a short paragraph) or gaia (the bare answer)", "--format"),
 ) -> None:
     """Answer a question with a graph grown from your documents, or with an existing graph."""
+    from kgot_lab.cli.answering import Outputs, answer_question
     from kgot_lab.cli.configuration import read_configuration
 
     questions = [decode_argument(text, "the question") for text in question]
@@ -245,7 +245,6 @@ def find(
 @app.command()
 def demo(
     trace: Path | None = options.TRACE_FILE,
-    more: int = option("how many further questions to ask (up to 2)", default=0, min=0, max=2),
     is_replay: bool = option("show the recorded run, without the model", "--replay", default=False),
 ) -> None:
     """Run the demo question on the bundled HotpotQA passages with a live local model.
@@ -253,38 +252,29 @@ def demo(
     Without a model, a recorded run is replayed.
     """
     from kgot_lab.benchmark.questions.sets import demo_questions, hotpotqa
+    from kgot_lab.cli.answering import Outputs, QuestionTask, run_task
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.loop.limits import LOCAL
     from kgot_lab.loop.replay.replay import Resources
     from kgot_lab.stores import InMemory
 
-    if is_replay and more:
-        raise BadInput("--replay shows a recorded run, and --more asks a live model: leave out one of them")
     if is_replay and trace is not None:
         raise BadInput("--replay asks nothing and writes no trace: leave out --replay or --trace")
-    first = trace or (None if is_replay else terminal.new_trace_path())
-    terminal.check_new_trace(first)
-    if not is_replay:
-        try:
-            llm = terminal.local_model()
-        except (ModelMissing, NotInstalled) as error:
-            terminal.say(f"no live model: {error}\nReplaying a recorded run of the same model instead.\n")
-            is_replay = True
-        if more:
-            terminal.say("note: there is one recorded run, so --more asks for nothing here")
     if is_replay:
         return _replay_demo()
+    terminal.check_new_trace(path := trace or terminal.new_trace_path())
+    try:
+        llm = terminal.local_model()
+    except (ModelMissing, NotInstalled) as error:
+        terminal.say(f"no live model: {error}\nReplaying a recorded run of the same model instead.\n")
+        return _replay_demo()
+    question = demo_questions()[0]
     live = Resources(terminal.make_tools(hotpotqa().documents, []), llm)
-    for number, question in enumerate(demo_questions()[: 1 + more], start=1):
-        later = trace.with_stem(f"{trace.stem}_{number}") if trace else terminal.new_trace_path()
-        path = first if first and number == 1 else later
-        task = QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO_DOCUMENTS})
-        html = path.with_suffix(".html")
-        going_on, outputs = ResumeCommand("resume", path, {"html": html}), Outputs(path, html=html)
-        run_task(task, InMemory(), going_on, outputs, Configuration())
-        typer.echo(f"gold answer: {question.answer}\n")
-    if not more:
-        typer.echo("Two more: kgot-lab demo --more 2. Your own: kgot-lab ask QUESTION --documents DIR")
+    task = QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO_DOCUMENTS})
+    html = path.with_suffix(".html")
+    going_on = ResumeCommand("resume", path, {"html": html})
+    run_task(task, InMemory(), going_on, Outputs(path, html=html), Configuration())
+    typer.echo(f"gold answer: {question.answer}\n\nYour own: kgot-lab ask QUESTION --documents DIR")
 
 
 @app.command()
@@ -307,7 +297,7 @@ def extract(
     if is_resumed and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
     page = question_setup.restrict_configuration("extract", read_configuration(config), EXTRACTION_FIELDS)
-    flags = {"preset": preset, "documents": documents, "limits": parse_limits(settings or [], {})}
+    flags = {"preset": preset, "documents": documents, "limits": parse_limits(settings or [])}
     configuration = page.with_flags({**options.configuration_flags(models), **flags})
     given = {"preset": preset, "set": settings, "out": out, "trace": trace, "config": config}
     resume_options = {**vars(models), **given}
@@ -330,15 +320,16 @@ def resume(
     An interrupted tool starts over, and so do the model calls inside it. What they cost before the stop
     counts.
     """
+    from kgot_lab.cli.answering import Outputs, resume_run
     from kgot_lab.cli.configuration import traced_configuration
 
     flags = options.configuration_flags(sources, models, store, results)
     run, _ = terminal.load_question_run(trace)
     configuration = traced_configuration(run.about).with_flags(flags)
     outputs = Outputs(trace, results.recording, results.html, results.as_json)
-    given = {"model": models.model, "execution": models.execution}
+    given = options.given_options(sources, models, store, results)
     with question_memory(configuration, run.question) as memory:
-        resume_run(trace, configuration, sources.attach or [], outputs, memory, **given)
+        resume_run(trace, configuration, given, outputs, memory)
 
 
 @app.command()

@@ -94,9 +94,8 @@ def bench_questions(
     design = Design(dev_samples(), dev=True) if scope.dev else Design()
     selection = ComparisonSlice(only, sets, scope.limit)
     # before a model is connected: what is named must be there
-    requested = _RequestedAnswers(selection, scope.minutes, len(list(questions_in_turn(design, selection))))
+    list(questions_in_turn(design, selection))
     on_file = count_replies(reuse, design.samples)
-    _report_missing_systems(design, only)
     if estimate:
         check_comparison(design.plan(model_options.connect() if model_options.model else None), folder)
         typer.echo(_forecast(design, folder, selection))
@@ -104,65 +103,58 @@ def bench_questions(
     terminal.check_writable(folder / "plan.json")
     if reuse:
         terminal.say(f"{format_count(on_file, 'reply', 'replies')} on file in {', '.join(map(str, reuse))}")
-    _answer_missing(design, folder, requested, model_options)
-
-
-def _report_missing_systems(design: Design, only: Sequence[str]) -> None:
-    """Say which systems are left out because this version has no such preset."""
-    for name, system in design.systems.items():
-        if not system.has_preset and not only:
-            terminal.say(f"note: {name} is left out, since this version has no preset {system.preset!r}")
-
-
-@dataclass(frozen=True)
-class _RequestedAnswers:
-    """The requested answers, their number, and the time limit."""
-
-    chosen: ComparisonSlice
-    minutes: float | None
-    total: int
+    _answer_missing(design, folder, selection, scope.minutes, model_options)
 
 
 def _answer_missing(
-    design: Design, folder: Path, requested: _RequestedAnswers, models: _ModelOptions
+    design: Design,
+    folder: Path,
+    chosen: ComparisonSlice,
+    minutes: float | None,
+    models: _ModelOptions,
 ) -> None:
     """Answer what is missing, and say how to resume if it is stopped."""
-    from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, missing_answers
+    from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, missing_answers, questions_in_turn
     from kgot_lab.benchmark.questions.batch import lock_folder
 
+    total = len(list(questions_in_turn(design, chosen)))
     with lock_folder(folder):
         run = ComparisonRun(design, folder, models.connect(), models.unsafe, models.reuse or ())
         run.keep_plan()
-        terminal.say(_forecast(design, folder, requested.chosen))
+        terminal.say(_forecast(design, folder, chosen))
         try:
             with terminal.report_interruption(folder):
-                failed = _answer_all(run, requested, len(missing_answers(design, folder, requested.chosen)))
+                failed = _answer_all(run, chosen, minutes, total)
         finally:
             if models.reuse:
                 taken = format_count(run.reused, "reply", "replies")
                 terminal.say(f"{taken} taken from file instead of asking again")
-        remaining = len(missing_answers(design, folder, requested.chosen)) - len(failed)
-        if remaining < requested.total:
+        remaining = len(missing_answers(design, folder, chosen)) - len(failed)
+        if remaining < total:
             _show_results(folder)
         if remaining:
-            left = f"{remaining:,} of {requested.total:,} answers are still to be given"
+            left = f"{remaining:,} of {total:,} answers are still to be given"
             terminal.say(f"{left}. {terminal.progress_note(folder)}")
     if failed:
         terminal.say(terminal.format_failures(len(failed), sum(map(run.is_damaged, failed)), "answer"))
         raise typer.Exit(1)
 
 
-def _answer_all(run: ComparisonRun, requested: _RequestedAnswers, missing: int) -> list[PendingQuestion]:
+def _answer_all(
+    run: ComparisonRun, chosen: ComparisonSlice, minutes: float | None, total: int
+) -> list[PendingQuestion]:
     """Show a progress bar while answering, and return the questions that ended in an error."""
-    done = requested.total - missing
+    from kgot_lab.benchmark.comparison.comparison_run import missing_answers
+
+    done = total - len(missing_answers(run.design, run.folder, chosen))
     failed: list[PendingQuestion] = []
     with terminal.progress_bar("answers") as progress:
 
         def report(due: PendingQuestion, event: Event) -> None:
             what = f"{due.set} {printable_line(due.question.id)}, {due.system}, step {event.step}"
-            progress(done, requested.total, what)
+            progress(done, total, what)
 
-        for due, result in run.answer_missing(requested.chosen, requested.minutes, report):
+        for due, result in run.answer_missing(chosen, minutes, report):
             done += 1
             if result.error:
                 failed.append(due)
@@ -180,29 +172,22 @@ def _forecast(design: Design, folder: Path, selection: ComparisonSlice) -> str:
 
 def _show_results(folder: Path) -> None:
     """Print the results so far and write them to files."""
-    from kgot_lab.benchmark.comparison.losses import collect_losses, losses_grid, save_losses
     from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids
 
     findings = ComparisonResults.load(folder)
     grids = comparison_grids(findings)
     if not findings.answers:
         raise BadInput(f"no question is answered yet in {folder}")
-    if stages := collect_losses(folder, findings):
-        save_losses(folder, stages)
-        grids.append(losses_grid(findings, stages))
     write_atomically(folder / "results.md", "\n\n".join(g.markdown for g in grids) + "\n", "the results")
     write_atomically(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
     typer.echo("\n\n".join(grid.text for grid in grids))
-    note = f"; {folder}/lost.json from traces, which may go then" if stages else ""
     files = f"{folder}/results.md and results.json, from plan.json and a result for each answer"
-    typer.echo(f"\nwritten: {files}{note}")
+    typer.echo(f"\nwritten: {files}")
 
 
 _T = TypeVar("_T")
 _RECALL_FOLDER, _FAMILY_FOLDER = Path("runs/recall"), Path("runs/families")
 BENCH_PACKAGES = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "bench"
-# subsets of the questions of musique, which a test over all questions must not count twice
-_STEP_QUESTIONS = "musique-steps"
 _SETS = (
     "musique, 2wiki, hotpotqa, musique-steps (these four by default); 2wiki-1000, musique-498, "
     "musique-498-steps, cookbook, parallelparc, storyanalogy-mc"
@@ -330,17 +315,12 @@ def run_reports(
 
 
 def write_reports(reports: Sequence[Report], folder: Path) -> None:
-    """Write the reports in every format, with the verdicts on claims if all systems were run."""
-    from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS, judge_claims
+    """Write the reports in every format."""
     from kgot_lab.viz.html import html
 
-    full_sets = [report for report in reports if report.dataset.name != _STEP_QUESTIONS]
-    claimed = {system for claim in PUBLISHED_CLAIMS for system in (claim.better, claim.worse)}
-    complete = [report for report in full_sets if claimed <= set(report.scores)]
-    claims = [judge_claims(complete).markdown()] if complete else []
     heads = [report.csv().split("\n", 1) for report in reports]
     for ending, text in {
-        "md": "\n\n".join([*(report.markdown() for report in reports), *claims]),
+        "md": "\n\n".join(report.markdown() for report in reports),
         "tex": "\n\n".join(report.latex() for report in reports),
         "csv": "\n".join([heads[0][0], "".join(body for _, body in heads)]),
         "json": "[\n" + ",\n".join(report.json() for report in reports) + "]\n",

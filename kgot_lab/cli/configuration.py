@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -216,12 +216,12 @@ def _field_names() -> list[str]:
     return [field for name in Configuration.model_fields for field in inner.get(name, [name])]
 
 
-def parse_limits(settings: list[str], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Parse limits from flags of their own and from NAME=VALUE settings (reply_tokens.vote=500).
+def parse_limits(settings: Iterable[str]) -> dict[str, Any]:
+    """Parse limits from NAME=VALUE settings, such as steps=3 or reply_tokens.vote=500.
 
     Raises BadInput for a setting of another form.
     """
-    limits = {name: value for name, value in flags.items() if value is not None}
+    limits: dict[str, Any] = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals or not name.strip():

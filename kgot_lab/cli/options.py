@@ -80,8 +80,22 @@ def typer_parameter(name: str, type: Any, default: Any) -> inspect.Parameter:
     """Make a parameter of a command. Its flag is its name unless its option has one."""
     if isinstance(default, OptionInfo) and not default.param_decls:
         default = copy(default)
-        default.param_decls = ("--" + name.replace("_", "-"),)
+        default.param_decls = (_flag(name, default),)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=type)
+
+
+def _flag(name: str, info: Any) -> str:
+    return str((info.param_decls or ("--" + name.replace("_", "-"),))[0])
+
+
+def given_options(*groups: Any) -> dict[str, Any]:
+    """Return the values of groups of options by the names of their flags, as a command line takes them."""
+    given = (
+        (_flag(each.name, each.default), getattr(group, each.name))
+        for group in groups
+        for each in fields(group)
+    )
+    return {flag.removeprefix("--").replace("-", "_"): value for flag, value in given}
 
 
 MODEL = option(f"by default local; {MODEL_FORMS}", "--model")
@@ -92,7 +106,7 @@ SEARCH_EMBEDDER = option("of searches: minilm, by default if installed; none for
 MAX_CALLS = option("stop before the whole run makes more model calls", "--max-calls")
 _PRESETS = "paths or local (for small models), reference (published defaults), or auto (paths or reference)"
 PRESET = option(f"limits: {_PRESETS}", "--preset")
-SET_LIMIT = option("another limit: NAME=VALUE, as in reply_tokens.vote=500", "--set")
+SET_LIMIT = option("a limit: NAME=VALUE, as in steps=3 or reply_tokens.vote=500; repeat for more", "--set")
 DOCUMENTS_FIRST = argument(_DOCUMENTS_HELP)
 CONFIG_FILE = option("a YAML file with any of these; what is given here overrides it", "--config")
 DOCUMENTS = option(_DOCUMENTS_HELP, "--documents")
@@ -145,20 +159,8 @@ class LimitOptions:
     """How long the loop may try."""
 
     preset: str | None = PRESET
-    steps: int | None = option("INSERT steps at most")
-    votes: int | None = option("votes a step")
-    repairs: int | None = option("repairs of one failing statement")
-    temperature: float | None = option("of everything but votes")
-    vote_temperature: float | None = option("of votes and samples")
     settings: list[str] | None = SET_LIMIT
     config: Path | None = CONFIG_FILE
-
-    def limits(self) -> dict[str, object]:
-        """Return the limits that were set, by name. Raises BadInput for an unknown one."""
-        from kgot_lab.cli.configuration import parse_limits
-
-        single = ("steps", "votes", "repairs", "temperature", "vote_temperature")
-        return parse_limits(self.settings or [], {name: getattr(self, name) for name in single})
 
 
 @dataclass(frozen=True)
@@ -240,6 +242,7 @@ def configuration_flags(*groups: Any) -> dict[str, Any]:
 
     Raises BadInput for an unknown limit, and for a budget that allows nothing.
     """
+    from kgot_lab.cli.configuration import parse_limits
     from kgot_lab.cli.terminal import make_budget
 
     values = {field.name: getattr(group, field.name) for group in groups for field in fields(group)}
@@ -248,7 +251,7 @@ def configuration_flags(*groups: Any) -> dict[str, Any]:
         flags["tools.names"] = "all" if names == ["all"] else tuple(names)
     for group in groups:
         if isinstance(group, LimitOptions):
-            flags["limits"] = group.limits()
+            flags["limits"] = parse_limits(group.settings or [])
         if isinstance(group, BudgetOptions):
             make_budget(group.max_calls, group.max_seconds, group.max_dollars)
     return flags

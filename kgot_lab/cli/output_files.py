@@ -10,15 +10,26 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kgot_lab.cli import terminal
+from kgot_lab.cli.configuration import StoreChoice
+from kgot_lab.cli.resume import command_line
 from kgot_lab.errors import BadInput
-
-if TYPE_CHECKING:
-    from kgot_lab.cli.configuration import StoreChoice
-    from kgot_lab.graph import PropertyGraph
-    from kgot_lab.loop.events import Event
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.changes import MutableGraph
+from kgot_lab.graph.snapshots import write_snapshot
+from kgot_lab.io.files import read_regular_file
+from kgot_lab.io.processes import lock_file
+from kgot_lab.loop.events import Event, Started, Wrote
+from kgot_lab.loop.evidence import add_supports
+from kgot_lab.loop.replay.replay import start_event
+from kgot_lab.loop.trace import (
+    consistent_events,
+    first_inconsistent_write,
+    graph_after,
+    inconsistency_message,
+)
+from kgot_lab.stores.files import check_graph_file, lossless_format, read_graph, read_named_graph, write_graph
 
 _WOULD_BE_LOST = "is there, and what it holds would be lost: name a new file, or begin with it (--graph)"
 _OTHER_GRAPH = "holds another graph than the run began with, which would be lost: name another file"
@@ -53,8 +64,6 @@ def check_save_target(path: Path, option: str, why_not: Callable[[PropertyGraph]
     `why_not` returns a reason not to overwrite the graph in the file, or "". Raises BadInput if the file
     cannot be used, or if there is such a reason.
     """
-    from kgot_lab.stores.files import check_graph_file, lossless_format, read_named_graph
-
     terminal.check_writable(path)
     check_graph_file(path)
     digest = _file_digest(path)
@@ -99,9 +108,6 @@ def save_graph(graph: PropertyGraph, events: Sequence[Event], target: SavedGraph
     The format follows the file ending: JSON lines, GraphML or Turtle. Raises BadInput if the file changed
     since the command began, without touching it.
     """
-    from kgot_lab.loop.evidence import add_supports
-    from kgot_lab.stores.files import write_graph
-
     file_format = target.form or ("networkx" if target.path.suffix.lower() in {".json", ".jsonl"} else None)
     write = partial(write_graph, add_supports(graph, events), target.path, file_format)
     if not _write_if_unchanged(target, write):
@@ -115,16 +121,6 @@ def rewrite_graph(events: Sequence[Event], path: Path, *, is_named: bool) -> Non
     A file with another graph is not changed. This is reported, or raises BadInput if the file was named
     explicitly.
     """
-    from kgot_lab.loop.evidence import add_supports
-    from kgot_lab.loop.replay.replay import start_event
-    from kgot_lab.loop.trace import (
-        consistent_events,
-        first_inconsistent_write,
-        graph_after,
-        inconsistency_message,
-    )
-    from kgot_lab.stores.files import read_named_graph
-
     graph, initial = graph_after(consistent_events(events)), start_event(events).start
     if (diverged_at := first_inconsistent_write(events)) is not None:
         known = f"the graph of this run is known up to event {diverged_at} alone"
@@ -148,10 +144,6 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
     if folder is None:
         yield from events
         return
-    from kgot_lab.cli.resume import command_line
-    from kgot_lab.graph import PropertyGraph
-    from kgot_lab.graph.changes import MutableGraph
-    from kgot_lab.loop.events import Started, Wrote
 
     state, number, is_ours = MutableGraph(), 0, True
     for event in events:
@@ -189,9 +181,6 @@ def check_snapshots(folder: str | None, *, begins: bool) -> None:
 
 def _matches_snapshot(graph: PropertyGraph, path: Path) -> bool:
     """Return whether a snapshot file holds this graph, after writing it if it did not exist."""
-    from kgot_lab.graph.snapshots import write_snapshot
-    from kgot_lab.stores.files import read_graph
-
     if _write_if_unchanged(SavedGraph(path), lambda: write_snapshot(graph, path, variant="networkx")):
         return True
     try:
@@ -222,8 +211,6 @@ def _write_if_unchanged(target: SavedGraph, write: Callable[[], None]) -> bool:
 
 def _overwrite_locked(target: SavedGraph, write: Callable[[], None]) -> bool:
     """Overwrite a file that has not changed, under a lock against other commands."""
-    from kgot_lab.io.processes import lock_file
-
     try:
         with target.path.open("rb") as file:
             if os.name != "nt":  # where a file that is open cannot be replaced
@@ -238,8 +225,6 @@ def _overwrite_locked(target: SavedGraph, write: Callable[[], None]) -> bool:
 
 def _file_digest(path: Path) -> str:
     """Return the SHA-256 of a file, or "" if there is none. Raises BadInput if it cannot be read."""
-    from kgot_lab.io.files import read_regular_file
-
     try:
         return hashlib.sha256(read_regular_file(path)).hexdigest()
     except (FileNotFoundError, NotADirectoryError):

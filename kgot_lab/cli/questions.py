@@ -61,7 +61,6 @@ class _SelectionOptions:
     """Options for the questions of a set."""
 
     limit: int | None = option("ask so many of the chosen questions, the first ones")
-    dummy: bool = option("ask the first five, to try everything out", default=False)
     sample: float = option("ask this share of the questions, drawn by --seed: .1 is a tenth", default=1.0)
     seed: int = option("of the sample", default=0)
     level: str = option("ask those of one level, where the set has levels", default="")
@@ -109,7 +108,7 @@ def answer_questions(
     The same command resumes a stopped run.
     """
     from kgot_lab.benchmark.questions.attempt import check_question_system
-    from kgot_lab.benchmark.questions.sets import DUMMY, Selection
+    from kgot_lab.benchmark.questions.sets import Selection
     from kgot_lab.cli.configuration import read_configuration
     from kgot_lab.llm.budget import Budget
 
@@ -119,8 +118,6 @@ def answer_questions(
     if name is None:
         raise BadInput(f"name a question set: {_SETS}, gaia, or a file of JSON lines")
     require_count(run.parallel, 1, "--parallel")
-    if selected.dummy and selected.limit is not None:
-        raise BadInput(f"--dummy asks the first {DUMMY}: leave --limit out")
     check_question_system(run.system)
     flags = options.configuration_flags(models, limits, sources)
     if run.system != "loop":
@@ -131,8 +128,7 @@ def answer_questions(
     configuration = page.with_flags({**flags, "format": "gaia"})
     budget = replace(budget, **configuration.budget.model_dump())
     folder = run.folder or _RUNS_FOLDER / f"{Path(name).stem}-{run.system}"
-    count = DUMMY if selected.dummy else selected.limit
-    selection = Selection(selected.part, selected.level, selected.sample, selected.seed, count)
+    selection = Selection(**vars(selected))
     _answer(name, selection, folder, configuration, run, budget)
 
 
@@ -146,17 +142,16 @@ def _answer(
 ) -> None:
     """Answer the selected questions in their folder, after all checks that need no model."""
     from kgot_lab.benchmark.questions.batch import lock_folder
-    from kgot_lab.benchmark.questions.kit import WebSources, all_working_tools, web_tools
+    from kgot_lab.benchmark.questions.kit import all_working_tools, no_tools
     from kgot_lab.benchmark.questions.plan import AnswerSettings, check_run, prepare_run
     from kgot_lab.benchmark.questions.sets import open_questions
+    from kgot_lab.tools.offered import ToolResources
 
     tool_choice, registry = configuration.tools, configuration.models
-    pages = str(Path(tool_choice.mirror).resolve()) if tool_choice.mirror else ""
-    web = WebSources(tool_choice.web, pages, tool_choice.engine)
+    pages = str(Path(tool_choice.mirror).resolve()) if tool_choice.mirror else None
     model_name = terminal.actual_model_name(configuration.model, registry)
     limits = configuration.limits_for(model_name, with_tools=name == "gaia")  # its questions have files
     question_setup.check_engine(tool_choice)
-    tools = web_tools(web)
     with ExitStack() as opened:
         question_set = opened.enter_context(open_questions(name))
         terminal.check_writable(folder / "plan.json")
@@ -164,12 +159,17 @@ def _answer(
         unpacked = opened.enter_context(TemporaryDirectory(prefix="kgot_lab_"))
         selection.select(question_set)
         documents = terminal.read_folder(Path(configuration.documents)) if configuration.documents else []
-        unsafe = configuration.store.unsafe
-        if tool_choice.vision_model or not limits.few_tools:
-            tools = all_working_tools(tools, limits, Path(unpacked), unsafe=unsafe, web=tool_choice.web)
+        resources = ToolResources(
+            documents,
+            web=tool_choice.web,
+            mirror=pages,
+            engine=tool_choice.engine,
+            unpack_into=Path(unpacked),
+        )
         answerers = AnswerSettings(
-            run_options.system, None, limits, store=configuration.store.kind or "in_memory", unsafe=unsafe, documents=documents, tools=tools,
-            web=web,
+            run_options.system, None, limits, store=configuration.store.kind or "in_memory",
+            unsafe=configuration.store.unsafe, resources=resources,
+            tools=all_working_tools if tool_choice.vision_model or not limits.few_tools else no_tools,
         )  # fmt: skip
         check_run(question_set, selection, answerers, folder, graded=run_options.grader is not None)
         question_setup.print_configuration(configuration, limits)
@@ -179,7 +179,9 @@ def _answer(
         }  # fmt: skip
         connect = partial(terminal.connect_model, models=registry)
         models: dict[str, Any] = {role: connect(name) for role, name in names.items() if name}
-        answerers = replace(answerers, **models)
+        answerers = replace(
+            answerers, resources=replace(resources, vision=models.pop("vision", None)), **models
+        )
         ready = prepare_run(question_set, selection, answerers, folder, budget)
         _answer_all(ready, run_options.parallel)
         _show_results(ready.run, run_options.as_json)
@@ -190,7 +192,7 @@ def _answer(
 
 
 _LOOP_ONLY = {
-    "execution_model": "--execution-model", "limits": "a limit (--set, --steps, --votes, --repairs, a temperature)",
+    "execution_model": "--execution-model", "limits": "a limit (--set)",
     "tools.web": "--web", "tools.mirror": "--mirror", "tools.engine": "--engine", "tools.vision_model": "--vision-model",
     "store.kind": "--store",
 }  # fmt: skip

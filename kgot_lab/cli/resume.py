@@ -29,7 +29,6 @@ from kgot_lab.errors import (
     TraceError,
     TraceLocked,
 )
-from kgot_lab.io.files import read_regular_text
 from kgot_lab.text.cleaning import decode_argument, printable_line
 
 if TYPE_CHECKING:
@@ -175,15 +174,6 @@ def regenerate_hint(path: Path, regenerate_command: object) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _ChangeOptions:
-    """Options for the change of an event."""
-
-    change: str | None = option("the new reply, text of a tool, or statement")
-    change_file: Path | None = option("a file with that text")
-    listed: bool = option("list the events that can be changed, and stop", "--list", default=False)
-
-
-@dataclass(frozen=True)
 class _LiveOptions(options.BudgetOptions):
     """Options for the live resources of a fork and their budget."""
 
@@ -198,9 +188,10 @@ class _LiveOptions(options.BudgetOptions):
 def fork_run(
     *,
     trace: Path = argument("a run on file"),
-    change_options: _ChangeOptions,
-    live_options: _LiveOptions,
     event: int = argument("the number of the event to change, as --list shows it", default=-1),
+    change: str | None = option("the new reply, text of a tool, or statement"),
+    listed: bool = option("list the events that can be changed, and stop", "--list", default=False),
+    live_options: _LiveOptions,
     out: Path | None = option("where the fork is written (default: beside the run)"),
 ) -> None:
     """Run a recorded run again with one event changed, to see what would have happened.
@@ -214,24 +205,17 @@ def fork_run(
     from kgot_lab.loop.trace import load_run
 
     run, start = terminal.load_question_run(trace)
-    if change_options.listed:
+    if listed:
         for number, forked_event in enumerate(run.events):
             if changeable_part(forked_event):
                 text = " ".join(changeable_text(run.events, number).split())[:80]
                 shown = printable_line(f"{caption(forked_event)}: {text}")
                 typer.echo(f"{number:5}  {changeable_part(forked_event):9}  {shown}")
         return
-    change, change_file = change_options.change, change_options.change_file
-    if (change is None) == (change_file is None):
-        raise BadInput("name the change of the event: --change TEXT or --change-file FILE; --list: events")
-    if change_file is not None:
-        try:
-            change = read_regular_text(change_file, "utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(f"{change_file} cannot be read: {error}") from error
+    if change is None:
+        raise BadInput("name the change of the event: --change TEXT; --list: events")
     if not 0 <= event < len(run.events) or not changeable_part(run.events[event]):
         raise BadInput(f"event {event} cannot be changed: kgot-lab fork {trace} --list shows which can")
-    assert change is not None
     change = decode_argument(change, "the change")
     if change == changeable_text(run.events, event):
         raise BadInput(f"event {event} says just that already: nothing would be changed")
@@ -257,7 +241,11 @@ def fork_run(
         head["configuration"] = _local_configuration(configuration, live_options).to_yaml(limits)
     if "documents" in run.about:
         head["documents"] = run.about["documents"]
-    resumed = {**vars(live_options), "documents": folder, "model": live_options.model or "MODEL"}
+    resumed = {
+        **options.given_options(live_options),
+        "documents": folder,
+        "model": live_options.model or "MODEL",
+    }
     resume_command = ResumeCommand("resume", path, resumed)
     missing: list[str] = []
     recorded = fork_to_file(run, event, change, path, live=live, about=head)

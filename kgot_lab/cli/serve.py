@@ -134,7 +134,8 @@ def serve_experts(
         is_local = is_local_host(host)
         uploads = listen.uploads or is_local
         rules = GuardRules(host, listen.tokens or not is_local, names=names, uploads=uploads)
-        service.graphs.uploads = service.graphs.uploads if uploads else None
+        if service.graphs.uploads is not None:  # what was uploaded before is read in any case
+            service.graphs.uploads.is_open = uploads
         if rules.tokens and not has_tokens(service.tables):
             raise BadInput("tokens are required, and none was made: kgot-lab serve --new-token NAME")
         at = f"[{host}]" if ":" in host else host

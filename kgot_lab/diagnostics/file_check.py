@@ -1,6 +1,6 @@
 """Integrity checks of this package's files.
 
-These are logs, SQLite graphs, memories, vector caches, traces, recordings and others.
+These are SQLite graphs, memories, vector caches, traces, recordings and others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kgot_lab.io.sqlite.wal import find_log_damage
 from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
-    from kgot_lab.stores.log import SalvageResult
+    from kgot_lab.stores.sqlite.salvage import SalvageResult
 
 _HEAD = 400  # bytes of a file that identify it
 _APPLICATION = slice(68, 72)  # the application id of an SQLite file, also in a damaged one
@@ -75,19 +75,16 @@ def check_file(path: Path | str) -> Health:
 
 
 def salvage_file(path: Path | str) -> SalvageResult:
-    """Recover the intact part of a damaged log or SQLite graph.
+    """Recover the intact part of a damaged graph in SQLite.
 
     Raises BadInput for any other file, and StoreDamaged or StoreUnavailable if it cannot be recovered. The
     file is then untouched.
     """
-    from kgot_lab.stores.log import salvage_log
     from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 
-    kind = _kind_of(path := Path(path))
-    salvagers: dict[str, Callable[[Path], SalvageResult]] = {_LOG: salvage_log, _GRAPH: salvage_sqlite}
-    if kind not in salvagers:
-        raise BadInput(f"{path} is {kind}: only a log and an SQLite graph can be salvaged; restore a copy")
-    return salvagers[kind](path)
+    if (kind := _kind_of(path := Path(path))) != _GRAPH:
+        raise BadInput(f"{path} is {kind}: only a graph in SQLite can be salvaged; restore a copy")
+    return salvage_sqlite(path)
 
 
 def back_up_file(path: Path | str, copy: Path | str) -> Health:
@@ -117,8 +114,6 @@ def _kind_of(path: Path) -> str:
     head = _head_of(path).removeprefix(codecs.BOM_UTF8)
     if not head:
         raise BadInput(f"{path} is empty, or was never written: restore a copy, or delete it")
-    if b"kgot_lab diff log" in head or b"\nmark 0000" in head:
-        return _LOG
     if head.startswith(b"SQLite format 3"):
         return _sqlite_kind(path, int.from_bytes(head[_APPLICATION]))
     if match := _NUMBERED.match(head):
@@ -130,9 +125,8 @@ def _kind_of(path: Path) -> str:
     if path.suffix.lower() in {".json", ".jsonl"} or head.startswith(b"{"):
         return _json_kind(path)
     if path.suffix.lower() in {".log", ".db", ".sqlite", ".sqlite3"}:
-        named = "log of diffs" if path.suffix.lower() == ".log" else "SQLite file"
-        raise BadInput(f"{path} is no {named}, or has lost its beginning: if it was one, restore a copy")
-    problem = f"{path} is no log, SQLite file, trace, recording, graph file or ledger of this package"
+        raise BadInput(f"{path} is no SQLite file, or has lost its beginning: if it was one, restore a copy")
+    problem = f"{path} is no SQLite file, trace, recording, graph file or ledger of this package"
     raise BadInput(f"{problem}: name another")
 
 
@@ -227,21 +221,9 @@ def _sqlite_kind(path: Path, application: int) -> str:
     raise BadInput(f"{message}: nothing here can check it")
 
 
-def _log(path: Path) -> str:
-    from kgot_lab.stores.log import read_history, read_log
-
-    found = read_log(path)
-    writes = sum(1 for _ in read_history(path))
-    if found.torn:
-        problem = f"{found.torn}; the {format_count(writes, 'write')} before it are whole"
-        raise StoreDamaged(f"{problem}, and the next to open it goes on from there")
-    return f"{format_count(writes, 'write')}, all of them"
-
-
 def _graph(path: Path) -> str:
-    from kgot_lab.stores.hash_chain import SALVAGE_ADVICE
     from kgot_lab.stores.sqlite import damage
-    from kgot_lab.stores.sqlite.file import STEPS
+    from kgot_lab.stores.sqlite.file import SALVAGE_ADVICE, STEPS
     from kgot_lab.stores.sqlite.tables import GRAPH_TABLES
 
     with _whole_copy(path, f"{SALVAGE_ADVICE} {path}") as (connection, has_log):
@@ -366,7 +348,7 @@ def _results(path: Path) -> str:
     return f"those of {format_count(len(read_results(path)), 'question')}; {_ONLY_READ}"
 
 
-_LOG, _GRAPH, _CACHE, _TRIPLES = "a log of diffs", "a graph in SQLite", "a cache", "a store of triples"
+_GRAPH, _CACHE, _TRIPLES = "a graph in SQLite", "a cache", "a store of triples"
 _TRACE, _RECORDING, _GRAPH_FILE, _LEDGER = "a trace", "a recording", "a graph file", "a ledger"
 _RESULTS = "results of questions"
 _SQLITE_KINDS = {  # by application id
@@ -375,7 +357,7 @@ _SQLITE_KINDS = {  # by application id
     0x6B676C6E: "investment news", 0x6B676C76: _CACHE,
 }  # fmt: skip
 _EXAMINED: dict[str, Callable[[Path], str]] = {
-    **dict.fromkeys(_SQLITE_KINDS.values(), _tables), _TRIPLES: _tables, _LOG: _log, _GRAPH: _graph, _CACHE: _cache, _TRACE: _trace,
+    **dict.fromkeys(_SQLITE_KINDS.values(), _tables), _TRIPLES: _tables, _GRAPH: _graph, _CACHE: _cache, _TRACE: _trace,
     _RECORDING: _recording, _GRAPH_FILE: _graph_file, _LEDGER: _ledger, _RESULTS: _results,
 }  # fmt: skip
 _NUMBERED = re.compile(rb'\s*\{\s*"(trace|tape)":\s*\d')

@@ -28,6 +28,7 @@ class UploadFolder:
 
     def __init__(self, folder: Path):
         self.folder = folder.resolve()
+        self.is_open = True  # whether the page offers to upload more
         self._staging = self.folder / _STAGING
         self._sizes: dict[str, tuple[int, int]] = {}  # files and bytes of unfinished uploads
         for path in self._staging.glob("*"):

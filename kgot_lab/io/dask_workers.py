@@ -53,17 +53,18 @@ def dask_client(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
 
 
 def run_jobs(
-    client: Any, function: Callable[[_Job], _Result], jobs: Sequence[_Job]
+    client: Any, function: Callable[..., _Result], jobs: Sequence[_Job], *shared: Any
 ) -> Iterator[tuple[int, _Result]]:
     """Run jobs on the workers and yield the result of each with its number, in order of completion.
 
+    The function gets a job, and what all `shared` futures of the client hold.
     Closing the iterator cancels the remaining jobs. Raises a LabError that `function` raises as it is, and
     LabError for any other error and for a worker that was lost over a job repeatedly.
     """
     import distributed
 
     as_completed: Any = distributed.as_completed
-    pending = {client.submit(function, job, pure=False): number for number, job in enumerate(jobs)}
+    pending = {client.submit(function, job, *shared, pure=False): number for number, job in enumerate(jobs)}
     try:
         for future in as_completed(list(pending)):
             try:

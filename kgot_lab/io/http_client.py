@@ -8,7 +8,6 @@ import re
 import socket
 import ssl
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
@@ -24,7 +23,6 @@ MAX_BODY_BYTES = 16_000_000  # of a body after decompression; a long reply has a
 MAX_CONTAINERS = 100_000  # objects and lists in a body, which cost far more than their bytes
 STREAM_SIZE_FACTOR = 4  # times as many bytes may come piece by piece, since each word has a wrapping of its own and none is kept
 _REDIRECTS = 5
-_CHUNK = 1 << 16
 # or one without an end, which would be looked at from each quote in it
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 # headers that describe the transport of a body
@@ -93,18 +91,15 @@ def bounded_client(
                     exchange.callback(response.close)
                     items = response.headers.multi_items()
                     passed_on = [header for header in items if header[0] not in _TRANSPORT_HEADERS]
-                    header_options = {"headers": passed_on}
-                    content_encoding = response.headers.get("content-encoding", "")
+                    about = {"headers": passed_on, "request": response.request}
+                    limit = max_bytes * STREAM_SIZE_FACTOR if stream else max_bytes
+                    pieces = unpacked_body(response, limit)
                     if not stream:
-                        data = decompress_body(response.iter_raw(_CHUNK), content_encoding, max_bytes)
-                        return library.Response(
-                            response.status_code, **header_options, content=data, request=response.request
-                        )
-                    raw, limit = response.iter_raw(), max_bytes * STREAM_SIZE_FACTOR
-                    pieces = decompress_chunks(raw, content_encoding, limit)
+                        data = b"".join(pieces)
+                        require_few_containers(data)
+                        return library.Response(response.status_code, content=data, **about)
                 body = StreamedBody(pieces, timed_out, request, exchange.pop_all())
-            shown = {"stream": body, "request": response.request}
-            return library.Response(response.status_code, **header_options, **shown)
+            return library.Response(response.status_code, stream=body, **about)
 
         def _follow_redirects(
             self, request: Any, note: Callable[[str, Mapping[str, Any]], None], options: dict[str, Any]
@@ -143,43 +138,23 @@ def bounded_client(
     return BoundedClient()
 
 
-def decompress_body(chunks: Iterator[bytes], content_encoding: str, max_bytes: int = MAX_BODY_BYTES) -> bytes:
-    """Unpack a body that is gzip, deflate or not compressed.
-
-    Raises UnusableBody if it has more than `max_bytes` bytes.
-    """
-    data = b"".join(decompress_chunks(chunks, content_encoding, max_bytes))
-    require_few_containers(data)
-    return data
-
-
-def decompress_chunks(chunks: Iterator[bytes], content_encoding: str, max_bytes: int) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a body as they arrive.
+def unpacked_body(response: Any, max_bytes: int) -> Iterator[bytes]:
+    """Yield the bytes of a response as they arrive, unpacked if it is gzip or deflate.
 
     Raises UnusableBody as soon as there are more than `max_bytes`.
     """
-    content_encoding = content_encoding.strip().lower()
-    if content_encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-        raise UnusableBody(f"the answer is packed as {content_encoding[:40]!r}, which was not asked for")
-    decompressor: Any = None
+    packing = response.headers.get("content-encoding", "").strip().lower()
+    if packing not in ("", "identity", "gzip", "deflate"):
+        raise UnusableBody(f"the answer is packed as {packing[:40]!r}, which was not asked for")
     size = 0
     try:
-        for chunk in chunks:
-            if content_encoding in ("", "identity"):
-                piece = chunk
-            else:
-                decompressor = decompressor or _make_decompressor(chunk)
-                piece = decompressor.decompress(chunk, max_bytes + 1 - size)
+        for piece in response.iter_bytes():
             size += len(piece)
             if size > max_bytes:
                 raise UnusableBody(f"the answer is larger than {max_bytes / 1e6:,.0f} MB")
             yield piece
-            if decompressor is not None and decompressor.eof:
-                break
-    except zlib.error as error:
+    except client_library().DecodingError as error:
         raise UnusableBody(f"the answer cannot be unpacked ({error})") from None
-    if decompressor is not None and not decompressor.eof:
-        raise UnusableBody("the answer ends before its end")
 
 
 def body_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -218,15 +193,6 @@ def require_few_containers(data: bytes | bytearray) -> None:
 
 def _count_containers(data: bytes | bytearray) -> int:
     return data.count(b"{") + data.count(b"[")
-
-
-def _make_decompressor(start: bytes) -> Any:
-    """Return the decompressor for a body with this beginning: gzip, or deflate.
-
-    Some servers leave out the header of deflate.
-    """
-    has_header = start[:1] == b"\x1f" or start[0] & 15 == 8
-    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32 if has_header else -zlib.MAX_WBITS)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.prompts import Prompts, Statement, format_calls, format_situation
 from kgot_lab.loop.render import render_graph
 from kgot_lab.loop.state import State
-from kgot_lab.stores.lookup import holds_value
+from kgot_lab.stores.lookup import graph_scalars
 from kgot_lab.stores.protocol import Scalar, StatementConstants, Store
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import name_tokens
@@ -63,7 +63,7 @@ def constant_rows(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
     if not store.schema().nodes or not own_words.reads_graph:
         return tuple(range(len(rows)))
     statement_words = f" {' '.join(name_tokens(unquote(statement)))} "
-    is_held: dict[Scalar, bool] = {}
+    held: set[Scalar] = set()  # the values in the graph, once one is asked for
 
     def is_read(value: Scalar) -> bool:
         if not isinstance(value, str) or value.casefold() in _BOOLEAN_WORDS:
@@ -72,9 +72,8 @@ def constant_rows(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
             return False
         if f" {' '.join(words)} " not in statement_words:
             return True
-        if value not in is_held:
-            is_held[value] = holds_value(store, value)
-        return is_held[value]
+        held.update(() if held else graph_scalars(store.graph()))
+        return value in held
 
     return tuple(i for i, row in enumerate(rows) if not any(map(is_read, _read_values(row, own_words))))
 

@@ -24,6 +24,7 @@ from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import write_snapshot
 from kgot_lab.io.files import detect_wide_encoding
 from kgot_lab.io.processes import lock_file
+from kgot_lab.io.seals import append_seal, first_broken_seal, line_seal
 from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.approval import NotApproved
 from kgot_lab.loop.events import (
@@ -41,7 +42,6 @@ from kgot_lab.loop.events import (
     to_json,
 )
 from kgot_lab.stores.files import read_graph
-from kgot_lab.stores.hash_chain import append_seal, first_broken_seal, line_seal
 from kgot_lab.text.cleaning import format_count, printable_line, replace_surrogates
 from kgot_lab.types import LLM, Diff, FromFile, Json, Usage
 

@@ -25,6 +25,7 @@ from kgot_lab.memory.claims.justification import (
     read_active_claims,
     read_aliases,
 )
+from kgot_lab.memory.english.clauses import plain_sentence
 from kgot_lab.memory.english.relations import is_person, question_stems, relations
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.stores.tables.history import LAST_CHANGE
@@ -40,15 +41,35 @@ _QUESTION_WORDS = frozenset(
 )
 # Words of a sentence that may tell something again; what it tells again is the sentence before that is nearest in meaning.
 _ANEW = re.compile(
-    r"\b(?:now(?!here)|instead|these days|as of|from (?:now|today|this|next|.{3,12} on)\b|until further notice|first (?:day|week|shift|class)"
-    r"|changed|switched|swapped|replaced|traded|renamed|meant|spelled|actually|sorry|since (?:today|yesterday)|my new|new \w+ is)\b",
+    r"\b(?:instead|these days|as of|from (?:now|today|this|next|.{3,12} on)\b|until further notice|first (?:day|shift)|correction"
+    r"|scrap that|changed|switched|swapped|replaced|traded|renamed|meant|spelled|since (?:today|yesterday))\b",
     re.I,
 )
+# or if they share a word
+_PERHAPS_ANEW = re.compile(r"\b(?:(?<!for )now(?!here| you)|actually|sorry|new)\b", re.I)
+_MEASURE = re.compile(  # "4th floor", "92 kilos", "14:35", "thursday"
+    r"\b(?:(?P<number>\d+(?:[.,:]\d+)*)(?:st|nd|rd|th)?[ -]?(?P<unit>(?!(?:days?|weeks?|months?|years?|times?)\b)[a-z]{2,})?"
+    r"|(?P<weekday>mon|tues|wednes|thurs|fri|satur|sun)days?)\b",
+    re.I,
+)
+_EVENT = re.compile(r"\b(?:today|tonight|yesterday|this (?:morning|evening)|last|ago|just)\b", re.I)
 _FIRST_PERSON = frozenset("i we me us my our mine ours".split())
 _OWN = 0.2  # score of a fact of the user that has the relation asked about
 _NEAR_ENOUGH = 0.24  # cosine of all-MiniLM, chosen on the development half of the endings
+_NEAR = 0.45  # of what another number tells again
 _OPENING_WORDS = 4  # where someone else would be named whom a sentence is about
 _YEAR = 365 * 86_400  # seconds
+
+
+def measures(text: str) -> dict[str, set[str]]:
+    """Return the numbers of a text by what they count, times of a day by "", and weekdays."""
+    found = defaultdict[str, set[str]](set)
+    for each in _MEASURE.finditer(text):
+        if each["weekday"]:
+            found["weekday"].add(each["weekday"].casefold())
+        elif each["unit"] or ":" in each["number"]:
+            found[stem(each["unit"].casefold()) if each["unit"] else ""].add(each["number"])
+    return found
 
 
 def word_stems(text: str) -> set[str]:
@@ -182,7 +203,7 @@ class SentenceIndex:
         for words in map(word_stems, sentence.ended):
             for earlier in self._sentences:
                 others = (fact.subject for fact in earlier.facts if fact.subject != self._user)
-                is_own = all(words <= word_stems(subject) for subject in others)
+                is_own = all(words & word_stems(subject) for subject in others)
                 if words and is_own and words <= earlier.stems:
                     earlier.later = sentence
 
@@ -260,12 +281,23 @@ class SentenceIndex:
     def _link_what_is_anew(self, number: int, sentence: Sentence) -> None:
         """Link to a sentence the earlier one, of another message, that it seems to tell again."""
         is_about_another = any(map(is_person, name_tokens(sentence.text)[:_OPENING_WORDS]))
-        if not number or sentence.is_question or is_about_another or not _ANEW.search(sentence.text):
+        if not number or sentence.is_question or is_about_another:
+            return
+        text = plain_sentence(sentence.text)  # without quotations
+        is_anew, perhaps, told = _ANEW.search(text), _PERHAPS_ANEW.search(text), measures(text)
+        if not is_anew and not perhaps and not told:
             return
         near = self._vectors[:number] @ self._vectors[number]
         near[[k for k in range(number) if not sentence.may_replace(self._sentences[k])]] = 0
-        best = self._sentences[int(near.argmax())]
-        if near.max() >= _NEAR_ENOUGH and best.later is None:
+        best, nearness = self._sentences[int(near.argmax())], near.max()
+        shared = {
+            word for word in sentence.stems & best.stems if len(word) > 2 and word not in SEARCH_STOP_WORDS
+        }
+        known = {} if _EVENT.search(best.text) else measures(best.text)
+        others = [unit for unit, numbers in told.items() if numbers.isdisjoint(known.get(unit, numbers))]
+        is_remeasured = nearness >= _NEAR and (others != ["weekday"] or shared) and bool(others)
+        is_retold = nearness >= _NEAR_ENOUGH and (is_anew or (perhaps and shared))
+        if best.later is None and (is_remeasured or is_retold):
             best.later = sentence
 
 

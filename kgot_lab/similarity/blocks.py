@@ -7,9 +7,9 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import pairwise
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from kgot_lab.arguments import CheckedRecord, bounded
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput
+from kgot_lab.io.dask_workers import run_jobs
 from kgot_lab.similarity.delta import DIGITS
 
 RowNumbers = NDArray[np.int64]
@@ -294,14 +295,13 @@ def rounded_exact_products(matrix: Matrix, rows: RowNumbers, columns: RowNumbers
     return round_values(found)
 
 
-# Work on blocks, sequential or on a Dask cluster, which can be interrupted and resumed, and its threads.
+# Work on blocks, one after the other or on a Dask cluster, and its threads.
 
-JobProgress = Callable[[int, int], None]
 _State = TypeVar("_State")
 
 
 class Job(Protocol[_State]):
-    """The work on each block. A step returns a new `found`, so that an interrupted step leaves no trace."""
+    """The work on each block, which returns a new `found`."""
 
     def initial(self) -> _State: ...
     def add_block(
@@ -323,126 +323,46 @@ class Effort(CheckedRecord):
     memory: int = bounded(DEFAULT_MEMORY, 1)
     threads: int | None = bounded(None, 1)
     client: Any = None
-    progress: JobProgress | None = None
-
-    def plan(self, job: Job[_State], matrices: Sequence[Matrix], tiles: Sequence[Tile]) -> BlockJob[_State]:
-        """Create the walk over blocks for a job.
-
-        Raises BadInput for fewer than one thread.
-        """
-        if self.threads is not None and self.threads < 1:
-            raise BadInput(f"a join runs on 1 thread or more, not {self.threads}")
-        return BlockJob(job, matrices, tiles, self)
+    progress: Callable[[int, int], None] | None = None
 
 
 DEFAULT_EFFORT = Effort()
 
 
-class JoinInterrupted(KeyboardInterrupt):
-    """An interrupted join that keeps its finished blocks.
-
-    partial_result() returns their result, and resume() runs the others and returns the whole result.
-    """
-
-    def __init__(self, walk: BlockJob[Any]) -> None:
-        state = f"interrupted after {walk.done} of {walk.total} blocks"
-        super().__init__(f"{state}; resume() does the others, partial_result() gives what was found")
-        self._walk = walk
-
-    def partial_result(self) -> Any:
-        """Return the result over the finished blocks, in the form that the join returns."""
-        return self._walk.partial_result()
-
-    def resume(self) -> Any:
-        """Run the remaining blocks and return the whole result. May be interrupted again."""
-        return self._walk.run()
-
-
-class BlockJob(Generic[_State]):
-    """A job over all blocks of a plan.
-
-    With a Dask client, groups of blocks are its tasks, and the result is the same.
-    """
-
-    def __init__(
-        self, job: Job[_State], matrices: Sequence[Matrix], tiles: Sequence[Tile], effort: Effort
-    ) -> None:
-        self._job = job
-        self._matrices = tuple(matrices)
-        self._client = effort.client
-        self._progress = effort.progress
-        self._threads = effort.threads or (fastest_thread_count() if effort.client is None else 1)
-        count = 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values()))
-        groups = _split_tiles(tiles, count)
-        # one value, so that an interrupt comes before or after a block, never in between
-        self._state = (0, groups, job.initial())
-        self.total = len(tiles)
-
-    @property
-    def done(self) -> int:
-        """The number of finished blocks."""
-        return self._state[0]
-
-    def partial_result(self) -> Any:
-        """Return the result over the finished blocks."""
-        return self._job.result(self._state[2], self._matrices)
-
-    def run(self) -> Any:
-        """Run the remaining blocks and return the result. Raises Stopped on an interrupt."""
-        try:
-            if self._client is None:
-                self._run_locally()
-            else:
-                self._run_on_workers()
-            return self.partial_result()
-        except KeyboardInterrupt:
-            raise JoinInterrupted(self) from None
-
-    def _run_locally(self) -> None:
-        done, groups, found = self._state
-        tiles = [tile for group in groups for tile in group]
-        buffers = _allocate_buffers(tiles, self._matrices)
-        with blas_threads(self._threads):
-            for tile in tiles[done:]:
-                found = self._job.add_block(found, tile, self._matrices, buffers)
-                self._state = (self.done + 1, groups, found)
-                self._report_progress()
-
-    def _run_on_workers(self) -> None:
-        import distributed
-
-        as_completed: Any = distributed.as_completed  # untyped
-        client, left = self._client, dict(enumerate(self._state[1]))
-        shared = client.scatter([self._job, *self._matrices], broadcast=True, hash=False)
-        futures = {
-            client.submit(_process_tiles, tiles, self._threads, *shared, pure=False): number
-            for number, tiles in left.items()
-        }
-        try:
-            for future in as_completed(futures):
-                found = self._job.merge(self._state[2], future.result())
-                finished = left.pop(futures[future])
-                self._state = (self.done + len(finished), tuple(left.values()), found)
-                self._report_progress()
-        finally:
-            client.cancel(list(futures))
-
-    def _report_progress(self) -> None:
-        if self._progress is not None:
-            self._progress(self.done, self.total)
+def run_blocks(job: Job[_State], matrices: Sequence[Matrix], tiles: Sequence[Tile], effort: Effort) -> Any:
+    """Run a job over all blocks of a plan, here or on the workers of a Dask client, and return its result."""
+    progress = effort.progress or (lambda done, total: None)
+    if effort.client is None:
+        count = effort.threads or fastest_thread_count()
+        found = _add_blocks(
+            tiles, job, *matrices, threads=count, report=lambda done: progress(done, len(tiles))
+        )
+        return job.result(found, matrices)
+    groups = _split_tiles(tiles, 4 * max(1, sum(effort.client.nthreads().values())))
+    shared = effort.client.scatter([job, *matrices], broadcast=True, hash=False)
+    found, done = job.initial(), 0
+    for number, more in run_jobs(
+        effort.client, partial(_add_blocks, threads=effort.threads or 1), groups, *shared
+    ):
+        found, done = job.merge(found, more), done + len(groups[number])
+        progress(done, len(tiles))
+    return job.result(found, matrices)
 
 
-def _allocate_buffers(tiles: Sequence[Tile], matrices: Sequence[Matrix]) -> list[Matrix]:
-    """Allocate an array for the product of the largest block, one for each matrix."""
-    return [np.empty(max((tile.area for tile in tiles), default=0), np.float32) for _ in matrices]
-
-
-def _process_tiles(tiles: Sequence[Tile], threads: int, job: Job[_State], *matrices: Matrix) -> _State:
-    """Process some blocks as one Dask task."""
-    found, buffers = job.initial(), _allocate_buffers(tiles, matrices)
+def _add_blocks(
+    tiles: Sequence[Tile],
+    job: Job[_State],
+    *matrices: Matrix,
+    threads: int,
+    report: Callable[[int], None] = lambda done: None,
+) -> _State:
+    """Run a job over some blocks, with one array for the product of a block of each matrix."""
+    found = job.initial()
+    buffers = [np.empty(max((tile.area for tile in tiles), default=0), np.float32) for _ in matrices]
     with blas_threads(threads):
-        for tile in tiles:
+        for done, tile in enumerate(tiles, start=1):
             found = job.add_block(found, tile, matrices, buffers)
+            report(done)
     return found
 
 

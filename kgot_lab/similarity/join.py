@@ -29,6 +29,7 @@ from kgot_lab.similarity.blocks import (
     round_values,
     rounded_exact_products,
     rounding_error_bound,
+    run_blocks,
     validate_vectors,
 )
 from kgot_lab.similarity.delta import BAND_BOUNDARIES, BANDS, DEFAULT_THRESHOLDS, DIGITS, Thresholds
@@ -110,7 +111,7 @@ def similar_pairs(
     before comparison, so that block size, threads and client do not affect the result. `new`: only pairs with
     one of these rows. `groups`: a number for each row, and rows of one group are not paired. `most`: how many
     of the best are kept, while the others are counted. `effort`: memory, threads, workers and progress
-    callback. An interrupt raises Stopped, a KeyboardInterrupt that can be resumed. Raises BadInput, naming
+    callback. Raises BadInput, naming
     the row, for NaN or a length other than 1 or 0, and, naming the minimum, if the memory is too small.
     """
     if not abs(threshold) <= 1:
@@ -157,7 +158,7 @@ def _join(
     side = max_block_side(effort.memory, fixed, BYTES_PER_PAIR, 4 * matrices[0].shape[1], advice)
     margin = rounding_error_bound(max(matrix.shape[1] for matrix in matrices))
     job = _ThresholdJob(selection, thresholds, most, margin)
-    return effort.plan(job, matrices, selection.plan_tiles(side)).run()
+    return run_blocks(job, matrices, selection.plan_tiles(side), effort)
 
 
 # --- pairs that pass ---

@@ -1,11 +1,10 @@
-"""A graph in this process: kept in dictionaries, optionally logged on disk, changed by statements in a
-sandbox.
-"""
+"""A graph in this process: kept in dictionaries and perhaps in a file, changed by statements in a sandbox."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from keyword import iskeyword
 from pathlib import Path
@@ -19,9 +18,9 @@ from kgot_lab.graph.changes import MutableGraph, inverse
 from kgot_lab.graph.validation import copy_edge, copy_node, validate_diff
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.sandbox import Calculator, open_sandbox
-from kgot_lab.stores.log import DiffLog, record_elements
-from kgot_lab.stores.lookup import ValueCounts, WordIndex
-from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Scalar, Schema, StatementExecutor, UndoableStore
+from kgot_lab.stores.lookup import WordIndex
+from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Schema, StatementExecutor, UndoableStore
+from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.stores.statements import python_constants, python_path_query, require_statement
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import casefold_words
@@ -56,9 +55,9 @@ class EmbeddedStore(UndoableStore):
     `execute` runs the statements of this store alone. By default it is a sandbox that is opened at the first
     statement. `seconds` limits one statement. `unsafe` allows a sandbox that does not isolate. A statement
     raises NoSandbox if there is none. Applying diffs and reading the graph need no sandbox. With a `path`
-    every diff is written to disk before it takes effect, and a later store on that path continues from there.
-    Raises StoreUnavailable if another process has the file open, BadInput if it contains something else, and
-    StoreDamaged if it lost acknowledged writes. Threads may share a store: they wait for each other.
+    every diff is written to an SQLite file before it takes effect, and a later store on that path continues from
+    there. Raises BadInput if the file contains something else, and StoreDamaged if it lost acknowledged writes.
+    Threads may share a store, and processes a file: they wait for each other.
     """
 
     dialect: ClassVar[Dialect]
@@ -77,28 +76,26 @@ class EmbeddedStore(UndoableStore):
         self._lock = RLock()
         self._state = MutableGraph()
         self._word_index: WordIndex | None = None  # created at the first search
-        self._value_counts: ValueCounts | None = None  # created at the first call of `holds`
-        self._labels, self._relations = Counter[str](), Counter[str]()
         self._unsafe, self._seconds = unsafe, seconds
         self._executor, self._create_executor, self._is_loaded = execute, open or self._open_sandbox, False
         self._calculator = Calculator(unsafe=unsafe, seconds=seconds)
         self._path = None if path is None else Path(path).expanduser()
         self._location = f"in {self._path}" if self._path else "in this process"
         self._closed_reason = ""  # why it can no longer be used
-        self._log: DiffLog | None = None
-        if self._path is not None:
-            self._load_from_log(self._path)
+        self._file = None if self._path is None else Sqlite(self._path)
+        self._file_state: object = None  # of the file when it held this graph
         register_for_forks(self)
 
     def __repr__(self) -> str:
         where = f" {self._path.name}" if self._path else ""
         return f"<{type(self).__name__}{where}: {self._contents()}>"
 
+    @_synchronized
     def _contents(self) -> str:
-        size = (
-            f"{format_count(len(self._state.nodes), 'node')}, {format_count(len(self._state.edges), 'edge')}"
-        )
-        return "closed" if self._closed_reason else size
+        if self._closed_reason:
+            return "closed"
+        state = self._current_state
+        return f"{format_count(len(state.nodes), 'node')}, {format_count(len(state.edges), 'edge')}"
 
     # --- statements ---
 
@@ -109,12 +106,13 @@ class EmbeddedStore(UndoableStore):
         Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
         self._check_statement("write", statement)
-        diff = self._loaded_executor().write(statement)
-        try:
-            stored = validate_diff(diff)
-            self._store_diff(stored)
-        except BadInput as error:
-            raise QueryFailed(statement, str(error)) from None
+        with self._write_transaction():
+            diff = self._loaded_executor().write(statement)
+            try:
+                stored = validate_diff(diff)
+                self._store_diff(stored)
+            except BadInput as error:
+                raise QueryFailed(statement, str(error)) from None
         self._update_sandbox(stored)
         return diff
 
@@ -156,7 +154,8 @@ class EmbeddedStore(UndoableStore):
         """Return the whole graph in its current state."""
         from kgot_lab.graph import PropertyGraph
 
-        return PropertyGraph.of(self._current_state.nodes.values(), self._current_state.edges.values())
+        state = self._current_state
+        return PropertyGraph.of(state.nodes.values(), state.edges.values())
 
     @_synchronized
     def apply(self, diff: Diff) -> None:
@@ -165,12 +164,13 @@ class EmbeddedStore(UndoableStore):
         Raises BadInput if it does not fit.
         """
         stored = validate_diff(diff)
-        self._store_diff(stored)
+        with self._write_transaction():
+            self._store_diff(stored)
         self._update_sandbox(stored)
 
     @_synchronized
     def close(self) -> None:
-        """Close the sandbox and the log, which keeps the graph.
+        """Close the sandbox and the file, which keeps the graph.
 
         A later call raises StoreUnavailable.
         """
@@ -180,9 +180,8 @@ class EmbeddedStore(UndoableStore):
         if self._executor is not None:
             self._executor.close()
         self._calculator.close()
-        if self._log is not None:
-            self._log.close()
-        self._log = None
+        if self._file is not None:
+            self._file.close()
 
     def after_fork(self) -> None:
         """Mark the store in a forked child.
@@ -201,8 +200,11 @@ class EmbeddedStore(UndoableStore):
         """Count the nodes per label and the edges per type, by name."""
         self._refresh()
         truth = self._current_state
-        labels, relations = (dict(sorted((+counts).items())) for counts in (self._labels, self._relations))
-        return Schema(labels, relations, len(truth.nodes), len(truth.edges))
+        labels = Counter(label for node in truth.nodes.values() for label in node.labels)
+        relations = Counter(edge.type for edge in truth.edges.values())
+        return Schema(
+            dict(sorted(labels.items())), dict(sorted(relations.items())), len(truth.nodes), len(truth.edges)
+        )
 
     @check_arguments
     @_synchronized
@@ -229,19 +231,6 @@ class EmbeddedStore(UndoableStore):
         best = self._word_index.best_matches(casefold_words(words), limit)
         return tuple(copy_node(truth.nodes[id]) for id in best)
 
-    @check_arguments
-    @_synchronized
-    def holds(self, value: Scalar) -> bool:
-        """Return whether the graph contains a text or a number exactly.
-
-        For what counts as equal see `lookup.holds_value`.
-        """
-        self._refresh()
-        truth = self._current_state
-        if self._value_counts is None:
-            self._value_counts = ValueCounts((*truth.nodes.values(), *truth.edges.values()))
-        return value in self._value_counts
-
     # --- internal ---
 
     def _check_statement(self, kind: str, statement: str) -> None:
@@ -259,18 +248,25 @@ class EmbeddedStore(UndoableStore):
 
     @property
     def _current_state(self) -> MutableGraph:
-        """The graph.
-
-        After a write that left the log damaged it is read from the log again, since another process may have
-        written to it.
-        """
+        """The graph, read from the file again if that has changed, since others write to it or a write failed."""
         self._require_open()
-        if self._path is not None and (self._log is None or self._log.closed):
-            if not self._path.exists():
-                problem = f"{self._path} was deleted or renamed while it was open here"
-                raise StoreUnavailable(f"{problem}: put it back, or open another")
-            self._load_from_log(self._path)
+        if self._file is not None and (state := self._file.state()) != self._file_state:
+            graph = self._file.graph()
+            self._set_state(MutableGraph(graph.nodes, graph.edges))
+            self._file_state = state
         return self._state
+
+    @contextmanager
+    def _write_transaction(self) -> Iterator[None]:
+        """Exclude other processes from the file while a diff is found and written. An error undoes the write."""
+        self._require_open()
+        if self._file is None:
+            yield
+            return
+        with self._file.transaction():
+            yield
+            state = self._file.state()
+        self._file_state = state
 
     def _open_sandbox(self) -> StatementExecutor:
         return open_sandbox(language=self.language, seconds=self._seconds, unsafe=self._unsafe)
@@ -288,41 +284,19 @@ class EmbeddedStore(UndoableStore):
             self._is_loaded = True
         return execute
 
-    def _load_from_log(self, path: Path) -> None:
-        """Read the graph from its log, which another process may have changed while it was closed."""
-        log = DiffLog(path)
-        try:
-            truth = MutableGraph()
-            for number, record in enumerate(log.records, start=1):
-                try:
-                    truth.apply(truth.difference(*record_elements(record)))
-                except BadInput as error:
-                    problem = f"record {number} does not follow from the ones before it"
-                    raise BadInput(f"{path}: {problem}: {error}") from None
-            log.records.clear()
-        except BaseException:
-            log.close()
-            raise
-        self._log, self._state, self._is_loaded = log, truth, False
-        self._word_index = self._value_counts = None
-        self._labels = Counter(label for node in truth.nodes.values() for label in node.labels)
-        self._relations = Counter(edge.type for edge in truth.edges.values())
+    def _set_state(self, state: MutableGraph) -> None:
+        self._state, self._is_loaded, self._word_index = state, False, None
 
     def _store_diff(self, diff: Diff) -> None:
-        """Write a diff to disk and then apply it to the graph.
+        """Write a diff to the file and apply it to the graph.
 
         Raises BadInput if it does not fit, and StoreUnavailable if it cannot be written.
         """
         self._current_state.check(diff)
-        if self._log is not None and diff:
-            self._log.append(diff)
-        try:
-            self._apply_in_memory(diff)
-        # interrupted or out of memory after the write to disk: the graph is read from there again
-        except BaseException:
-            if self._log is not None:
-                self._log.close()
-            raise
+        if self._file is not None and diff:
+            self._file_state = None  # until the transaction has ended
+            self._file.apply(diff)
+        self._apply_in_memory(diff)
 
     def _update_sandbox(self, diff: Diff) -> None:
         """Send a stored diff to the sandbox."""
@@ -342,14 +316,6 @@ class EmbeddedStore(UndoableStore):
                 self._word_index.remove(node)
             for node in added:
                 self._word_index.add(node)
-        if self._value_counts is not None:
-            old_edges = (*diff.removed_edges, *(before for before, _ in diff.changed_edges))
-            self._value_counts.update((*removed, *old_edges), added)
-            self._value_counts.update((), diff.written_edges)
-        self._labels.update(label for node in added for label in node.labels)
-        self._labels.subtract(label for node in removed for label in node.labels)
-        self._relations.update(edge.type for edge in diff.added_edges)
-        self._relations.subtract(edge.type for edge in diff.removed_edges)
 
 
 # The embedded Python store: NetworkX in the sandbox.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.stores.protocol import Browsable, Dialect, Scalar, Schema, Store, ValueLookup
+from kgot_lab.stores.protocol import Dialect, GraphStore, Scalar, Schema, Store
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Edge, Json, Node
 
@@ -60,37 +59,24 @@ def _word_weights(node: Node) -> dict[str, float]:
     return weights | dict.fromkeys(casefold_words(node.id), _NAME_WEIGHT)
 
 
-# Whether a graph contains a value: the evidence for an answer is checked with this.
-#
-# A store answers without sending its whole graph to this process if it can. For a store that cannot, its
-# search and neighbours are used.
-
-_MAX_INSPECTED = 50  # nodes inspected in a store that can only search
+# The values in a graph: the evidence for an answer is checked with these.
 
 
 @check_arguments
-def holds_value(store: Browsable, value: Scalar) -> bool:
-    """Return whether a graph contains a value exactly.
+def holds_value(store: GraphStore, value: Scalar) -> bool:
+    """Return whether a store's graph contains a value exactly. See `graph_scalars`."""
+    return value in graph_scalars(store.graph())
 
-    The value may be a node's id or label, an edge's type, or a value or list item of a property. Texts are
-    compared character by character and numbers by value (1 equals 1.0). true is no number. For a store that
-    can only search, the search results and their edges are inspected, which may miss values that are only in
-    properties of edges.
+
+def graph_scalars(graph: PropertyGraph) -> Iterator[Scalar]:
+    """Yield the texts and numbers in a graph: ids, labels, types, and values and list items of properties.
+
+    Texts are equal character by character and numbers by value (1 equals 1.0). true is no number.
     """
-    if isinstance(store, ValueLookup):
-        return store.holds(value)
-    nodes = store.search(str(value), _MAX_INSPECTED)
-    groups: Iterator[tuple[Node | Edge, ...]] = ((node, *store.neighbours(node.id)) for node in nodes)
-    return any(value in element_scalars(element) for group in groups for element in group)
-
-
-def element_scalars(element: Node | Edge) -> list[Scalar]:
-    """Return the texts and numbers in a node or an edge.
-
-    A node's include its id and labels. An edge's include its type but not the ids of its ends.
-    """
-    names = (element.id, *element.labels) if isinstance(element, Node) else (element.type,)
-    return [*names, *nested_scalars(element.properties)]
+    for node in graph.nodes:
+        yield from (node.id, *node.labels, *nested_scalars(node.properties))
+    for edge in graph.edges:
+        yield from (edge.type, *nested_scalars(edge.properties))
 
 
 def nested_scalars(value: Json) -> Iterator[Scalar]:
@@ -100,21 +86,6 @@ def nested_scalars(value: Json) -> Iterator[Scalar]:
     elif isinstance(value, list | tuple | dict):
         for item in value.values() if isinstance(value, dict) else value:
             yield from nested_scalars(item)
-
-
-class ValueCounts:
-    """The texts and numbers in a graph, updated element by element."""
-
-    def __init__(self, elements: Iterable[Node | Edge]):
-        self._times = Counter(value for element in elements for value in element_scalars(element))
-
-    def __contains__(self, value: Scalar) -> bool:
-        return self._times[value] > 0
-
-    def update(self, removed: Iterable[Node | Edge], added: Iterable[Node | Edge]) -> None:
-        """Update the counts after `gone` elements were removed and `came` elements added."""
-        self._times.subtract(value for element in removed for value in element_scalars(element))
-        self._times.update(value for element in added for value in element_scalars(element))
 
 
 def nodes_within(start: str, hops: int, adjacent_ids: Callable[[list[str]], Iterable[str]]) -> dict[str, int]:
@@ -157,10 +128,6 @@ class StoreWrapper:
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query, best first."""
         return self.store.search(words, limit)
-
-    def holds(self, value: Scalar) -> bool:
-        """Return whether the graph contains a text or a number exactly, as `holds_value` compares them."""
-        return holds_value(self.store, value)
 
     def close(self) -> None:
         """Close the other store."""

@@ -70,7 +70,7 @@ _SCHEMES = {
     **dict.fromkeys(("postgresql", "postgres"), "postgres"),
 }
 _SUFFIXES = dict.fromkeys((".sqlite", ".sqlite3", ".db"), "sqlite")
-_SUFFIXES |= dict.fromkeys((".log", ".jsonl"), "in_memory")
+_SUFFIXES[".log"] = "in_memory"
 # other names of a store
 _ADDRESSES = ("bolt://HOST", "http://HOST/query", "postgresql://HOST/NAME", "FILE.sqlite", "FILE.log")
 _LONGEST_LOCATION = 4_000  # characters
@@ -80,7 +80,7 @@ def open_store(where: Location = "in_memory", *, at: Location | None = None, **o
     """Open a store by the name of its kind, by its address or by its file.
 
     An address begins with bolt://, neo4j:// or postgresql://, or is the http:// address of a SPARQL endpoint.
-    A file with suffix .sqlite or .db is SQLite, one with .log or .jsonl the log of a store in this process.
+    A file is SQLite: with suffix .sqlite or .db of the store for SQL, with .log of the one in this process.
     `at` is the location of a store named by its kind: an address, or a file for the graph. A store of another
     package, with an entry point NAME in the group kgot_lab.stores, is opened by NAME or NAME:LOCATION. It is
     called with the location, if there is one, and the options. Raises UnknownName

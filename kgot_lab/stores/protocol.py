@@ -89,17 +89,6 @@ class Browsable(Protocol):
 
 
 @runtime_checkable
-class ValueLookup(Protocol):
-    """A store that can tell whether its graph contains a value without returning it all.
-
-    See `lookup.holds_value`.
-    """
-
-    # exactly, as an id, a label, a type, or a value of a property
-    def holds(self, value: Scalar) -> bool: ...
-
-
-@runtime_checkable
 class PartialReader(Protocol):
     """A store that can run a read as if some edges were missing. See `opening.partial_reads`."""
 

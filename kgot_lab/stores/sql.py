@@ -21,9 +21,8 @@ from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_element
 from kgot_lab.graph.validation import validate_edge, validate_node, validate_value
-from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Fact, Schema, UndoableStore
-from kgot_lab.stores.statements import path_query, require_statement
+from kgot_lab.stores.statements import require_statement
 from kgot_lab.types import Diff, Edge, Json, Node
 
 SqlRow = tuple[Any, ...]
@@ -290,7 +289,6 @@ def _refuse_ambiguous_comment(statement: str, comment: str) -> None:
 # SQL, as the prompts describe it, and the statements built by rule. The module docstring describes the tables.
 
 MAX_PART_LENGTH = 60  # characters of a name that is matched as a part of other names
-_QUOTED_COLUMNS = ", ".join(f'"{column}"' for column in PATH_COLUMNS)  # quoted, because end is a keyword
 
 
 def sql_literal(text: str) -> str:
@@ -298,20 +296,18 @@ def sql_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def sql_dialect(
-    name: str, *, collation: str = "BINARY", merged: str = "merged(nodes.properties, excluded.properties)"
-) -> Dialect:
+def sql_dialect(name: str, *, merged: str = "merged(nodes.properties, excluded.properties)") -> Dialect:
     """Describe SQL for a prompt.
 
-    `name` is the name of the dialect, `collation` the engine's name for the comparison of texts by bytes, and
-    `merged` its expression for the properties of a node that a row adds to.
+    `name` is the name of the dialect, and `merged` the engine's expression for the properties of a node that a
+    row adds to.
     """
     return Dialect(
         name=name,
         **DIALECT_TEXTS["sql"],
         add=_add_facts,
         about=_neighbourhood_query,
-        paths=partial(sql_path_query, collation=collation),
+        paths=_refuse_paths,
         node=lambda node: _format_row(node_row(node)),
         edge=lambda edge: _format_row(edge_row(edge)),
         label=partial(_label_nodes, merged=merged),
@@ -337,8 +333,11 @@ def _label_nodes(nodes: Sequence[Node], merged: str) -> str:
     )
 
 
-_FILES = (Path(__file__).with_name(name) for name in ("neighbourhood.sql", "paths.sql"))
-_NEIGHBOURHOOD, _PATHS = (file.read_text(encoding="utf-8").rstrip("\n") for file in _FILES)
+def _refuse_paths(names: Sequence[str], scores: Mapping[str, float], limit: int) -> str:
+    raise BadInput("paths of sentences are read in Python, Cypher and SPARQL: take a store for one of these")
+
+
+_NEIGHBOURHOOD = Path(__file__).with_name("neighbourhood.sql").read_text(encoding="utf-8").rstrip("\n")
 
 
 def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
@@ -357,40 +356,3 @@ def _like_pattern(name: str) -> str:
     Empty for a long name, which then matches nothing, because engines limit the length of patterns.
     """
     return "%" + re.sub(r"([!%_])", r"!\1", name) + "%" if len(name) <= MAX_PART_LENGTH else ""
-
-
-def sql_path_query(names: Sequence[str], scores: Mapping[str, float], limit: int, *, collation: str) -> str:
-    """Build the SQL query that reads paths, starting from the sentences with a relevance score.
-
-    `touch` holds the names that each sentence mentions, and the name whose sentence it is.
-    """
-    query = path_query(names, scores, limit)
-    starts = ", ".join(f"({sql_literal(name)})" for name in query.names if "\0" not in name) or "(NULL)"
-    scored = (f"({sql_literal(id)}, {score!r})" for id, score in query.scores.items() if "\0" not in id)
-    scored_sentences = ", ".join(scored) or "(NULL, NULL)"
-    order = ", ".join(f'"{column}" COLLATE "{collation}"' for column in PATH_ORDER)
-    return _PATHS.format(
-        starts=starts,
-        scored_sentences=scored_sentences,
-        told_columns=_text_columns("edges"),
-        columns=_QUOTED_COLUMNS,
-        says=SAYS_SENTENCE,
-        mentions=MENTIONS_NAME,
-        order=order,
-        limit=limit,
-        facts_from=_fact_path_select("source", "target"),
-        facts_to=_fact_path_select("target", "source"),
-    )
-
-
-def _fact_path_select(near_end: str, far_end: str) -> str:
-    """Build the SELECT for the paths that follow a fact from one of its ends to the other."""
-    return f"""SELECT starts.id, '', {_text_columns("fact")}, fact.type, fact.source, fact.target, '',
-  b.title, b.place, b.sentence, b.origin, {FACT_SCORE} + b.worth
-  FROM starts JOIN edges fact ON fact.{near_end} = starts.id JOIN told b ON b.title = fact.{far_end}
-  WHERE fact.type NOT IN ('{SAYS_SENTENCE}', '{MENTIONS_NAME}') AND b.title <> starts.id"""
-
-
-def _text_columns(edge: str) -> str:
-    names = ("sentence", "source")
-    return ", ".join(f"coalesce(CAST({edge}.properties->>'{name}' AS text), '')" for name in names)

@@ -38,12 +38,11 @@ _BAND_TEXTS = {
 
 @dataclass(frozen=True)
 class TextSide:
-    """One of the two texts: title, text, skeleton, and the words that leaked into the skeleton."""
+    """One of the two texts: title, text and skeleton."""
 
     title: str
     text: str
     skeleton: str = ""
-    leaks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -224,7 +223,7 @@ def _text_unit(text: str) -> Unit:
 def _skeleton_unit(side: TextSide) -> Unit:
     if not side.skeleton.strip():
         return Unit("", note="no skeleton is at hand: give skeletons=")
-    return Unit(side.skeleton, note=f"leaked from the text: {', '.join(side.leaks)}" if side.leaks else "")
+    return Unit(side.skeleton)
 
 
 def _describe_roles(roles: RoleMap) -> str:
@@ -360,11 +359,10 @@ class _ViewSource:
         return self.edges[number - 1]
 
     def _side(self, subject: Edge | TextPair, pair: TextPair, index: int) -> TextSide:
-        """Collect the title, text, skeleton and leaked words of one of the two texts."""
+        """Collect the title, text and skeleton of one of the two texts."""
         title, text = self._text(subject, (pair.source, pair.target)[index], index)
-        leaks = getattr(self.skeletons, "leaks", {})
         skeleton = pair.skeletons[index] or self.skeletons.get(text, "")
-        return TextSide(title, text, skeleton, tuple(leaks.get(text, ())))
+        return TextSide(title, text, skeleton)
 
     def _text(self, subject: Edge | TextPair, id: str, index: int) -> tuple[str, str]:
         """Return the title and text of an id.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,9 +15,8 @@ from kgot_lab.loop.events import Event
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace
 from kgot_lab.text.cleaning import format_count
-from kgot_lab.types import Json
-from kgot_lab.viz.live import page_script, placeholder, read_asset, style
-from kgot_lab.viz.page import NEEDS_SCRIPT, build_run_page, html_document
+from kgot_lab.viz.live import read_asset
+from kgot_lab.viz.page import build_run_page, html_document
 from kgot_lab.viz.plots.figure import Plot
 from kgot_lab.viz.plots.retrieval import challenger, pace, recall_curves, scatter, shown_systems
 from kgot_lab.viz.static.markup import Markup, collapsible, concat, element
@@ -130,13 +129,6 @@ class Page:
 
     def __repr__(self) -> str:
         return f"<Page {self.title!r}, {len(self.text) / 1000:,.0f} kB: .save(path) writes it>"
-
-
-def view_page(title: str, data: Mapping[str, Json], *below: Markup) -> Page:
-    """Build the page of a live view, with more below it."""
-    body = element("main", element("h1", title), NEEDS_SCRIPT, placeholder(data), *below)
-    css = read_asset("run_page.css") + style()
-    return Page(title, html_document(title, css, body, script=page_script()))
 
 
 @check_arguments

@@ -183,9 +183,7 @@ def _picture_and_view(view: GraphView, *, is_live: bool = True) -> Iterator[Mark
 
 def html_document(title: str, css: str, *body: Markup, script: tuple[Markup, str] = (Markup(), "")) -> str:
     """Build a page that fetches nothing, and runs only its `script`, the result of `page_script`."""
-    policy = (
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # also if unescaped text slips through
-    )
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # even if text is not escaped
     policy += f"; script-src {script[1]}" if script[1] else ""
     head = element(
         "head",

@@ -1,6 +1,4 @@
-"""Delta edges held against a look at each pair by itself, an update against a full rebuild, a calibration
-against a full search.
-"""
+"""Delta edges held against a look at each pair by itself."""
 
 import hashlib
 import itertools
@@ -13,7 +11,7 @@ import pytest
 from support.every import every
 from support.searching import const
 
-from kgot_lab.analogy.calibration import CalibrationObjective, calibrate_thresholds
+from benchmarks.structure.calibration import CalibrationObjective, calibrate_thresholds
 from kgot_lab.analogy.delta_edges import (
     DELTA_EDGE,
     compare_pairs,
@@ -25,10 +23,9 @@ from kgot_lab.analogy.delta_edges import (
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import normalise_rows
 from kgot_lab.embedding.embedders import embedder
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.pass_through import Walk, traverse
-from kgot_lab.similarity.blocks import Effort
 from kgot_lab.similarity.delta import BANDS, TextPair, Thresholds, band, row_cosines
 from kgot_lab.types import Edge, Node
 
@@ -152,10 +149,6 @@ def pairs_of(found) -> dict[tuple[str, str], tuple[float, float, float]]:
 # --- bands and thresholds ---
 
 
-def without_nodes(graph, gone):
-    return graph.subgraph(id for id in graph.ids if id not in gone)
-
-
 def test_the_step_between_two_bands_belongs_to_the_higher_one():
     told = {-1e-3: "negative", 0.0: "low", 0.049: "low", 0.05: "middle", 0.149: "middle"}
     told |= {0.15: "high", 1.9: "high"}
@@ -254,18 +247,17 @@ def test_what_has_no_text_skeleton_or_known_word_gets_no_edge_and_is_counted():
         "failed": "dog",
         "mute": "elk hen",
     }
-    leaks = {"ant bee": ("ant",)}
-    skeletons = made(["ant bee", "bee ant fox", "7", "of no node"], leaks=leaks, failed={"dog": "no answer"})
+    skeletons = made(["ant bee", "bee ant fox", "7", "of no node"], failed={"dog": "no answer"})
     skeletons = replace(skeletons, by_text={**skeletons.by_text, "elk hen": "7"})
     found = delta_edges(graph_of(texts), skeletons, BAGS, thresholds=Thresholds(-1, -2, words=0))
     assert [(e.source, e.target) for e in found] == [("a", "b")]
     counts = found.counts
     without = counts.without_text, counts.without_skeleton
     assert (counts.nodes, *without, counts.failed, counts.wordless) == (8, 2, 1, 1, 2)
-    assert (counts.leaking, counts.unused, counts.pairs) == (1, 1, 1)
+    assert (counts.unused, counts.pairs) == (1, 1)
     assert str(counts) == (
         "8 nodes, 2 without a text, 1 without a skeleton, 1 whose skeleton failed, 2 without a word the embedder knows, "
-        "1 whose skeleton leaks, 1 skeletons of other texts"
+        "1 skeletons of other texts"
     )
 
 
@@ -387,86 +379,6 @@ def test_a_reader_walks_delta_edges_both_ways_where_the_walk_names_them_beside_c
     assert told.paths["a"] == "b <--[structural_isomorphism]-- a" and told.ids == ["b", "c", "a"]
 
 
-# --- updates ---
-
-
-@every("seed", range(3))
-def test_an_update_gives_exactly_what_making_all_edges_again_gives(seed):
-    chance = random.Random(seed)
-    texts = chance_texts(seed, 18)
-    verifier = Lengths() if seed % 3 == 0 else None
-    how = {
-        "thresholds": chance.choice([LOOSE, ANY_LENGTH, Thresholds(-1, -2, words=0)]),
-        "verifier": verifier,
-    }
-    curated = ("n00", "cites", "n01")
-    refused = set()
-    graph = graph_of(texts, curated)
-    graph = replace_computed_edges(graph, delta_edges(graph, made(texts.values()), BAGS, **how))
-    for _ in range(6):
-        gone = set(chance.sample(sorted(texts.keys() - {"n00", "n01"}), chance.randint(0, 2)))
-        texts = {id: text for id, text in texts.items() if id not in gone}
-        changed = set(chance.sample(sorted(texts), chance.randint(0, 3)))
-        fresh = {f"m{chance.randrange(10**6)}" for _ in range(chance.randint(0, 3))}
-        texts |= {id: chance_text(chance) for id in sorted(changed | fresh)}
-        refused = {text for text in refused if text in texts.values()}
-        refused |= {
-            texts[id]
-            for id in sorted(changed)
-            if chance.random() < 0.2 and list(texts.values()).count(texts[id]) == 1
-        }
-        nodes = [Node(id, properties={"description": text}) for id, text in texts.items()]
-        graph = PropertyGraph.of(nodes, without_nodes(graph, gone).edges)
-        skeletons = made(text for text in texts.values() if text not in refused)
-        effort = Effort(chance.choice([LITTLE, 10**8]))
-        now = delta_edges(graph, skeletons, BAGS, changed=changed | fresh, effort=effort, **how)
-        whole = delta_edges(graph, skeletons, BAGS, **how)
-        assert now.edges == whole.edges and [e.properties for e in now] == [e.properties for e in whole]
-        named = changed | fresh
-        assert list(now.vetoed) == [e for e in whole.vetoed if {e.source, e.target} & named]
-        graph, rebuilt = replace_computed_edges(graph, now), replace_computed_edges(graph, whole)
-        assert graph == rebuilt and graph.edges[:] == rebuilt.edges[:] and Edge(*curated) in graph.edges
-
-
-def test_an_update_looks_at_the_new_nodes_against_all_and_at_no_other_pair():
-    texts = {
-        id: " ".join(words) for id, words in zip("abcdefghij", itertools.permutations(WORDS, 3), strict=False)
-    }
-    graph, skeletons = graph_of(texts), made(texts.values())
-    told, verifier = [], Lengths()
-    how = {"thresholds": Thresholds(-1, -2, words=0)}
-    graph = replace_computed_edges(graph, delta_edges(graph, skeletons, BAGS, verifier=verifier, **how))
-    assert len(verifier.asked) == math.comb(10, 2)
-    verifier.asked.clear()
-    effort = Effort(progress=lambda *counts: told.append(counts))
-    now = delta_edges(graph, skeletons, BAGS, changed=["c", "h"], verifier=verifier, effort=effort, **how)
-    assert now.counts.pairs == len(verifier.asked) == 2 * 8 + 1 and told
-    assert sum(now.candidates.values()) == now.counts.pairs and len(now) == math.comb(10, 2)
-    nothing = delta_edges(graph, skeletons, BAGS, changed=[], verifier=verifier, **how)
-    assert nothing.edges == now.edges and nothing.counts.pairs == 0
-
-
-def test_edges_made_by_another_rule_are_not_mixed_with_new_ones():
-    texts = chance_texts(7, 20)
-    graph, skeletons = graph_of(texts), made(texts.values())
-    grown = replace_computed_edges(graph, delta_edges(graph, skeletons, BAGS, thresholds=LOOSE))
-    others = {
-        "another embedder": {"embedder": Bags(25)},
-        "another maker": {"skeletons": replace(skeletons, maker="three words")},
-        "another thresholds": {"thresholds": Thresholds(0.3, -0.1, words=0)},
-        "another verifier": {"verifier": Lengths()},
-    }
-    for other in others.values():
-        how = {"skeletons": skeletons, "embedder": BAGS, "thresholds": LOOSE, **other}
-        with pytest.raises(BadInput, match="make all again by delta_edges"):
-            delta_edges(grown, changed=["n01"], **how)
-    turned = made(texts.values(), turn=lambda text: text.split()[0])
-    with pytest.raises(BadInput, match="made from other skeletons: name the nodes that changed"):
-        delta_edges(grown, turned, BAGS, changed=["n01"], thresholds=LOOSE)
-    with pytest.raises(UnknownName):
-        delta_edges(grown, skeletons, BAGS, changed=["nobody"], thresholds=LOOSE)
-
-
 # --- a single pair ---
 
 
@@ -503,69 +415,6 @@ def test_a_pair_says_its_numbers_in_one_line():
     assert str(TextPair("a", "b", 0.31, 0.2)) == "skeletons 0.200 - texts 0.310 = delta -0.110, negative"
     vetoed = TextPair("a", "b", 0.05, 0.5, alignment=Lying(0, "roles crossed"))
     assert str(vetoed) == "skeletons 0.500 - texts 0.050 = delta +0.450, high; vetoed: roles crossed"
-
-
-# --- calibration ---
-
-
-AIMS = [
-    CalibrationObjective(),
-    CalibrationObjective(beta=0.5),
-    CalibrationObjective(least_recall=0.6),
-    CalibrationObjective(prevalence=0.03),
-    CalibrationObjective(prevalence=0.6),
-    CalibrationObjective(least_recall=0.5, prevalence=0.03),
-]
-
-
-def chance_pairs(seed: int, count: int = 60, grain: int = 20) -> tuple[list[TextPair], list[bool]]:
-    """Pairs with few different similarities, so that there are ties; the analogous ones are more alike in
-    skeleton.
-    """
-    chance = random.Random(seed)
-    labels = [chance.random() < 0.4 for _ in range(count - 2)] + [True, False]
-    drawn = [(chance.randint(0, grain), min(chance.randint(0, grain) + 4 * yes, grain)) for yes in labels]
-    return [TextPair("", "", raw / grain, alike / grain) for raw, alike in drawn], labels
-
-
-def brute(pairs, labels, value) -> tuple[float, float]:
-    """The best thresholds among all values that occur, ties to the stricter."""
-    tried = itertools.product({pair.skeleton for pair in pairs}, {pair.delta for pair in pairs})
-
-    def key(at):
-        measured = [(pair.skeleton, pair.delta, yes) for pair, yes in zip(pairs, labels, strict=True)]
-        passing = [yes for skeleton, delta, yes in measured if skeleton >= at[0] and delta >= at[1]]
-        return round(value(sum(passing), len(passing) - sum(passing)), 12), -len(passing), *at
-
-    return max(tried, key=key)
-
-
-@every("seed", range(3))
-@every("aim", AIMS, ids=str)
-def test_calibration_finds_what_a_full_search_finds(seed, aim):
-    pairs, labels = chance_pairs(seed)
-    positives, negatives = sum(labels), len(labels) - sum(labels)
-
-    def precision(right, wrong):
-        share = positives / len(labels) if aim.prevalence is None else aim.prevalence
-        right, wrong = share * right / positives, (1 - share) * wrong / negatives
-        return right / (right + wrong) if right + wrong else 0.0
-
-    def value(right, wrong):
-        recall, exact = right / positives, precision(right, wrong)
-        if aim.least_recall is not None:
-            return exact if recall >= aim.least_recall else -1
-        return (1 + aim.beta**2) * exact * recall / (aim.beta**2 * exact + recall) if right else 0.0
-
-    chosen = calibrate_thresholds(
-        pairs, labels, embedder="bags", maker="two words", aim=aim, steps=len(pairs) * 4
-    )
-    assert (chosen.skeleton, chosen.delta) == brute(pairs, labels, value)
-    passing = [
-        yes for pair, yes in zip(pairs, labels, strict=True) if chosen.are_reached(pair.skeleton, pair.delta)
-    ]
-    measured = sum(passing) / positives, precision(sum(passing), len(passing) - sum(passing))
-    assert (chosen.recall, chosen.precision) == pytest.approx(measured)
 
 
 def test_calibrated_thresholds_say_in_one_line_where_they_come_from_and_are_used_as_they_are():
@@ -608,44 +457,6 @@ def test_the_default_thresholds_say_that_they_belong_to_a_larger_model():
     assert Thresholds().describe(BAGS) == expected
     assert Thresholds().describe(Named("OpenAI:text-embedding-3-large", 3072)) == f"{told}, the defaults"
     assert Thresholds(0.5).describe(BAGS) == "skeleton >= 0.5 and delta >= 0.08"
-
-
-@pytest.mark.parametrize(
-    ("labels", "told"),
-    [
-        ([True], "2 pairs have 1"),
-        ([True, True], "2 of 2 are"),
-        ([False, False], "0 of 2 are"),
-        ([True, "no"], "not 'no'"),
-    ],
-)
-def test_labels_that_tell_nothing_are_refused(labels, told):
-    with pytest.raises(BadInput, match=told):
-        calibrate_thresholds([TextPair("", "", 0.1, 0.2)] * 2, labels, embedder="bags", maker="two words")
-
-
-@every(
-    "wrong",
-    [
-        {"beta": 0},
-        {"beta": math.nan},
-        {"least_recall": 0},
-        {"least_recall": 1.1},
-        {"prevalence": 0},
-        {"prevalence": 1},
-    ],
-    ids=str,
-)
-def test_an_aim_out_of_range_is_refused(wrong):
-    with pytest.raises(BadInput):
-        CalibrationObjective(**wrong)
-
-
-def test_a_grid_of_no_steps_is_refused():
-    with pytest.raises(BadInput, match="1 step or more, not 0"):
-        calibrate_thresholds(
-            [TextPair("", "", 0.1, 0.2)] * 2, [True, False], embedder="bags", maker="two words", steps=0
-        )
 
 
 # --- with a real embedder ---
@@ -699,21 +510,6 @@ def test_a_real_embedder_joins_two_mechanisms_across_fields_and_not_two_texts_of
     assert repr(found).startswith(
         "<2 structural_isomorphism edges, 0 vetoed; 15 pairs looked at>\n  skeleton >= "
     )
-    grown = replace_computed_edges(graph, found)
-    again = delta_edges(without_nodes(grown, ["guano"]), skeletons, model, changed=[], **how)
-    assert [(e.source, e.target) for e in again] == [("drill", "immune")]
-    back = PropertyGraph.of([*without_nodes(grown, ["guano"]).nodes, graph.node("guano")], again.edges)
-    assert delta_edges(back, skeletons, model, changed=["guano"], **how).edges == found.edges
-
-
-def test_a_changed_node_loses_its_edges_even_where_it_gets_no_new_ones():
-    texts = {"a": "ant bee gnu", "b": "hen bee ant"}
-    graph = replace_computed_edges(
-        graph_of(texts), delta_edges(graph_of(texts), made(texts.values()), BAGS, thresholds=ANY_LENGTH)
-    )
-    assert len(graph.edges) == 1
-    emptied = PropertyGraph.of([Node("a", properties={"description": texts["a"]}), Node("b")], graph.edges)
-    assert not delta_edges(emptied, made(texts.values()), BAGS, changed=["b"])
 
 
 def test_nodes_of_one_text_get_no_edge_and_are_counted():

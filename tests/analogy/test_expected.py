@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks.structure.alarm_tables import kept_alarms, measured_shares
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.calibration import MEASURED_SHARES, BandShares, expected_precision
 from kgot_lab.analogy.delta_edges import compare_texts, delta_edges
+from kgot_lab.analogy.expected_precision import MEASURED_SHARES, BandShares, expected_precision
 from kgot_lab.analogy.linguistic import LinguisticSkeletons, analyse_texts
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.embedding.vectors import minilm

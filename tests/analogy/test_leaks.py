@@ -7,7 +7,7 @@ import sys
 import pytest
 from support.every import every
 
-from kgot_lab.analogy.skeletons import FUNCTION_WORDS, LeakCheck
+from benchmarks.structure.leaks import FUNCTION_WORDS, LeakCheck
 from kgot_lab.errors import BadInput
 from kgot_lab.text.words import stem
 

@@ -4,7 +4,6 @@ none.
 
 import gzip
 import json
-import re
 import sqlite3
 import subprocess
 import sys
@@ -15,15 +14,15 @@ from pathlib import Path
 import pytest
 from support.every import every
 
+from benchmarks.structure.leaks import LeakCheck
 from benchmarks.structure.stored_skeletons import SkeletonFile, save_skeletons
 from kgot_lab.analogy.skeleton_makers import (
     MAX_SKELETON_WORDS,
-    REPHRASE_EXAMPLES,
     RULES,
     SKELETON_EXAMPLES,
     ModelSkeletons,
 )
-from kgot_lab.analogy.skeletons import BATCH_SIZE, LeakCheck, Skeletons, extract_skeleton, make_skeletons
+from kgot_lab.analogy.skeletons import BATCH_SIZE, Skeletons, extract_skeleton, make_skeletons
 from kgot_lab.errors import BadInput, BadReply, LLMError, ModelMissing, NotInstalled
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Prompt
@@ -75,7 +74,7 @@ def test_every_text_gets_its_skeleton_in_the_order_of_the_texts(tmp_path):
     found = make_skeletons(TEXTS, Upside(), folder=tmp_path)
     assert list(found) == TEXTS and len(found) == 40
     assert found[TEXTS[3]] == "baker. the by shaped was 3 number Loaf"
-    assert (found.blank, found.failed, found.leaks) == ((), {}, {})
+    assert (found.blank, found.failed) == ((), {})
     assert found.get("another text") is None
 
 
@@ -151,23 +150,15 @@ def test_progress_counts_the_missing_texts(tmp_path):
     assert told[-1] == (35, 35) and told.count((35, 35)) == 1  # nothing was missing, so nothing is told
 
 
-def test_leaks_are_reported_by_text(tmp_path):
-    check = LeakCheck.of([*TEXTS, "The sailor sang."])
-    kept = {TEXTS[0]: GOOD, TEXTS[1]: "Item 1.", "The sailor sang.": "A sailor."}
-    found = make_skeletons([*TEXTS[:2], "The sailor sang."], Stored(kept), folder=tmp_path, leaks=check)
-    assert found.leaks == {TEXTS[1]: ("1",), "The sailor sang.": ("sailor",)}
-
-
 def test_its_repr_counts_everything():
     found = Skeletons(
         {str(number): "x" for number in range(1204)},
         "qwen2.5",
         ("", "", ""),
         {"a": "no"},
-        {str(n): ("x",) for n in range(17)},
     )
-    assert repr(found) == "<1,204 skeletons by qwen2.5, 3 blank, 1 failed, 17 leaking>"
-    assert repr(replace(found, blank=(), failed={}, leaks={})) == "<1,204 skeletons by qwen2.5>"
+    assert repr(found) == "<1,204 skeletons by qwen2.5, 3 blank, 1 failed>"
+    assert repr(replace(found, blank=(), failed={})) == "<1,204 skeletons by qwen2.5>"
 
 
 def test_half_characters_and_other_scripts_do_no_harm(tmp_path):
@@ -255,22 +246,6 @@ def test_the_examples_do_what_the_rules_ask():
     check = LeakCheck.of(texts)
     assert [leaked for text, skeleton in SKELETON_EXAMPLES if (leaked := check.check(text, skeleton))] == []
     assert all(extract_skeleton(skeleton) == skeleton and len(skeleton.split()) <= 30 for skeleton in made)
-    for sentence, words, without in REPHRASE_EXAMPLES:
-        assert set(words.split(", ")) <= set(re.findall(r"\w+", sentence.lower()))
-        assert not set(words.split(", ")) & set(re.findall(r"\w+", without.lower()))
-
-
-def test_a_model_that_leaks_is_told_the_words_and_the_better_skeleton_stays():
-    check = LeakCheck.of([*TEXTS, "The sailor sang a shanty."])
-    text, leaking = "The sailor sang a shanty.", "A sailor sang a thing."
-    llm = Scripted([leaking, "Someone sang."])
-    assert ModelSkeletons(llm, leaks=check)([text]) == ["Someone sang."]
-    assert said(llm.asked[1]).splitlines() == [f"Sentence: {leaking}", "Not these words: sailor, sang"]
-    for second in ("The sailor sang.", "A shanty was sung by a sailor, who sang.", "", "..."):
-        assert ModelSkeletons(Scripted([leaking, second]), leaks=check)([text]) == [leaking]
-    clean = Scripted([GOOD])
-    assert ModelSkeletons(clean, leaks=check)([text]) == [GOOD] and len(clean.asked) == 1
-    assert ModelSkeletons(Scripted([leaking]))([text]) == [leaking]  # without a check it is asked once
 
 
 def test_a_long_reply_is_cut_and_the_first_of_several_lines_taken():
@@ -283,19 +258,16 @@ def test_the_digest_follows_everything_that_decides_the_skeleton():
         sha256, engine = "abc", ""
 
     plain = ModelSkeletons(Scripted([]))
-    check = LeakCheck.of(TEXTS)
     others = [
         ModelSkeletons(Scripted([], name="other")),
         ModelSkeletons(WithFile([])),
         ModelSkeletons(Scripted([]), examples=SKELETON_EXAMPLES[:1]),
-        replace(plain, leaks=check),
     ]
     others += [
         replace(plain, max_tokens=50),
         replace(plain, temperature=0.7),
-        replace(plain, leaks=LeakCheck.of(TEXTS, cut=1)),
     ]
-    assert len({plain.digest, *(maker.digest for maker in others)}) == 8
+    assert len({plain.digest, *(maker.digest for maker in others)}) == 6
     assert plain.digest == ModelSkeletons(Scripted([GOOD])).digest
     assert plain.name == "scripted"
 
@@ -347,7 +319,7 @@ def test_the_local_model_makes_a_line_of_each_text_and_is_not_needed_again(tmp_p
     ]
     # few, because reading them takes longer than the rest of this file
     maker = ModelSkeletons(llm, examples=SKELETON_EXAMPLES[:3])
-    made = make_skeletons([*texts, ""], maker, folder=tmp_path, leaks=LeakCheck.of(texts))
+    made = make_skeletons([*texts, ""], maker, folder=tmp_path)
     llm.close()
     assert list(made) == texts and made.failed == {} and made.blank == ("",)
     assert all(

@@ -22,6 +22,7 @@ from support.waiting import AMPLE, until
 
 from benchmarks.graph_pays.ablations import ABLATION_PAIRS, ABLATIONS
 from benchmarks.graph_pays.best_sentences import pair_comparisons
+from benchmarks.graph_pays.report import calibration, judge_goals, report_grids, report_json
 from kgot_lab.benchmark.comparison.comparison_run import (
     ComparisonRun,
     ComparisonSlice,
@@ -39,12 +40,11 @@ from kgot_lab.benchmark.comparison.plan import (
     drawn_samples,
     load_comparison_plan,
 )
-from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids, judge_goals
+from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids
 from kgot_lab.benchmark.comparison.systems import (
     ANSWER_SYSTEMS,
     AnswerSystem,
     PassageSearches,
-    check_systems,
     prompt_digests,
 )
 from kgot_lab.benchmark.questions.attempt import JSON_CALL
@@ -363,16 +363,20 @@ def test_all_measures_follow_from_the_results_alone(tmp_path):
     assert (rag.n, rag.em.mean, rag.prompt_tokens, rag.evidence_tokens, rag.calls, rag.seconds) == expected
     assert rag.resting == 0.8 and rag.destroyed == (1, 2) and alone.destroyed == (0, 2)
     assert alone.seconds == 2.0
-    assert rag.calibration_error == pytest.approx((0.95 + 2 * 0.15 + 0.45 + 0.95) / 5)
-    assert rag.risk_area == pytest.approx((1 + 2 * 1 / 3 + 1 / 4 + 1 / 5) / 5)
-    assert alone.calibration_error is None
+    error, area = calibration(findings, "rag", "all sets").values()
+    assert error == pytest.approx((0.95 + 2 * 0.15 + 0.45 + 0.95) / 5)
+    assert area == pytest.approx((1 + 2 * 1 / 3 + 1 / 4 + 1 / 5) / 5)
+    assert calibration(findings, "closed-book", "all sets")["calibration_error"] is None
     assert row_of(findings, "rag", "first").n == 3
     [pair] = [pair for pair in findings.pairs if pair.on == "all sets"]
     assert pair.difference.mean == pytest.approx(0.4) and pair.difference.n == 5 and pair.p <= pair.p_holm
-    told = next(each for each in findings.as_json()["calibration"] if each["on"] == "all sets")
+    told = next(each for each in report_json(findings)["calibration"] if each["on"] == "all sets")
     assert told["risk at coverage"][0] == [0.2, 1.0] and len(told["reliability"]) == 4
-    grids = {grid.title: grid for grid in comparison_grids(findings)}
-    assert {"Systems on first", "Systems on all sets", "Aims"} <= grids.keys()
+    tables = [grid.title for grid in comparison_grids(findings)]
+    assert {"Systems on first", "Systems on all sets"} <= {*tables}
+    grids = {grid.title: grid for grid in report_grids(findings)}
+    assert [*grids][: len(tables)] == tables and "Aims" in grids
+    assert [cell.text for cell in grids["Systems on all sets"].rows[1]][-2:] == [".530", ".423"]
     [risk] = grids["Share of wrong answers among the surest"].rows
     assert [cell.text for cell in risk] == ["rag", "1.000", ".333", ".333", ".250", ".200"]
 
@@ -452,14 +456,6 @@ def test_a_question_without_known_sentences_has_no_ceiling():
         PassageSearches(SETS["first"]).tools(ANSWER_SYSTEMS["gold"], replace(ASKED[0], facts=()))
 
 
-def test_a_system_whose_preset_is_not_there_is_left_out_unless_it_is_named():
-    systems = {**WAYS_TO_ANSWER, "later": AnswerSystem("loop", "follow", 2, "no such preset")}
-    design = replace(TINY, systems=systems)
-    assert "later" not in {due.system for due in questions_in_turn(design)}
-    with pytest.raises(BadInput, match="this version has no preset 'no such preset', so later cannot answer"):
-        check_systems(["later"], design.systems)
-
-
 def test_an_answer_that_does_not_stand_in_its_text_is_kept_and_marked(tmp_path):
     design = without("loop", "closed-book", "rag", "gold")
     [(due, result)] = ComparisonRun(design, tmp_path / "out", reader(lambda _: "Atlantis")).answer_missing(
@@ -517,7 +513,8 @@ def test_how_likely_an_answer_was_is_asked_of_every_short_system_and_stands_in_i
     assert not JSON_CALL.prompt(
         "Where?", None
     ).likelihood  # what was recorded before is still found by its prompt
-    assert row_of(ComparisonResults.load(tmp_path / "out"), "rag").calibration_error == pytest.approx(0.5)
+    measured = calibration(ComparisonResults.load(tmp_path / "out"), "rag", "all sets")
+    assert measured["calibration_error"] == pytest.approx(0.5)
 
 
 def test_no_question_is_begun_once_the_minutes_are_over(tmp_path):

@@ -14,7 +14,7 @@ from collections import Counter
 import pytest
 from support.beir import to_beir
 
-from benchmarks.recall.published import published
+from benchmarks.recall.published import load_published, published
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import compare_pairs
 from kgot_lab.analogy.linguistic import LinguisticSkeletons
@@ -88,7 +88,7 @@ once_published = functools.cache(published)
 
 @functools.cache
 def searched(subset):
-    return load_dataset({51: "2wiki-421", 101: "2wiki-780"}[subset])
+    return load_published({51: "2wiki-421", 101: "2wiki-780"}[subset])
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_a_corrupt_download_is_not_kept_and_a_later_one_works(irds, home, archiv
 def test_an_unknown_name_lists_the_bundled_sets_and_hints_at_beir(irds, monkeypatch, installed):
     if not installed:
         monkeypatch.setitem(sys.modules, "ir_datasets", None)
-    message = r"did you mean 'musique'\? Known: .*2wiki-780.*beir/scifact, or another"
+    message = r"did you mean 'musique'\? Known: .*2wiki-1000.*beir/scifact, or another"
     with pytest.raises(UnknownName, match=message):
         load_dataset("musiqe")
 

@@ -14,7 +14,7 @@ from support.loop_script import WRITE, call, scripted, votes
 
 from kgot_lab.benchmark.questions.attempt import plain_rag
 from kgot_lab.benchmark.questions.batch import Halted, lock_folder, run_in_parallel, trace_name
-from kgot_lab.benchmark.questions.kit import ToolModels, all_working_tools, no_tools
+from kgot_lab.benchmark.questions.kit import IsolatedPython, all_working_tools
 from kgot_lab.benchmark.questions.plan import (
     AnswerSettings,
     check_run,
@@ -50,6 +50,7 @@ from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.events import Answered, Asked, Read, Started
 from kgot_lab.loop.limits import REFERENCE
 from kgot_lab.loop.modes.paths.reading import answer_prompt
+from kgot_lab.tools.offered import ToolResources
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Usage
@@ -388,12 +389,12 @@ def test_the_tools_that_work_are_safe_for_several_questions_at_once(tmp_path):
     with zipfile.ZipFile(zipped, "w") as file:
         file.writestr("note.txt", "Ada Lovelace was born in London.")
     (tmp_path / "unpacked").mkdir()
-    more, behind = all_working_tools(no_tools, REFERENCE, tmp_path / "unpacked"), ToolModels(guessing([]))
+    computer = IsolatedPython(unsafe=False, seconds=REFERENCE.tools.python_seconds)
+    resources = ToolResources(llm=guessing([]), computer=computer, unpack_into=tmp_path / "unpacked")
 
     def used(number: int) -> tuple[str, str]:
-        tools = {
-            tool.name: tool for tool in more(Question(str(number), "?", "!", attachments=(zipped,)), behind)
-        }
+        question = Question(str(number), "?", "!", attachments=(zipped,))
+        tools = {tool.name: tool for tool in all_working_tools(question, resources)}
         unpacked = tools["extract_zip"](file="a.zip").text
         return unpacked, tools["python"](code=f"print({number} + 1)").text.strip()
 

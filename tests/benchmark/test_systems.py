@@ -6,11 +6,11 @@ from collections import Counter
 import pytest
 from support.tiny_collection import TRIPLES, tiny
 
+from benchmarks.recall.claims import PUBLISHED_CLAIMS
 from benchmarks.recall.growth import SyntheticVectors
 from benchmarks.recall.recall import selection_decisions
 from kgot_lab.analogy.delta_edges import DELTA_EDGE
 from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN
-from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
 from kgot_lab.benchmark.recall.systems import (

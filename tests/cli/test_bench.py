@@ -84,7 +84,7 @@ def test_a_folder_of_yours_is_measured_by_all_systems_and_again_from_the_results
     assert len({row["system"] for row in table}) == 38 and {row["dataset"] for row in table} == {"mine/test"}
     [whole] = json.loads(Path("out/report.json").read_text(encoding="utf-8"))
     assert len(whole["systems"]) == 38 and r"\toprule" in Path("out/report.tex").read_text(encoding="utf-8")
-    assert "Claims of the KG-OS document" in Path("out/report.md").read_text(encoding="utf-8")
+    assert "follow, sentences" in Path("out/report.md").read_text(encoding="utf-8")
     written = {path: path.stat().st_mtime_ns for path in Path("out/mine-test").iterdir()}
     assert bench("mine", "--folder", "out")[:2] == (0, out)
     assert written == {path: path.stat().st_mtime_ns for path in Path("out/mine-test").iterdir()}
@@ -102,7 +102,6 @@ def test_only_some_systems_and_the_baseline_of_several_data_sets(bench):
     ]
     rows = table_of("out")
     assert {row["dataset"] for row in rows} == {"mine/test", "yours/test"}
-    assert "Claims" not in Path("out/report.md").read_text()
 
 
 def test_the_report_of_a_folder_is_over_all_data_sets_it_holds(bench, monkeypatch):

@@ -565,11 +565,6 @@ def test_a_shown_run_and_an_extracted_graph_are_not_written_over(kgot_lab, here,
     assert Path("run.html").read_bytes() == before and not Path("g.jsonl").exists()
 
 
-def test_more_questions_of_the_demo_are_not_replayed(kgot_lab):
-    one_line(kgot_lab("demo", "--replay", "--more", "2"), "--replay", "--more", "leave out one of them")
-    assert "--more asks for nothing here" in kgot_lab("demo", "--more", "2").err
-
-
 def test_a_model_that_says_nothing_useful_ends_in_one_line_and_the_run_is_kept(kgot_lab):
     with openai_server(says("lorem ipsum")) as server:
         ran = kgot_lab(*asking(server, "--preset", "local", "--trace", "run.jsonl"))

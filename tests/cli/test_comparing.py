@@ -16,7 +16,6 @@ from support.birthplaces import TINY, told_in_brief
 
 from kgot_lab.benchmark.comparison import plan
 from kgot_lab.benchmark.comparison.comparison_run import questions_in_turn
-from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.cli.app import main
 
 pytestmark = pytest.mark.extended
@@ -49,7 +48,7 @@ def test_it_goes_on_over_several_sittings_and_shows_one_table(bench):
         assert code == 0, err
         assert len(results()) == 4, err
         assert "Systems on all sets" in out, err
-        assert "RAG above the model alone" in out, err
+        assert "Pairs of systems on the same questions" in out, err
         assert "right is 'London'" in err and "What is left to answer" in err
         code, out, err = bench(*words, "--minutes", 60)
         assert code == 0
@@ -215,19 +214,3 @@ def test_bench_without_a_name_is_the_recall_benchmark_as_before(monkeypatch, cap
         assert not ended.value.code
         assert "Measure every retrieval system" in told
         assert "kgot-lab bench questions" in told
-
-
-def test_the_table_says_where_answers_were_lost_and_a_file_of_something_else_stays(bench, monkeypatch):
-    for name, questions in TINY.samples.items():
-        monkeypatch.setitem(BUNDLED_SETS, name, lambda questions=questions: questions)
-    with answering_server(told_in_brief) as server:
-        code, out, err = bench(
-            "--model", f"{server.url}#m", "--folder", "out", "--only", "rag", "--only", "closed-book"
-        )
-    assert code == 0 and "Where answers were lost" in out and "closed-book on all sets" in out, err
-    assert "| closed-book on first |" in Path("out/results.md").read_text() and "out/lost.json" in out
-    Path("out/lost.json").write_text("[]")
-    code, out, err = bench("--folder", "out", "--table")
-    assert code == 1
-    assert err.startswith("error: out/lost.json does not say where")
-    assert Path("out/lost.json").read_text() == "[]"

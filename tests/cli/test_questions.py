@@ -364,7 +364,6 @@ def test_a_server_that_fails_on_everything_ends_the_run(kgot_lab, here):
         (["questions", "born.jsonl", "--level", "9"], "unknown level '9'"),
         (["questions", "born.jsonl", "--part", "test"], "unknown part 'test'"),
         (["questions", "born.jsonl", "--limit", "0"], "limit must be a number, 1 or more"),
-        (["questions", "born.jsonl", "--limit", "3", "--dummy"], "leave --limit out"),
         (
             ["questions", "simpleqa", "--system", "rag", "--model", "http://127.0.0.1:9/v1#m"],
             "--documents DIR",
@@ -593,7 +592,7 @@ def test_a_page_of_yaml_and_single_limits_are_taken_and_printed_back(kgot_lab, s
     Path("lab.yaml").write_text(
         "preset: reference\nlimits: {steps: 2}\nstore: {at: somewhere}\ntools: {engine: tavily}\n"
     )
-    ran = kgot_lab(*asking(server, "--config", "lab.yaml", "--votes", 3, "--limit", 1))
+    ran = kgot_lab(*asking(server, "--config", "lab.yaml", "--set", "votes=3", "--limit", 1))
     assert ran.code == 0, ran.err
     assert "does not use store.at of the configuration" in ran.err, ran.err
     assert "engine: tavily" in ran.err, ran.err

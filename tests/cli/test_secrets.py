@@ -37,7 +37,7 @@ BY_STORE = [
     ["questions", "set.jsonl", "--store"],
 ]  # fmt: skip
 WRONG = [  # an address where none belongs
-    ["ask", QUESTION, "--documents"], [*ASK, "--trace"], [*ASK, "--engine"], [*ASK, "--steps"], [*ASK], ["show"],
+    ["ask", QUESTION, "--documents"], [*ASK, "--trace"], [*ASK, "--engine"], [*ASK, "--parallel"], [*ASK], ["show"],
     ["extract"], ["export"], ["questions"], ["bench"], [*ASK, "--attach"], [*ASK, "--tool"], [*ASK, "--set"], [],
 ]  # fmt: skip
 

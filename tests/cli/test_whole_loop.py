@@ -193,9 +193,8 @@ def test_two_questions_on_one_server_have_a_namespace_each_and_a_kept_one_is_ask
 
 
 def test_limits_are_set_on_the_command_line(kgot_lab, server):
-    told = [
-        *"--steps 3 --votes 3 --repairs 1 --temperature 0.2 --vote-temperature 0.9 --set reply_tokens.vote=77".split()
-    ]
+    limits = "steps=3 votes=3 repairs=1 temperature=0.2 vote_temperature=0.9 reply_tokens.vote=77"
+    told = [f"--set={limit}" for limit in limits.split()]
     ran = kgot_lab(*asking(server, *told, "--trace", "run.jsonl"))
     limits = begun("run.jsonl").limits
     assert (
@@ -221,7 +220,7 @@ budget: {calls: 40}
 def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_lab, server):
     Path("lab.yaml").write_text(PAGE)
     Path("models.yaml").write_text(f"planner: {{model: '{server.url}#m', temperature: 0.3}}")
-    ran = kgot_lab("ask", QUESTION, "--config", "lab.yaml", "--steps", "4", "--trace", "run.jsonl")
+    ran = kgot_lab("ask", QUESTION, "--config", "lab.yaml", "--set", "steps=4", "--trace", "run.jsonl")
     assert (
         ran.code == 0 and begun("run.jsonl").limits["steps"] == 4 and begun("run.jsonl").limits["votes"] == 3
     ), ran.err
@@ -266,7 +265,7 @@ def test_a_page_that_cannot_be_used_is_refused_by_file_and_field(kgot_lab, page,
     [
         (["--model", "gpt-4o"], "did you mean 'openai:gpt-4o'?"),
         (["--set", "steps"], "a limit is NAME=VALUE"),
-        (["--steps", "-1"], "limits.steps must be a number, 1 or more"),
+        (["--set", "steps=-1"], "limits.steps must be a number, 1 or more"),
         (["--tool", "image_question", "--model", "openai:m"], "openai needs a key"),
         (["--graph", "nowhere.jsonl"], "there is no graph at nowhere.jsonl"),
         (["--graph", "bolt://127.0.0.1:1"], "name the graph with --namespace NAME"),

@@ -45,12 +45,10 @@ class Sines:
 @pytest.fixture
 def files(tmp_path):
     """A file of each kind, by what the doctor calls it."""
-    for name in ("graph.log", "graph.db"):
-        store = open_store(str(tmp_path / name))
+    with open_store(str(tmp_path / "graph.db")) as store:
         for node in NODES:
             store.apply(Diff(added_nodes=(node,)))
         store.apply(Diff(added_edges=EDGES))
-        store.close()
     CachedEmbedder(Sines(), tmp_path).embed([text * "x" for text in range(1, 9)])
     save_run([Answered(text="London", forced=False)], tmp_path / "run.jsonl")
     Ledger((Entry("r", 1, "INSERT", "m", "?", "!", 1, 1, 0.1, 0.0),)).save(tmp_path / "ledger.jsonl")
@@ -66,7 +64,7 @@ def files(tmp_path):
         )
     open_experts(tmp_path / "experts.db").close()
     return {
-        "a log of diffs": tmp_path / "graph.log", "a graph in SQLite": tmp_path / "graph.db", "a cache": tmp_path / CACHE_NAME,
+        "a graph in SQLite": tmp_path / "graph.db", "a cache": tmp_path / CACHE_NAME,
         "a trace": tmp_path / "run.jsonl", "a ledger": tmp_path / "ledger.jsonl", "a graph file": tmp_path / "graph.graphml",
         "a memory of claims": tmp_path / "memory.db", "a store of triples": tmp_path / "triples.db", "experts": tmp_path / "experts.db",
     }  # fmt: skip
@@ -82,7 +80,7 @@ def test_files_that_are_whole_are_said_to_be_and_are_not_changed(files):
 
 @pytest.mark.parametrize(
     "kind",
-    ["a log of diffs", "a graph in SQLite", "a cache", "a trace", "a memory of claims"],
+    ["a graph in SQLite", "a cache", "a trace", "a memory of claims"],
 )
 def test_a_changed_letter_is_found_in_every_file_that_has_checks(files, kind):
     path = files[kind]
@@ -95,9 +93,8 @@ def test_a_changed_letter_is_found_in_every_file_that_has_checks(files, kind):
     assert (health.kind, health.whole) == (kind, False) and len(health.said) > 30, health
 
 
-@pytest.mark.parametrize("kind", ["a log of diffs", "a graph in SQLite"])
-def test_a_damaged_store_is_salvaged(files, kind):
-    path = files[kind]
+def test_a_damaged_store_is_salvaged(files):
+    path = files["a graph in SQLite"]
     data = path.read_bytes().replace(b"some text of 9", b"some text of 8")
     path.write_bytes(data)
     assert "kgot-lab doctor --salvage" in check_file(path).said
@@ -158,7 +155,7 @@ def test_a_memory_that_was_cut_short_is_a_broken_memory_and_nothing_offers_to_sa
     assert (health.kind, health.whole) == ("a memory of claims", False) and "restore a copy" in health.said, (
         health
     )
-    with pytest.raises(BadInput, match="only a log and an SQLite graph"):
+    with pytest.raises(BadInput, match="only a graph in SQLite can be salvaged"):
         salvage_file(path)
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from kgot_lab.benchmark.comparison.losses import load_losses
 from kgot_lab.benchmark.comparison.plan import drawn_samples
 from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.errors import BadInput
@@ -17,8 +16,7 @@ from notebooks import answers_compared as duel
 @pytest.fixture(scope="module")
 def every():
     folder = bundled_path("benchmarks/results/graph_pays")
-    findings = ComparisonResults.load(folder)
-    return duel.duels(findings, drawn_samples(), load_losses(folder, findings.plan))
+    return duel.duels(ComparisonResults.load(folder), drawn_samples(), duel.load_losses(folder))
 
 
 def test_every_question_that_both_answered_has_an_outcome_and_the_rows_count_them(every):

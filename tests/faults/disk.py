@@ -7,20 +7,13 @@ replaced after the real VFS opened it, and call the real ones.
 from __future__ import annotations
 
 import ctypes
-import errno
-import io
 import math
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_int64, c_void_p
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
-from unittest.mock import patch
-
-from kgot_lab.stores import log
 
 OK, NO_MEMORY, READONLY, FULL, CANTOPEN = 0, 7, 8, 13, 14
 IO_ERRORS = {
@@ -255,47 +248,3 @@ def below_sqlite(disk: Disk) -> Iterator[Disk]:
         yield disk
     finally:
         library.sqlite3_vfs_unregister(ctypes.byref(below.vfs))
-
-
-# --- the log of diffs, which writes by itself ---
-
-
-@contextmanager
-def below_log(disk: Disk) -> Iterator[Disk]:
-    """Let logs of diffs lie on a disk."""
-    names: dict[int, str] = {}
-
-    def called(what: str, descriptor: int, place: int = 0, data: bytes = b"") -> None:
-        code = disk.call(what, names.get(descriptor, ""), place, len(data), data)
-        if code == NO_MEMORY:
-            raise MemoryError
-        if code:
-            number = errno.ENOSPC if code == FULL else errno.EIO
-            raise OSError(number, os.strerror(number))
-
-    class File(io.FileIO):
-        def __init__(self, file, mode) -> None:
-            super().__init__(file, mode)
-            name = file if isinstance(file, Path) else Path(f"/proc/self/fd/{self.fileno()}").readlink()
-            names[self.fileno()] = name.name
-
-        def write(self, data):
-            part = disk.fits(names[self.fileno()], self.tell(), len(data))
-            called("write", self.fileno(), self.tell(), bytes(data[: part or None]))
-            return super().write(data[:part])
-
-        def truncate(self, size=None):
-            if size != os.fstat(self.fileno()).st_size:
-                called("cut", self.fileno(), size)
-            return super().truncate(size)
-
-    def cut(descriptor, size):
-        called("cut", descriptor, size)
-        os.ftruncate(descriptor, size)
-
-    def sync(descriptor):
-        called("sync", descriptor)
-
-    below = SimpleNamespace(**{n: getattr(os, n) for n in dir(os)} | {"fsync": sync, "ftruncate": cut})
-    with patch.object(log, "io", SimpleNamespace(FileIO=File)), patch.object(log, "os", below):
-        yield disk

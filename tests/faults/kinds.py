@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from faults.disk import Disk, below_log, below_sqlite
+from faults.disk import Disk, below_sqlite
 from kgot_lab.domains.investment.accounts import open_accounts
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.monitor.journal import open_journal
@@ -260,6 +260,6 @@ _ALL = (
     ),
     Kind("vectors", Cache, _vector_write, _vectors_read, file=CACHE_NAME, durable=False),
     Kind("texts", Cache, _text_write, _texts_read, durable=False),
-    Kind("log", lambda path: InMemory(path=path), _graph_write, _graph_read, "file.log", below_log),
+    Kind("embedded", lambda path: InMemory(path=path), _graph_write, _graph_read),
 )
 KINDS = {kind.name: kind for kind in _ALL}

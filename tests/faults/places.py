@@ -18,7 +18,6 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from faults.disk import below_log
 from faults.kinds import KINDS, NOON, Kind
 from faults.steps import Files, fault_of_refusal, recorded, stops
 
@@ -50,9 +49,8 @@ def told(kind: Kind, path: Path) -> list[str]:
         if (found := kind.things(path).keys()) != wanted:
             faults.append(f"{sorted(found)} are read")
     except Exception as error:
-        needs_writing = kind.below is below_log or has_log_without_index(path)
-        is_told = kind.below is below_log or "the log beside it cannot be recovered" in str(error)
-        fault = fault_of_refusal(error, "read") if needs_writing and is_told else f"it is not read: {error}"
+        is_told = has_log_without_index(path) and "the log beside it cannot be recovered" in str(error)
+        fault = fault_of_refusal(error, "read") if is_told else f"it is not read: {error}"
         faults.append(fault)
     try:
         with closing(kind.open(path)) as opened:

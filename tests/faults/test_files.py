@@ -93,7 +93,7 @@ def test_beside_writers_every_opening_reads_all_that_was_acknowledged(tmp_path):
 
 def test_a_process_that_opens_a_file_in_the_middle_of_a_step_reads_what_was_acknowledged(tmp_path):
     with histories.other_process() as ask:
-        for name in KINDS.keys() - {"log"}:
+        for name in KINDS:
             (folder := tmp_path / name).mkdir()
             asked, faults = histories.faults_beside_each_step(KINDS[name], folder, ask, writes=6, every=7)
             assert (faults, name) == ({}, name) and asked
@@ -104,7 +104,7 @@ def test_threads_that_share_an_open_file_are_told_one_order(kind, tmp_path):
     assert histories.fault_of_threads(kind, tmp_path / kind.file, random.Random(1)) == ""
 
 
-@pytest.mark.parametrize("name", ["graph", "claims", "experts", "log"])
+@pytest.mark.parametrize("name", ["graph", "claims", "experts", "embedded"])
 def test_threads_whose_file_is_closed_are_told_and_keep_what_they_were_told(name, tmp_path):
     assert histories.fault_of_closing(KINDS[name], tmp_path / KINDS[name].file, random.Random(1)) == ""
 

@@ -9,6 +9,7 @@ from kgot_lab import open_store, read_graph
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.encoding import encode
+from kgot_lab.stores import holds_value
 from kgot_lab.stores.files import read_named_graph, write_graph
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz.html import Page
@@ -146,8 +147,8 @@ def test_what_is_written_and_where_is_checked(tmp_path):
 @pytest.mark.parametrize(
     "act",
     [
-        lambda store: store.holds([1]),
-        lambda store: store.holds(float("nan")),
+        lambda store: holds_value(store, [1]),
+        lambda store: holds_value(store, float("nan")),
         lambda store: store.neighbours(5),
         lambda store: store.search("a", "x"),
         lambda store: read_named_graph([None]),

@@ -266,7 +266,7 @@ def test_the_command_line_asks_resumes_and_verifies_in_a_mode_of_a_package(insta
     (installed / "papers" / "ada.md").write_text("# Ada Lovelace\n\nAda Lovelace was born in London.\n")
     search = call("Ada Lovelace")
     said = [*({"choice": "INSERT", "text": "where"},) * 3, search, {"statements": []}]
-    options = ["--documents", "papers", "--steps", 1, "--trace", "run.jsonl", "--mode"]
+    options = ["--documents", "papers", "--set", "steps=1", "--trace", "run.jsonl", "--mode"]
     with openai_server(*replies(*said)) as server:
         model = ["--model", f"{server.url}#m"]
         assert run_here("ask", "Where?", *options, "loud", "--max-calls", 4, *model).code == 1

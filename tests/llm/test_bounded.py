@@ -16,8 +16,9 @@ from kgot_lab.io.http_client import (
     UnusableBody,
     body_lines,
     bounded_client,
-    decompress_body,
-    decompress_chunks,
+    client_library,
+    require_few_containers,
+    unpacked_body,
 )
 
 
@@ -92,27 +93,30 @@ def test_a_text_without_an_end_is_looked_at_once(end):
     body = b"[" * 100_001 + b'"' + b'\\"' * 1_000_000 + end  # its time was the square of the quotes
     began = time.process_time()
     with pytest.raises(UnusableBody, match="objects and lists"):
-        decompress_body(iter([body]), "")
+        require_few_containers(body)
     assert time.process_time() - began < 20
+
+
+def _unpacked(chunks, packing, max_bytes):
+    response = client_library().Response(200, headers={"content-encoding": packing}, content=chunks)
+    return unpacked_body(response, max_bytes)
 
 
 def test_a_stream_passes_on_each_piece_as_it_comes_packed_or_not():
     pack = zlib.compressobj(wbits=31)
     packed = [pack.compress(word) + pack.flush(zlib.Z_SYNC_FLUSH) for word in (b"once", b" upon")]
-    came = []
-    for piece in decompress_chunks(
-        (came.append(chunk) or chunk for chunk in [*packed, pack.flush()]), "gzip", 100
-    ):
-        assert piece == [b"once", b" upon", b""][len(came) - 1]
-    assert len(came) == 3
-    assert list(decompress_chunks(iter([b"a", b"b"]), "", 2)) == [b"a", b"b"]
+    came = list[bytes]()
+    pieces = _unpacked((came.append(chunk) or chunk for chunk in [*packed, pack.flush()]), "gzip", 100)
+    assert [(next(pieces), len(came)) for _ in packed] == [(b"once", 1), (b" upon", 2)]
+    assert b"".join(pieces) == b"" and len(came) == 3
+    assert list(_unpacked(iter([b"a", b"b"]), "", 2)) == [b"a", b"b"]
 
 
 def test_a_stream_that_is_too_long_ends_as_soon_as_it_is():
     bomb = zlib.compress(b"0" * 1_000_000)
     with pytest.raises(UnusableBody, match="larger than"):
-        list(decompress_chunks(iter([bomb]), "deflate", 1000))
-    endless = decompress_chunks((b"0123456789" for _ in iter(int, 1)), "", 25)
+        list(_unpacked(iter([bomb]), "deflate", 1000))
+    endless = _unpacked((b"0123456789" for _ in iter(int, 1)), "", 25)
     assert [next(endless), next(endless)] == [b"0123456789"] * 2
     with pytest.raises(UnusableBody, match="larger than"):
         next(endless)

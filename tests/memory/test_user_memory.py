@@ -73,6 +73,12 @@ ENDS = (  # what is said, what is said later, and the object of the fact that is
     ("I use an iPhone.", "I replaced my iPhone with a Pixel.", "iPhone"),
     ("I'm engaged to Karim.", "The engagement is off.", "Karim"),
     ("I bank with Spareby.", "I closed my account at Spareby.", "Spareby"),
+    ("We have a Volvo.", "We finally got round to selling the Volvo.", "Volvo"),
+    ("I work at Acme.", "I got the sack in May.", "Acme"),
+    ("I work at Acme.", "I joined Netflix as an engineer.", "Acme"),
+    ("Karim and I are engaged!", "The engagement is off.", "Karim"),
+    ("I'm single.", "I have a boyfriend, Amir.", "single"),
+    ("I live in Rome.", "I moved to a flat in Vilnius.", "Rome"),
 )
 STILL_TRUE = (
     ("I work at Acme.", "I almost left Acme today."),
@@ -222,6 +228,14 @@ OF_SOMETHING_ELSE = (  # tried by hand, and read wrongly at first
     ("I work at Acme.", "My job is boring."),
     ("I work at Acme.", "My company is growing fast."),
     ("I have a guitar.", "I sold my brother's guitar for him."),
+    ("I work at Acme.", "I joined Netflix yesterday."),
+    ("I work at Acme.", "Joined Strava and Letterboxd too."),
+    ("I work at Acme.", "I joined the Green Party."),
+    ("I live in Leeds.", "I moved to Linux last month."),
+    ("I work at a bank in Ghent.", "I moved from Ghent to Brussels."),
+    ("Noor works for a bank in Ghent.", "Noor moved from Ghent to Brussels."),
+    ("I'm 34.", "I am 12 in the queue."),
+    ("I'm 34.", "My PIN is 47."),
 )
 TEACHES_NOTHING = (
     "> I live in Tokyo.",
@@ -409,6 +423,11 @@ def test_an_end_may_be_told_at_once_with_what_ended(memory):
         ("I work at Siemens & Sons.", ["works_at Siemens and Sons"]),
         ("My husband Rui is a chef.", ["partner Rui"]),
         ("I moved to Lyon, France last year.", ["lives_in Lyon"]),
+        ("I moved to Leuven", ["lives_in Leuven"]),
+        (
+            "I'm allergic to shellfish and, annoyingly, birch pollen.",
+            ["allergic_to shellfish", "allergic_to birch pollen"],
+        ),
     ],
 )
 def test_each_thing_of_a_list_is_a_fact(text, facts):
@@ -434,6 +453,20 @@ def test_a_partner_who_is_named_in_passing_may_go(end):
 def test_what_is_added_without_a_fact_is_told(memory):
     assert "no fact is found" in str(memory.add("Hello there!"))
     assert "1 not in English" in str(memory.add("Ich arbeite bei Siemens in München. I live in Rome."))
+
+
+def test_an_end_of_no_fact_and_another_number_of_the_same_are_hinted_at(memory):
+    told(
+        memory,
+        "Ada got promoted to team lead at Nordlys.",
+        "Met Ada for dinner, she no longer works at Nordlys.",
+        "I sit on the 4th floor, desk by the plants.",
+        "Find me on the 9th floor, no plants.",
+        "My new hero is Jean, the driver.",
+    )
+    lines = str(memory.recall("Ada at Nordlys, floor of the desk", at=day(11)))
+    assert "Nordlys. (until 2026-02-01? Met Ada" in lines and "plants. (until 2026-04-01? Find me" in lines
+    assert lines.count("(until") == 2
 
 
 def test_a_model_finds_the_facts_of_other_languages_and_ends_nothing():

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info
 from benchmarks.join.approximate import IndexEffort, approximate_delta_pairs, approximate_nearest
 from benchmarks.join.nearest import nearest
 from kgot_lab.errors import BadInput
-from kgot_lab.similarity.blocks import Effort, JoinInterrupted, PairSelection
+from kgot_lab.similarity.blocks import Effort, PairSelection
 from kgot_lab.similarity.delta import Thresholds
 from kgot_lab.similarity.join import delta_pairs, similar_pairs
 
@@ -402,19 +402,14 @@ JOINS = {
 
 
 @pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
-def test_an_interrupted_join_keeps_its_blocks_and_goes_on(join):
+def test_an_interrupted_join_ends_and_the_next_one_is_whole(join):
     matrix, limits = chance_vectors(4, 1100, 20), blas_limits()
-    whole, pressed = join(matrix, effort=ALONE), Interrupting(3, 8)
-    with pytest.raises(KeyboardInterrupt) as interrupted:
+    whole, pressed = join(matrix, effort=ALONE), Interrupting(3)
+    with pytest.raises(KeyboardInterrupt):
         join(matrix, effort=Effort(threads=1, progress=pressed))
-    stopped = interrupted.value
-    assert isinstance(stopped, JoinInterrupted) and "after 3 of" in str(stopped) and blas_limits() == limits
-    assert len(stopped.partial_result()) <= len(whole)
-    with pytest.raises(JoinInterrupted, match="after 8 of"):
-        stopped.resume()
-    assert identical(stopped.resume(), whole) and identical(stopped.partial_result(), whole)
     total = pressed.told[0][1]
-    assert pressed.told == [(done, total) for done in range(1, total + 1)]
+    assert pressed.told == [(done, total) for done in range(1, 4)] and blas_limits() == limits
+    assert identical(join(matrix, effort=ALONE), whole)
 
 
 # --- Dask ---
@@ -436,25 +431,6 @@ def test_workers_find_what_one_process_finds(join, client):
     assert identical(join(matrix, effort=effort), join(matrix))
     assert told[-1][0] == told[-1][1] and [done for done, _ in told] == sorted(done for done, _ in told)
     assert identical(join(matrix, effort=Effort(client=client), new=[3, 900]), join(matrix, new=[3, 900]))
-
-
-def test_an_interrupted_join_of_workers_goes_on(client):
-    matrix = chance_vectors(7, 1100, 20)
-
-    def stop_soon(done, total):
-        if done < total:
-            signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(JoinInterrupted) as interrupted:
-        similar_pairs(matrix, 0.3, effort=Effort(client=client, progress=stop_soon))
-    stopped = interrupted.value
-    for _ in range(20):
-        try:
-            assert identical(stopped.resume(), similar_pairs(matrix, 0.3))
-            return
-        except JoinInterrupted as again:
-            assert len(again.partial_result()) >= len(stopped.partial_result())
-    pytest.fail("it never came to an end")
 
 
 # --- approximately ---
@@ -517,14 +493,6 @@ def test_approximately_nothing_one_row_and_two_rows_are_fine(size):
 def test_rows_of_one_group_are_no_pair():
     matrix = unit([[1, 0], [1, 0], [1, 0.1]])
     assert listed(similar_pairs(matrix, 0.5, groups=[7, 7, 1])) == [(0, 2), (1, 2)]
-
-
-def test_what_an_interrupted_join_has_found_is_right_as_far_as_it_goes():
-    matrix = chance_vectors(4, 1100, 20)
-    with pytest.raises(JoinInterrupted) as interrupted:
-        similar_pairs(matrix, 0.4, effort=Effort(progress=Interrupting(12)))
-    so_far = listed(interrupted.value.partial_result())
-    assert so_far and set(so_far) < set(listed(similar_pairs(matrix, 0.4)))
 
 
 def test_workers_drop_what_one_process_drops(client):

@@ -148,13 +148,13 @@ def test_stores_of_one_process_that_made_what_they_take_turns_by_at_once_take_tu
 def test_a_writer_that_is_always_overtaken_says_so_and_changes_nothing(bolt, monkeypatch):
     monkeypatch.setattr("kgot_lab.stores.cypher.connection._MAX_TRIES", 3)
     with two_stores("cypher_server", bolt) as (one, two):
-        locate, numbers = one._locate, iter(range(100))
+        ask_in, numbers = one._transaction_query, iter(range(100))
 
-        def overtaken(ask, ids):
+        def overtaken(transaction):
             two.apply(Diff(added_nodes=(Node(f"two {next(numbers)}"),)))
-            return locate(ask, ids)
+            return ask_in(transaction)
 
-        monkeypatch.setattr(one, "_locate", overtaken)
+        monkeypatch.setattr(one, "_transaction_query", overtaken)
         reason = r"another writer of .* was faster 3 times; nothing was changed, so try again later"
         with pytest.raises(StoreUnavailable, match=reason):
             one.apply(Diff(added_nodes=(Node("one"),)))
@@ -164,15 +164,15 @@ def test_a_writer_that_is_always_overtaken_says_so_and_changes_nothing(bolt, mon
 def test_a_refusal_that_comes_of_what_another_writer_did_meanwhile_is_not_believed(bolt, monkeypatch):
     """The node is there when it is looked for, in a transaction that began before and so cannot be kept."""
     with two_stores("cypher_server", bolt) as (one, two):
-        locate = one._locate
+        ask_in = one._transaction_query
         diffs = [Diff(added_nodes=(Node("a"),)), Diff(removed_nodes=(Node("a"),))]
 
-        def overtaken(ask, ids):
+        def overtaken(transaction):
             if diffs:
                 two.apply(diffs.pop(0))
-            return locate(ask, ids)
+            return ask_in(transaction)
 
-        monkeypatch.setattr(one, "_locate", overtaken)
+        monkeypatch.setattr(one, "_transaction_query", overtaken)
         one.apply(Diff(added_nodes=(Node("a", ("Own",)),)))
         assert list(one.graph().nodes) == [Node("a", ("Own",))] and not diffs
 

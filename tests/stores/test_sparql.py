@@ -20,9 +20,8 @@ from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.python.helpers import helpers
 from kgot_lab.sandbox.python.tracking_graph import TrackedGraph, track
 from kgot_lab.sandbox.python.worker import apply_changes
-from kgot_lab.sandbox.replies import encode_element
+from kgot_lab.sandbox.replies import encode_element, parse_changes
 from kgot_lab.sandbox.sparql.rdf import DOUBLE, Literal, iri_of, literal_of, read_contents, value_of
-from kgot_lab.stores.log import record_elements
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.stores.sparql.triples import format_term, to_triples
 from kgot_lab.types import Edge, Node, Triple
@@ -50,7 +49,7 @@ class Here:
         answer = self.holder.answer("write", statement)
         if "error" in answer:
             raise QueryFailed(statement, answer["error"])
-        diff = self.truth.difference(*record_elements(answer))
+        diff = self.truth.difference(*parse_changes(json.dumps(answer).encode(), ""))
         self.truth.apply(diff)
         self.holder.put(answer["nodes"], answer["edges"])
         return diff

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from kgot_lab.benchmark.comparison.plan import Design, Goal
+from benchmarks.graph_pays.report import Goal
+from kgot_lab.benchmark.comparison.plan import Design
 from kgot_lab.benchmark.comparison.systems import AnswerSystem
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.llm.recorded import Scripted

@@ -13,7 +13,7 @@ from support.installed import needs
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import DELTA_EDGE, ComputedEdges, compare_texts, delta_edges
 from kgot_lab.analogy.linguistic import LinguisticSkeletons
-from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
+from kgot_lab.analogy.skeletons import make_skeletons
 from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput
@@ -146,16 +146,6 @@ def test_who_plays_whom_is_the_role_map(compared, aligner):
         (e.source, e.target, e.times) for e in roles.counterparts
     ]
     assert any(f"of {roles.votes} shared roles agree one to one" in text for text in drawn(view))
-
-
-def test_words_that_leaked_into_a_skeleton_are_named(compared):
-    pair = compared(DAM, DEBTOR)
-    made = Skeletons(
-        dict(zip((DAM, DEBTOR), pair.skeletons, strict=True)), "x", leaks={DAM: ("holds", "presses")}
-    )
-    assert any(
-        "leaked from the text: holds, presses" in text for text in drawn(structure(pair, skeletons=made))
-    )
 
 
 # --- the verdict ---

@@ -9,28 +9,22 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import Any, NamedTuple
 
-from kgot_lab.benchmark.comparison.plan import Design, check_sets, write_comparison_plan
-from kgot_lab.benchmark.comparison.systems import (
-    AnswerSystem,
-    PassageSearches,
-    check_systems,
-    single_call_walk,
-)
+from kgot_lab.benchmark.comparison.plan import Design, write_comparison_plan
+from kgot_lab.benchmark.comparison.systems import AnswerSystem, PassageSearches, single_call_walk
 from kgot_lab.benchmark.questions.attempt import Equipment, is_damaged, read_events
 from kgot_lab.benchmark.questions.batch import RESULTS_FILE, TRACES, QuestionRun, trace_name
-from kgot_lab.benchmark.questions.question import Question, QuestionSet
+from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.question_result import QuestionResult, read_results
-from kgot_lab.errors import BadInput, LLMError
+from kgot_lab.errors import BadInput, LLMError, require_known
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.llm.budget import Rate
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Event
 from kgot_lab.loop.limits import forecast
-from kgot_lab.text.cleaning import estimate_tokens
-from kgot_lab.types import LLM, Prompt, Reply, full_text
+from kgot_lab.types import LLM, Prompt, Reply
 
 # Reuse of replies that other systems got to the same prompt.
 
@@ -108,13 +102,12 @@ def questions_in_turn(design: Design, chosen: ComparisonSlice = WHOLE) -> Iterat
     """Yield all questions to answer, in order: the first of each set by every system, then the second, and so
     on.
 
-    Systems that this version lacks are left out. Raises UnknownName, and BadInput if such a system is
-    selected by name.
+    Raises UnknownName for a system or set there is not.
     """
-    check_systems(chosen.systems, design.systems)
-    check_sets(list(chosen.sets), design.samples)
+    require_known("system", design.systems, *chosen.systems)
+    require_known("question set", design.samples, *chosen.sets)
     names = chosen.systems or design.systems
-    systems = {name: each for name, each in design.systems.items() if each.has_preset and name in names}
+    systems = {name: each for name, each in design.systems.items() if name in names}
     asked = chosen.sets or design.samples
     sets = {name: sample.questions for name, sample in design.samples.items() if name in asked}
     most = max(map(len, sets.values()), default=0)
@@ -231,7 +224,7 @@ class ComparisonRun:
 # Time estimates: from stored results, or from tokens and a rate if there are none yet.
 
 _EXPECTED_TURNS = 2  # assumed for a question of the loop
-_PROMPT, _FACT = 250, 35  # tokens of a prompt without its facts, and of a sentence
+_PROMPT, _PASSAGE = 250, 150  # tokens of a prompt without its passages, and of a passage
 _WRITTEN = 12  # tokens of an answer
 MEASURED, ESTIMATED = "median of this set", "estimated"
 
@@ -259,15 +252,13 @@ def estimate_remaining(design: Design, folder: Path, chosen: ComparisonSlice = W
     """Estimate the time of what is missing, by set and system.
 
     The estimate is the median of the seconds in the stored results of the set, or else of the system's other
-    sets. For a system without results, tokens are estimated from its passages, and the reading rate from the
-    results of other systems, or from a 1.5B model on two cores.
+    sets, or else what a 1.5B model takes on two cores.
     """
     left = Counter((due.set, due.system) for due in missing_answers(design, folder, chosen))
     stored = {
         (set, system): [each for each in load_system_results(folder, set, system).values() if not each.error]
         for set, system in product(design.samples, design.systems)
     }
-    rate = _reading_rate([result for some in stored.values() for result in some])
     rows = []
     for (set, system), count in left.items():
         elsewhere = [each for (_, other), some in stored.items() if other == system for each in some]
@@ -276,7 +267,7 @@ def estimate_remaining(design: Design, folder: Path, chosen: ComparisonSlice = W
                 rows.append(RemainingTime(set, system, count, median(known), by))
                 break
         else:
-            seconds = _estimated_seconds(design.systems[system], design.samples[set], rate)
+            seconds = _estimated_seconds(design.systems[system])
             rows.append(RemainingTime(set, system, count, seconds, ESTIMATED))
     return rows
 
@@ -292,28 +283,8 @@ def forecast_grid(rows: list[RemainingTime]) -> Grid:
     return Grid("What is left to answer", columns, tuple(tuple(map(Cell, each)) for each in (*cells, total)))
 
 
-def _reading_rate(results: list[QuestionResult]) -> Rate:
-    """Return the reading rate in tokens per second, from results with one call.
-
-    Such calls read much and write little. Returns the default rate if there are none.
-    """
-    usual = Rate()
-    once = [
-        result
-        for result in results
-        if result.calls == 1 and result.prompt_tokens and result.model_seconds > 0
-    ]
-    read = sum(each.prompt_tokens for each in once)
-    seconds = sum(each.model_seconds - each.completion_tokens / usual.writing for each in once)
-    return Rate(reading=read / seconds) if seconds > 0 else usual
-
-
-def _estimated_seconds(system: AnswerSystem, asked: QuestionSet, rate: Rate) -> float:
+def _estimated_seconds(system: AnswerSystem) -> float:
+    """Return the seconds of a question by a 1.5B model on two cores."""
     if system.preset:
-        return forecast(system.limits, steps=_EXPECTED_TURNS, rate=rate).seconds
-    passage = facts = 0.0
-    if asked.documents:
-        passage = fmean(estimate_tokens(full_text(document)) for document in asked.documents)
-    if system.search == "gold":
-        facts = fmean(len(question.facts) for question in asked.questions) * _FACT
-    return rate.seconds(_PROMPT + system.passages * passage + facts, _WRITTEN)
+        return forecast(system.limits, steps=_EXPECTED_TURNS).seconds
+    return Rate().seconds(_PROMPT + system.passages * _PASSAGE, _WRITTEN)

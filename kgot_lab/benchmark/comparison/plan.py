@@ -24,13 +24,13 @@ from kgot_lab.benchmark.questions.plan import (
 )
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, HELD_OUT
-from kgot_lab.errors import BadInput, require_known
-from kgot_lab.evaluation.significance import BINS, ROUNDS
+from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.significance import ROUNDS
 from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.trace import model_metadata
 from kgot_lab.types import LLM, Json
 
-# Pairs and goals: fixed before the run, so that no choice can follow the results.
+# Pairs: fixed before the run, so that no choice can follow the results.
 
 ALL_SETS = "all sets"  # their questions together
 SYSTEM_PAIRS: tuple[tuple[str, str], ...] = (
@@ -46,43 +46,7 @@ ANSWER_MEASURES: Mapping[str, str] = {  # what is measured of each answer, and h
     "calls": "of the model; the mean",
     "resting": "share of the answers but yes and no that stand in the facts as whole words",
     "destroyed": "of the questions that the model alone answers right (em), the share that the system does not",
-    "calibration error": "expected calibration error of exp(logprob / tokens) of the answer against em, ten bins",
-    "risk area": "mean share of wrong answers (em) over all coverages, the surest answers first",
 }
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A goal for a measure, or for the difference between two systems, on one set or on all.
-
-    kind: "gain" (the mean difference is above `bound`, and p below .05 after Holm over all such goals), "not
-    below" (the mean difference is at least `bound`), "at least" (the value), "at most" (the value, or with
-    `other` its share of the other's). `share`, if given, is the maximum of the system's evidence tokens as a
-    share of the other's.
-    """
-
-    said: str
-    system: str
-    kind: str
-    bound: float
-    on: str = ALL_SETS
-    measure: str = "f1"
-    other: str = ""
-    share: float | None = None
-
-
-GOALS: tuple[Goal, ...] = (
-    Goal("paths above RAG as it is on HotpotQA", "paths", "gain", 0.0, "hotpotqa", other="rag"),
-    Goal("paths above RAG as it is on 2WikiMultiHopQA", "paths", "gain", 0.0, "2wiki", other="rag"),
-    Goal(
-        "paths not below RAG + follow by more than .03, at a quarter of its evidence tokens", "paths", "not below", -0.03,
-        other="follow-few", share=0.25,
-    ),
-    Goal("paths above RAG + follow on MuSiQue", "paths", "gain", 0.0, "musique-498", other="follow-few"),
-    Goal("F1 of paths on HotpotQA at least .60", "paths", "at least", 0.60, "hotpotqa"),
-    Goal("paths in 15 seconds a question", "paths", "at most", 15.0, measure="seconds"),
-    Goal("paths with at most half of the prompt tokens of RAG", "paths", "at most", 0.5, measure="prompt tokens", other="rag"),
-)  # fmt: skip
 
 
 # Questions: drawn by seed before the first run, none of them used for tuning.
@@ -120,11 +84,6 @@ def drawn_samples() -> dict[str, QuestionSet]:
     return {name: sample.select(BUNDLED_SETS[name]()) for name, sample in SAMPLES.items()}
 
 
-def check_sets(only: Sequence[str], sets: Mapping[str, QuestionSet]) -> None:
-    """Raise UnknownName for a set there is not."""
-    require_known("question set", sets, *only)
-
-
 def dev_samples() -> dict[str, QuestionSet]:
     """Return the dev split of each set.
 
@@ -148,7 +107,9 @@ class Design:
     samples: Mapping[str, QuestionSet] = field(default_factory=drawn_samples)
     systems: Mapping[str, AnswerSystem] = field(default_factory=lambda: ANSWER_SYSTEMS)
     pairs: Sequence[tuple[str, str]] = SYSTEM_PAIRS
-    aims: Sequence[Goal] = GOALS
+    aims: Sequence[
+        Any
+    ] = ()  # goals of an experiment, as data classes: what each compares, and on which questions
     rounds: int = ROUNDS
     seed: int = DRAW_SEED
     dev: bool = False  # whether the questions are the dev split
@@ -175,7 +136,7 @@ class Design:
                 "p": "paired randomisation, the signs of a group flipped together",
                 "interval": "95 %, BCa bootstrap, a group drawn together",
                 "family": "Holm over what aims of a gain name, and apart from it over all other pairs and sets",
-                "rounds": self.rounds, "seed": self.seed, "bins": BINS,
+                "rounds": self.rounds, "seed": self.seed,
             },
             "made": creation_note(),
         }  # fmt: skip

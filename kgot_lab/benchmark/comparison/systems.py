@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from kgot_lab.benchmark.questions.attempt import JSON_CALL, OneCall, plain_rag, 
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.recall.systems import shuffle_targets
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import BadInput, require_known
+from kgot_lab.errors import BadInput
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import PRESETS, REFERENCE, Limits
@@ -67,11 +67,6 @@ class AnswerSystem:
         return preset.but(**self.changes) if self.changes else preset
 
     @property
-    def has_preset(self) -> bool:
-        """Whether this version has the preset of the system, or the system needs none."""
-        return not self.preset or self.preset in PRESETS
-
-    @property
     def prompt_source(self) -> str:
         """Which of `prompt_digests` its prompts come from."""
         return "paths" if self.reads == "loop" and self.preset == "paths" else self.reads
@@ -84,8 +79,7 @@ class AnswerSystem:
         """Convert the system to plain values, with the limits of its preset."""
         # the changes are part of the limits
         values = {name: value for name, value in asdict(self).items() if name not in ("changes", "walk")}
-        limits = self.limits.as_json() if self.preset in PRESETS else None
-        return {**values, **({"limits": limits} if self.preset else {})}
+        return {**values, **({"limits": self.limits.as_json()} if self.preset else {})}
 
 
 # the figures of this comparison were measured before answers were checked
@@ -101,15 +95,6 @@ ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
     "paths-fused": AnswerSystem("loop", "follow", 16, "paths", "fused", questions=20, changes=_UNCHECKED),
     "gold": AnswerSystem("few", "gold"),
 }
-
-
-def check_systems(only: Iterable[str], systems: Mapping[str, AnswerSystem] = ANSWER_SYSTEMS) -> None:
-    """Raise UnknownName for a system there is not, BadInput for one whose preset this version does not have."""
-    for name in only:
-        require_known("system", systems, name)
-        if not systems[name].has_preset:
-            lacking = f"this version has no preset {systems[name].preset!r}, so {name} cannot answer"
-            raise BadInput(f"{lacking}; it has {', '.join(PRESETS)}")
 
 
 # --- searching ---

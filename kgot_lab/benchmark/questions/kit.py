@@ -6,109 +6,53 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from importlib.metadata import entry_points
+from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
 
 from kgot_lab.benchmark.questions.attempt import TimedTool
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.errors import BadInput
-from kgot_lab.llm.budget import Spending
-from kgot_lab.loop.limits import Limits
 from kgot_lab.sandbox import Calculator
 from kgot_lab.tools.files import read_attachment
-from kgot_lab.tools.offered import ENTRY_POINTS, ToolResources, offered_tools
+from kgot_lab.tools.offered import FACTORIES, ToolResources, offered_tools
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool, ask_model
-from kgot_lab.types import LLM, Document
 
-
-@dataclass(frozen=True)
-class ToolModels:
-    """The models that tools may call, within the budget of the run: the planning model and a vision model."""
-
-    llm: LLM
-    vision: LLM | None = None
-    spending: Spending | None = None  # of which speech to text is paid too
-
-
-ToolFactory = Callable[[Question, ToolModels], Sequence[Tool]]
+ToolFactory = Callable[[Question, ToolResources], Sequence[Tool]]
 
 _INSPECT_TOOL = "inspect_file"  # reads the attached files too, and more kinds of them
 _WEB_TOOLS = ("ask_search_agent", "wikipedia")
 
 
-@dataclass(frozen=True)
-class WebSources:
-    """The sources of web tools: the web through a search engine, or a folder of pages in its place."""
+def web_tools(resources: ToolResources) -> tuple[Tool, ...]:
+    """Return the tools that read the web, or the folder of pages in its place, which all threads share.
 
-    web: bool = False
-    mirror: str = ""
-    engine: str = ""
-
-
-NO_WEB = WebSources()
-
-
-def web_tools(sources: WebSources) -> ToolFactory:
-    """Return a factory of tools that read the web, or a folder of pages in its place.
-
-    The tools are created once per model and shared by all threads. Raises BadInput if none of them can work.
+    Raises BadInput if none of them can work.
     """
-    made: dict[int, tuple[Tool, ...]] = {}
-    lock = threading.Lock()
-
-    def more(_: Question, behind: ToolModels) -> Sequence[Tool]:
-        llm = behind.llm
-        with lock:
-            if id(llm) not in made:
-                mirror = sources.mirror or None
-                resources = ToolResources(llm=llm, web=sources.web, mirror=mirror, engine=sources.engine)
-                offered = offered_tools(resources, others=())
-                made[id(llm)] = tuple(tool for tool in offered.tools if tool.name in _WEB_TOOLS)
-                if not made[id(llm)]:
-                    missing = (str(each) for each in offered.missing if each.name in _WEB_TOOLS)
-                    raise BadInput("; ".join(missing))
-            return made[id(llm)]
-
-    return more if sources.web or sources.mirror else no_tools
+    if not (resources.web or resources.mirror):
+        return ()
+    others = FACTORIES.keys() - {*_WEB_TOOLS}
+    offered = offered_tools(replace(resources, attachments=()), others=(), leave_out=others)
+    if not offered.tools:
+        raise BadInput("; ".join(map(str, offered.missing)))
+    return offered.tools
 
 
-def all_working_tools(
-    web_factory: ToolFactory, limits: Limits, unpack_into: Path, *, unsafe: bool = False, web: bool = False
-) -> ToolFactory:
-    """Return a factory of every tool that works with a question's files and models, and of the outward tools.
+def all_working_tools(question: Question, resources: ToolResources) -> Sequence[Tool]:
+    """Return every tool that works with a question's files and models, besides search and web tools.
 
-    Zip files are unpacked into `unpack_into`. With `web`, pictures may be loaded from the web, and recordings
-    may be sent there for transcription.
+    Zip files are unpacked into a folder of their own in `resources.unpack_into`.
     """
-    computer, others = (
-        _IsolatedPython(unsafe, limits.tools.python_seconds),
-        tuple(entry_points(group=ENTRY_POINTS)),
-    )
-
-    def more(question: Question, behind: ToolModels) -> Sequence[Tool]:
-        files = question.attachments
-        zipped = any(file.suffix.lower() == ".zip" for file in files)
-        into = Path(mkdtemp(dir=unpack_into)) if zipped else None
-        at_hand = ToolResources(
-            attachments=files,
-            llm=behind.llm,
-            vision=behind.vision,
-            computer=computer,
-            web=web,
-            unpack_into=into,
-            spending=behind.spending,
-        )
-        offered = offered_tools(at_hand, others=others, leave_out=_WEB_TOOLS)
-        return [*offered.tools, *web_factory(question, behind)]
-
-    return more
+    files = question.attachments
+    is_zipped = any(file.suffix.lower() == ".zip" for file in files)
+    into = Path(mkdtemp(dir=resources.unpack_into)) if is_zipped else None
+    own = replace(resources, attachments=files, unpack_into=into, mirror=None)
+    return offered_tools(own, leave_out=("search", *_WEB_TOOLS)).tools
 
 
-class _IsolatedPython:
-    """Runs each piece of Python in a sandbox of its own.
+class IsolatedPython:
+    """Run each piece of Python in a sandbox of its own, for at most some seconds.
 
     Questions that are answered in parallel do not wait for or see one another.
     """
@@ -121,40 +65,30 @@ class _IsolatedPython:
             return calculator.compute(code)
 
 
-def no_tools(question: Question, behind: ToolModels) -> Sequence[Tool]:
-    """Return no tools beyond those for a question's documents and files."""
+def no_tools(question: Question, resources: ToolResources) -> Sequence[Tool]:
+    """Return no tools beyond those for a question's documents and files, and those of the web."""
     return ()
 
 
 class QuestionTools:
     """A factory of the tools of each question.
 
-    The index of shared documents is built once, and its searches are serialized. `further_tools` returns further tools
-    for a question, such as web tools. A search returns at most `passages`. The seconds of each call are
-    written to the file `times`.
+    The index of shared documents is built once, and its searches are serialized. `further_tools` returns
+    further tools for a question. The seconds of each call are written to the file `times`.
     """
 
-    def __init__(
-        self,
-        documents: Sequence[Document],
-        models: ToolModels,
-        times: Path,
-        *,
-        passages: int = 8,
-        further_tools: ToolFactory = no_tools,
-    ):
-        self._behind = models
-        self._times = times
-        self._more = further_tools
-        self._k = passages
-        self._documents, self._lock, self._turns = tuple(documents), threading.Lock(), threading.Lock()
+    def __init__(self, resources: ToolResources, times: Path, further_tools: ToolFactory = no_tools):
+        self._resources, self._times, self._more = resources, times, further_tools
+        self._documents, self._k = tuple(resources.documents), resources.passages
+        self._lock, self._turns = threading.Lock(), threading.Lock()
+        self._web = web_tools(resources)
         self._shared: Tool | None = None
 
     def tool_names(self, questions: Sequence[Question]) -> list[str]:
         """Return the names of all tools that any of the questions gets."""
         named = {"search"} if self._documents or any(question.documents for question in questions) else set()
         named |= {tool.name for question in questions for tool in self._other_tools(question)}
-        return sorted(named) or [ask_model(self._behind.llm).name]
+        return sorted(named) or [self._ask_model().name]
 
     def __call__(self, question: Question) -> list[Tool]:
         record, tools = self._call_recorder(question), self._untimed_tools(question)
@@ -167,13 +101,17 @@ class QuestionTools:
             tools.append(search(documents, k=min(self._k, len(documents))))
         elif self._documents:
             tools.append(self._shared_search())
-        return [*tools, *self._other_tools(question)] or [ask_model(self._behind.llm)]
+        return [*tools, *self._other_tools(question)] or [self._ask_model()]
 
     def _other_tools(self, question: Question) -> list[Tool]:
-        more = self._more(question, self._behind)
+        more = [*self._more(question, self._resources), *self._web]
         if question.attachments and not any(tool.name == _INSPECT_TOOL for tool in more):
             return [read_attachment(question.attachments), *more]
-        return list(more)
+        return more
+
+    def _ask_model(self) -> Tool:
+        assert self._resources.llm is not None
+        return ask_model(self._resources.llm)
 
     def _shared_search(self) -> Tool:
         with self._lock:

@@ -6,21 +6,14 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
 from kgot_lab import __version__
 from kgot_lab.benchmark.questions.attempt import Equipment, check_question_system
 from kgot_lab.benchmark.questions.batch import TOOL_TIMES, QuestionRun
-from kgot_lab.benchmark.questions.kit import (
-    NO_WEB,
-    QuestionTools,
-    ToolFactory,
-    ToolModels,
-    WebSources,
-    no_tools,
-)
+from kgot_lab.benchmark.questions.kit import IsolatedPython, QuestionTools, ToolFactory, no_tools
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.report import earlier_spending
 from kgot_lab.benchmark.questions.sets import Selection
@@ -29,6 +22,7 @@ from kgot_lab.io.files import write_atomically
 from kgot_lab.llm.budget import Budget, Budgeted, Spending, requested_price
 from kgot_lab.loop.limits import Limits
 from kgot_lab.stores import empty_store
+from kgot_lab.tools.offered import ToolResources
 from kgot_lab.types import LLM, Document, Json
 
 PLAN_FILE = "plan.json"
@@ -143,9 +137,10 @@ _IGNORED = "*\n"
 
 @dataclass(frozen=True)
 class AnswerSettings:
-    """The system that answers, with its models, limits, store, and additional documents and tools.
+    """The system that answers, with its models, limits and store, and what its tools are made of.
 
-    `planning` is None while a run is only checked. `web` records for the plan which web sources `tools` read.
+    `planning` is None while a run is only checked. `resources` hold documents beside those of the set, web sources
+    and a vision model; the loop alone has more than documents. `tools` makes further tools of a question.
     """
 
     system: str
@@ -153,12 +148,15 @@ class AnswerSettings:
     limits: Limits
     execution: LLM | None = None
     grader: LLM | None = None
-    vision: LLM | None = None  # a model that takes images, for tools
     store: str = "in_memory"
     unsafe: bool = False
-    documents: Sequence[Document] = ()
-    tools: ToolFactory = no_tools  # of a question and the models behind them, which are kept to the budget; only the loop has them
-    web: WebSources = NO_WEB
+    resources: ToolResources = field(default_factory=ToolResources)
+    tools: ToolFactory = no_tools
+
+    @property
+    def models(self) -> list[LLM | None]:
+        """The models for planning, execution, grading and vision."""
+        return [self.planning, self.execution, self.grader, self.resources.vision]
 
 
 @dataclass(frozen=True)
@@ -182,13 +180,15 @@ def check_run(
     if graded and whole.scored_by == "gaia":
         raise BadInput(f"{whole.name} is scored by its own rules: leave the grader out")
     bare = [question.id for question in chosen.questions if not question.documents]
-    if by.system.startswith("rag") and not (whole.documents or by.documents) and bare:
+    if by.system.startswith("rag") and not (whole.documents or by.resources.documents) and bare:
         which = whole.name if len(bare) == len(chosen.questions) else f"question {bare[0]!r} of {whole.name}"
         also = f" (nor have {len(bare) - 1} others)" if 1 < len(bare) < len(chosen.questions) else ""
         lacking = f"RAG needs documents to find passages in, and {which} has none{also}"
         raise BadInput(f"{lacking}: name a folder with --documents DIR")
-    if by.system == "loop" and by.limits.reading == "paths" and by.tools is no_tools:
-        _check_paths(chosen, [*whole.documents, *by.documents])
+    sources = by.resources
+    is_closed = by.tools is no_tools and not (sources.web or sources.mirror)
+    if by.system == "loop" and by.limits.reading == "paths" and is_closed:
+        _check_paths(chosen, [*whole.documents, *sources.documents])
     unknown_yet = ("model", "execution", "vision", "tools")
     check_question_plan(_build_plan(whole, chosen, selection, by), folder, except_fields=unknown_yet)
     if by.system == "loop":
@@ -218,21 +218,23 @@ def prepare_run(
     """
     check_run(whole, selection, by, folder, graded=by.grader is not None)
     chosen, looped = selection.select(whole), by.system == "loop"
-    for llm in (by.planning, by.execution, by.grader, by.vision):
+    for llm in by.models:
         if llm is not None and budget.dollars is not None and requested_price(llm) is None:
             named = "say it under `price:` in the file of models (--models FILE), or limit calls or tokens"
             raise BadInput(f"the price of {llm.name} is not known, so dollars cannot be limited: {named}")
     calls, spent = earlier_spending(folder)
     spending = Spending(budget)
     spending.charge(spent, calls=calls)
-    models = (by.planning, by.execution, by.grader, by.vision)
-    planning, execution, grader, vision = (llm and Budgeted(llm, spending) for llm in models)
+    planning, execution, grader, vision = (llm and Budgeted(llm, spending) for llm in by.models)
     assert planning is not None
-    documents, times = (*whole.documents, *by.documents), folder / TOOL_TIMES
-    behind = ToolModels(planning, vision, spending)
-    more = by.tools if looped else no_tools
-    passages = by.limits.search_passages if looped else 5
-    kit = QuestionTools(documents, behind, times, passages=passages, further_tools=more)
+    own = by.resources if looped else ToolResources()
+    documents = (*whole.documents, *by.resources.documents)
+    resources = replace(
+        own, documents=documents, llm=planning, vision=vision, spending=spending,
+        computer=IsolatedPython(by.unsafe, by.limits.tools.python_seconds),
+        passages=by.limits.search_passages if looped else 5,
+    )  # fmt: skip
+    kit = QuestionTools(resources, folder / TOOL_TIMES, by.tools if looped else no_tools)
     tools = kit.tool_names(chosen.questions) if by.system != "zero-shot" else []
     plan = _build_plan(whole, chosen, selection, by)
     plan |= {"model": planning.name, "execution": (execution or planning).name, "tools": tools}
@@ -255,8 +257,8 @@ def _build_plan(
         "plan": 1, "set": whole.name, "set_sha256": whole.sha256, "questions": len(chosen.questions),
         "questions_sha256": hash_ids(chosen), "selection": asdict(selection), "system": by.system, "model": "", "execution": "",
         "limits": by.limits.as_json() if looped else {}, "tools": [],
-        "documents_sha256": QuestionSet(list(by.documents), []).sha256,  # of those in addition to the set's own
+        "documents_sha256": QuestionSet(list(by.resources.documents), []).sha256,  # of those in addition to the set's own
         "store": mask_secrets(by.store) if looped else "", "scored_by": whole.scored_by, "private": whole.private,
-        **asdict(by.web), "vision": "", "made": creation_note(),
+        "web": by.resources.web, "mirror": by.resources.mirror or "", "engine": by.resources.engine, "vision": "", "made": creation_note(),
     }  # fmt: skip
     return dict(json.loads(json.dumps(plan)))

@@ -24,10 +24,10 @@ from kgot_lab.evaluation.grading import (
     gaia_verdict,
     normalise_answer,
 )
+from kgot_lab.io.seals import append_seal, first_broken_seal, line_seal
 from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.events import OUTCOMES, Answered, Asked, Event, Forced, Read, Started, ToolReturned
 from kgot_lab.loop.render import join_lines, row_text
-from kgot_lab.stores.hash_chain import append_seal, first_broken_seal, line_seal
 from kgot_lab.text.cleaning import estimate_tokens
 from kgot_lab.types import Usage
 

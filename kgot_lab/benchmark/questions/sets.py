@@ -344,7 +344,6 @@ BUNDLED_SETS: Mapping[str, Callable[[], QuestionSet]] = {
     "hotpotqa": hotpotqa, "2wiki": twowiki, "musique": musique, "musique-498": musique_dev, "simpleqa": simpleqa, "frames": frames,
 }  # fmt: skip
 GAIA = "gaia"
-DUMMY = 5  # number of questions of a first try
 HELD_OUT = "held_out"  # the test split
 
 

@@ -165,25 +165,6 @@ def _twowiki() -> Dataset:
     return _read_dataset("2wiki", "2wiki-fastgraphrag-101", lambda row: "")
 
 
-def _published_subset(passages: str, questions: str, name: str) -> Dataset:
-    """Return the part of 2wiki that the published systems searched.
-
-    `passages` and `questions` are the keys that mark its passages and questions.
-    """
-    whole = _twowiki()
-    ids = _content_ids("2wiki-fastgraphrag-101")
-    kept = {
-        ids[row["_id"]]
-        for row in read_packed_rows("2wiki-fastgraphrag-101", "corpus.jsonl.gz")
-        if row[passages]
-    }
-    rows = read_packed_rows("2wiki-fastgraphrag-101", "queries.jsonl.gz")
-    asked = [row["_id"] for row in rows if row.get(questions, True)]
-    documents = tuple(document for document in whole.documents if document.id in kept)
-    test_ids = whole.test_ids.intersection(asked)
-    return replace(whole.only(asked), name=name, documents=documents, isomorphic=(), test_ids=test_ids)
-
-
 def _twowiki_thousand() -> Dataset:
     """Load the standard questions of 2WikiMultiHopQA, except eleven, over the passages of 2wiki."""
 
@@ -262,8 +243,6 @@ BUNDLED: Mapping[str, Callable[[], Dataset]] = {
     "2wiki-1000": _twowiki_thousand,
     "musique-498": _musique_dev,
     "musique-498-steps": _musique_dev_steps,
-    "2wiki-780": lambda: _published_subset("in_101", "in_101", "2wiki-780"),  # all 101 questions
-    "2wiki-421": lambda: _published_subset("in_51", "in_51", "2wiki-421"),  # the first 51
     "cookbook": lambda: replace(load_curated_graph(), isomorphic=_delta_edges("cookbook")),
     "storyanalogy-mc": lambda: replace(load_stories(), isomorphic=_delta_edges("storyanalogy-mc")),
     "parallelparc": lambda: replace(load_processes(), isomorphic=_delta_edges("parallelparc")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -14,15 +15,14 @@ from kgot_lab.cli.options import argument, option
 from kgot_lab.cli.query.shared import (
     ANSWER_FILE,
     RULES_BROKEN,
-    OutputFormat,
-    OutputOptions,
+    FormatOptions,
     QueriedGraph,
     check_new_graph_file,
-    format_result,
     print_result,
     queries,
+    result_to_json,
     time_limit,
-    visible_rows,
+    to_jsonable,
     write_answer,
 )
 from kgot_lab.errors import BadInput, require_count
@@ -31,8 +31,6 @@ from kgot_lab.text.cleaning import format_count
 
 _BATCH_PANEL = "Many questions"
 _GRAPH_PANEL = "Graph operations"
-_FORMAT_OPTION = option("table, json, csv or markdown", "--format", default=OutputFormat.TABLE)
-_TIMEOUT_OPTION = option("stop after so many seconds", "--timeout", min=0.001)
 _OUTPUT_OPTION = option("the file to write: a snapshot (.json), .graphml or .ttl", "--output", default=...)
 
 
@@ -50,7 +48,7 @@ def _batch(
     file: str = argument('a file with a question a line, as behind GRAPH or as JSON; "-" for standard input'),
     parallel: int = option("how many processes answer", default=1, min=1),
     output: Path | None = ANSWER_FILE,
-    timeout: float | None = _TIMEOUT_OPTION,
+    timeout: float | None = option("stop after so many seconds", "--timeout", min=0.001),
 ) -> None:
     """Answer many questions with a JSON object for each, in order. A failed one does not stop the others."""
     from kgot_lab.kgos.query.question_arguments import answer_lines
@@ -68,10 +66,9 @@ def _batch(
                 row = {"asked": answer.line, "error": answer.error}
                 terminal.say(f"error: {answer.line}: {answer.error}")
             else:
-                as_json = OutputOptions(OutputFormat.JSON)
-                result = format_result(answer.result, *visible_rows(answer.result, as_json), as_json)
-                row = {"asked": answer.line, **json.loads(result)}
-            lines_out.append(json.dumps(row, ensure_ascii=False))
+                found = answer.result
+                row = {"asked": answer.line, **result_to_json(found, found.COLUMNS, found.rows())}
+            lines_out.append(json.dumps(row, ensure_ascii=False, default=to_jsonable))
             if output is None:
                 write_answer(lines_out[-1], None)
     if output is not None:
@@ -81,44 +78,46 @@ def _batch(
 
 
 @queries.command("pipeline", rich_help_panel=_BATCH_PANEL)
+@options.with_options
 def _pipeline(
     context: typer.Context,
+    *,
     questions: str = argument('questions, parted by |; {1} is the first node: want-to "speed" | impact {1}'),
-    format: OutputFormat = _FORMAT_OPTION,
-    output: Path | None = ANSWER_FILE,
-    explain: bool = option("show all columns and how it came about", "--explain", default=False),
-    timeout: float | None = _TIMEOUT_OPTION,
+    shape: FormatOptions,
 ) -> None:
     """Ask questions in sequence, each about the result of the one before, and show the last answer."""
     from kgot_lab.kgos.query.question_arguments import run_pipeline
 
     queried: QueriedGraph = context.obj
     queried.stop_if_dry(f"ask {questions} of {queried.where}")
-    result = None
-    with time_limit(timeout), queried.search_embedder() as by:
+    result, queried.quiet = None, shape.quiet
+    with time_limit(shape.timeout), queried.search_embedder() as by:
         for step, result in run_pipeline(queried.graph, questions, by=by):
-            terminal.say(f"{step} → {result.title}")
+            queried.say(f"{step} → {result.title}")
     if result is not None:
-        print_result(result, OutputOptions(format, output, explain))
+        print_result(result, shape)
 
 
 @queries.command("validate", rich_help_panel=_GRAPH_PANEL)
+@options.with_options
 def _validate(
     context: typer.Context,
+    *,
     vocabulary: VocabularyName = option("what types it is held to", default=VocabularyName.UNIFIED),
-    format: OutputFormat = _FORMAT_OPTION,
-    output: Path | None = ANSWER_FILE,
-    most: int = option("show at most so many violations", "--max-results", default=50, min=1),
-    timeout: float | None = _TIMEOUT_OPTION,
+    shape: FormatOptions,
 ) -> None:
-    """Check the graph against the twelve rules. Exits with 4 if a rule of severity error is broken."""
+    """Check the graph against the twelve rules, and show 50 violations unless --max-results says how many.
+
+    Exits with 4 if a rule of severity error is broken.
+    """
     from kgot_lab.kgos.methods.formatting import TableFound
     from kgot_lab.kgos.schemas.rules import check_rules
     from kgot_lab.kgos.schemas.vocabularies import CODE, CURATED, UNIFIED
 
     queried: QueriedGraph = context.obj
     queried.stop_if_dry(f"check {queried.where} against the twelve rules")
-    with time_limit(timeout):
+    most, queried.quiet = shape.max_results or 50, shape.quiet
+    with time_limit(shape.timeout):
         rules = {"unified": UNIFIED, "code": CODE, "curated": CURATED}[vocabulary]
         report = check_rules(queried.graph, rules)
         rows = [
@@ -129,33 +128,33 @@ def _validate(
     counts = tuple(f"rule {e.rule.number}, {e.rule.says}: broken {len(e):,} times" for e in report.broken)
     columns = ("rule", "severity", "where", "what", "do")
     result = TableFound(str(report), columns, tuple(rows[:most]), counts, queried.graph.ids[:1] or ("",))
-    print_result(result, OutputOptions(format, output, explain=bool(rows)), verdict=True)
+    print_result(result, replace(shape, explain=bool(rows)), verdict=True)
     if not report.sound:
         raise typer.Exit(RULES_BROKEN)
 
 
 @queries.command("whats-new", rich_help_panel=_GRAPH_PANEL)
+@options.with_options
 def _whats_new(
     context: typer.Context,
+    *,
     since: str = option("the earlier graph, named as the graph is", default=...),
-    format: OutputFormat = _FORMAT_OPTION,
-    output: Path | None = ANSWER_FILE,
-    timeout: float | None = _TIMEOUT_OPTION,
+    shape: FormatOptions,
 ) -> None:
     """List what was added, removed and changed since an earlier graph."""
-    _print_comparison(context.obj, since, format, output, timeout)
+    _print_comparison(context.obj, since, shape)
 
 
 @queries.command("compare", rich_help_panel=_GRAPH_PANEL)
+@options.with_options
 def _compare(
     context: typer.Context,
+    *,
     other: str = argument("another graph, named as the graph is"),
-    format: OutputFormat = _FORMAT_OPTION,
-    output: Path | None = ANSWER_FILE,
-    timeout: float | None = _TIMEOUT_OPTION,
+    shape: FormatOptions,
 ) -> None:
     """List the differences between the graph and another one, in both directions."""
-    _print_comparison(context.obj, other, format, output, timeout)
+    _print_comparison(context.obj, other, shape)
 
 
 @queries.command("import-graph", rich_help_panel=_GRAPH_PANEL)
@@ -221,16 +220,15 @@ def _estimate_cost(
     write_answer(str(estimate({"ask": times}, {"ask": sizes}, model_rate(llm))), None)
 
 
-def _print_comparison(
-    queried: QueriedGraph, other: str, format: OutputFormat, output: Path | None, timeout: float | None
-) -> None:
+def _print_comparison(queried: QueriedGraph, other: str, shape: FormatOptions) -> None:
     from kgot_lab.kgos.methods.selection import list_changes
 
     queried.stop_if_dry(f"compare {queried.where} with {other}")
-    with time_limit(timeout):
+    queried.quiet = shape.quiet
+    with time_limit(shape.timeout):
         compared = QueriedGraph(other, queried.namespace, fresh=queried.fresh, all_files=queried.all_files)
         result = list_changes(queried.graph, compared.graph)
-    print_result(result, OutputOptions(format, output))
+    print_result(result, shape)
 
 
 def _read_questions(path: Path) -> str:

@@ -154,28 +154,6 @@ class QueriedGraph:
             terminal.say(text)
 
 
-@dataclass(frozen=True)
-class OutputOptions:
-    """The format and filters of an answer."""
-
-    format: OutputFormat = OutputFormat.TABLE
-    output: Path | None = None
-    explain: bool = False
-    quiet: bool = False
-    max_results: int | None = None
-    threshold: float | None = None
-    timeout: float | None = None
-    color: bool | None = None  # None: on a terminal
-
-    def __post_init__(self) -> None:
-        named = None if self.output is None else _ENDINGS.get(self.output.suffix.lower())
-        if named not in (None, self.format):
-            problem = f"{self.output} would hold a {self.format} by its form, and its name says {named}"
-            raise BadInput(f"{problem}: give --format {named}, or name it otherwise")
-        if self.threshold is not None:
-            require_amount(self.threshold, "--threshold")
-
-
 def checked_output(context: typer.Context, output: Path | None) -> Path | None:
     """Return the output file, after checking that it does not overwrite the queried graph.
 
@@ -215,16 +193,20 @@ class FormatOptions:
     threshold: float | None = option("only rows with at least this score or risk")
     timeout: float | None = option(f"stop after so many seconds, with exit code {TIMED_OUT}", min=0.001)
 
-    def shape(self) -> OutputOptions:
-        """Return the output shape of the options. Raises BadInput for two formats at once."""
+    def __post_init__(self) -> None:
+        """Resolve the short forms. Raises BadInput for two formats at once, and for another than that of the file."""
         forms = [form for name, form in _SHORT_FORMS.items() if getattr(self, name)]
         forms = list(dict.fromkeys([*forms, *([self.format] if self.format != OutputFormat.TABLE else [])]))
         if len(forms) > 1:
             raise BadInput(f"the answer has one form, not {' and '.join(forms)}")
-        return OutputOptions(
-            forms[0] if forms else OutputFormat.TABLE, self.output, self.explain or self.verbose, self.quiet,
-            self.max_results, self.threshold, self.timeout, self.color,
-        )  # fmt: skip
+        object.__setattr__(self, "format", forms[0] if forms else OutputFormat.TABLE)
+        named = None if self.output is None else _ENDINGS.get(self.output.suffix.lower())
+        if named not in (None, self.format):
+            problem = f"{self.output} would hold a {self.format} by its form, and its name says {named}"
+            raise BadInput(f"{problem}: give --format {named}, or name it otherwise")
+        if self.threshold is not None:
+            require_amount(self.threshold, "--threshold")
+        object.__setattr__(self, "explain", self.explain or self.verbose)
 
 
 def require_place(
@@ -265,7 +247,7 @@ class _TimedOut(BaseException):
     """A timeout. It is not an Exception, so that no error handler on the way catches it."""
 
 
-def print_result(result: MethodResult, shape: OutputOptions, *, verdict: bool = False) -> None:
+def print_result(result: MethodResult, shape: FormatOptions, *, verdict: bool = False) -> None:
     """Print a result in its format.
 
     If it has no row, and an empty result is no verdict, the reason is printed and the exit code says so.
@@ -289,7 +271,7 @@ def print_result(result: MethodResult, shape: OutputOptions, *, verdict: bool = 
         raise typer.Exit(NOTHING_FOUND)
 
 
-def visible_rows(result: MethodResult, shape: OutputOptions) -> tuple[list[str], list[tuple[Any, ...]]]:
+def visible_rows(result: MethodResult, shape: FormatOptions) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return the columns and rows to show.
 
     The partial scores of a search are left out without --explain, except in JSON. Raises BadInput if
@@ -312,15 +294,14 @@ def visible_rows(result: MethodResult, shape: OutputOptions) -> tuple[list[str],
 
 
 def format_result(
-    result: MethodResult, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], shape: OutputOptions
+    result: MethodResult, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], shape: FormatOptions
 ) -> str:
     """Format a result in the chosen output format."""
     from kgot_lab.evaluation.tables import Cell, Grid
 
     if shape.format == OutputFormat.JSON:
-        records = [dict(zip(columns, row, strict=True)) for row in rows]
-        page = {"title": result.title, "rows": records, "why": list(result.why)}
-        return json.dumps(page, ensure_ascii=False, indent=1, default=_to_jsonable)
+        page = result_to_json(result, columns, rows)
+        return json.dumps(page, ensure_ascii=False, indent=1, default=to_jsonable)
     if shape.format == OutputFormat.CSV:
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
@@ -334,6 +315,14 @@ def format_result(
     bullet = "- " if shape.format == OutputFormat.MARKDOWN else "  "
     reasons = [f"{bullet}{line}" for line in result.why] if shape.explain else []
     return "\n".join([body, *([""] if reasons and shape.format == OutputFormat.MARKDOWN else []), *reasons])
+
+
+def result_to_json(
+    result: MethodResult, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> dict[str, Any]:
+    """Return a result as one object: its title, a record for each row, and the reasons."""
+    records = [dict(zip(columns, row, strict=True)) for row in rows]
+    return {"title": result.title, "rows": records, "why": list(result.why)}
 
 
 def write_answer(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
@@ -372,7 +361,7 @@ def _format_cell(value: object, *, short: bool) -> str:
     return text if not short or len(text) <= _CELL_WIDTH else f"{text[: _CELL_WIDTH - 1]}…"
 
 
-def _to_jsonable(value: object) -> object:
+def to_jsonable(value: object) -> object:
     """Convert a value that JSON cannot represent, such as a NumPy number or a set."""
     if hasattr(value, "item"):
         return value.item()
@@ -440,8 +429,7 @@ def build_command(question: GraphQuestion) -> Callable[..., None]:
     def run(**values: Any) -> None:
         context: typer.Context = values.pop("context")
         queried: QueriedGraph = context.obj
-        chosen = {item.name: values.pop(item.name) for item in fields(FormatOptions)}
-        shape = FormatOptions(**chosen).shape()
+        shape = FormatOptions(**{item.name: values.pop(item.name) for item in fields(FormatOptions)})
         arguments = {parameter.name: values[parameter.name] for parameter in question.parameters}
         arguments |= {name: None for name, value in arguments.items() if value == []}
         given = {name: value for name, value in arguments.items() if value not in (None, [], False)}

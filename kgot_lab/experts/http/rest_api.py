@@ -12,7 +12,6 @@ from fastapi import APIRouter, Body, Path, Query, Response
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.experts.chat.chat_events import ThoughtEvent
-from kgot_lab.experts.chat.prompting import PERSONA_STYLES
 from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.http import schemas
 from kgot_lab.experts.http.responses import (
@@ -62,7 +61,7 @@ _PAGE_SIZE = 50  # experts of a page by default
 
 def rest_routers(service: ExpertService, limiter: StreamLimiter) -> tuple[APIRouter, ...]:
     """Build the routes under /api: experts, chats, graphs."""
-    return _expert_routes(service), _chat_routes(service, limiter), *_graph_routes(service)
+    return _expert_routes(service), _chat_routes(service, limiter), _graph_routes(service)
 
 
 def _expert_routes(service: ExpertService) -> APIRouter:
@@ -207,9 +206,8 @@ def _chat_routes(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
     return router
 
 
-def _graph_routes(service: ExpertService) -> tuple[APIRouter, APIRouter]:
+def _graph_routes(service: ExpertService) -> APIRouter:
     router = APIRouter(prefix="/api/kgos", tags=["graphs"])
-    choices = APIRouter(prefix="/api", tags=["graphs"])
 
     @router.post("/query/{db_id}", response_model=_Json, responses=NOT_FOUND)
     def query_graph(who: Caller, db_id: _GraphName, asked: schemas.QueryRequest) -> Any:
@@ -295,17 +293,6 @@ def _graph_routes(service: ExpertService) -> tuple[APIRouter, APIRouter]:
         fields["edges"] = [{"source": e.source, "type": e.type, "target": e.target} for e in fields["edges"]]
         return replace_surrogates(fields | {"properties": dict(neighbourhood.properties)})
 
-    @choices.get("/choices", response_model=_Json)
-    def list_choices(who: Caller) -> Any:
-        """List what an expert can be made of: graphs with their state, playbooks, models and styles."""
-        return {
-            "graphs": [service.graphs.state(name) for name in service.graphs.names()],
-            "playbooks": {name: each.title for name, each in service.playbooks.items()},
-            "models": sorted(service.models.makers),
-            "styles": list(PERSONA_STYLES),
-            "uploads": service.graphs.uploads is not None,
-        }
-
     @router.get("/dimensions", response_model=schemas.DimensionList)
     def list_dimensions(who: Caller) -> Any:
         """List the 56 dimensions, and what the ends of each mean."""
@@ -318,7 +305,7 @@ def _graph_routes(service: ExpertService) -> tuple[APIRouter, APIRouter]:
         counts = {name: found[name] for name in DIMENSION_CATEGORIES}
         return {"dimensions": shown, "total": len(shown), "categories": counts}
 
-    return router, choices
+    return router
 
 
 async def _event_frames(stream: EventStream, *, trace: bool) -> AsyncIterator[str]:

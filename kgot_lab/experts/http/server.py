@@ -32,7 +32,7 @@ from kgot_lab.experts.http.sharing_routes import (
     trials_router,
 )
 from kgot_lab.experts.http.tokens import find_tenant
-from kgot_lab.experts.http.upload_routes import upload_router
+from kgot_lab.experts.http.upload_routes import choices_router, upload_router
 from kgot_lab.experts.learning.reviewing import LearnedGraphs
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
@@ -128,6 +128,7 @@ def expert_app(
         app.include_router(federation_router(service, limiter, service.consultants.federation))
     if service.market is not None:
         app.include_router(marketplace_router(service, service.market))
+    app.include_router(choices_router(service))
     if rules.uploads and service.graphs.uploads is not None:
         app.include_router(upload_router(service, service.graphs.uploads))
     app.include_router(pages_router())

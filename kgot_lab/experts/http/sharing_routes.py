@@ -298,7 +298,7 @@ def advertise_experts(service: ExpertService) -> list[AdvertisedExpert]:
             name: unread if name in service.loading else service.graphs.graph(name) for name in expert.graphs
         }
         limit = _MOST_TOPICS // len(graphs)
-        topics = [name for graph in graphs.values() for name in _most_connected_names(graph, limit)]
+        topics = [name for graph in graphs.values() if graph for name in _most_connected_names(graph, limit)]
         sizes = tuple(
             AdvertisedGraph(name=name, nodes=len(graph), edges=len(graph.edge_keys))
             for name, graph in graphs.items()

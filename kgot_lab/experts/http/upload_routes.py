@@ -10,8 +10,9 @@ from fastapi import APIRouter, Path, Request
 from starlette.concurrency import run_in_threadpool
 
 from kgot_lab.errors import BadInput, LabError, UnknownName
+from kgot_lab.experts.chat.prompting import PERSONA_STYLES
 from kgot_lab.experts.http import schemas
-from kgot_lab.experts.http.responses import NOT_FOUND, Admin
+from kgot_lab.experts.http.responses import NOT_FOUND, Admin, Caller
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.experts.uploads import UploadFolder
@@ -57,6 +58,24 @@ def upload_router(service: ExpertService, uploads: UploadFolder) -> APIRouter:
         except UnknownName:
             raise NotFound("uploaded graph") from None
         return {"deleted": True}
+
+    return router
+
+
+def choices_router(service: ExpertService) -> APIRouter:
+    """Build the route of what an expert can be made of."""
+    router = APIRouter(prefix="/api", tags=["graphs"])
+
+    @router.get("/choices", response_model=dict[str, Any])
+    def list_choices(who: Caller) -> Any:
+        """List what an expert can be made of: graphs with their state, playbooks, models and styles."""
+        return {
+            "graphs": [service.graphs.state(name) for name in service.graphs.names()],
+            "playbooks": {name: each.title for name, each in service.playbooks.items()},
+            "models": sorted(service.models.makers),
+            "styles": list(PERSONA_STYLES),
+            "uploads": service.graphs.uploads is not None and service.graphs.uploads.is_open,
+        }
 
     return router
 

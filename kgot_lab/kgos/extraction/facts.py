@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
-
-from kgot_lab.types import Json
+from pydantic import SkipValidation, TypeAdapter
 
 PACKAGE = "package:"  # prefix of the id of something imported that is not among the files
 DEFERRED = "imports_deferred"  # the type of imports in a function, or for annotations alone
@@ -61,7 +59,7 @@ class FileFacts:
     definitions: tuple[Definition, ...]
     references: tuple[Reference, ...] = ()
     remark: str = ""  # what was guessed or left out
-    flow: Mapping[str, Json] | None = None
+    flow: Annotated[Mapping[str, Any] | None, SkipValidation] = None  # JSON values, deep and many
 
     @property
     def file(self) -> Definition:
@@ -70,7 +68,7 @@ class FileFacts:
 
     def to_json(self) -> dict[str, Any]:
         """Convert the facts to JSON values."""
-        return asdict(self)
+        return asdict(replace(self, flow=None)) | {"flow": self.flow}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> FileFacts:

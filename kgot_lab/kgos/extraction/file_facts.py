@@ -26,6 +26,8 @@ from kgot_lab.kgos.extraction.facts import (
     FileFacts,
 )
 from kgot_lab.kgos.extraction.linking import LinkedGraph
+from kgot_lab.kgos.extraction.python.points_to import CallGraph, solve_calls
+from kgot_lab.kgos.extraction.python.program import Program
 from kgot_lab.kgos.extraction.python.statements import python_facts
 from kgot_lab.kgos.extraction.texts import prose_facts, section_facts, settings_facts
 from kgot_lab.types import Edge, Node
@@ -56,6 +58,16 @@ class ExtractionCache:
         """Store the facts of some files."""
         if facts:
             self._facts.write({key: pack_json(each.to_json()) for key, each in facts.items()})
+
+    def solve_calls(self, program: Program) -> CallGraph:
+        """Return the calls of a program: those that are cached if no flow of it has changed but its lines."""
+        flows = (f"{module}\0{flow['digest']}" for module, flow in sorted(program.flows.items()))
+        key = cache_key("calls", repr(sorted(program.names.package_of.items())), *flows)
+        if (value := self._graphs.read([key]).get(key)) is not None:
+            return CallGraph(*unpack_json(value))
+        found = solve_calls(program)
+        self._graphs.write({key: pack_json(list(found))})
+        return found
 
     def read_graph(self, key: bytes) -> LinkedGraph | None:
         """Return the graph cached under a key, or None."""

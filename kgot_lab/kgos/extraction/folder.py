@@ -20,6 +20,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.dask_workers import DaskClient, run_jobs
 from kgot_lab.io.files import read_regular_file
+from kgot_lab.io.processes import without_garbage_collection
 from kgot_lab.kgos.extraction.facts import (
     PROSE_ENDINGS,
     PYTHON_ENDINGS,
@@ -40,6 +41,7 @@ from kgot_lab.kgos.extraction.file_facts import (
     split_batches,
 )
 from kgot_lab.kgos.extraction.linking import describe_calls, link_facts
+from kgot_lab.kgos.extraction.python.points_to import solve_calls
 from kgot_lab.kgos.extraction.script_names import import_aliases, own_modules
 from kgot_lab.kgos.extraction.source_files import list_source_files
 from kgot_lab.text.cleaning import format_count
@@ -133,7 +135,8 @@ def extract_folder(
     extraction_cache = None if cache is False else ExtractionCache(cache)
     reader = _FactsReader(files_by_name, names, extraction_cache, client)
     report = progress or (lambda *_: None)
-    files = list(reader.read_files(paths, report))
+    with without_garbage_collection():
+        files = list(reader.read_files(paths, report))
     if not reader.read + reader.reused:
         left_out = [*refused, *reader.skipped]
         reasons = "; ".join(map(str, group_remarks(left_out)[:5])) or f"it holds no {_ENDINGS_TEXT}"
@@ -142,7 +145,8 @@ def extract_folder(
     found = extraction_cache.read_graph(key) if extraction_cache else None
     if found is None:
         report(len(paths), len(paths), "call graph")
-        found = link_facts(files, names, name)
+        solve = extraction_cache.solve_calls if extraction_cache else solve_calls
+        found = link_facts(files, names, name, solve)
         if extraction_cache:
             extraction_cache.store_graph(key, found)
     skipped = tuple(sorted((*refused, *reader.skipped), key=lambda each: each.path))

@@ -7,13 +7,12 @@ from __future__ import annotations
 import posixpath
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.processes import without_garbage_collection
 from kgot_lab.kgos.extraction.facts import (
     CALLS_RESOLVED,
     DEFERRED,
@@ -23,7 +22,7 @@ from kgot_lab.kgos.extraction.facts import (
     ModuleNames,
     Reference,
 )
-from kgot_lab.kgos.extraction.python.points_to import PointsTo
+from kgot_lab.kgos.extraction.python.points_to import CallGraph, solve_calls
 from kgot_lab.kgos.extraction.python.program import Program
 from kgot_lab.kgos.extraction.script_names import BUILT_IN, ScriptNames
 from kgot_lab.types import Edge, Json, Node
@@ -52,24 +51,27 @@ def describe_calls(calls: Mapping[str, tuple[int, int]]) -> str:
     return ", ".join(shares)
 
 
-def link_facts(files: Sequence[FileFacts], names: ModuleNames, root: str) -> LinkedGraph:
+def link_facts(
+    files: Sequence[FileFacts],
+    names: ModuleNames,
+    root: str,
+    solve: Callable[[Program], CallGraph] = solve_calls,
+) -> LinkedGraph:
     """Link the facts of some files into one graph in the vocabulary of code.
 
-    `root` is the name of the folder.
+    `root` is the name of the folder, and `solve` finds the calls of the program in Python.
     """
     files = sorted(files, key=lambda file: file.path)
     builder = _GraphBuilder(files, root)
     builder.add_folders()
     program = Program.of(files, names)
-    analysis = PointsTo(program)
-    with without_garbage_collection():
-        analysis.solve()
+    calls = solve(program)
     builder.add_imports(names)
     builder.add_script_edges()
-    builder.add_base_classes(program.bases)
-    builder.add_calls(analysis)
+    builder.add_base_classes(calls.bases)
+    builder.add_calls(calls, program)
     builder.add_mentions()
-    builder.calls["python"] = (analysis.resolved, analysis.sites)
+    builder.calls["python"] = (calls.resolved, calls.sites)
     return LinkedGraph(builder.build(), builder.calls)
 
 
@@ -234,13 +236,14 @@ class _GraphBuilder:
                 name = base[4:] if external else ""
                 self._add_edge(self.id_of.get(owner, owner), "inherits_from", target, name=name)
 
-    def add_calls(self, analysis: PointsTo) -> None:
+    def add_calls(self, calls: CallGraph, program: Program) -> None:
         """Add edges from callers to callees.
 
         A lambda counts as part of the enclosing function. A function that calls itself is marked
         `calls_itself`.
         """
-        for (caller, (kind, name)), lines in analysis.called.items():
+        for caller, kind, name, positions in calls.called:
+            lines = program.lines_of(caller)
             source = self._owner_of_code(caller)
             if kind in ("function", "class"):
                 if name not in self.id_of:  # a lambda
@@ -252,7 +255,8 @@ class _GraphBuilder:
                 continue
             if source == target:
                 self.about[source]["calls_itself"] = True
-            for line in lines:
+            for position in positions:
+                line = lines[position - 1] if position else 0
                 self._add_edge(source, "calls", target, line, external_name)
 
     def _owner_of_code(self, caller: str) -> str:

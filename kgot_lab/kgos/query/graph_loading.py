@@ -12,9 +12,8 @@ from typing import Any, Literal
 from kgot_lab.arguments import check_arguments
 from kgot_lab.documents.conversion import CONVERTERS
 from kgot_lab.documents.files import MAIL_EXTENSIONS
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, UnknownName, short_repr
+from kgot_lab.errors import BadInput, StoreUnavailable, UnknownName, short_repr
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import NamedGraph, use_names_as_ids
 from kgot_lab.io.sqlite.connection import connect, is_searched_at_opening, query_number
 from kgot_lab.io.sqlite.copies import private_copy
@@ -29,8 +28,6 @@ from kgot_lab.loop.evidence import add_supports
 from kgot_lab.loop.trace import graph_after, is_trace, load_run
 from kgot_lab.stores.files import read_named_graph
 from kgot_lab.stores.files.elements import build_graph
-from kgot_lab.stores.hash_chain import EMPTY_LOG, read_chain
-from kgot_lab.stores.log import read_history, read_log
 from kgot_lab.stores.opening import environment_login, open_store
 from kgot_lab.stores.sql import edge_from_row, node_from_row
 from kgot_lab.stores.sqlite.damage import SELECT_SOUND_ROWS, enable_checksums, find_dangling_edge
@@ -45,34 +42,27 @@ from kgot_lab.text.cleaning import format_count
 
 # Read the graph in a store's file without opening the store: nothing is locked, repaired or created.
 
-_SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db")
+_SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db", ".log")
+_MEMORY = 0x6B676C63  # the application id of a memory of claims
 _SQLITE_MAGIC = b"SQLite format 3"
 
 
 def is_store_file(path: Path | str) -> bool:
-    """Return whether a file is a store, by its ending or because it begins as a log does.
+    """Return whether a file is a store, by its ending or because it begins as SQLite does.
 
     Raises OSError if it cannot be read.
     """
     path = Path(path)
-    if path.suffix.lower() == ".log" or _is_sqlite(path):
-        return True
     with path.open("rb") as file:
-        begins = file.read(len(EMPTY_LOG))
-    try:
-        return bool(begins) and bool(read_chain(begins, path))
-    except StoreDamaged:
-        return True
-    except BadInput:
-        return False
+        return path.suffix.lower() in _SQLITE_ENDINGS or file.read(15) == _SQLITE_MAGIC
 
 
 def read_store_file(path: Path | str, columns: Mapping[str, str] | None = None) -> NamedGraph:
-    """Read the graph in a log or an SQLite file without changing it, and note any damage.
+    """Read the graph in an SQLite file without changing it, and note any damage.
 
     An SQLite file of another program is read by the profile of its tables, with `columns` as in `read_foreign`.
-    The note then names the profile and the rows that were not read. Raises BadInput if the file is empty, has no
-    graph, or is a log that no store wrote. Raises StoreDamaged if acknowledged data is missing, and
+    The note then names the profile and the rows that were not read. Raises BadInput if the file is empty or has no
+    graph. Raises StoreDamaged if acknowledged data is missing, and
     StoreUnavailable.
     """
     path = Path(path)
@@ -83,27 +73,17 @@ def read_store_file(path: Path | str, columns: Mapping[str, str] | None = None) 
     if is_text and path.suffix.lower() in _SQLITE_ENDINGS:
         problem = f"{path} is a text and no SQLite file: name it by what it is, as in graph.csv"
         raise BadInput(f"{problem}; if it was a store once, restore a copy")
-    return _read_sqlite(path, columns or {}) if _is_sqlite(path) else _read_log(path)
-
-
-def _is_sqlite(path: Path) -> bool:
-    with path.open("rb") as file:
-        return path.suffix.lower() in _SQLITE_ENDINGS or file.read(15) == _SQLITE_MAGIC
-
-
-def _read_log(path: Path) -> NamedGraph:
-    truth, torn = MutableGraph(), read_log(path).torn
-    for diff in read_history(path):
-        truth.apply(diff)
-    graph = PropertyGraph.of(truth.nodes.values(), truth.edges.values())
-    warning = f"{torn}. What comes before is read, and the file stays as it is"
-    return NamedGraph(graph, warning if torn else "")
+    return _read_sqlite(path, columns or {})
 
 
 def _read_sqlite(path: Path, columns: Mapping[str, str]) -> NamedGraph:
     try:
         with _open_for_reading(path) as (connection, lost):
-            if query_number(connection, "PRAGMA application_id") != APPLICATION:
+            application = query_number(connection, "PRAGMA application_id")
+            if application == _MEMORY:
+                problem = f"{path} is a memory and no graph: kgot-lab memory {path} facts shows it"
+                raise BadInput(f"{problem}, and kgot-lab mcp {path} --user NAME serves it")
+            if application != APPLICATION:
                 return _read_foreign_sqlite(path, columns)
             _require_sound_file(connection, path)
             enable_checksums(connection)

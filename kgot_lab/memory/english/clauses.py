@@ -35,15 +35,31 @@ _SPELLINGS = (
     (re.compile(r"\bu\b"), "you"),
     (re.compile(r"(?<=\w) & (?=\w)"), " and "),
     (re.compile(r"\bno longer like\b"), "no longer enjoy"),  # which it takes for a preposition
+    (
+        re.compile(r"\b(allergic|intolerant) to (?!(?:the|an?|my|all|any|some)\b)"),
+        r"\1 to the ",
+    ),  # for a verb
+    (re.compile(r"(?<=\w)$"), "."),  # without it a name for a noun
 )
+_IS_TIMED = re.compile(r"\d|\b(?:in|since|last|from|until|on) \w", re.I)
+# "and, sadly, nuts"
+_ASIDE = re.compile(r"\b(and|or|but)\s*(?:, | [–—-] )([^,–—]{2,40}?)(?:,| [–—-])(?= \w)")
 
 
 def plain_sentence(sentence: str) -> str:
-    """Return a sentence without quotations, in the spelling that the parser knows."""
-    sentence = _QUOTED.sub(" ", sentence)
+    """Return a sentence without quotations and asides, in the spelling that the parser knows."""
+    sentence = " ".join(_QUOTED.sub(_unquoted, sentence).split())
+    sentence = _ASIDE.sub(lambda found: found[0] if _IS_TIMED.search(found[2]) else found[1], sentence)
     for pattern, spelling in _SPELLINGS:
         sentence = pattern.sub(spelling, sentence)
-    return " ".join(sentence.split())
+    return sentence
+
+
+def _unquoted(found: re.Match[str]) -> str:
+    """Return nothing in place of a quotation, and a name between quotes as it is."""
+    words = found[0][1:-1].split()
+    is_name = 0 < len(words) <= 2 and FIRST_PERSON.isdisjoint(map(str.casefold, words))
+    return f" {' '.join(words)} " if is_name else " "
 
 
 def is_question(sentence: Any) -> bool:

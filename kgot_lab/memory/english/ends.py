@@ -28,7 +28,7 @@ _WHAT = rf"(?:the |my |our )?(?P<{{0}}>[\w'.-]+(?: [\w'.-]+){{{{0,3}}}}?)(?= (?:
 _OCCASION = "(?:day|shift|week|class|lesson|practice|rehearsal|session|round|season|month)s?"
 _LAST_TIME = re.compile(
     rf"(?:^|\bwas |\bis )(?:(?:my|the) )?(?:last|final) {_OCCASION} (?:at|with|of|in|for) {_WHAT.format('what')}"
-    rf"|\b(?:never again|no more|good ?bye|zero|done with|took (?:me|us) off) {_WHAT.format('other')}",
+    rf"|\b(?:never again|no more|(?:good ?)?bye|zero|done with|took (?:me|us) off) {_WHAT.format('other')}",
     re.I,
 )
 _FIRST_TIME = re.compile(rf"^(?:(?:my|the) )?first {_OCCASION} (?:at|with) {_WHAT.format('what')}", re.I)
@@ -55,7 +55,7 @@ _FOR_NOW = re.compile(  # "left early", "left at 5": for the day
 )
 _ALLERGIC = re.compile(r"\b(?:allergic|intolerant) to (?P<what>[\w' ]+)", re.I)
 _EXCHANGING = frozenset("trade swap exchange replace".split())
-CHANGING = frozenset("change switch swap".split())
+CHANGING = frozenset("change switch swap upgrade migrate convert defect".split())
 RESTRICTED = re.compile(  # not over as a whole: "I no longer work late", "I stopped eating meat on Mondays"
     r"\b(?:on \w+days?|weekends?|evenings?|mornings?|nights|late|after \d\w*|before|when|while|during|with breakfast"
     r"|at (?:work|home|night|midnight|\d+)|for (?:a|an|the|my|her|his|now|lent)|lent)\b",
@@ -233,10 +233,11 @@ class EndReader(ClauseParts):
         words = [*owned.subtree, *(other for _, other in self.preps)] if role else []
         kinds = [t for t in words if t.pos_ == "PROPN" or t.dep_ == "compound"]
         if role and (kinds or noun is None):  # "my contract with Acme ran out", "my nut allergy is gone"
-            relations = (ANY,) if kinds else relations_by("nouns").get(role, ())
-            return ended(self._phrase(kinds[-1]) if kinds else "", relations, ME)
+            return ended(self._phrase(kinds[-1]) if kinds else role, (ANY,), ME)
         if noun is not None:
             name = self._name(noun) if role_of(noun) else self._phrase(noun)
+            if key in word_list("successors") and subject is not None:  # "Ben took over from Ann"
+                return ended(name, possible, ME)
             return ended("", (ANY,), name) if key in word_list("deaths") else ended(name, possible)
         if gerund is not None:
             words = [word for word in gerund.subtree if word.ent_type_ not in {"DATE", "TIME"}]

@@ -10,6 +10,7 @@ from typing import Any
 from kgot_lab.memory.english.clauses import acts_as_verb
 from kgot_lab.memory.english.ends import CHANGING, ENDED_ADVERB, RESTRICTED, EndReader
 from kgot_lab.memory.english.parts import (
+    IS_JOB,
     ME,
     Statement,
     apposed_names,
@@ -53,7 +54,6 @@ _FICTION = re.compile(
     r"[^:]{2,60}: (?=(?:i|my|we|our)\b)",
     re.I,
 )
-_JOB = re.compile(r"\b(?:job|jobs|employer|employers|career|(?:years?|months?) (?:at|with)|as an?)\b", re.I)
 _ON_A_DAY = re.compile(r"\bon \w+day\b", re.I)
 _NEARLY = frozenset("almost nearly barely hardly maybe perhaps possibly probably".split())
 _FORMER = frozenset("old former previous last".split())
@@ -120,6 +120,10 @@ class ClauseReader(EndReader):
                 named = self._fact(subject, "works_at", self._phrase(new[0]))
             yield named or self._fact_of_change(subject, f"{self.verb.lemma_}_to", new[0])
             return
+        both = [] if self.clause.subject is None else listed(self.clause.subject)
+        if subject == ME and len(both) > 1 and not self._was() and self._states_of_two():
+            names = [token for token in both if token.pos_ == "PROPN"]
+            yield from (self._fact(ME, "partner", self._phrase(name)) for name in names)
         for relation, noun in self._relations().items():
             if noun is not None and self._states(relation, noun):
                 nouns = listed(noun)
@@ -133,6 +137,11 @@ class ClauseReader(EndReader):
                     if fact is not None and fact.object:
                         yield replace(fact, single=fact.single and not number)
 
+    def _states_of_two(self) -> bool:
+        """Return whether the clause says of two that they are partners: "Karim and I are engaged"."""
+        words = {self.verb.lemma_, "" if self.direct is None else self.direct.lower_}
+        return bool(words & {"marry", "engage", "engaged", "married"}) and not self._is_negated()
+
     def _fact_of_change(self, subject: str, relation: str, noun: Any) -> Statement:
         """Return what "switched to Acme", or "moved from Acme to Borealis", states.
 
@@ -144,7 +153,7 @@ class ClauseReader(EndReader):
         is_dated = find_time(self.text, self.at) is not None
         is_alone = {prep for prep, _ in self.preps} <= {"from", "to", "as", "after"} and subject == ME
         is_of_firms = len(firms) == 1 + len(old) if relation == "lives_in" else bool(firms)
-        is_job = bool(_JOB.search(self.text))
+        is_job = bool(IS_JOB.search(self.text))
         if is_alone and is_of_firms and (old or is_dated or is_job):
             relation = "works_at"
         fact = self._fact(subject, relation, self._phrase(noun))
@@ -185,7 +194,7 @@ class ClauseReader(EndReader):
         if is_planned and (self._time() <= self.at or _QUALIFIED.search(self.text)):  # nobody knows when
             return False
         if relation == "age":
-            return bool(noun.like_num)
+            return self._is_age(noun)
         if noun.pos_ == "PRON":  # "the car that I bought"
             return False
         if self.verb.lemma_ == "get" and noun.dep_ == "acomp":  # "got divorced"
@@ -199,11 +208,6 @@ class ClauseReader(EndReader):
         if self.verb.lemma_ == "call" and noun.dep_ == "dobj":  # "I call Tom"
             return False
         return relation not in {"phone", "email"} and (relation != "name" or noun.pos_ == "PROPN")
-
-    def _is_name(self, noun: Any) -> bool:
-        """Return whether a noun is a name, which in a message without capitals may be any noun that stands alone."""
-        is_bare = not any(child.dep_ in {"det", "poss", "amod", "nummod"} for child in noun.children)
-        return noun.pos_ == "PROPN" or (self.text.islower() and is_bare)
 
     def _fact(self, subject: str, relation: str, value: str, *, single: bool = False) -> Statement:
         replaces = (single or is_single(relation)) and not _ADDING.search(self.text)
@@ -220,7 +224,7 @@ class ClauseReader(EndReader):
         """Return what "my NOUN is VALUE" or "she is VALUE" states."""
         role, value = subject.removeprefix(f"{ME}'s "), self._phrase(noun)
         is_pronoun = self.clause.subject is not None and self.clause.subject.pos_ == "PRON"
-        if is_person(role) and noun.like_num:
+        if is_person(role) and self._is_age(noun):
             return self._fact(subject, "age", value)
         if is_person(role) and (noun.pos_ != "PROPN" or is_pronoun):
             return self._fact(subject, "name" if noun.pos_ == "PROPN" else "is", value)

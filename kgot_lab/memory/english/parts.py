@@ -39,6 +39,10 @@ STATES_TO = {  # "allergic to nuts"
 _PARTICLES = frozenset("away up out off down over in back".split())
 _PRONOUNS = frozenset("he she it him her".split())
 _FORMER = frozenset("former previous late ex then".split())
+# before what was done: "had to sell", "ended up selling", "got round to selling"
+_ACHIEVED = {"have": "VB", "manage": "VB", "end": "VBG", "get": "VBG"}
+_OLDEST = 120  # years
+IS_JOB = re.compile(r"\b(?:jobs?|employers?|career|team|(?:years?|months?) (?:at|with)|as an?)\b", re.I)
 
 
 class ClauseParts:
@@ -48,12 +52,13 @@ class ClauseParts:
         self.clause, self.text, self.topic, self.at = clause, clause.text, topic, at
         # of "had to sell it" and "started working there" the verb is the second one
         self.finite = self.verb = clause.verb
-        inner = next((child for child in clause.verb.children if child.dep_ == "xcomp"), None)
-        self.is_beginning = clause.verb.lemma_ in {"start", "begin"} and inner is not None
-        has_to = clause.verb.lemma_ in {"have", "manage"} and inner is not None and inner.tag_ == "VB"
-        is_going = clause.verb.lemma_ == "go" and clause.verb.tag_ == "VBG" and inner is not None
+        lemma = clause.verb.lemma_
+        inner = next((token for token in clause.tokens if _is_second_verb(token, clause.verb)), None)
+        self.is_beginning = lemma in {"start", "begin"} and inner is not None
+        is_achieved = inner is not None and inner.tag_ == _ACHIEVED.get(lemma)
+        is_going = lemma == "go" and clause.verb.tag_ == "VBG" and inner is not None
         self.is_future = is_going or any(child.lower_ in FUTURE for child in clause.verb.children)
-        if self.is_beginning or has_to or is_going:
+        if self.is_beginning or is_achieved or is_going:
             self.verb = inner
         children = (*self.finite.children, *self.verb.children)
         self.children = [
@@ -101,6 +106,7 @@ class ClauseParts:
             direct = self.direct.lower_
             if lemma == "be":
                 yield f"be {direct}", None
+            yield f"{lemma} {direct}", None  # "get the sack"
             yield from ((f"{lemma} {direct} {prep}", noun) for prep, noun in self.preps)
         particles = [
             child.lower_
@@ -220,9 +226,38 @@ class ClauseParts:
             if key in by_verb:
                 if direct in key.split()[1:]:  # "get job at"
                     return {by_verb[key][0]: noun}
-                is_company = key == "join" and noun.text[0].isupper()
-                found.setdefault("works_at" if is_company else by_verb[key][-1 if key == "join" else 0], noun)
+                relation = by_verb[key][-1 if key == "join" and not self._is_company(noun) else 0]
+                if relation == "lives_in" and key.startswith("move") and is_product(noun):
+                    relation = "move_to"  # Linux
+                if relation not in found or (self._is_name(noun) and not self._is_name(found[relation])):
+                    found[relation] = noun  # Rome, of "in a flat in Rome"
         return found or dict([self._other_relation()])
+
+    def _is_company(self, noun: Any) -> bool:
+        """Return whether one works for what one joins: not for an app, a party or two at once, unless it says so."""
+        if not noun.text[0].isupper():
+            return "works_at" in relations_by("nouns").get(noun.lemma_.lower(), ())
+        is_alone = len(listed(noun)) == 1 and not any(child.dep_ == "det" for child in noun.children)
+        return bool(IS_JOB.search(self.text)) or (is_alone and not is_product(noun))
+
+    def _is_name(self, noun: Any) -> bool:
+        """Return whether a noun is a name, which in a message without capitals may be any noun that stands alone."""
+        is_bare = not any(child.dep_ in {"det", "poss", "amod", "nummod"} for child in noun.children)
+        return noun.pos_ == "PROPN" or (self.text.islower() and is_bare)
+
+    def _is_age(self, number: Any) -> bool:
+        """Return whether a number is the age of the subject: "I'm 34", but not "I'm 12 in the queue"."""
+        subject, is_someone = self.clause.subject, self.clause.subject is None
+        if subject is not None:
+            is_bare = not any(child.dep_ in {"det", "poss"} for child in subject.children)
+            role = (role_of(subject) or subject).lemma_.lower()
+            is_pronoun = subject.lower_ in FIRST_PERSON | _PRONOUNS - {"it"}
+            is_someone = (
+                is_pronoun or (subject.pos_ == "PROPN" and is_bare) or role == "age" or is_person(role)
+            )
+        is_of_more = any(child.dep_ == "prep" and not is_time(child) for child in number.children)
+        is_too_much = number.text.isdigit() and not 0 < int(number.text) <= _OLDEST
+        return bool(number.like_num) and is_someone and not is_of_more and not is_too_much
 
     def _other_relation(self) -> tuple[str, Any]:
         """Return the relation of a clause that states none of the table, and the token of its object or None."""
@@ -232,7 +267,7 @@ class ClauseParts:
             years = [] if self.direct is None else [t for t in self.direct.subtree if t.like_num]
             if word == "old" and any(t.lemma_ in {"day", "week", "month"} for t in self.direct.subtree):
                 return "age", None  # not in years
-            is_age = bool(years) and (word == "old" or self.direct in years)
+            is_age = bool(years) and (word == "old" or self.direct in years) and self._is_age(years[0])
             if is_age and self.text.split()[-1] not in {"today", "tonight"}:
                 return "age", years[0]
             if word in STATES_TO and self.preps:
@@ -245,6 +280,11 @@ class ClauseParts:
         if self.direct is not None or prep[1] is None:
             return next(self._keys())[0].split()[0] if not self.preps else verb, self.direct
         return f"{verb}_{prep[0].replace(' ', '_')}", prep[1]
+
+
+def _is_second_verb(token: Any, verb: Any) -> bool:
+    is_after_to = token.dep_ == "pcomp" and token.head.head.lower_ in {"round", "around"}
+    return is_after_to or (token.dep_ == "xcomp" and token.head == verb)
 
 
 def relations_stated_by(verb: Any) -> tuple[str, ...]:
@@ -315,6 +355,11 @@ def noun_of_relation(token: Any) -> str:
     owners = {child.lower_ for child in token.children if child.dep_ in {"poss", "det"}}
     allowed = POSSESSIVES | {"the"} if is_of_relation else POSSESSIVES
     return noun if owners & allowed or (is_of_relation and not owners) else ""
+
+
+def is_product(noun: Any) -> bool:
+    """Return whether a noun is the name of an app, a device or a service."""
+    return noun.lower_ in word_list("products")
 
 
 def is_time(token: Any) -> bool:

@@ -1,23 +1,17 @@
-"""Write to a namespace of a Bolt server: apply diffs in batches, find additions, lock the namespace."""
+"""Write to a namespace of a Bolt server: apply diffs in batches, and lock the namespace."""
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgot_lab.errors import BadInput, ServerLost, StoreUnavailable
-from kgot_lab.graph.changes import Identity, MutableGraph
 from kgot_lab.io.processes import watchdog
 from kgot_lab.sandbox.cypher.mapping import (
     backticked,
-    edge_properties,
-    node_properties,
-    ordered_labels,
-    own_key,
     to_stored_edge,
     to_stored_node,
 )
@@ -29,26 +23,15 @@ from kgot_lab.stores.cypher.connection import (
     WriteConflict,
     server_message,
 )
-from kgot_lab.stores.sql import touched_keys
 from kgot_lab.types import Diff, Edge, Node
 
 if TYPE_CHECKING:
-    from neo4j import SummaryCounters, Transaction
+    from neo4j import Transaction
 
 BATCH = 5_000  # rows per statement
 
-Locate = Callable[[Iterable[str]], dict[str, str]]  # returns the element ids of the nodes that exist
 _Rows = list[list[Any]]
 
-_NODES = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row RETURN n.id, labels(n), properties(n)"
-_BETWEEN = (
-    "UNWIND $rows AS row MATCH (a)-[r]->(b) WHERE elementId(a) = row[0] AND type(r) = row[1] AND elementId(b) = row[2] "
-    "RETURN a.id, type(r), b.id, properties(r), elementId(r)"
-)
-_TOUCHING = (
-    "UNWIND $rows AS row MATCH (n)-[r]-({_run: $run}) WHERE elementId(n) = row "
-    "RETURN startNode(r).id, type(r), endNode(r).id, properties(r), elementId(r)"
-)
 _DELETE_EDGES = (
     "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] DELETE r"
 )
@@ -69,60 +52,24 @@ class DiffApplication:
     `run_query` runs queries inside its transaction, `run_outside` outside, where a refusal does no harm.
     """
 
-    def __init__(self, run_query: RunQuery, run_outside: RunQuery, locate: Locate, namespace: str):
+    def __init__(self, run_query: RunQuery, run_outside: RunQuery, namespace: str):
         self._run_query = run_query
         self._run_outside = run_outside
-        self._locate = locate
         self._namespace = namespace
-        self._element_ids: dict[str, str] = {}  # element ids of nodes
-        self._edge_element_ids: dict[Identity, str] = {}
-        self.moved_ids: set[str] = set()  # nodes whose element id may have changed
 
-    def run(self, diff: Diff) -> dict[str, str]:
-        """Check a diff, apply it, and return the element ids of its nodes.
+    def run(self, diff: Diff) -> None:
+        """Check a diff against the namespace and apply it.
 
         Raises BadInput if it does not fit.
         """
-        self._check(diff)
+        before = dump.read_dump(self._run_query)
+        before.graph().check(diff)
+        self._element_ids = {id: node.element_id for id, node in before.nodes.items()}
+        self._edge_element_ids = {identity: edge.element_id for identity, edge in before.edges.items()}
         self._remove(diff)
         self._add_nodes(diff.added_nodes)
         self._add_edges(diff.added_edges)
         self._change(diff)
-        return self._element_ids
-
-    # --- check ---
-
-    def _check(self, diff: Diff) -> None:
-        """Check the elements that the diff touches by the rules of `MutableGraph.check`."""
-        nodes, edges = touched_keys(diff)
-        new = {node.id for node in diff.added_nodes}
-        ends = {end for identity in edges for end in (identity[0], identity[2])}
-        self._element_ids = self._locate(dict.fromkeys(chain(nodes, ends)))
-        known = MutableGraph()
-        located = [id for id in dict.fromkeys(chain(nodes, ends)) if id in self._element_ids]
-        for rows in _batches([self._element_ids[id] for id in located]):
-            for id, labels, stored in self._run_query(_NODES, {"rows": rows}):
-                properties = node_properties(dump.temporal_as_text(stored))
-                known.nodes[id] = Node(id, tuple(ordered_labels(labels, stored)), properties)
-                known.incident[id] = {}
-        old = [identity for identity in edges if identity[0] not in new and identity[2] not in new]
-        endpoints = {id[:3]: None for id in old if id[0] in known.nodes and id[2] in known.nodes}
-        ids = self._element_ids
-        wanted = [[ids[source], type, ids[target]] for source, type, target in endpoints]
-        removed = [self._element_ids[node.id] for node in diff.removed_nodes if node.id in known.nodes]
-        for query, rows in ((_BETWEEN, wanted), (_TOUCHING, removed)):
-            for batch in _batches(rows):
-                for row in self._run_query(query, {"rows": batch}):
-                    self._record_edge(known, row)
-        known.check(diff)
-
-    def _record_edge(self, known: MutableGraph, row: list[Any]) -> None:
-        source, type, target, stored, element_id = row
-        edge = Edge(source, type, target, edge_properties(dump.temporal_as_text(stored)), own_key(stored))
-        self._edge_element_ids[edge.identity] = element_id
-        known.edges[edge.identity] = edge
-        for end in (source, target):
-            known.incident.setdefault(end, {})[edge.identity] = None
 
     # --- apply ---
 
@@ -130,8 +77,7 @@ class DiffApplication:
         ids, edge_ids = self._element_ids, self._edge_element_ids
         rows = [[ids[edge.source], edge_ids[edge.identity]] for edge in diff.removed_edges]
         self._run_batched(_DELETE_EDGES, rows)
-        self._run_batched(_DELETE_NODES, [self._element_ids.pop(node.id) for node in diff.removed_nodes])
-        self.moved_ids |= {node.id for node in diff.removed_nodes}
+        self._run_batched(_DELETE_NODES, [ids[node.id] for node in diff.removed_nodes])
 
     def _add_nodes(self, nodes: Iterable[Node]) -> None:
         groups: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
@@ -172,8 +118,7 @@ class DiffApplication:
         for before, after in diff.changed_nodes:
             new, old = set(after.labels) - set(before.labels), set(before.labels) - set(after.labels)
             if new or old:
-                groups[tuple(sorted(new)), tuple(sorted(old))].append(self._element_ids.pop(after.id))
-                self.moved_ids.add(after.id)
+                groups[tuple(sorted(new)), tuple(sorted(old))].append(self._element_ids[after.id])
         for label_changes, element_ids in groups.items():
             named = zip(("SET", "REMOVE"), label_changes, strict=True)
             parts = [f"{verb} n{self._label_pattern(names)}" for verb, names in named if names]
@@ -234,103 +179,6 @@ def _batches(rows: list[Any]) -> Iterator[list[Any]]:
 def _require_same(stored: object, expected: object, subject: str) -> None:
     if stored != expected:
         raise BadInput(f"the server keeps {subject} {expected!r} as {stored!r}, so that nothing was changed")
-
-
-# What a statement added to a namespace, found without reading the rest if the server's counters prove that it
-# did nothing else.
-#
-# Most statements that a model writes only add. New elements are not yet marked as known. If the counters show
-# no removals, and no properties or labels set except those of new elements, nothing else has changed:
-# everything that a new element has was set, and therefore counted.
-
-_NEW_NODES = "MATCH (n {_run: $run}) WHERE n._kept IS NULL RETURN elementId(n), labels(n), properties(n)"
-_NEW_EDGES = (
-    "MATCH (a {_run: $run})-[r]->(b {_run: $run}) WHERE r._run IS NULL "
-    "RETURN elementId(a), a.id, elementId(r), type(r), elementId(b), b.id, properties(r)"
-)  # fmt: skip
-_COUNT_BY_ID = "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN count(n)"
-_COUNT_PARALLELS = (
-    "UNWIND $rows AS row MATCH (a)-[r]->(b) WHERE elementId(a) = row[0] AND type(r) = row[1] AND elementId(b) = row[2] "
-    "RETURN count(r)"
-)
-_MARK_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] SET r._run = $run"
-
-
-class NotOnlyAdditions(Exception):
-    """A statement did more than add elements, or names of its additions depend on the rest of the graph."""
-
-
-class _NewEdge(NamedTuple):
-    """A row of `_NEW_EDGES`: a new edge, with the element ids of itself and of its ends, and the ids of the ends."""
-
-    source: str
-    source_id: str
-    element_id: str
-    type: str
-    target: str
-    target_id: str
-    properties: dict[str, Any]
-
-
-def has_reliable_counters(transaction: Transaction) -> bool:
-    """Return whether the server's counters report correctly what a statement changed.
-
-    Creates a node as a test. The caller rolls it back.
-    """
-    counters = transaction.run("CREATE (n {a: 1}) SET n.b = 2").consume().counters
-    return counters.nodes_created == 1 and counters.properties_set == 2
-
-
-def read_additions(run_query: RunQuery, counters: SummaryCounters) -> tuple[Diff, dict[str, str]]:
-    """Return the additions of the preceding statement as a diff, and the element id of each new node.
-
-    Gives the new nodes and edges their ids and namespace marks. Raises NotOnlyAdditions if the statement did
-    anything else.
-    """
-    if not counters.contains_updates:
-        return Diff(), {}
-    _require(not (counters.nodes_deleted or counters.relationships_deleted or counters.labels_removed))
-    created = run_query(_NEW_NODES, {}) if counters.nodes_created else []
-    rows = [dump.BoltRow(element_id, labels, stored, []) for element_id, labels, stored in created]
-    edges = [_NewEdge(*row) for row in run_query(_NEW_EDGES, {})] if counters.relationships_created else []
-    _require((counters.nodes_created, counters.relationships_created) == (len(rows), len(edges)))
-    _require(counters.labels_added == sum(len(row.labels) for row in rows))
-    set_values = sum(len(row.properties) for row in rows) + sum(len(edge.properties) for edge in edges)
-    _require(counters.properties_set == set_values)
-    ids = dump.node_ids(rows, {})
-    _require(len(set(ids.values())) == len(ids))
-    sources = {edge.source: edge.source_id for edge in edges}
-    ends = sources | {edge.target: edge.target_id for edge in edges} | ids
-    _mark_nodes(run_query, ids)
-    nodes = [dump.StoredNode(ids[r.element_id], r.element_id, r.labels, r.properties).to_node() for r in rows]
-    values = (edge_properties(dump.temporal_as_text(edge.properties)) for edge in edges)
-    new_edges = [Edge(ends[e.source], e.type, ends[e.target], v) for e, v in zip(edges, values, strict=True)]
-    _mark_edges(run_query, edges)
-    diff = Diff(added_nodes=tuple(nodes), added_edges=tuple(new_edges))
-    return diff, {id: element_id for element_id, id in ids.items()}
-
-
-def _mark_nodes(run_query: RunQuery, ids: dict[str, str]) -> None:
-    """Assign ids to new nodes, which no other node may have."""
-    if ids:
-        marks = [[element_id, {"id": id, "_kept": True}] for element_id, id in ids.items()]
-        run_query(dump.MARK_NODES, {"rows": marks})
-        _require(run_query(_COUNT_BY_ID, {"ids": dict.fromkeys(ids.values(), True)}) == [[len(ids)]])
-
-
-def _mark_edges(run_query: RunQuery, edges: list[_NewEdge]) -> None:
-    """Mark new edges, none of which may have the source, type and target of another."""
-    if edges:
-        triples = {(edge.source, edge.type, edge.target) for edge in edges}
-        _require(len(triples) == len(edges) and not any("_key" in edge.properties for edge in edges))
-        rows = [list(triple) for triple in triples]
-        _require(run_query(_COUNT_PARALLELS, {"rows": rows}) == [[len(edges)]])
-        run_query(_MARK_EDGES, {"rows": [[edge.source, edge.element_id] for edge in edges]})
-
-
-def _require(condition: bool) -> None:
-    if not condition:
-        raise NotOnlyAdditions
 
 
 # Writers of one namespace exclude each other by a lock node, because a server cannot lock a node that does not

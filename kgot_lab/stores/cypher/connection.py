@@ -23,7 +23,7 @@ RunQuery = Callable[[str, Mapping[str, Any]], list[list[Any]]]
 
 Result = TypeVar("Result")
 
-_MAX_TRIES = 30  # tries of a change that conflicts with others
+_MAX_TRIES = 100  # tries of a change that conflicts with others
 _MAX_PAUSE = 0.8  # seconds: the longest random pause between tries
 GRACE_SECONDS = 1.0  # seconds after which a server that ignores its time limit is cut off
 _DRIVER_OPTIONS = {"connection_timeout": 5.0, "connection_acquisition_timeout": 10.0}

@@ -237,9 +237,10 @@ class Dump:
         """The identity of each edge by its element id."""
         return {edge.element_id: edge.identity for edge in self.edges.values()}
 
-    def element_ids(self) -> dict[str, str]:
-        """Return the element id of each node, by node id."""
-        return {id: node.element_id for id, node in self.nodes.items()}
+    def graph(self) -> MutableGraph:
+        """Convert to a graph."""
+        edges = (stored.to_edge() for stored in self.edges.values())
+        return MutableGraph((stored.to_node() for stored in self.nodes.values()), edges)
 
 
 def read_dump(run_query: RunQuery) -> Dump:
@@ -314,8 +315,7 @@ def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
             key = unused_key(key, keys)
             keys.add(key)
             edges[(*ends, key)] = Edge(*ends, properties, key)
-    old_edges = (stored.to_edge() for stored in before.edges.values())
-    old = MutableGraph((stored.to_node() for stored in before.nodes.values()), old_edges)
+    old = before.graph()
     return old.difference({**dict.fromkeys(old.nodes), **nodes}, {**dict.fromkeys(old.edges), **edges})
 
 

@@ -6,10 +6,8 @@ further patterns. `confine_statement` parses it.
 
 from __future__ import annotations
 
-import json
-import math
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -19,8 +17,8 @@ from kgot_lab.sandbox.cypher.mapping import edge_properties, node_properties, or
 from kgot_lab.stores.cypher.connection import RunQuery
 from kgot_lab.stores.cypher.dump import temporal_as_text
 from kgot_lab.stores.cypher.statements import CypherToken, RefusedClause, cypher_tokens
-from kgot_lab.stores.lookup import WordIndex, nested_scalars
-from kgot_lab.stores.protocol import Scalar, Schema
+from kgot_lab.stores.lookup import WordIndex
+from kgot_lab.stores.protocol import Schema
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Edge, Node
 
@@ -279,19 +277,8 @@ def _bracket_pairs(tokens: list[CypherToken]) -> dict[int, int]:
 
 
 # Search a namespace of a Bolt server without reading all of it.
-#
-# A node is found by its element id (its place), remembered since it was last seen. If another node or none
-# has that id now, or the node was never seen, all nodes are scanned once.
 
-# a map is looked up, a list would be searched for each node
-_SCAN = "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"
-_MATCH_KNOWN = (
-    "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[1] AND n.id = row[0] AND n._run = $run "
-)
-_EDGES = (
-    _MATCH_KNOWN
-    + "OPTIONAL MATCH (n)-[r]-(m {_run: $run}) RETURN n.id, startNode(r) = n, type(r), m.id, properties(r), elementId(m)"
-)
+_EDGES = "MATCH (n {_run: $run, id: $id})-[r]-(m {_run: $run}) RETURN startNode(r) = n, type(r), m.id, properties(r)"
 _LABELS = "MATCH (n {_run: $run}) RETURN labels(n), count(n)"
 _TYPES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN type(r), count(r) ORDER BY type(r)"
 _SEARCH = """
@@ -306,44 +293,10 @@ RETURN n.id, labels(n), properties(n) ORDER BY score DESC, size(name), name LIMI
 """  # long words have a higher weight, because they are rarer
 
 
-_ANY_PROPERTY = "any(key IN keys(x) WHERE NOT key IN ['id', '_run', '_kept', '_labels', '_key'] AND {test})"
-# IN takes lists and single values alike; a time is held as the text that rows show
-_HAS_VALUE = "$value IN ([] + x[key]) OR (toStringOrNull(x[key]) = $text AND toFloatOrNull(x[key]) IS NULL AND toBooleanOrNull(x[key]) IS NULL)"
-_ENCODED = "toStringOrNull(x[key]) STARTS WITH 'json:' AND toStringOrNull(x[key]) CONTAINS $piece"
-_HOLDS = (
-    f"MATCH (x {{_run: $run}}) WHERE x.id = $value OR $value IN labels(x) OR {_ANY_PROPERTY.format(test=f'({_HAS_VALUE})')} RETURN 1 LIMIT 1",
-    f"MATCH ({{_run: $run}})-[x]->({{_run: $run}}) WHERE type(x) = $value OR {_ANY_PROPERTY.format(test=f'({_HAS_VALUE})')} RETURN 1 LIMIT 1",
-)
-_MAY_CONTAIN = tuple(
-    f"MATCH {pattern} WHERE {_ANY_PROPERTY.format(test=_ENCODED)} RETURN properties(x) LIMIT 1000"
-    for pattern in ("(x {_run: $run})", "({_run: $run})-[x]->({_run: $run})")
-)
-
-
 class NodeLookup:
-    """The queries of a namespace, with the element ids of the nodes seen so far."""
+    """The queries of a namespace."""
 
     _query: RunQuery
-
-    def __init__(self) -> None:
-        self._element_ids: dict[str, str] = {}
-
-    def _update_element_ids(self, removed: Iterable[str], places: Mapping[str, str]) -> None:
-        """Drop the element ids of some nodes, and record those of others."""
-        for id in removed:
-            self._element_ids.pop(id, None)
-        self._element_ids.update(places)
-
-    def _locate(self, run_query: RunQuery, ids: Iterable[str]) -> dict[str, str]:
-        """Return the element ids of the nodes that exist, by node id."""
-        ids = list(ids)
-        known = [[id, self._element_ids[id]] for id in ids if id in self._element_ids]
-        found = dict(run_query(_MATCH_KNOWN + "RETURN n.id, elementId(n)", {"rows": known})) if known else {}
-        missing = {id: True for id in ids if id not in found}
-        if missing:
-            found |= dict(run_query(_SCAN, {"ids": missing}))
-        self._element_ids.update(found)
-        return found
 
     @check_arguments
     def neighbours(self, id: str) -> tuple[Edge, ...]:
@@ -351,27 +304,21 @@ class NodeLookup:
 
         Empty if there is no such node.
         """
-        rows = self._query(_EDGES, {"rows": [[id, self._element_ids[id]]]}) if id in self._element_ids else []
-        if not rows:  # it has moved, or was never seen
-            located = self._locate(self._query, [id]).items()
-            rows = self._query(_EDGES, {"rows": list(map(list, located))})
         edges: list[Edge] = []
-        for _, is_outgoing, type, other_id, stored, element_id in rows:
-            if type is not None:
-                source, target = (id, other_id) if is_outgoing else (other_id, id)
-                properties = edge_properties(temporal_as_text(stored))
-                edges.append(Edge(source, type, target, properties, own_key(stored)))
-                self._element_ids[other_id] = element_id
+        for is_outgoing, type, other_id, stored in self._query(_EDGES, {"id": id}):
+            source, target = (id, other_id) if is_outgoing else (other_id, id)
+            edges.append(
+                Edge(source, type, target, edge_properties(temporal_as_text(stored)), own_key(stored))
+            )
         return tuple(edges)
 
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
         label_counts = self._query(_LABELS, {})
         relations = {type: int(count) for type, count in self._query(_TYPES, {})}
-        labels: dict[str, int] = {}
+        labels = Counter[str]()
         for names, count in label_counts:
-            for label in names:
-                labels[label] = labels.get(label, 0) + count
+            labels.update(dict.fromkeys(names, count))
         nodes, edges = sum(count for _, count in label_counts), sum(relations.values())
         return Schema(dict(sorted(labels.items())), relations, nodes, edges)
 
@@ -393,34 +340,3 @@ class NodeLookup:
             nodes[id] = Node(id, tuple(ordered_labels(labels, stored)), properties)
             index.add(nodes[id])
         return tuple(nodes[id] for id in index.best_matches(wanted, limit))
-
-    @check_arguments
-    def holds(self, value: Scalar) -> bool:
-        """Return whether the graph contains a text or a number exactly.
-
-        Runs on the server. Lists and dicts that it cannot store natively are searched here. For what counts as
-        equal see `lookup.holds_value`.
-        """
-        text = value if isinstance(value, str) else None
-        if any(self._query(query, {"value": _sendable(value), "text": text}) for query in _HOLDS):
-            return True
-        piece = {"piece": _json_prefix(value)}
-        found = (stored for query in _MAY_CONTAIN for (stored,) in self._query(query, piece))
-        return any(value in nested_scalars(node_properties(temporal_as_text(stored))) for stored in found)
-
-
-def _sendable(value: Scalar) -> Scalar | None:
-    """Return a value as it can be sent to a server.
-
-    A number that is too large becomes None, which no graph contains.
-    """
-    return value if not isinstance(value, int) or -(2**63) <= value < 2**63 else None
-
-
-def _json_prefix(value: Scalar) -> str:
-    """Return the text with which a value begins in JSON."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, int) or (math.isfinite(value) and value.is_integer() and abs(value) < 1e15):
-        return str(int(value))
-    return repr(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.arguments import check_arguments
@@ -57,9 +57,8 @@ class CypherServer(NodeLookup, UndoableStore):
     `seconds` is the time limit of one statement. Raises BadInput for a namespace with nodes that no store
     made, or that edges connect to others, and StoreUnavailable if the server cannot be reached.
 
-    A node is found by its element id, which is remembered since it was last seen and checked each time, or
-    else by one scan. There is no index: it would need a label on every node, which statements would see in
-    labels(n).
+    Nodes are found by a scan. There is no index: it would need a label on every node, which statements would
+    see in labels(n).
     """
 
     dialect = CYPHER
@@ -78,11 +77,8 @@ class CypherServer(NodeLookup, UndoableStore):
     ):
         if not namespace.strip():
             raise BadInput("a namespace is a text that is not blank")
-        super().__init__()
         self.namespace, self._seconds = namespace, seconds
         self._mark = cypher_literal(namespace)
-        # whether the server's counters are reliable; tested at the first statement
-        self._has_counters: bool | None = None
         self._calculator = Calculator(seconds=seconds)
         self._link = BoltLink(uri, user, password, database)
         self._write_lock = cypher_apply.WriteLock(self._link, namespace)
@@ -105,64 +101,52 @@ class CypherServer(NodeLookup, UndoableStore):
     def write(self, statement: str) -> Diff:
         """Run a statement in a transaction and store its changes.
 
-        New nodes and edges are recognized by their missing marks. If the server's counters do not prove that
-        the statement did nothing else, it is rolled back and run again between two reads of the namespace,
-        whose cost grows with the graph. Raises QueryFailed, changing nothing, if the statement is refused or
-        fails.
+        The namespace is read before and after the statement, since servers do not say what a statement
+        changed. Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
         refuse_unless_cypher_write(statement)
         sent = confine_statement(statement, self._mark)
         with self._lost_statements.guard(statement), self._statement_errors(sent, statement):
             try:
-                try:
-                    diff, element_ids = self._link.retry(partial(self._write_additions, statement, sent))
-                except cypher_apply.NotOnlyAdditions:
-                    diff, element_ids = self._link.retry(partial(self._write_compared, statement, sent))
+                return self._link.retry(partial(self._write_compared, statement, sent))
             except (RefusedValue, BadInput) as refusal:
                 raise QueryFailed(statement, str(refusal)) from None
-        self._element_ids.update(element_ids)
-        return diff
 
-    def _write_additions(self, statement: str, sent: ConfinedStatement) -> tuple[Diff, dict[str, str]]:
-        if self._has_counters is None:
-            with self._link.write_transaction() as transaction:
-                self._has_counters = cypher_apply.has_reliable_counters(transaction)
-                transaction.rollback()
-        if not self._has_counters:
-            raise cypher_apply.NotOnlyAdditions
-        with self._write_lock.acquire(self._seconds + TRANSACTION_ALLOWANCE) as (transaction, _):
-            self._require_no_leaving_edges(transaction, statement, sent)
-            with self._link.time_limit(self._seconds, statement):
-                counters = transaction.run(sent.text).consume().counters
-            diff, element_ids = cypher_apply.read_additions(self._transaction_query(transaction), counters)
-            _finish_write(transaction, statement, diff)
-        return diff, element_ids
-
-    def _write_compared(self, statement: str, sent: ConfinedStatement) -> tuple[Diff, dict[str, str]]:
+    def _write_compared(self, statement: str, sent: ConfinedStatement) -> Diff:
+        has_counters = self._has_reliable_counters
         with self._write_lock.acquire(self._seconds + TRANSACTION_ALLOWANCE) as locked:
             transaction = locked.transaction
-            before = dump.read_dump(self._transaction_query(transaction))
+            run_query = self._transaction_query(transaction)
+            before = dump.read_dump(run_query)
             self._require_no_leaving_edges(transaction, statement, sent)
             with self._link.time_limit(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
-            rows = dump.read_rows(self._transaction_query(transaction))
-            if self._has_counters and not _counters_match(counters, before, rows):
+            rows = dump.read_rows(run_query)
+            if has_counters and not _counters_match(counters, before, rows):
                 problem = "it made or removed what is not in this graph"
                 raise QueryFailed(statement, f"{problem}, perhaps a node for a variable that is null")
             try:
-                after = dump.assign_ids(self._transaction_query(transaction), rows, before, self.namespace)
+                after = dump.assign_ids(run_query, rows, before, self.namespace)
             except dump.DuplicateId:
                 transaction.rollback()
             else:
                 diff = dump.dump_difference(before, after)
-                _finish_write(transaction, statement, diff)
-                self._element_ids.clear()
-                return diff, (after if diff else before).element_ids()
+                _require_storable(statement, diff)
+                if not diff:
+                    transaction.rollback()
+                return diff
         diff = dump.merged_difference(rows, before)
         _require_storable(statement, diff)
-        application, element_ids = self._apply_diff(diff, locked)
-        self._update_element_ids(application.moved_ids, {})
-        return diff, element_ids
+        self._apply_diff(diff, locked)
+        return diff
+
+    @cached_property
+    def _has_reliable_counters(self) -> bool:
+        """Whether the server's counters say correctly what a statement created, tested once by creating a node."""
+        with self._link.write_transaction() as transaction:
+            counters = transaction.run("CREATE (n {a: 1}) SET n.b = 2").consume().counters
+            transaction.rollback()
+        return counters.nodes_created == 1 and counters.properties_set == 2
 
     def read(self, statement: str) -> Rows:
         """Run a read statement and return its rows, with nodes and relationships as dicts.
@@ -199,7 +183,6 @@ class CypherServer(NodeLookup, UndoableStore):
         from kgot_lab.graph import PropertyGraph
 
         current = dump.read_dump(self._query)
-        self._element_ids = current.element_ids()
         edges = (stored.to_edge() for stored in current.edges.values())
         return PropertyGraph.of((stored.to_node() for stored in current.nodes.values()), edges)
 
@@ -210,12 +193,9 @@ class CypherServer(NodeLookup, UndoableStore):
         """
         diff = validate_diff(diff)
         with self._link.convert_errors(lambda reason: BadInput(f"the server refuses the diff: {reason}")):
-            application, element_ids = self._link.retry(partial(self._apply_diff, diff))
-        self._update_element_ids(application.moved_ids, element_ids)
+            self._link.retry(partial(self._apply_diff, diff))
 
-    def _apply_diff(
-        self, diff: Diff, since: cypher_apply.LockedTransaction | None = None
-    ) -> tuple[cypher_apply.DiffApplication, dict[str, str]]:
+    def _apply_diff(self, diff: Diff, since: cypher_apply.LockedTransaction | None = None) -> None:
         """Apply a diff.
 
         Raises WriteConflict if another writer committed since the transaction in which the diff was found and
@@ -225,10 +205,7 @@ class CypherServer(NodeLookup, UndoableStore):
             if since is not None:
                 self._write_lock.require_unwritten(since)
             run_query = self._transaction_query(transaction)
-            application = cypher_apply.DiffApplication(
-                run_query, self._link.run_query, partial(self._locate, run_query), self.namespace
-            )
-            return application, application.run(diff)
+            cypher_apply.DiffApplication(run_query, self._link.run_query, self.namespace).run(diff)
 
     def close(self) -> None:
         """Close the connections.
@@ -324,16 +301,6 @@ def _counters_match(counters: SummaryCounters, before: dump.Dump, rows: Sequence
     edges = counters.relationships_created - counters.relationships_deleted
     new_edges = sum(len(row.edges) for row in rows) - len(before.edges)
     return (nodes, edges) == (len(rows) - len(before.nodes), new_edges)
-
-
-def _finish_write(transaction: Transaction, statement: str, diff: Diff) -> None:
-    """Roll back a statement that changed nothing.
-
-    Raises QueryFailed if it created an element that is not valid in a graph of this package.
-    """
-    _require_storable(statement, diff)
-    if not diff:
-        transaction.rollback()
 
 
 def _require_storable(statement: str, diff: Diff) -> None:

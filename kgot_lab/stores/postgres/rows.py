@@ -193,7 +193,7 @@ def _copy_rows(connection: Connection, target: str, rows: Sequence[tuple[str, ..
                 copy.write_row(row)
 
 
-# Searches in PostgreSQL: nodes by words, and values.
+# The search for nodes by words.
 
 _MAX_QUERY_WORDS = 500  # words of a query that are looked up
 
@@ -209,11 +209,6 @@ wanted AS (
 SELECT {NODE_COLUMNS} FROM nodes, wanted WHERE words @@ query
 ORDER BY ts_rank(words, query) DESC, length(id), id COLLATE "C" LIMIT %(limit)s
 """
-_HAS_VALUE = "jsonb_path_exists(properties, 'strict $.** ? (@ == $value)', %(value)s::jsonb)"
-HOLDS_QUERY = (
-    f"SELECT 1 FROM nodes WHERE id = %(text)s OR labels ? %(text)s OR {_HAS_VALUE} "
-    f"UNION ALL SELECT 1 FROM edges WHERE type = %(text)s OR {_HAS_VALUE} LIMIT 1"
-)
 
 # --- vectors ---
 

@@ -19,7 +19,6 @@ from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.stores.postgres import rows, tables
 from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink
 from kgot_lab.stores.postgres.server import Server
-from kgot_lab.stores.protocol import Scalar
 from kgot_lab.stores.sql import SqlGraph, journal_diff, parse_change, sql_dialect
 from kgot_lab.text.cleaning import format_count, plain_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Json, Node, Rows
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
-POSTGRES = sql_dialect("SQL (PostgreSQL)", collation="C", merged="nodes.properties || excluded.properties")
+POSTGRES = sql_dialect("SQL (PostgreSQL)", merged="nodes.properties || excluded.properties")
 _MAX_RESULT = 16_000_000  # approximate bytes of rows that one read may return
 _ROW_OVERHEAD = 100  # overhead of a row in bytes, besides its text
 _INDEX_LIMIT_ERROR = (
@@ -184,18 +183,6 @@ class Postgres(SqlGraph):
         require_count(limit, 0, "limit")
         values = {"words": plain_text(words), "limit": limit}
         return tuple(map(rows.node_from_row, self._link.fetch_rows(rows.SEARCH_QUERY, values)))
-
-    @check_arguments
-    def holds(self, value: Scalar) -> bool:
-        """Return whether the graph contains a text or a number exactly.
-
-        For what counts as equal see `lookup.holds_value`.
-        """
-        if isinstance(value, str) and not is_plain_text(value):
-            return False
-        text = json.dumps({"value": value})
-        parameters = {"value": text, "text": value if isinstance(value, str) else None}
-        return bool(self._link.fetch_rows(rows.HOLDS_QUERY, parameters))
 
     # --- internal ---
 

@@ -48,8 +48,7 @@ class SparqlServer(EmbeddedStore):
     """A store whose graph is one named graph of a SPARQL server.
 
     No other graph of the server is read or changed. `namespace` names the graph. `wipe` empties it first. An
-    existing graph that was not made by such a store is refused, unless `adopt` allows the store to take it
-    over and rewrite it as `kgot_lab.sandbox.sparql.rdf` defines. `seconds` limits each statement.
+    existing graph that was not made by such a store is refused. `seconds` limits each statement.
 
     Reads go to the query endpoint. Writes run in a sandbox on a copy of the graph, and their changes are sent
     in one request, which does nothing if the graph has changed since. The write then starts again. A server
@@ -75,7 +74,6 @@ class SparqlServer(EmbeddedStore):
         token: str | None = None,
         execute: StatementExecutor | None = None,
         open: Callable[[], StatementExecutor] | None = None,
-        adopt: bool = False,
         wipe: bool = False,
         unsafe: bool = False,
     ):
@@ -90,7 +88,7 @@ class SparqlServer(EmbeddedStore):
         self._version = tuple[str, ...]()  # of the server's graph, as loaded in the copy
         self._size, self._exact = 0, True  # how many triples that is; whether it is spelled as ours
         try:
-            self._claim_graph(adopt=adopt, wipe=wipe)
+            self._claim_graph(wipe)
         except BaseException:
             self.close()
             raise
@@ -190,13 +188,13 @@ class SparqlServer(EmbeddedStore):
         self._require_open()
         return self._link
 
-    def _claim_graph(self, *, adopt: bool, wipe: bool) -> None:
-        """Check that the graph belongs to this kind of store, or take it over."""
+    def _claim_graph(self, wipe: bool) -> None:
+        """Check that the graph belongs to this kind of store."""
         problem = f"{self._location} already holds a graph {self.namespace!r}"
         is_filled = f"ASK {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}"
-        if not self._server_version() and not adopt and self._asked(is_filled).truth:
+        if not self._server_version() and self._asked(is_filled).truth:
             problem = f"{problem}, which no store like this made"
-            raise BadInput(f"{problem}; choose another namespace, or take it over with adopt=True")
+            raise BadInput(f"{problem}; choose another namespace")
         if wipe:
             old_version = self._version_pattern("?old")
             self._run_update(f"DROP SILENT GRAPH <{self._graph}> ;\nDELETE WHERE {{ {old_version} }}")

@@ -22,11 +22,11 @@ from kgot_lab.io.sqlite.connection import (
     refuse_foreign_head,
 )
 from kgot_lab.io.sqlite.file import SQLiteFile
-from kgot_lab.stores.hash_chain import SALVAGE_ADVICE
 from kgot_lab.stores.sql import json_text, parse_json
 from kgot_lab.stores.sqlite import damage, tables
 
 APPLICATION = 0x6B676C62  # "kglb": the application id of files made by this package
+SALVAGE_ADVICE = "restore a copy, or keep what is whole: kgot-lab doctor --salvage"
 _VERSION = 2  # 1 had no checksums of rows
 _MIN_SQLITE_VERSION = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
 # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build

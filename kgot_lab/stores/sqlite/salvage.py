@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,7 +16,6 @@ from kgot_lab.io.files import back_up_damaged_file
 from kgot_lab.io.sqlite.connection import Connection
 from kgot_lab.io.sqlite.copies import pad_to_size, private_copy
 from kgot_lab.io.sqlite.file import require_closed
-from kgot_lab.stores.log import SalvageResult
 from kgot_lab.stores.sql import edge_from_row, node_from_row
 from kgot_lab.stores.sqlite.damage import SELECT_SOUND_ROWS, enable_checksums
 from kgot_lab.stores.sqlite.file import require_own_format
@@ -27,6 +27,14 @@ _Row = tuple[object, ...]
 _Element = TypeVar("_Element", Node, Edge)
 # the bytes that every process with the file open locks (sqlite.org/c3ref/io_methods, os_unix.c)
 _LOCK_START, _LOCK_LENGTH = (0x40000002, 510)
+
+
+@dataclass(frozen=True)
+class SalvageResult:
+    """The location of the copy of a damaged file, and how much of it is in the new one."""
+
+    damaged_copy: Path
+    summary: str
 
 
 def salvage_sqlite(path: Path) -> SalvageResult:

@@ -18,14 +18,13 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.io.sqlite.connection import Connection
 from kgot_lab.stores import sql
-from kgot_lab.stores.protocol import Scalar
 from kgot_lab.stores.sqlite import damage, tables
 from kgot_lab.stores.sqlite.file import GraphFile, damaged_error, unavailable_error
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
-SQLITE = sql.sql_dialect("SQL (SQLite)", collation="BINARY")
+SQLITE = sql.sql_dialect("SQL (SQLite)")
 NAME_WEIGHT = 5.0  # weight of a word in a node's name, relative to one in its properties
 # virtual machine instructions between two checks of the time, well under a millisecond
 _STEPS_PER_CHECK = 5_000
@@ -37,15 +36,6 @@ _SEARCH = (
     f"{_NODES} JOIN (SELECT rowid, -bm25(words, ?, 1.0) AS score FROM words WHERE words MATCH ? ORDER BY score DESC, rowid LIMIT ?) AS best"
     " ON best.rowid = number ORDER BY score DESC, length(id), id"
 )
-_HAS_VALUE = " UNION ALL ".join(
-    f"SELECT 1 FROM {table}, json_tree({table}.properties) AS part WHERE part.atom = ?1 AND part.type IN (?2, ?3)"
-    for table in ("nodes", "edges")
-)
-_HAS_NAME = (
-    "SELECT 1 FROM nodes WHERE id = ?1 UNION ALL SELECT 1 FROM edges WHERE type = ?1 "
-    "UNION ALL SELECT 1 FROM nodes, json_each(nodes.labels) AS label WHERE label.value = ?1"
-)
-_INTEGER_LIMIT = 2**63
 _WHERE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
@@ -169,17 +159,15 @@ class Sqlite(GraphFile, sql.SqlGraph):
             found = self._query(_SEARCH, (NAME_WEIGHT, match_query, limit)) if match_query else []
         return tuple(self._nodes(found))
 
-    @check_arguments
-    def holds(self, value: Scalar) -> bool:
-        """Return whether the graph contains a text or a number exactly.
+    # --- for a graph that is kept in this process too ---
 
-        For what counts as equal see `lookup.holds_value`.
-        """
-        if isinstance(value, str):
-            return bool(self._query(f"{_HAS_NAME} UNION ALL {_HAS_VALUE} LIMIT 1", (value, "text", "text")))
-        # as SQLite reads one of more digits
-        number = value if isinstance(value, float) or abs(value) < _INTEGER_LIMIT else float(str(value))
-        return bool(self._query(f"{_HAS_VALUE} LIMIT 1", (number, "integer", "real")))
+    def state(self) -> tuple[object, int]:
+        """Return what changes whenever another connection has written to the file, or this one is opened again."""
+        return self._connection, self._query("PRAGMA data_version")[0][0]
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """Open a transaction for a block, in which nobody else writes. An error in it undoes what the block wrote."""
+        return self._transaction()
 
     # --- internal ---
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, needs_extra
 from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.io.files import write_atomically
@@ -91,6 +92,7 @@ class Plot:
         (sheet,) = table(self.numbers, limit=limit).sheets
         return Table((replace(sheet, name="The numbers of the plot"),))
 
+    @check_arguments
     def save(self, path: Path | str) -> Path:
         """Write the picture as .svg, .pdf or .png (200 dpi), always with the same bytes.
 

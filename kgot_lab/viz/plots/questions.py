@@ -105,9 +105,8 @@ def steps_of_people(results: Results) -> Plot:
         use_integer_ticks(axes.yaxis)
         axes.grid(axis="x", visible=False)
         place_legend_below(figure)
-        summary = ", ".join(
-            f"{format_count(count, 'step')}: {correct[count]} of {totals[count]}" for count in steps
-        )
+        parts = (f"{format_count(count, 'step')}: {correct[count]} of {totals[count]}" for count in steps)
+        summary = ", ".join(parts)
         numbers = [{"steps": count, "questions": totals[count], "correct": correct[count]} for count in steps]
         return plot(figure, f"Correct answers by the steps a person took. {summary}.", numbers)
 

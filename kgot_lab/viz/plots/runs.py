@@ -208,4 +208,4 @@ def _sizes_by_step(sizes: _Rows) -> list[Mapping[str, Json]]:
 
 
 def _format_runs(runs: Mapping[str, Sequence[Event]]) -> str:
-    return "this run" if len(runs) == 1 else f"these {format_count(len(runs), 'run')}"
+    return "this run" if len(runs) == 1 else f"these {len(runs)} runs"

@@ -30,7 +30,6 @@ from kgot_lab.loop.insert import proper_name
 from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.memory.extraction import EXTRACTION_SYSTEM, parse_triples
-from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import canonical_answer
 from kgot_lab.types import Json
 
@@ -124,11 +123,7 @@ def _tool_questions(events: Sequence[Event]) -> Iterator[Prediction]:
         truth = looked_up[0] if looked_up else _NO_LOOKUP
         names = (proper_name(node.id) for node in graph_after(events[:before]).nodes)
         others = [_NO_LOOKUP, *(name for name in names if name and name not in looked_up)]
-        more_note = (
-            f" It makes {format_count(len(looked_up), 'call')}; which is the first?"
-            if len(looked_up) > 1
-            else ""
-        )
+        more_note = f" It makes {len(looked_up)} calls; which is the first?" if len(looked_up) > 1 else ""
         intro = f"Facts are missing. The model chooses what to look up with {_tool_names(events)}.{more_note}"
         yield multiple_choice("tool", (before, at), "What will it look up next?", intro, truth, others)
 
@@ -207,7 +202,7 @@ def _vote_questions(events: Sequence[Event]) -> Iterator[Prediction]:
         elif isinstance(event, Voted) and start >= 0:
             intro = "INSERT: facts are missing, so more are fetched. RETRIEVE: the graph gives the answer, so it is read. "
             if event.possible > 1:
-                intro += f"At most {format_count(event.possible, 'vote')}; RETRIEVE wins with more votes than INSERT. "
+                intro += f"At most {event.possible} votes; RETRIEVE wins with more votes than INSERT. "
             choices = _VOTES[: 4 if event.possible > 1 else 2]
             asks, outcome = "How will the vote go?", _vote_outcome(event)
             yield Prediction("vote", start, at, asks, intro.strip(), choices, outcome)

@@ -45,7 +45,7 @@ def test_the_first_question_is_answered_though_the_graph_of_the_peer_is_still_re
         may_end.set()
         thread.join(AMPLE)
     (answer,) = answers
-    assert answer.answer == "You asked: What lowers costs?"
+    assert answer.answer and "You asked: What lowers costs?" in answer.answer
 
 
 def test_each_server_has_a_key_of_its_own_which_it_keeps(tmp_path, capfd):

@@ -7,8 +7,10 @@ import os
 import pytest
 
 from kgot_lab.errors import BadInput
+from kgot_lab.kgos.extraction import file_facts
 from kgot_lab.kgos.extraction.folder import extract_folder
 from kgot_lab.kgos.extraction.patterns import add_patterns
+from kgot_lab.kgos.extraction.python.points_to import solve_calls
 from kgot_lab.kgos.schemas.check import find_faults
 from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.kgos.schemas.vocabularies import CODE
@@ -205,3 +207,16 @@ def test_a_folder_without_anything_to_read_is_refused(tmp_path, inside):
     (tmp_path / "picture.png").write_bytes(b"\0\1\2" * 9)
     with pytest.raises(BadInput, match=r"\.py|binary"):
         extract_folder(tmp_path / inside, cache=False)
+
+
+def test_calls_are_not_solved_again_where_only_lines_have_moved(tmp_path, monkeypatch):
+    code, cache, solved = tmp_path / "code", tmp_path / "cache", []
+    code.mkdir()
+    (code / "shop.py").write_text("def pay():\n    pass\n\n\ndef buy():\n    pay()\n")
+    monkeypatch.setattr(file_facts, "solve_calls", lambda program: solved.append(1) or solve_calls(program))
+    extract_folder(code, cache=cache)
+    (code / "shop.py").write_text('"""A shop."""\n\n' + (code / "shop.py").read_text())
+    (code / "readme.md").write_text("# Shop\n")
+    moved = extract_folder(code, cache=cache).graph
+    assert moved == extract_folder(code, cache=False).graph and len(solved) == 1
+    assert [e.properties["lines"] for e in moved.edges if e.type == "calls"] == [[8]]

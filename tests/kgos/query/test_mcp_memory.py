@@ -119,6 +119,15 @@ def test_bad_arguments_are_answered_in_words_and_change_nothing(file, name, give
         assert failed and says in text and memory.history() == before
 
 
+def test_an_episode_is_what_the_user_says_and_becomes_facts():
+    episode = "add_episode", {"text": "I live in Rome."}
+    with open_memory(user="ana", embedder=None) as memory:
+        ((failed, text),) = served(memory, episode, writes=True)
+        assert not failed and "ana --[lives_in]--> Rome" in text
+        ((failed, _),) = served(memory, episode)
+        assert failed
+
+
 def test_a_text_that_an_assistant_gets_is_bounded(tmp_path):
     with open_memory(user="ana", embedder=None) as memory:
         memory.add([{"role": "user", "content": f"I like the painter number {n}."} for n in range(300)])

@@ -9,10 +9,11 @@ cannot be followed is taken for the function itself.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+from kgot_lab.io.processes import without_garbage_collection
 from kgot_lab.kgos.extraction.python.builtin_calls import BUILTINS, CONTAINER_METHODS, CallSite
 from kgot_lab.kgos.extraction.python.flow import ANY_KEY, scope_variable
 from kgot_lab.kgos.extraction.python.program import Program, Solver, Value, resolution_orders
@@ -28,6 +29,27 @@ _CLASS_METHODS = ("__new__", "__init_subclass__", "__class_getitem__")  # withou
 # methods that an operator or a statement, such as a loop or an index, may run; more are considered a guess
 _MAX_OPERATION_CALLEES = 4
 Callee = tuple[str, str]  # its kind (function, class, external, builtin) and its name
+
+
+class CallGraph(NamedTuple):
+    """The base classes of each class, and the calls of a program.
+
+    A call is its caller, the kind and the name of its callee, and the positions of its lines in the module.
+    """
+
+    bases: Mapping[str, list[str]]
+    called: list[tuple[str, str, str, list[int]]]
+    resolved: int  # call sites with a known callee
+    sites: int
+
+
+def solve_calls(program: Program) -> CallGraph:
+    """Analyse a program."""
+    analysis = PointsTo(program)
+    with without_garbage_collection():
+        analysis.solve()
+    called = [(caller, *callee, sorted(lines)) for (caller, callee), lines in analysis.called.items()]
+    return CallGraph(program.bases, called, analysis.resolved, analysis.sites)
 
 
 class PointsTo:

@@ -44,6 +44,12 @@ class Program:
             program.dictionaries.update(facts.flow["dictionaries"])
         return program
 
+    def lines_of(self, caller: str) -> list[int]:
+        """Return the lines of the module in which a caller is, by their positions in its constraints."""
+        while caller not in self.flows:
+            caller = caller.rpartition(".")[0]
+        return self.flows[caller]["lines"]  # type: ignore[no-any-return]
+
     def exported_names(self, module: str) -> set[str]:
         """Return the names that `from module import *` binds, also through other modules."""
         found: set[str] = set()
@@ -117,10 +123,12 @@ class Solver:
         self._number: dict[str, int] = {}
         self._values: list[Value] = []
         self._value_number: dict[Value, int] = {}
+        self._kinds: list[str] = []  # of each value
         self._may: list[set[int]] = []
+        self._seen: list[set[int]] = []  # with the values over the limit
         self._into: list[dict[int, None]] = []
         self._waiting: list[list[Callable[[Value], None]]] = []
-        self._count: dict[tuple[int, str], int] = {}
+        self._count: list[dict[str, int]] = []  # of the values of each kind, by variable
         self._full: set[tuple[int, str]] = set()
         self._new: dict[int, list[int]] = {}
         self._queue: deque[int] = deque()
@@ -131,8 +139,10 @@ class Solver:
         if number is None:
             number = self._number[variable] = len(self._may)
             self._may.append(set())
+            self._seen.append(set())
             self._into.append({})
             self._waiting.append([])
+            self._count.append({})
         return number
 
     def possible_values(self, number: int) -> list[Value]:
@@ -149,7 +159,8 @@ class Solver:
         if known is None:
             known = self._value_number[value] = len(self._values)
             self._values.append(value)
-        if known not in self._may[number]:
+            self._kinds.append(value[0])
+        if known not in self._seen[number]:
             self._add_values(number, (known,))
 
     def flow(self, source: int, target: int) -> None:
@@ -157,7 +168,7 @@ class Solver:
         if source == target or target in self._into[source]:
             return
         self._into[source][target] = None
-        if missing := self._may[source] - self._may[target]:
+        if missing := self._may[source] - self._seen[target]:
             self._add_values(target, sorted(missing))
 
     def on_value(self, number: int, act: Callable[[Value], None]) -> None:
@@ -172,26 +183,27 @@ class Solver:
             number = self._queue.popleft()
             new = self._new.pop(number)
             for target in self._into[number]:
-                values = self._may[target]
-                if missing := [value for value in new if value not in values]:
+                seen = self._seen[target]
+                if missing := [value for value in new if value not in seen]:
                     self._add_values(target, missing)
             for act in tuple(self._waiting[number]):
                 for value in new:
                     act(self._values[value])
 
     def _add_values(self, number: int, values: tuple[int, ...] | list[int]) -> None:
-        """Add values that a variable does not hold, up to the bound of each kind."""
-        current = self._may[number]
+        """Add values that a variable has not seen, up to the bound of each kind."""
+        counts, kinds = self._count[number], self._kinds
+        self._seen[number].update(values)
         taken: list[int] = []
         for value in values:
-            kind = self._values[value][0]
-            count = self._count.get((number, kind), 0)
+            kind = kinds[value]
+            count = counts.get(kind, 0)
             if count >= MAX_VALUES_BY_KIND.get(kind, _MAX_OTHER_VALUES):
                 self._full.add((number, kind))
                 continue
-            self._count[number, kind] = count + 1
-            current.add(value)
+            counts[kind] = count + 1
             taken.append(value)
+        self._may[number].update(taken)
         if not taken:
             return
         if number in self._new:

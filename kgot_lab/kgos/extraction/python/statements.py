@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import hashlib
+import json
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.kgos.extraction.facts import DEFERRED, Definition, FileFacts, Reference
@@ -136,6 +139,8 @@ class StatementReader:
                     self._read_pattern(case.pattern, matched, scope)
                     value(case.guard, scope)
                 self._read_branches([case.body for case in cases] + [[]], scope)
+            case ast.Expr(value=ast.Constant()):
+                pass  # a docstring, which may change without a new analysis
             case ast.Expr() | ast.Assert() | ast.Delete():
                 for child in ast.iter_child_nodes(node):
                     if isinstance(child, ast.expr) and not isinstance(node, ast.Delete):
@@ -399,6 +404,24 @@ def first_paragraph(docstring: str) -> str:
 FLOW_PARTS = ("constraints", "functions", "classes", "boxes", "dictionaries", "names")
 
 
+_WITH_LINE = frozenset(
+    "get item each call decorate enter send raise".split()
+)  # constraints that end with a line
+
+
+def _number_lines(constraints: list[list[Any]]) -> list[int]:
+    """Put the position of a line, from 1 on, in place of the line in each constraint, and return the lines.
+
+    So the constraints stay the same if comments, docstrings and blank lines come and go.
+    """
+    placed = [each for each in constraints if each[0] in _WITH_LINE]
+    lines = sorted({each[-1] for each in placed})
+    positions = {line: position for position, line in enumerate(lines, 1)}
+    for each in placed:
+        each[-1] = positions[each[-1]]
+    return lines
+
+
 def python_facts(text: str, path: str, module: str, *, is_package: bool = False) -> FileFacts:
     """Extract what a Python module defines, imports and calls.
 
@@ -420,6 +443,9 @@ def python_facts(text: str, path: str, module: str, *, is_package: bool = False)
     lines = text.count("\n") + 1
     about = first_paragraph(ast.get_docstring(tree) or "")
     itself = Definition(module, "module", module.rpartition(".")[2], 1, lines, "", about)
-    flow_parts = {part: getattr(statements.flow, part) for part in FLOW_PARTS}
+    flow_parts: dict[str, Any] = {part: getattr(statements.flow, part) for part in FLOW_PARTS}
+    lines_of_steps = _number_lines(flow_parts["constraints"])
+    digest = hashlib.sha256(json.dumps(flow_parts).encode()).hexdigest()
+    flow_parts |= {"digest": digest, "lines": lines_of_steps}
     definitions, references = (itself, *statements.definitions), tuple(statements.references)
     return FileFacts(path, "python", definitions, references, flow=flow_parts)

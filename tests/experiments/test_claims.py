@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgot_lab.benchmark.recall.claims import (
+from benchmarks.recall.claims import (
     DOES_NOT,
     PUBLISHED_CLAIMS,
     REPLICATES,

@@ -2,14 +2,8 @@
 
 import pytest
 
+from benchmarks.calibration import Reliability, calibration_error, reliability, risk_area, risk_curve
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.significance import (
-    Reliability,
-    calibration_error,
-    reliability,
-    risk_area,
-    risk_curve,
-)
 
 SURE, RIGHT = [0.95, 0.92, 0.55, 0.05, 1.0], [1, 0, 1, 0, 1]
 

@@ -11,9 +11,7 @@ from dataclasses import replace
 import pytest
 from support.birthplaces import ASKED, SETS, TINY, reader
 
-from benchmarks.questions.lost_answers import stage_of_loss
-from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice, system_folder
-from kgot_lab.benchmark.comparison.losses import (
+from benchmarks.graph_pays.losses import (
     LOSSES,
     collect_losses,
     find_loss,
@@ -21,6 +19,9 @@ from kgot_lab.benchmark.comparison.losses import (
     losses_grid,
     save_losses,
 )
+from benchmarks.graph_pays.report import write_report
+from benchmarks.questions.lost_answers import stage_of_loss
+from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice, system_folder
 from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
@@ -175,3 +176,12 @@ def test_the_file_is_the_same_whatever_the_order_of_the_answers(folder):
     assert load_losses(folder, findings.plan) == stages
     expected = ["curie", "lovelace", "newton"]
     assert list(json.loads((folder / "lost.json").read_text())["stages"]["first"]["rag"]) == expected
+
+
+def test_the_report_tells_where_answers_were_lost_and_a_file_of_something_else_stays(folder):
+    assert "| closed-book on first |" in write_report(folder)
+    assert "Where answers were lost" in (folder / "results.md").read_text()
+    (folder / "lost.json").write_text("[]")
+    with pytest.raises(BadInput, match="does not say where answers of this comparison were lost"):
+        write_report(folder)
+    assert (folder / "lost.json").read_text() == "[]"
