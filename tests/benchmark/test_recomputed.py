@@ -13,7 +13,7 @@ PROGRAM = ROOT / "benchmarks" / "graph_pays" / "recompute.py"
 
 
 @pytest.mark.parametrize(
-    "folder", ["graph_pays", *(f"deciding/{part}" for part in ("open", "compared", "no-code"))]
+    "folder", ["graph_pays", *(f"deciding/{part}" for part in ("open", "open-small", "compared", "no-code"))]
 )
 def test_every_figure_of_a_comparison_comes_out_the_same_from_its_answers_with_numpy_alone(folder):
     command = [sys.executable, str(PROGRAM), str(ROOT / "benchmarks" / "results" / folder)]
