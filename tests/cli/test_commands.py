@@ -144,8 +144,8 @@ def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
         assert "Stopped. Everything so far is in a run.jsonl." in err
         assert sum(isinstance(event, Asked) for event in kept) == 4 and isinstance(kept[-1], ToolReturned)
         assert load_run("a run.jsonl").events == kept
-        assert ran.again[:7] == ["kgot-lab", "resume", "a run.jsonl", *PAPERS, "--model", f"{server.url}#m"]
-        assert ran.again[7:] == [*kept_to[2:-3], "900.0", "--max-dollars", "0.0"]
+        assert ran.again[:5] == ["kgot-lab", "resume", "a run.jsonl", "--model", f"{server.url}#m"]
+        assert ran.again[5:] == [*kept_to[2:-3], "900.0", "--max-dollars", "0.0"]
         resumed = kgot_lab(*ran.again[1:])
         assert resumed.code == 0 and "Answer: London" in resumed.out
         # only the call that was cut off is made again
@@ -220,7 +220,7 @@ def test_a_run_in_another_language_is_kept_stopped_resumed_and_verified(kgot_lab
         ran = kgot_lab(
             *asking(server, "--store", kind, "--at", "graph.log", "--trace", "run.jsonl", "--max-calls", "5")
         )
-        assert ran.code == 1 and "--store" in ran.again and "graph.log" in ran.again
+        assert ran.code == 1
         resumed = kgot_lab(*ran.again[1:], "--max-calls", 50)
         assert "Answer: London" in resumed.out, resumed.err
         assert kgot_lab("verify", "run.jsonl").code == 0
