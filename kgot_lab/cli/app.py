@@ -327,7 +327,7 @@ def resume(
     run, _ = terminal.load_question_run(trace)
     configuration = traced_configuration(run.about).with_flags(flags)
     outputs = Outputs(trace, results.recording, results.html, results.as_json)
-    given = options.given_options(sources, models, store, results)
+    given = options.options_by_flag(sources, models, store, results)
     with question_memory(configuration, run.question) as memory:
         resume_run(trace, configuration, given, outputs, memory)
 

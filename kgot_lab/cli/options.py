@@ -88,7 +88,7 @@ def _flag(name: str, info: Any) -> str:
     return str((info.param_decls or ("--" + name.replace("_", "-"),))[0])
 
 
-def given_options(*groups: Any) -> dict[str, Any]:
+def options_by_flag(*groups: Any) -> dict[str, Any]:
     """Return the values of groups of options by the names of their flags, as a command line takes them."""
     given = (
         (_flag(each.name, each.default), getattr(group, each.name))

@@ -242,7 +242,7 @@ def fork_run(
     if "documents" in run.about:
         head["documents"] = run.about["documents"]
     resumed = {
-        **options.given_options(live_options),
+        **options.options_by_flag(live_options),
         "documents": folder,
         "model": live_options.model or "MODEL",
     }
