@@ -20,7 +20,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import igraph
 import networkx as nx
 import numpy as np
 
@@ -72,6 +71,8 @@ class SameGraph:
     def __init__(self, graph: PropertyGraph) -> None:
         ends = zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)
         self.size, self.pairs = len(graph), sorted({pair for pair in ends if pair[0] != pair[1]})
+        import igraph  # imports matplotlib
+
         self.igraph = igraph.Graph(n=self.size, edges=self.pairs, directed=True)
         self.plain_igraph = self.igraph.as_undirected(mode="collapse")
         self.networkx: nx.DiGraph[int] = nx.DiGraph()

@@ -75,7 +75,7 @@ def test_how_a_command_ends_is_said_by_its_code(ask, words, code, said):
     assert ran.code == code and said in ran.err
 
 
-@pytest.mark.parametrize("where", ["nothing.json", "my papers/ada.md", "bolt://127.0.0.1:1"])
+@pytest.mark.parametrize("where", ["nothing.json", "bolt://127.0.0.1:1"])
 def test_a_graph_that_is_none_is_refused_in_one_line(kgot_lab, here, where):
     ran = kgot_lab("query", where, "stats")
     assert ran.code == 1 and ran.err.startswith("error: ") and ran.err.count("\n") == 1

@@ -25,7 +25,7 @@ def test_a_run_or_a_snapshot_becomes_one_file_that_fetches_nothing(kgot_lab, tmp
     assert code == 0 and "graph.html" in out and find_external_requests(text) == () and "<script" in text
 
 
-@pytest.mark.parametrize("name", ["graph.log", "graph.jsonl", "graph.sqlite"])
+@pytest.mark.parametrize("name", ["graph.log", "graph.sqlite"])
 def test_the_file_of_a_store_is_exported_and_stays_as_it_is(kgot_lab, tmp_path, name):
     with open_store(tmp_path / name) as store:
         store.apply(store.graph().diff(PropertyGraph.of([Node("Ada Lovelace")])))
@@ -50,14 +50,14 @@ def test_a_trace_that_an_editor_saved_with_a_mark_is_exported_begun_with_and_exa
 
 
 def test_what_is_no_graph_is_refused_and_nothing_is_written(kgot_lab, tmp_path):
-    (tmp_path / "notes.md").write_text("# notes")
+    (tmp_path / "notes.csv").write_text("# notes")
     assert "there is no file nothing.json" in kgot_lab("export", "nothing.json")[2]
-    assert "notes.md, line 1: the first line names the columns" in kgot_lab("export", "notes.md")[2]
+    assert "notes.csv, line 1: the first line names the columns" in kgot_lab("export", "notes.csv")[2]
     assert (
         "ends in .html"
         in kgot_lab("export", bundled_path("kgot-snapshots/data_1.json"), "--out", "graph.txt")[2]
     )
-    assert {path.name for path in tmp_path.iterdir()} == {"notes.md"}
+    assert {path.name for path in tmp_path.iterdir()} == {"notes.csv"}
 
 
 def test_a_run_is_not_written_over_by_its_graph(kgot_lab, tmp_path):

@@ -111,20 +111,6 @@ def test_a_graph_is_taken_from_any_file_that_holds_one(kgot_lab, server, here, k
     assert ran.code == 0 and "Answer: London" in ran.out, ran.err
 
 
-def test_a_damaged_log_is_begun_with_as_far_as_it_is_whole_and_stays_as_it_is(kgot_lab, here):
-    with open_store("graph.log") as store:
-        store.apply(store.graph().diff(GRAPH))
-    Path("graph.log").write_bytes(torn := Path("graph.log").read_bytes() + b"0123456789abcdef {")
-    with openai_server(*replies(*READ)) as model:
-        for _ in range(2):
-            ran = kgot_lab(
-                "ask", QUESTION, *f"--graph graph.log --model {model.url}#m --set forced_reads=1".split()
-            )
-            assert "note: graph.log: it ended in record 2" in ran.err, ran.err
-            assert "begins with a graph of 2 nodes" in ran.out, ran.err
-    assert Path("graph.log").read_bytes() == torn and not list(here.glob("*damaged*"))
-
-
 @pytest.mark.parametrize("name", ["empty.log", "empty.sqlite"])
 def test_an_empty_file_is_no_graph_to_begin_with_and_becomes_no_store(kgot_lab, server, name):
     Path(name).touch()

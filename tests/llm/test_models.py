@@ -106,7 +106,7 @@ OPENAI = "openai:gpt-4o"
         (
             OPENAI,
             "temprature: 0",
-            "planner.temprature: there is no such field; did you mean 'temperature'? Known: ",
+            "planner.temprature: there is no such field; did you mean 'temperature'. Known: ",
         ),
         (OPENAI, "temperature: hot", "planner.temperature: it has to be a number"),
         (OPENAI, "temperature: 3", "planner.temperature: it has to be 2 or less"),

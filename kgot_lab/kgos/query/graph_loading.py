@@ -168,7 +168,7 @@ def is_graph_file(path: Path) -> bool:
     A text, as documents and code are, is read as a folder of one file.
     """
     suffix = path.suffix.lower()
-    if suffix not in (".txt", ".json", ".html", ".htm"):
+    if suffix not in (".txt", ".html", ".htm"):
         return suffix not in _PROSE
     try:
         return bool(read_graph(path, say=lambda _: None))

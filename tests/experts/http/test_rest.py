@@ -456,7 +456,12 @@ REFUSED += [
     ("GET", "/api/experts?limt=3", None, "unknown parameter of this address 'limt'; did you mean 'limit'"),
     ("GET", "/api/experts?limit=3&limit=4", None, "'limit' is given 2 times"),
     ("POST", "/api/experts", {"name": 3}, "name: it has to be a text"),
-    ("POST", "/api/experts", {"name": "x", "nme": "y"}, "nme: there is no such field; did you mean 'name'"),
+    (
+        "POST",
+        "/api/experts",
+        {"name": "x", "persona": {"name": "x", "instructions": "y"}, "nme": "y"},
+        "nme: there is no such field; did you mean 'name'",
+    ),
 ]
 NOT_THERE = [
     *(

@@ -10,11 +10,12 @@ from mcp.client import Client
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.query import search_embedder
 from kgot_lab.kgos.query.mcp_server import graph_server
 from kgot_lab.kgos.query.question_arguments import answer_lines, ask_by_name, run_pipeline
 from kgot_lab.kgos.query.search_embedder import SearchEmbedder
-from kgot_lab.types import Node
+from kgot_lab.types import Node, full_text
 
 pytest.importorskip("onnxruntime")
 NAMES = {"n1": "prompt caching", "n2": "vector index", "n3": "spend less money"}
@@ -38,7 +39,7 @@ def test_made_up_words_are_still_not_found():
 def test_vectors_of_many_nodes_are_computed_once_they_are_asked_for(monkeypatch):
     monkeypatch.setattr(search_embedder, "_UNASKED", 2)
     graph = PropertyGraph.of(Node(f"n{n}", ("tool",), {"name": f"many nodes {n}"}) for n in range(3))
-    minilm().forget([f"many nodes {n}\ntool. " for n in range(3)])
+    minilm().forget(list(map(full_text, graph_index(graph).documents)))
     embedder, note = SearchEmbedder().select(graph)
     assert embedder is None and "--embedder minilm computes them, once" in note
     named, note = SearchEmbedder("minilm").select(graph)
