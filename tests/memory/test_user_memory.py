@@ -715,7 +715,8 @@ def test_a_chat_of_the_openai_form_is_learned_once(tmp_path):
         },
     ]
     with open_memory(tmp_path / "me.db", user="ana") as memory:
-        assert memory.add(chat).sentences == 2 and memory.add(chat).changes == ()
+        with pytest.warns(UserWarning, match="no text \\('image_url'\\) is not read"):
+            assert memory.add(chat).sentences == 2 and memory.add(chat).changes == ()
     with open_memory(tmp_path / "me.db", user="ana") as again:
         assert again.facts() == (WORKS, LIVES) and len(again.history()) == 2
         assert asyncio.run(asyncio.to_thread(again.recall, "work"))
