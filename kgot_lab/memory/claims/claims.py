@@ -28,7 +28,7 @@ from kgot_lab.memory.claims.claim import (
     is_message,
     triple_key,
 )
-from kgot_lab.memory.claims.justification import claims_deciding, fact_ids, facts_resting_on, held_facts
+from kgot_lab.memory.claims.justification import NOW, claims_deciding, fact_ids, facts_resting_on, held_facts
 from kgot_lab.memory.claims.name_merges import propose_merges
 from kgot_lab.memory.postgres_tables import PostgresClaims
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
@@ -437,7 +437,7 @@ class Claims(Beliefs, RecordedTables):
 
     def _restore(self, change: Change, keys: VersionKeys) -> None:
         """Raise BadInput if the merges of some names that an undo restored are in a cycle with later ones."""
-        merges = self.names().merges
+        merges: dict[str, str] = dict(self.storage.rows(sql.MERGED, {"known": NOW}))  # `names` would not end in a cycle
         for name in (key for kind, key in keys if kind == "merged"):
             seen, canonical = {name}, merges.get(name, name)
             while canonical in merges and canonical not in seen:
