@@ -437,7 +437,8 @@ class Claims(Beliefs, RecordedTables):
 
     def _restore(self, change: Change, keys: VersionKeys) -> None:
         """Raise BadInput if the merges of some names that an undo restored are in a cycle with later ones."""
-        merges: dict[str, str] = dict(self.storage.rows(sql.MERGED, {"known": NOW}))  # `names` would not end in a cycle
+        # not by `names()`, which does not end in a cycle
+        merges: dict[str, str] = dict(self.storage.rows(sql.MERGED, {"known": NOW}))
         for name in (key for kind, key in keys if kind == "merged"):
             seen, canonical = {name}, merges.get(name, name)
             while canonical in merges and canonical not in seen:
