@@ -1,8 +1,8 @@
 """Check the arguments of public functions, and the fields of records, by their annotations.
 
 Known are texts, numbers, paths, functions, containers with the type of their items, classes, and protocols by
-their public members. A protocol with `__call__`, for which a function may stand in, and any other annotation is
-not checked here. Numbers and paths of other libraries become those of Python, and iterators lists.
+their public members; for one with `__call__` a function may stand in. Any other annotation is not checked here.
+Numbers and paths of other libraries become those of Python, and iterators lists.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from dataclasses import field, fields
 from datetime import date
 from decimal import Decimal
 from functools import cache, wraps
-from inspect import getattr_static, signature
+from inspect import CO_VARARGS, getattr_static, signature
+from itertools import chain, repeat
 from numbers import Real
 from pathlib import Path
-from types import GeneratorType, NoneType, UnionType
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from types import FunctionType, GeneratorType, NoneType, UnionType
+from typing import Any, NamedTuple, Self, TypeVar
 
 from kgot_lab.errors import (
     BadInput,
@@ -33,20 +34,25 @@ from kgot_lab.errors import (
     short_repr,
 )
 
-Parameters = ParamSpec("Parameters")
-Returned = TypeVar("Returned")
+Checked = TypeVar("Checked", bound=Callable[..., Any])
 _KINDS: Mapping[str, tuple[Any, str]] = {
     "str": (str, "a text"), "bool": (bool, "True or False"), "Path": (Path, "a path"), "None": (NoneType, "None"),
     "int": (int, "a whole number"), "float": ((int, float), "a number"), "Callable": (Callable, "a function"),
     "Iterable": (Iterable, "a list"), "Collection": (Collection, "a list"), "Sequence": (Sequence, "a list"),
     "tuple": ((tuple, list), "a list"), "Mapping": (Mapping, "a dictionary"), "type": (type, "a class"),
-    "frozenset": (Set, "a set"),
+    "frozenset": (Set, "a set"), "Set": (Set, "a set"), "AbstractSet": (Set, "a set"), "set": (set, "a set"),
+    "list": (list, "a list"), "dict": (dict, "a dictionary"), "bytes": (bytes, "bytes"),
 }  # fmt: skip
-_CONTAINERS = ("frozenset", "Iterable", "Collection", "Sequence", "tuple", "Mapping", "type")
+_CONTAINERS = (
+    "frozenset", "Set", "AbstractSet", "set", "list", "dict", "Iterable", "Collection", "Sequence", "tuple", "Mapping", "type"
+)  # fmt: skip
+_CALLED = ("__init__", "__call__")  # methods that are checked as public ones are
 _CALLBACKS = ("say", "progress", "now")  # arguments that are functions of the caller, whose errors name them
 # texts of any kind: what no graph holds is not found, and an engine says what is wrong with a statement
 _ANY_TEXT = frozenset(("words", "id", "value", "source", "target", "statement", "code", "symbol", "content"))
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes
+_LARGEST = {"a number": sys.float_info.max, "a whole number": sys.maxsize}
+_COUNTS = frozenset(("limit", "offset", "most", "top_k", "hops", "repairs", "max_length"))  # not below 0
 _NO_FIT = object()  # instead of a value that is of none of some kinds
 _MADE_BY = {"Store": "open_store(…)", "Embedder": "minilm()", "Verifier": "Aligner(embedder)"}  # by protocol
 
@@ -58,31 +64,71 @@ class _Kind(NamedTuple):
     members: tuple[str, ...] = ()  # of a protocol
 
 
-_Kinds = MutableMapping[str, tuple[_Kind, ...]]
+class _Parameter(NamedTuple):
+    kinds: tuple[_Kind, ...]
+    exact: frozenset[type]  # of values that need no look at what is in them
+    is_path: bool
+    has_paths: bool  # in a list
 
 
-def check_arguments(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
-    """Check the arguments of each call of a function by its annotations.
+_Kinds = MutableMapping[str, _Parameter]
+
+
+def check_arguments(target: Checked) -> Checked:
+    """Check the arguments of each call of a function, or of the public methods of a class, by their annotations.
 
     A call raises UnknownName for an argument that the function does not take, and BadInput for too few or too many, for
     one of another type, for a path that no file can have, for a text with a NUL or half a surrogate pair, and for a
     generator that was read to its end before. An error of a callback of _CALLBACKS raises LabError, which names it.
+    A field of a dataclass may hold any text.
     """
+    if not isinstance(target, type):
+        return _check_calls(target)  # type: ignore[return-value]
+    for name, method in [*vars(target).items()]:
+        is_bound = isinstance(method, classmethod | staticmethod)
+        if (name[0] != "_" or name in _CALLED) and (is_bound or isinstance(method, FunctionType)):
+            is_record = name == "__init__" and "__dataclass_fields__" in vars(target)
+            checked = _check_calls(method.__func__ if is_bound else method, plain=not is_record)
+            setattr(target, name, type(method)(checked) if is_bound else checked)
+    return target
+
+
+def check_names(record: Checked) -> Checked:
+    """Refuse unknown fields of a dataclass, and too few or too many, as `check_arguments` does, and nothing else."""
+    record.__init__ = _refuse_misfits(record.__init__)  # type: ignore[method-assign]
+    return record
+
+
+def _refuse_misfits(function: Callable[..., Any]) -> Callable[..., Any]:
     inner = getattr(function, "__wrapped__", function)
-    names = inner.__code__.co_varnames[: inner.__code__.co_argcount]
-    kinds = cache(lambda: _kinds_of(inner.__annotations__, inner.__globals__))
 
     @wraps(function)
-    def checked(*arguments: Parameters.args, **options: Parameters.kwargs) -> Returned:
-        fitted = (_fit_argument(*given, kinds()) for given in zip(names, arguments, strict=False))
-        named = {
-            name: _name_errors(name, _fit_argument(name, value, kinds())) for name, value in options.items()
-        }
+    def called(*arguments: Any, **options: Any) -> Any:
         try:
-            return function(*fitted, *arguments[len(names) :], **named)  # type: ignore[arg-type]
+            return function(*arguments, **options)
         except TypeError:
             _require_fit(inner, arguments, options)
             raise
+
+    return called
+
+
+def _check_calls(function: Callable[..., Any], *, plain: bool = True) -> Callable[..., Any]:
+    inner, called = getattr(function, "__wrapped__", function), _refuse_misfits(function)
+    code = inner.__code__
+    names = code.co_varnames[: code.co_argcount]
+    end = code.co_argcount + code.co_kwonlyargcount
+    rest = code.co_varnames[end] if code.co_flags & CO_VARARGS else ""
+    kinds = cache(lambda: _kinds_of(inner.__annotations__, inner.__globals__))
+
+    @wraps(function)
+    def checked(*arguments: Any, **options: Any) -> Any:
+        known = kinds()
+        given = zip(chain(names, repeat(rest)), arguments, strict=False)
+        fitted = [_fit_argument(name, value, known, plain=plain) for name, value in given]
+        for name, value in options.items():
+            options[name] = _name_errors(name, _fit_argument(name, value, known, plain=plain))
+        return called(*fitted, **options)
 
     return checked
 
@@ -161,14 +207,24 @@ class CheckedRecord:
 
 def _kinds_of(annotations: Mapping[str, Any], names: Mapping[str, Any]) -> _Kinds:
     """Return the kinds of each parameter whose annotation is known, with those of named options."""
-    kinds: dict[str, tuple[_Kind, ...]] = {}
+    parameters: dict[str, _Parameter] = {}
     for name, annotation in annotations.items():
         text = str(getattr(annotation, "__forward_arg__", getattr(annotation, "__name__", annotation)))
         if options := re.fullmatch(r"Unpack\[(\w+)\]", text):
-            kinds |= _fields_of(names[options[1]])
-        elif (known := tuple(_parse_union(text, names))) and None not in known:
-            kinds[name] = known  # type: ignore[assignment]
-    return kinds
+            parameters |= _fields_of(names[options[1]])
+        elif (kinds := tuple(filter(None, parsed := [*_parse_union(text, names)]))) and None not in parsed:
+            exact = {each.type for each in kinds if not each.items and not each.members}
+            exact = {
+                each
+                for each in exact
+                if each in (str, bool, NoneType) or hasattr(each, "__dataclass_fields__")
+            }
+            is_path, has_paths = (
+                any(each.type is Path for kind in kinds for each in parts(kind))
+                for parts in (lambda kind: [kind], lambda kind: kind.items)
+            )
+            parameters[name] = _Parameter(kinds, frozenset(exact), is_path, has_paths)
+    return parameters
 
 
 def _parse_union(text: str, names: Mapping[str, Any]) -> Iterator[_Kind | None]:
@@ -181,7 +237,7 @@ def _parse_union(text: str, names: Mapping[str, Any]) -> Iterator[_Kind | None]:
         if head == "Literal":
             yield from (_Kind(type(each), repr(each)) for each in literal_eval(f"[{inner}]"))
         elif head in _KINDS:
-            item = inner.partition(", ")[2] if head == "Mapping" else inner.removesuffix(", ...")
+            item = inner.partition(", ")[2] if head in ("Mapping", "dict") else inner.removesuffix(", ...")
             items = tuple(_parse_union(item, names)) if head in _CONTAINERS else ()
             kind, name = _KINDS[head]
             name = f"{name} made from {inner}" if head == "type" else name
@@ -203,31 +259,41 @@ def _protocol_kind(protocol: type) -> _Kind | None:
     names = dict.fromkeys(name for own in parts for name in (*own.get("__annotations__", ()), *own))
     members = tuple(name for name in names if not name.startswith("_"))
     if "__call__" in names or not members:
-        return None
+        return _Kind(Callable, f"a function or {protocol.__name__}") if "__call__" in names else None
     texts = [f"{name}()" if callable(getattr(protocol, name, None)) else name for name in members]
     made = f", as {_MADE_BY[protocol.__name__]} gives" if protocol.__name__ in _MADE_BY else ""
     return _Kind(object, f"an object with {', '.join(texts)}{made}", (), members)
 
 
-def _fit_argument(name: str, value: object, kinds: _Kinds, *, plain: bool = True) -> Any:
+def _fit_argument(name: str, value: object, known: _Kinds, *, plain: bool = True) -> Any:
     """Return an argument as one of the kinds of its parameter. Raises BadInput if it is of none."""
-    if name not in kinds:
+    if name not in known:
         return value
-    if isinstance(value, GeneratorType) and value.gi_frame is None:
+    kinds, exact, is_path, has_paths = known[name]
+    if type(value) in exact:
+        fitted: Any = value
+    elif isinstance(value, GeneratorType) and value.gi_frame is None:
         raise BadInput(f"the argument {name!r} is a generator that was read to its end before: give a list")
-    fitted = _fit(value, kinds[name])
-    if fitted is _NO_FIT:
+    elif (fitted := _fit(value, kinds)) is _NO_FIT:
         given = short_repr(value) if isinstance(value, list | tuple | dict) else describe_value(value)
-        members = [member for kind in kinds[name] for member in kind.members]
+        members = [member for kind in kinds for member in kind.members]
         missing = [member for member in members if not has_member(value, member)]
         lacks = f", which has no {missing[0]}" if 0 < len(missing) < len(members) else ""
-        raise BadInput(f"the argument {name!r} is {_describe_kinds(kinds[name])}, not {given}{lacks}")
-    if isinstance(fitted, str | Path) and any(kind.type is Path for kind in kinds[name]):
+        if (
+            isinstance(value, int)
+            and any(kind.name in _LARGEST for kind in kinds)
+            and not isinstance(value, bool)
+        ):
+            lacks = f": at most {sys.maxsize:,}"
+        raise BadInput(f"the argument {name!r} is {_describe_kinds(kinds)}, not {given}{lacks}")
+    if name in _COUNTS and isinstance(fitted, int) and fitted < 0:
+        raise BadInput(f"the argument {name!r} must be 0 or more, not {fitted:,}")
+    if is_path and isinstance(fitted, str | Path):
         require_path(str(fitted), name)
-    elif any(item.type is Path for kind in kinds[name] for item in kind.items):
+    elif has_paths:
         for each in fitted if isinstance(fitted, list | tuple) else ():
             require_path(str(each), name)
-    elif plain and name not in _ANY_TEXT and isinstance(fitted, str) and not is_plain_text(fitted):
+    elif plain and isinstance(fitted, str) and name not in _ANY_TEXT and not is_plain_text(fitted):
         problem = "holds a NUL or half a surrogate pair, which no database takes"
         raise BadInput(f"the argument {name!r} {problem}: {short_repr(fitted)}")
     return fitted
@@ -275,7 +341,7 @@ def _is_kind(value: object, kind: _Kind) -> bool:
     if not isinstance(value, kind.type) or (isinstance(value, float | date) and value != value):  # NaN, NaT
         return False
     if kind.name.endswith("number") and isinstance(value, int):
-        return not isinstance(value, bool) and (kind.name != "a number" or abs(value) <= sys.float_info.max)
+        return not isinstance(value, bool) and abs(value) <= _LARGEST[kind.name]
     if kind.name == "a list" and isinstance(value, str | bytes):
         return False
     if isinstance(value, type):

@@ -10,7 +10,14 @@ from numbers import Real
 from operator import add
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
-from kgot_lab.arguments import CheckedRecord, check_arguments, check_fields, is_plain_text, require_words
+from kgot_lab.arguments import (
+    CheckedRecord,
+    check_arguments,
+    check_fields,
+    check_names,
+    is_plain_text,
+    require_words,
+)
 from kgot_lab.errors import BadInput, require, require_count, require_probability, require_unique, short_repr
 
 _HITS_PRINTED = 5  # hits of a ranking that are printed
@@ -21,6 +28,7 @@ STATEMENT_SECONDS = 5.0  # default time limit of a statement, or of one run of P
 # --- graphs ---
 
 
+@check_names
 @dataclass(frozen=True)
 class Node:
     """A node of a graph: its id, its labels (types), and its properties."""
@@ -55,6 +63,7 @@ class Node:
         return self.id
 
 
+@check_names
 @dataclass(frozen=True)
 class Edge:
     """A typed relation from one node to another. `key` distinguishes parallel edges of one type."""
@@ -78,6 +87,7 @@ class Edge:
         return self.source, self.type, self.target, self.key
 
 
+@check_names
 @dataclass(frozen=True, repr=False)
 class Triple:
     """Subject, relation, object: the smallest statement a graph can hold.
@@ -121,6 +131,7 @@ class Triple:
         return f"{self.subject} --[{self.relation}]--> {self.object}"
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Diff:
     """The exact changes of one write, with old values, so that it can be applied, drawn and undone.
@@ -136,7 +147,6 @@ class Diff:
     changed_edges: tuple[tuple[Edge, Edge], ...] = ()
 
     def __post_init__(self) -> None:
-        check_fields(self)
         for kind, pairs in ((Node, self.changed_nodes), (Edge, self.changed_edges)):
             for pair in pairs:
                 if not isinstance(pair, tuple) or [isinstance(part, kind) for part in pair] != [True, True]:
@@ -256,6 +266,7 @@ class RetrieverReason:
         )
 
 
+@check_arguments
 @dataclass(frozen=True, repr=False)
 class Ranking:
     """What a retriever returns: hits from best to worst, ties broken by id.
@@ -271,7 +282,6 @@ class Ranking:
     paths: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_fields(self)
         if not isinstance(self.hits, HitColumns):
             _check_hits(self.hits)
             scores = [score for _, score in self.hits]
@@ -302,7 +312,6 @@ class Ranking:
             return list(map(self.hits.ids.__getitem__, self.hits.rows.tolist()))
         return [hit.id for hit in self.hits]
 
-    @check_arguments
     def why(self, id: str) -> tuple[RetrieverReason, ...]:
         """Return what each retriever below this ranking reported about a document.
 
@@ -351,6 +360,7 @@ def _check_hits(hits: Collection[tuple[str, float]]) -> None:
     require_unique(ids, "ids of a ranking")
 
 
+@check_arguments
 def ranked(
     query: Query,
     scores: Mapping[str, float],

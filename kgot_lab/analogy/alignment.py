@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.analogy.linguistic import Analysis, Sentence, analyse_texts
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match, judge_alignment
-from kgot_lab.arguments import CheckedRecord, bounded
+from kgot_lab.arguments import CheckedRecord, bounded, check_arguments
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, checked_texts, normalise_rows
 from kgot_lab.text.cleaning import replace_surrogates
 
@@ -48,6 +48,7 @@ class TextUnits:
     events: Matrix  # (k, dimension)
 
 
+@check_arguments
 class Aligner:
     """Scores and shows how well the structure of two texts matches, regardless of topic.
 

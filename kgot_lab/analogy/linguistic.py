@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import checked_texts
 from kgot_lab.errors import BadInput, needs_extra, require_known
 
@@ -260,6 +261,7 @@ def analyse_texts(texts: Sequence[str], *, connectives: bool = False) -> list[An
     return [known[text] for text in clean_texts]
 
 
+@check_arguments
 class LinguisticSkeletons:
     """A maker of skeletons without a language model: one line a text, without nouns, names and numbers.
 

@@ -36,6 +36,7 @@ class SkeletonMaker(Protocol):
     def __call__(self, texts: Sequence[str], /) -> list[str]: ...  # raises LLMError, BadInput
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Skeletons(Mapping[str, str]):
     """The skeletons of texts, by text, and the reason for each text without one."""

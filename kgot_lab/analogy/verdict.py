@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import TypeVar
 
 from kgot_lab.analogy.linguistic import Analysis, RoleMap, map_roles
-from kgot_lab.arguments import CheckedRecord, bounded
+from kgot_lab.arguments import CheckedRecord, bounded, check_arguments
 
 UnitT = TypeVar("UnitT")
 _COLUMN_WIDTH = 48  # characters of a column
@@ -43,6 +43,7 @@ class Match:
     similarity: float
 
 
+@check_arguments
 @dataclass(frozen=True, repr=False)
 class Alignment:
     """Two aligned texts: the pairs of sentences and events, and the mapping of nouns that they imply.

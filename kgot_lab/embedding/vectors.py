@@ -145,6 +145,7 @@ def text_key(digest: str, text: str) -> bytes:
     return hashlib.sha256(f"{digest}\0{replace_surrogates(text)}".encode()).digest()
 
 
+@check_arguments
 class _Wrapper:
     """An embedder around another one, with its name, digest and dimension."""
 
@@ -179,6 +180,7 @@ def without_cache(embedder: Embedder) -> Embedder:
     return embedder
 
 
+@check_arguments
 class CachedEmbedder(_Wrapper):
     """An embedder with a cache in an SQLite file that several programs may share.
 
@@ -269,6 +271,7 @@ class InMemoryVectors:
 BUNDLED_VECTORS = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101", "musique-498")
 
 
+@check_arguments
 def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
     """Load all-MiniLM-L6-v2 with the bundled vectors and a cache in `folder`.
 
@@ -293,6 +296,7 @@ def multilingual_e5(
     return CachedEmbedder(MultilingualE5(), folder, progress=progress, chunk=8)
 
 
+@check_arguments
 class VectorFiles(_Wrapper):
     """An embedder with files of vectors, each opened when one of its texts is needed.
 
@@ -377,6 +381,7 @@ def _warn_unused(path: Path, error: BadInput) -> None:
 # Existing vectors by id, with the name and digest of their embedder.
 
 
+@check_arguments
 @dataclass(frozen=True, eq=False, repr=False)
 class StoredVectors:
     """A vector of length 1 (or 0) for each id, with the name and digest of the embedder, "" if unknown.
@@ -396,7 +401,6 @@ class StoredVectors:
             raise BadInput(f"{problem}; give one for each")
 
     @classmethod
-    @check_arguments
     def of(
         cls, ids: Iterable[str], vectors: ArrayLike, *, model: str = "", digest: str = ""
     ) -> StoredVectors:

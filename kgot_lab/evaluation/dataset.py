@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import (
     BadInput,
     LabError,
@@ -36,6 +36,7 @@ Qrels = Mapping[str, Mapping[str, int]]  # query id -> document id -> grade; abo
 HIGHEST_GRADE = 1_000_000  # the measures allocate a table up to the highest grade
 
 
+@check_arguments
 @dataclass(frozen=True, repr=False)
 class Dataset:
     """Documents, queries and qrels, with optional further data.
@@ -64,7 +65,6 @@ class Dataset:
     is_part = False  # whether `test_ids` may name queries of the whole that are not in this part
 
     def __post_init__(self) -> None:
-        check_fields(self)
         ids = [document.id for document in self.documents]
         require_unique(ids, "document ids")
         require_unique([query.id for query in self.queries if query.id], "query ids")
@@ -83,7 +83,6 @@ class Dataset:
             problem = f"{format_count(len(wordless), 'query', 'queries')} without a letter or digit, for example {wordless[0]!r}"
             raise BadInput(f"{problem}: leave them out")
 
-    @check_arguments
     def only(self, ids: Collection[str]) -> Dataset:
         """Return a data set with the same documents and a subset of the queries.
 

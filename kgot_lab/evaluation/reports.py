@@ -43,6 +43,7 @@ class ReportRow:
     n: int
 
 
+@check_arguments
 @dataclass(frozen=True, repr=False)
 class Report:
     """The scores of systems on one data set, printed as tables.
@@ -67,7 +68,6 @@ class Report:
         """The parts of the queries that are reported separately."""
         return tuple(self.comparisons)
 
-    @check_arguments
     def row(self, system: str, measure: str = "", part: str = "") -> ReportRow:
         """Return the row of a system, by default for the primary measure and the first part.
 

@@ -233,6 +233,7 @@ def _digest(value: Json) -> str:
 MARGIN = 0.02  # of the primary measure; fixed before the first run
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Plan(CheckedRecord):
     """The evaluation plan: baseline, primary measure, all measures, and how significance is tested.
@@ -283,7 +284,6 @@ class Plan(CheckedRecord):
         assumed = {"assumed"} if not self.assumed else set()
         return {name: value for name, value in values.items() if name not in assumed}
 
-    @check_arguments
     def write_down(self, path: Path) -> None:
         """Save the plan before anything is measured. An existing equal plan is left alone.
 
@@ -299,13 +299,11 @@ class Plan(CheckedRecord):
             problem = f"{path} holds another plan ({'; '.join(differences)})"
             raise BadInput(f"{problem}, and a plan is not changed afterwards; name another folder")
 
-    @check_arguments
     def save(self, path: Path) -> None:
         """Write the plan as JSON. Raises BadInput if it cannot be written."""
         write_atomically(path, json.dumps(self.as_json(), indent=1) + "\n", "the plan")
 
     @staticmethod
-    @check_arguments
     def load(path: Path) -> Plan:
         """Read a plan that `save` wrote. Raises BadInput if it cannot be read."""
         try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice, pairwise, takewhile
 from typing import NamedTuple, Protocol
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Hit, Query, Ranking
@@ -94,6 +95,7 @@ def run(
     return Run(name or system.name, repr(system), dataset, keep, hits, times, seconds)
 
 
+@check_arguments
 def timed_search(
     system: Retriever, query: Query, keep: int, ties: str = BY_ID
 ) -> tuple[tuple[Hit, ...], float]:

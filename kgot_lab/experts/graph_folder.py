@@ -61,6 +61,7 @@ def _send_graph(folder: Path, sending: Connection) -> None:
             sending.send(error)
 
 
+@check_arguments
 @dataclass(frozen=True, eq=False)
 class KnownGraphs:
     """The graphs of an expert for querying: one graph, or several joined.
@@ -106,6 +107,7 @@ class _LoadedGraph(NamedTuple):
 _MakeGraph = Callable[[], PropertyGraph]
 
 
+@check_arguments
 class GraphFolder:
     """A folder of graphs. Nothing outside the folder is read.
 
@@ -114,7 +116,6 @@ class GraphFolder:
     once. Those in the folder of `uploads` are offered too.
     """
 
-    @check_arguments
     def __init__(
         self,
         folder: Path | None = None,

@@ -44,6 +44,7 @@ _MAX_QUESTION_LENGTH = 20_000  # characters
 _MAX_HISTORY = 200  # messages
 
 
+@check_arguments
 @dataclass
 class ExpertModels:
     """The models that experts may use, by name, each opened at first use, with a default."""
@@ -66,6 +67,7 @@ class ExpertModels:
             return self._open[model]
 
 
+@check_arguments
 @dataclass
 class ExpertService:
     """Experts, their graphs, their models and their conversations, for one server."""
@@ -170,7 +172,6 @@ class ExpertService:
 
     # --- chat ---
 
-    @check_arguments
     def ask(
         self,
         expert_id: str,

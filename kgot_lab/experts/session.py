@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import require
 from kgot_lab.experts.chat.chat_events import AnswerRecord, ChatDone, ChatEvent, SourceNode, Thought
 from kgot_lab.experts.chat.citations import CITATION_PATTERN, FALSE_MARK, CitableNode, CitableNodes
@@ -80,6 +81,7 @@ def split_answer(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPa
         yield AnswerPart(text[position:])
 
 
+@check_arguments
 class ExpertTalk:
     """A conversation with one expert. `turns` are the answers so far."""
 

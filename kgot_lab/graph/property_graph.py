@@ -133,6 +133,7 @@ _NO_ROWS: Any = ()
 _NO_PROPERTIES: Properties = {}  # shared by every node and edge without properties; never handed out
 
 
+@check_arguments
 @dataclass(frozen=True, eq=False, repr=False)
 class PropertyGraph:
     """An immutable graph: nodes with labels and properties, typed edges with properties.
@@ -169,7 +170,6 @@ class PropertyGraph:
     # --- construction ---
 
     @classmethod
-    @check_arguments
     def of(
         cls,
         nodes: Iterable[Node] = (),
@@ -191,7 +191,6 @@ class PropertyGraph:
         return columns.graph()
 
     @classmethod
-    @check_arguments
     def from_triples(cls, triples: Iterable[Triple | tuple[str, str, str]]) -> PropertyGraph:
         """Build a graph from triples, or tuples of three texts.
 
@@ -239,7 +238,6 @@ class PropertyGraph:
 
         return exchange.to_pandas(self)
 
-    @check_arguments
     def to_igraph(self, *, directed: bool = True) -> igraph.Graph:
         """Convert to an igraph graph. See `kgot_lab.graph.exchange.to_igraph`."""
         from kgot_lab.graph import exchange
@@ -256,7 +254,6 @@ class PropertyGraph:
 
         return triples.to_rdf(self)
 
-    @check_arguments
     def to_pyvis(self, *, color: str = "", size: str = "", width: str = "", directed: bool = True) -> Network:
         """Convert to a pyvis Network to change and save. See `kgot_lab.graph.exchange.to_pyvis`."""
         from kgot_lab.graph import exchange
@@ -329,15 +326,16 @@ class PropertyGraph:
         """Incoming adjacency: the sources of each node's incoming edges, in edge order."""
         return build_csr(self.targets, self.sources, len(self))
 
-    @check_arguments
     def neighbours(
         self, id: str, direction: Direction = "out", types: Collection[str] | None = None
     ) -> tuple[Edge, ...]:
         """Return the edges that leave a node, enter it, or both, optionally only of some types.
 
-        A loop is returned once. Raises UnknownName for an unknown node.
+        A loop is returned once. Raises UnknownName for an unknown node, and for a type that no edge has.
         """
         row = self.row(id)
+        if types is not None:
+            require_known("edge type", self.type_names, *types)
         slices = (csr.edges[csr.indptr[row] : csr.indptr[row + 1]] for csr in self._adjacencies(direction))
         edge_rows = [e for rows in slices for e in rows.tolist()]
         edges = map(self._edge, dict.fromkeys(edge_rows))
@@ -353,7 +351,6 @@ class PropertyGraph:
 
     # --- subgraphs and diffs ---
 
-    @check_arguments
     def subgraph(self, ids: Iterable[str]) -> PropertyGraph:
         """Return the subgraph induced by nodes, in the order of this graph.
 
@@ -370,7 +367,6 @@ class PropertyGraph:
         columns += (tuple(of[e] for e in edge_rows) for of in (self.edge_properties, self.edge_keys))
         return PropertyGraph(*columns)
 
-    @check_arguments
     def neighbourhood(self, ids: Iterable[str], hops: int = 1) -> PropertyGraph:
         """Return the subgraph within `hops` edges of the nodes, ignoring edge direction.
 

@@ -93,6 +93,7 @@ class Edit:
         return "\n".join(lines)
 
 
+@check_arguments
 class Editor:
     """A graph while it is edited.
 
@@ -176,7 +177,6 @@ class Editor:
         diff = Diff(changed_edges=((before, after),))
         return self._apply_change(f"changed edge {source} -{type}-> {target}", diff)
 
-    @check_arguments
     def remove_edge(self, source: str, type: str, target: str) -> Edit:
         """Remove an edge."""
         diff = Diff(removed_edges=(self._find_edge(source, type, target),))

@@ -150,6 +150,7 @@ def load_recorded(place: str, **options: str) -> Recorded:
     return Recorded(path, **({"model": model} if model else {}), **options)
 
 
+@check_arguments
 class Recorder(WrappedLLM):
     """Records the replies of a live model in a recording. Replies that the recording already holds are replayed.
 
@@ -190,7 +191,6 @@ class Recorder(WrappedLLM):
         """The account of the live model."""
         return charged_account(self._llm)
 
-    @check_arguments
     def __call__(self, prompt: Prompt) -> Reply:
         key = self._keys.next_key(prompt)
         if key not in self._recording.replies:
@@ -443,6 +443,7 @@ def _beginning(prompt: Prompt) -> str:
 # A model with scripted replies, for tests, simulations and explanations.
 
 
+@check_arguments
 class Scripted:
     """Answers with the given replies in order, or with a function of the prompt. Words count as tokens.
 
@@ -451,13 +452,11 @@ class Scripted:
 
     price = FREE
 
-    @check_arguments
     def __init__(self, replies: Sequence[str] | Callable[[Prompt], str], name: str = "scripted"):
         self.name = name
         self.asked: list[Prompt] = []
         self._replies = replies if callable(replies) else tuple(replies)
 
-    @check_arguments
     def __call__(self, prompt: Prompt) -> Reply:
         text = self._replies(prompt) if callable(self._replies) else self._next()
         require(text, str, f"a reply of {self.name} is a text")

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.types import Json
 
 MAX_OPENINGS = 100  # maximum number of brackets at which JSON is searched
@@ -24,6 +25,7 @@ _MAX_CALLS = 20  # of tools, in a notation of their own
 _MAX_YAML = 20_000  # characters
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Found:
     """A value in a text, how many characters it takes, and whether it is all of what was written.

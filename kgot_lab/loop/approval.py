@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, LabError, attribute_errors, describe_value
 from kgot_lab.io.coroutines import run_awaitable
 from kgot_lab.loop.events import Decided
@@ -30,6 +31,7 @@ class Proposal:
         return f"{self.what}: {self.about}\n{self.text}"
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Deny:
     """The answer of an `approve` function that denies a proposal, with the reason."""
@@ -46,6 +48,7 @@ _Decision: TypeAlias = bool | str | Deny
 Approve: TypeAlias = Callable[[Proposal], _Decision | Awaitable[_Decision]]
 
 
+@check_arguments
 def decide(approve: Approve, proposal: Proposal) -> tuple[str, str]:
     """Ask for a decision, and return it with its text: "approved", "changed" (to it) or "denied" (for it).
 

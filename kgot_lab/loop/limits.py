@@ -49,6 +49,7 @@ class _Checked(CheckedRecord):
             require_known(self._prefix + name, _CHOICES[name], getattr(self, name))
 
 
+@check_arguments
 @dataclass(frozen=True)
 class ModelLimits(_Checked):
     """How models are asked in every mode. Mappings are overrides by role."""
@@ -131,6 +132,7 @@ class PathOptions(_Checked):
             raise BadInput("limits.paths and limits.wide_tokens are both 0: then nothing is read")
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Limits(_Checked):
     """Limits and options of a run. The defaults are those of the published command line (preset "reference").
@@ -244,7 +246,6 @@ class Limits(_Checked):
         return replace(self, **records, **own)
 
     @classmethod
-    @check_arguments
     def of_json(cls, recorded: Mapping[str, Any]) -> Limits:
         """Build the limits of a recorded run.
 
@@ -348,6 +349,7 @@ def limits_for(
     return limits
 
 
+@check_arguments
 def preset(name: str) -> Limits:
     """Return the limits of a preset. Raises UnknownName if there is none of that name."""
     require_known("preset", PRESETS, name)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop.events import Answered, Computed, Cut, Failed, Forced, Parsed, Read
 from kgot_lab.loop.evidence import SupportFinder, answer_evidence, judge_rows, passage_ids
@@ -332,6 +333,7 @@ def conclude(run: RunContext, candidates: list[Candidate]) -> Steps[None]:
     yield from answer_with_evidence(run, candidates, chosen, printed)
 
 
+@check_arguments
 def answer_with_evidence(
     run: RunContext, candidates: list[Candidate], chosen: str, printed: str = ""
 ) -> Steps[None]:

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost, ToolFailed
 from kgot_lab.llm.budget import maximum_usage, requested_price
 from kgot_lab.llm.presets import FREE
@@ -189,6 +190,7 @@ def ask_reply(
     return (yield from _record_call(run, role, llm, prompt))
 
 
+@check_arguments
 def ask_structured(
     run: RunContext, role: str, messages: tuple[Message, ...], shape: type[_Shape], **how: Any
 ) -> Steps[_Shape]:

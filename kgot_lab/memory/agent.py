@@ -146,6 +146,7 @@ class AgentObserver(Protocol):
         """
 
 
+@check_arguments
 class ConversationMemory:
     """The last messages of a conversation, at most `max_messages`.
 
@@ -182,6 +183,7 @@ class ConversationMemory:
         self._of_turns = ()
 
 
+@check_arguments
 class EntityMemory:
     """The entities of recent facts, at most `max_entities`, each with what was said of it.
 
@@ -305,6 +307,7 @@ class _AgentReply(BaseModel):
         return {"answer": value["answer"]} if is_answer else as_calls(value)
 
 
+@check_arguments
 class Agent:
     """Answers turn by turn with a model, using the conversation, its memories and tools.
 
@@ -312,7 +315,6 @@ class Agent:
     configuration.
     """
 
-    @check_arguments
     def __init__(
         self,
         provider: LLM,

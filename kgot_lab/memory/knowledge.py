@@ -30,6 +30,7 @@ from kgot_lab.types import LLM, Json, Triple
 RELATIONSHIPS_HEADING = "[Known Relationships]"
 
 
+@check_arguments
 class KnowledgeGraphMemory(LearningMemory):
     """Triples in a store, extracted from texts by a model and included in the context of a model.
 
@@ -40,7 +41,6 @@ class KnowledgeGraphMemory(LearningMemory):
     stay as the model wrote them. Raises BadInput.
     """
 
-    @check_arguments
     def __init__(
         self,
         store: TripleStore,

@@ -36,6 +36,7 @@ MAX_FACTS_READ = 1_000  # facts that a search reads first, for each word and in 
 _MAX_KEYS_PER_QUERY = 100  # of one statement: SQLite takes 500 parts of a UNION
 
 
+@check_arguments
 class ClaimTripleStore(Closing):
     """A triple store on claims: its triples are the facts that hold, each with its combined confidence.
 
@@ -222,6 +223,7 @@ def _claim_of(triple: Triple, number: int) -> Claim:
     return Claim(fact, source, span, confidence=confidence, valid_from=triple.created_at)
 
 
+@check_arguments
 class SQLiteTripleStore(ClaimTripleStore):
     """A triple store in an SQLite file of claims, created if it is missing.
 
@@ -230,7 +232,6 @@ class SQLiteTripleStore(ClaimTripleStore):
     of another kind and StoreDamaged for a broken one, neither of which is changed, and StoreUnavailable.
     """
 
-    @check_arguments
     def __init__(self, db_path: str | Path):
         if str(db_path) == ":memory:":
             raise BadInput("a triple store without a file is InMemoryTripleStore()")

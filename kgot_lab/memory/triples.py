@@ -202,6 +202,7 @@ def check_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
+@check_arguments
 class InMemoryTripleStore:
     """A triple store in dictionaries, for experiments, which several threads may use.
 

@@ -108,6 +108,7 @@ class Added:
         return "\n".join([f"change {number}: {count}", *map(str, self.facts), *ended])
 
 
+@check_arguments
 class Memory(Closing, LearningMemory):
     """The memory of one user in a file of claims. Users of one file never see each other.
 
@@ -117,7 +118,6 @@ class Memory(Closing, LearningMemory):
     end nothing. Raises BadInput, StoreUnavailable and StoreDamaged.
     """
 
-    @check_arguments
     def __init__(
         self, claims: Claims, user: str, *, embedder: Embedder | None = None, model: LLM | str | None = None
     ) -> None:
@@ -139,7 +139,6 @@ class Memory(Closing, LearningMemory):
 
     # --- adding ---
 
-    @check_arguments
     def add(self, messages: Messages, *, at: datetime | None = None) -> Added:
         """Learn what the messages of the user state: all of them, or none if one is refused.
 
@@ -294,7 +293,6 @@ class Memory(Closing, LearningMemory):
 
     # --- recalling ---
 
-    @check_arguments
     def recall(self, question: str, *, at: datetime | None = None, tokens: int = 300) -> Recollection:
         """Return the sentences that a question needs, best first, up to about `tokens`.
 
@@ -366,7 +364,6 @@ class Memory(Closing, LearningMemory):
 
     # --- correcting, forgetting, erasing ---
 
-    @check_arguments
     def correct(self, fact: Triple, object: str) -> Added:
         """Replace the object of a fact from its beginning on. `undo` takes that back."""
         now = self.claims.query_time()
@@ -399,7 +396,6 @@ class Memory(Closing, LearningMemory):
         )
         return set(first) - set(then)
 
-    @check_arguments
     def forget(self, what: Triple | str) -> ChangeEffect:
         """Retract the messages that state a fact, or a message by its source or by words of it. `undo` brings it back.
 
@@ -453,7 +449,6 @@ class Memory(Closing, LearningMemory):
         """Return the changes of this user, first one first."""
         return self.claims.log()
 
-    @check_arguments
     def erase(self, what: Triple | str | None = None) -> ErasureCounts:
         """Erase the messages that state a fact, a message by its source or a sentence of it, or else all of this user.
 

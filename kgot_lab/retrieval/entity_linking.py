@@ -11,7 +11,7 @@ from itertools import dropwhile
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.arguments import CheckedRecord
+from kgot_lab.arguments import CheckedRecord, check_arguments
 from kgot_lab.embedding.embedder import Embedder, row_products
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
@@ -127,6 +127,7 @@ _NAME_PREFIX, PHRASE_PREFIX = "name:", "phrase:"
 _BLOCK = 2_000  # phrases compared at a time, so that the cosines stay in memory
 
 
+@check_arguments
 def title_graph(documents: Iterable[Document]) -> PropertyGraph:
     """Build a graph of documents in which `mentions` edges lead to documents whose title is in the text.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from kgot_lab.arguments import check_fields
+from kgot_lab.arguments import check_arguments, check_fields
 from kgot_lab.errors import BadInput, attribute_errors, require, require_count, short_repr
 from kgot_lab.types import Query, Ranking
 
 
+@check_arguments
 @dataclass(frozen=True, eq=False)
 class Stage:
     """A step from a ranking to a ranking.

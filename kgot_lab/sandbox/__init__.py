@@ -80,6 +80,7 @@ def open_sandbox(
     raise NoSandbox("\n".join([hint, *(f"Tried {failure}" for failure in failures)]))
 
 
+@check_arguments
 def probe() -> str:
     """Return which sandbox works here, after starting it.
 
@@ -89,6 +90,7 @@ def probe() -> str:
         return f"{sandbox.launch.kind} works ({sandbox.launch.command[0]})"
 
 
+@check_arguments
 class Calculator:
     """Runs plain Python in a sandbox, for stores in another language.
 

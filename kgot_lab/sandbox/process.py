@@ -122,6 +122,7 @@ def worker_environment(memory_mb: int) -> dict[str, str]:
     return {**WORKER_ENVIRONMENT, "MEMORY_MB": str(memory_mb)}
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Launch:
     """The way in which one kind of sandbox starts its worker.
@@ -143,6 +144,7 @@ class _WorkerLost(_WorkerBroken):
     """The worker ended or stopped, because of a statement or something else."""
 
 
+@check_arguments
 class Sandbox(Closing):
     """Runs statements in a worker process, one fork each, against a copy of the graph.
 
@@ -174,7 +176,6 @@ class Sandbox(Closing):
 
         return self._request("write", statement, parse, MAX_CHANGE_BYTES)
 
-    @check_arguments
     def read(self, statement: str, without: Sequence[Edge] = ()) -> Rows:
         """Run a read statement and return its rows, as if the edges `without` were missing.
 
@@ -192,7 +193,6 @@ class Sandbox(Closing):
         parse = partial(parse_part, name="text", kind=str, statement=code)
         return str(self._request("compute", code, parse, seconds=seconds))
 
-    @check_arguments
     def apply(self, diff: Diff) -> None:
         """Apply a diff to the graph.
 
@@ -206,7 +206,6 @@ class Sandbox(Closing):
                 if self._waiting > MAX_PENDING:
                     self._pending = None
 
-    @check_arguments
     def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None:
         """Replace the graph.
 

@@ -49,6 +49,7 @@ def _synchronized(
     return synchronized
 
 
+@check_arguments
 class EmbeddedStore(UndoableStore):
     """The base class of the embedded stores, which differ in the language of their statements.
 
@@ -63,7 +64,6 @@ class EmbeddedStore(UndoableStore):
     dialect: ClassVar[Dialect]
     language: ClassVar[str]
 
-    @check_arguments
     def __init__(
         self,
         execute: StatementExecutor | None = None,
@@ -125,7 +125,6 @@ class EmbeddedStore(UndoableStore):
         self._check_statement("read", statement)
         return self._loaded_executor().read(statement)
 
-    @check_arguments
     @_synchronized
     def read_without(self, statement: str, edges: Sequence[Edge]) -> Rows:
         """Run a read statement as if some edges were missing, and return its rows.
@@ -206,7 +205,6 @@ class EmbeddedStore(UndoableStore):
             dict(sorted(labels.items())), dict(sorted(relations.items())), len(truth.nodes), len(truth.edges)
         )
 
-    @check_arguments
     @_synchronized
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """Return a node's incoming and outgoing edges, oldest first.
@@ -217,7 +215,6 @@ class EmbeddedStore(UndoableStore):
         state = self._current_state
         return tuple(copy_edge(state.edges[identity]) for identity in state.incident.get(id, ()))
 
-    @check_arguments
     @_synchronized
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first."""
@@ -381,6 +378,7 @@ PYTHON = Dialect(
 )
 
 
+@check_arguments
 class InMemory(EmbeddedStore):
     """A store for Python statements."""
 

@@ -144,6 +144,7 @@ def open_fused(at: Location | None = None, **options: Any) -> Store:
     return open_for(*_LANGUAGES, **options)
 
 
+@check_arguments
 def open_for(language: str, *others: str, **options: Any) -> Store:
     """Open an empty store in this process for a language, with mirrors to query in others.
 
@@ -298,6 +299,7 @@ def _require_empty(store: Store, location: str, *, keep: bool, wipe: bool) -> St
     return store
 
 
+@check_arguments
 def reopen_store(
     where: Location, at: Location | None = None, *, unsafe: bool = False, namespace: str | None = None
 ) -> Store:
@@ -315,6 +317,7 @@ def reopen_store(
 SERVERS = ("cypher_server", "sparql_server")
 
 
+@check_arguments
 def namespaces(where: Location, at: Location | None = None) -> Mapping[str, GraphSize]:
     """Count the nodes and edges of each namespace of a server, by name, without opening any.
 
@@ -325,6 +328,7 @@ def namespaces(where: Location, at: Location | None = None) -> Mapping[str, Grap
     return sizes
 
 
+@check_arguments
 def delete_namespace(where: Location, at: Location | None = None, *, namespace: str) -> None:
     """Delete one namespace of a server with everything in it.
 
@@ -359,6 +363,7 @@ def _login_options(kind: str) -> dict[str, str]:
 # One graph in several languages: written in one, mirrored to the others.
 
 
+@check_arguments
 class Fused(StoreWrapper, Closing):
     """A store and its mirrors in other languages.
 

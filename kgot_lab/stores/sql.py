@@ -170,6 +170,7 @@ def require_fit(diff: Diff, nodes: Iterable[Node], edges: Iterable[Edge]) -> Non
 # --- queries ---
 
 
+@check_arguments
 class SqlGraph(UndoableStore):
     """The queries that every SQL store answers alike, with parameters named as in :id."""
 
@@ -198,7 +199,6 @@ class SqlGraph(UndoableStore):
         nodes, edges = sum(times for _, times in groups), sum(types.values())
         return Schema(dict(sorted(labels.items())), dict(sorted(types.items())), nodes, edges)
 
-    @check_arguments
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """Return a node's incoming and outgoing edges, oldest first.
 

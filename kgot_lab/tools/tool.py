@@ -161,6 +161,7 @@ def check_call(tool: Tool, arguments: Mapping[str, Json]) -> None:
         raise ToolFailed(f"{tool.name}: {', '.join(wrong)}; it expects: {', '.join(properties) or 'nothing'}")
 
 
+@check_arguments
 @dataclass(frozen=True)
 class TextTool:
     """A tool with text arguments: a function that gets them by name, checked and stripped.

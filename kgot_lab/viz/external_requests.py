@@ -18,6 +18,7 @@ from urllib.parse import unquote_to_bytes
 
 from markdown_it import MarkdownIt
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.types import Json
 
 # The tags of a text, split as the HTML standard splits them (13.2.5), even if the text is written to mislead
@@ -126,6 +127,7 @@ SCRIPT_TYPES = re.compile(
 _MAX_DEPTH = 8  # maximum nesting of data: addresses; deeper ones are reported unread
 
 
+@check_arguments
 def find_external_requests(text: str, *, beside: bool = False) -> tuple[str, ...]:
     """Return every address that a browser would fetch or follow by itself on opening a page.
 

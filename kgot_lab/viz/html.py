@@ -113,6 +113,7 @@ def _anchor(report: Report) -> str:
     return "data-" + "".join(character if character.isalnum() else "-" for character in report.dataset.name)
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Page:
     """The text of an HTML file. `save` writes it."""

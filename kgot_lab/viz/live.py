@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import LabError, NotInstalled, needs_extra
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
@@ -44,6 +45,7 @@ MessageHandler = Callable[[Mapping[str, Json]], Json]
 # what it replaces.
 
 
+@check_arguments
 @dataclass(frozen=True)
 class StaticOutput:
     """Self-contained HTML, and the same content as tables for plain text."""
@@ -72,6 +74,7 @@ def static_output(tables: Table, *parts: Markup) -> StaticOutput:
     return StaticOutput(element("div", inner, data_picture=key), tables)
 
 
+@check_arguments
 class Live:
     """A live view in the browser, and the static picture before it: two outputs of one cell."""
 

@@ -132,6 +132,7 @@ NEEDS_SCRIPT = element(
 )
 
 
+@check_arguments
 def build_run_page(
     run: Trace | Iterable[Event], *, title: str = "", live: Mapping[str, Mapping[str, Json]] | None = None
 ) -> str:

@@ -67,6 +67,7 @@ class OutboxEntry:
     sent_at: datetime | None
 
 
+@check_arguments
 class Accounts(TableBacked):
     """Accounts in tables."""
 
@@ -93,7 +94,6 @@ class Accounts(TableBacked):
 
     # --- changes ---
 
-    @check_arguments
     def set_profile(
         self,
         user: str,
@@ -133,7 +133,6 @@ class Accounts(TableBacked):
                 values = {"shares": str(count), "avg_cost": str(cost), "at": to_micros(self.now(), "now")}
                 self.storage.rows(sql.SET_POSITION, key | values)
 
-    @check_arguments
     def watch(self, user: str, symbol: str, *, stop: bool = False) -> None:
         """Add an asset to a user's watchlist, or remove it."""
         key = {"user": _check_user(user), "symbol": _check_symbol(symbol, "an entry of a watchlist")}
@@ -156,7 +155,6 @@ class Accounts(TableBacked):
 
     # --- the outbox ---
 
-    @check_arguments
     def post(self, briefing: Briefing) -> bool:
         """Put a briefing in the outbox unless its key was ever posted, and return whether it was new."""
         with self.storage.changing():

@@ -135,6 +135,7 @@ class Withheld(NamedTuple):
     reason: str
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Holdings(CheckedRecord):
     """What a user holds and watches, by symbol."""

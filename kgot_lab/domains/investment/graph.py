@@ -45,6 +45,7 @@ class GraphUpdate:
         return bool(self.nodes or self.edges)
 
 
+@check_arguments
 class InvestmentGraph(RecordedTables):
     """An investment graph in tables.
 
@@ -87,7 +88,6 @@ class InvestmentGraph(RecordedTables):
 
     # --- writing ---
 
-    @check_arguments
     def write(
         self,
         nodes: Iterable[Node] = (),
@@ -181,6 +181,7 @@ class InvestmentGraph(RecordedTables):
         return {fact for fact in facts if fact is not None}
 
 
+@check_arguments
 def open_investment_graph(
     place: Path | str = ":memory:",
     *,

@@ -137,6 +137,7 @@ def edge_from_row(row: Sequence[Any]) -> DatedEdge:
     return DatedEdge(owner, created, expires, opened, closed, edge)
 
 
+@check_arguments
 class InvestmentView:
     """A read-only view of what is live for an owner at a time, in microseconds.
 
@@ -172,7 +173,6 @@ class InvestmentView:
         chosen = [self.vocabulary.node_type(type).name for type in types]
         return self._nodes("n.type = ANY(:types)" if chosen else "true", types=chosen)
 
-    @check_arguments
     def nodes_by_id(self, ids: Iterable[str]) -> tuple[DatedNode, ...]:
         """Return those of some nodes that are live."""
         return self._nodes("n.id = ANY(:ids)", ids=sorted(set(ids)))
@@ -181,12 +181,10 @@ class InvestmentView:
         """Return the live edges. Both ends of a live edge are live."""
         return self._edges("true")
 
-    @check_arguments
     def edges_from(self, ids: Iterable[str], types: Iterable[str]) -> tuple[DatedEdge, ...]:
         """Return the live edges of some types that start at some nodes."""
         return self._edges_at("source", ids, types)
 
-    @check_arguments
     def edges_to(self, ids: Iterable[str], types: Iterable[str]) -> tuple[DatedEdge, ...]:
         """Return the live edges of some types that end at some nodes."""
         return self._edges_at("target", ids, types)
@@ -219,7 +217,6 @@ class InvestmentView:
 
     # --- resolution of names ---
 
-    @check_arguments
     def symbols_meant(self, symbol: str) -> tuple[str, ...]:
         """Return the symbols of assets that a symbol may refer to.
 

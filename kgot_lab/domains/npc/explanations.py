@@ -9,6 +9,7 @@ from typing import Literal
 
 import networkx as nx
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import SECRET_MARKS, Entity, Provenance, Relationship, check_id
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy, is_in_scope, is_public_relationship
@@ -84,6 +85,7 @@ class Knowing:
         return f"{self.names[relationship.source_id]} – {relationship.type} – {self.names[relationship.target_id]}"
 
 
+@check_arguments
 def why_not(
     world: NpcWorld, npc_id: str, thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY
 ) -> Knowing:

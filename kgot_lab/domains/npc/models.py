@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar, get_args
 from uuid import UUID, uuid4
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_count, require_known, require_probability, short_repr
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.io.times import to_utc
@@ -108,6 +109,7 @@ SECRET_MARKS = ("secret", "hidden")
 RelationshipStanding = Literal["accepted", "queued", "rejected", "ended"]
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Provenance:
     """The origin of a relationship: session, time, confidence, and whether the game master confirmed it."""
@@ -132,6 +134,7 @@ class Provenance:
 NO_PROVENANCE = Provenance()
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Entity:
     """A person or thing in a world.
@@ -153,6 +156,7 @@ class Entity:
         object.__setattr__(self, "id", check_id(self.id))
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Relationship:
     """A directed relationship between entities. `standing` and the times are output only."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.npc.layers import storage as layers
 from kgot_lab.domains.npc.layers.models import ChunkMatch, ContextQuery, ContextResult
 from kgot_lab.domains.npc.models import VisibleWorld
@@ -198,6 +199,7 @@ class PostgresWorld(PostgresTables):
                 raise BadInput(f"{self!r} cannot hold this, and nothing was changed: {problem}") from None
 
 
+@check_arguments
 def open_world(
     place: Path | str = ":memory:",
     *,

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.npc import models
 from kgot_lab.domains.npc.models import Entity, Relationship, check_bounded_depth, check_types
 from kgot_lab.errors import BadInput, require
@@ -45,6 +46,7 @@ PUBLIC_ATTRIBUTES: _NamesByType = MappingProxyType(
 NEVER_PUBLIC = ("secret_knowledge", "knowledge_scope", "public")
 
 
+@check_arguments
 @dataclass(frozen=True)
 class VisibilityPolicy:
     """The rules of visibility: types that spread, are public and are perceived, public attributes, depth of KNOWS."""

@@ -83,6 +83,7 @@ def _is_recorded(world: NpcWorld, relationship: Relationship) -> bool:
     return any(said == session and standing != "ended" for said, standing in stated)
 
 
+@check_arguments
 class WorldReview(ReviewQueue[Relationship]):
     """The game master's review of the statements of a world whose confidence was too low.
 

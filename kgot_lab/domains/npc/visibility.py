@@ -87,6 +87,7 @@ Walkable = tuple[StepsFrom, Callable[[Iterable[str]], Mapping[str, Entity]]]
 _DEPTH = "how many steps a walk may take"
 
 
+@check_arguments
 class Traversals(ABC):
     """Neighbours and paths over the relationships of a world, or over those that a character sees."""
 
@@ -140,6 +141,7 @@ ANY_ENTITY = EntityFilter()
 OUTGOING_RELATIONSHIPS = RelationshipFilter()
 
 
+@check_arguments
 class CharacterView(Traversals):
     """The reading methods of a world as a character sees it. What it may not see does not exist for them."""
 
@@ -157,7 +159,6 @@ class CharacterView(Traversals):
         """
         return _visible_entity(self._visible_world(), check_id(id))
 
-    @check_arguments
     def find_entities(self, criteria: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
         """Return the visible entities that match a filter, by name.
 
@@ -165,7 +166,6 @@ class CharacterView(Traversals):
         """
         return tuple(entity for entity in self._visible_world().entities if criteria.matches(entity))
 
-    @check_arguments
     def get_relationships(
         self, entity_id: str, criteria: RelationshipFilter = OUTGOING_RELATIONSHIPS
     ) -> tuple[Relationship, ...]:

@@ -285,6 +285,7 @@ def _nonempty(**parameters: Any) -> dict[str, Any]:
 _MAX_DEPTH_IN_ONE_QUERY = 8
 
 
+@check_arguments
 class NpcWorld(RecordedTables, Traversals):
     """A world. Its own methods see everything that was not rejected, as the author does.
 
@@ -316,7 +317,6 @@ class NpcWorld(RecordedTables, Traversals):
         """
         return self.add([], [relationship])
 
-    @check_arguments
     def add(
         self, entities: Sequence[Entity], relationships: Sequence[Relationship] = (), *, by: str = ""
     ) -> int | None:
@@ -429,14 +429,12 @@ class NpcWorld(RecordedTables, Traversals):
             return to_entity(row)
         raise missing_entity_error(id)
 
-    @check_arguments
     def find_entities(self, criteria: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
         """Return the entities that match a filter, by name."""
         parameters = _nonempty(types=criteria.types, name=criteria.name)
         rows = self.storage.rows(statements.select_entities(criteria), parameters)
         return sort_by_name([entity for entity in map(to_entity, rows) if criteria.matches(entity)])
 
-    @check_arguments
     def get_relationships(
         self, entity_id: str, criteria: RelationshipFilter = OUTGOING_RELATIONSHIPS
     ) -> tuple[Relationship, ...]:

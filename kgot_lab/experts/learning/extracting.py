@@ -195,8 +195,8 @@ class _EditBuilder:
         if source == target:
             raise _ChangeRefused("both ends are the same")
         exists = source in self.graph and any(
-            neighbour.target == target
-            for neighbour in self.graph.neighbours(source, "out", (stated.relation,))
+            (neighbour.type, neighbour.target) == (stated.relation, target)
+            for neighbour in self.graph.neighbours(source, "out")
         )
         if exists != (stated.kind == "no edge"):
             raise _ChangeRefused("it is in the graph already" if exists else "there is no such edge")

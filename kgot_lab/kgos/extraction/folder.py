@@ -59,6 +59,7 @@ _MAX_THREADS = 16
 FileProgress = Callable[[int, int, str], object]
 
 
+@check_arguments
 @dataclass(frozen=True)
 class FolderGraph:
     """The graph of a folder, with the numbers of files read and reused, and the files that were skipped or

@@ -209,7 +209,7 @@ def _insert_between(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int
 
 def _conflicting(graph: PropertyGraph, id: str, others: Sequence[str]) -> list[str]:
     """Return which of some other nodes conflict with a node."""
-    edges = graph.neighbours(id, "both", _CONFLICT_TYPES)
+    edges = (edge for edge in graph.neighbours(id, "both") if edge.type in _CONFLICT_TYPES)
     ends = {end for edge in edges for end in (edge.source, edge.target)} - {id}
     return [other for other in others if other in ends]
 
@@ -218,8 +218,8 @@ def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
     """Yield the feeds_into, requires and conflicts_with edges between steps, in the order of the steps."""
     types = (*_FEEDS_TYPES, *_REQUIRES_TYPES, *_CONFLICT_TYPES)
     for row in rows:
-        for edge in index.graph.neighbours(index.graph.ids[row], "out", types):
-            if index.graph.row(edge.target) in rows and edge.source != edge.target:
+        for edge in index.graph.neighbours(index.graph.ids[row], "out"):
+            if edge.type in types and index.graph.row(edge.target) in rows and edge.source != edge.target:
                 yield edge
 
 

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import UnknownName, require, require_count, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult
@@ -93,6 +94,7 @@ class Impact(MethodResult):
         return f"impact of {self.node} ({self.direction}): {total}{levels}"
 
 
+@check_arguments
 def impact_analysis(
     graph: PropertyGraph,
     node: str,

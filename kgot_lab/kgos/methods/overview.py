@@ -190,7 +190,7 @@ def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str
         patterns = named
     rows, followed = [], set()
     for row in patterns:
-        for edge in graph.neighbours(graph.ids[row], "in", (_INSTANCE_TYPE,)):
+        for edge in (e for e in graph.neighbours(graph.ids[row], "in") if e.type == _INSTANCE_TYPE):
             at = graph.row(edge.source)
             code_properties = graph.node_properties[at]
             file = str(code_properties.get("file", ""))

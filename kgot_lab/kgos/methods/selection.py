@@ -126,7 +126,7 @@ def find_alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> Ta
     require_count(limit, 1, "limit")
     index = graph_index(graph)
     id = graph.ids[index.row(node)]
-    edges = graph.neighbours(id, "both", ALTERNATIVE_TYPES)
+    edges = [edge for edge in graph.neighbours(id, "both") if edge.type in ALTERNATIVE_TYPES]
     stated = {edge.target if edge.source == id else edge.source: edge.type for edge in edges}
     roles = _edge_roles(graph, id)
     scores: dict[str, float] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import (
     BadInput,
     LabError,
@@ -157,6 +157,7 @@ def states(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
         yield event, state
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Resources:
     """The live tools, models and Python executor for what a recording lacks, as `think` takes them."""
@@ -169,7 +170,6 @@ class Resources:
     mode: type[Mode] | str | None = None  # of a run in a mode of one's own, if no package offers it
 
     def __post_init__(self) -> None:
-        check_fields(self)
         object.__setattr__(self, "tools", tuple(map(as_tool, self.tools)))
         for name in ("planning", "execution"):
             model = getattr(self, name)

@@ -29,13 +29,13 @@ from kgot_lab.types import Triple
 _MAX_SHARE = 0.1  # share of subjects with several objects up to which a relation is suggested as single
 
 
+@check_arguments
 class Beliefs:
     """The facts that claims support, known up to one change and valid at one time.
 
     Names are read as they were merged at that change.
     """
 
-    @check_arguments
     def __init__(
         self,
         storage: ClaimStorage,
@@ -97,7 +97,6 @@ class Beliefs:
         }
         return names.canonical_facts(self.storage.rows(sql.select_facts(*pattern), spellings))
 
-    @check_arguments
     def triples(self, facts: Iterable[Triple] | None = None) -> tuple[Triple, ...]:
         """Return the facts that hold, or those among `facts`, in the order in which they were first learnt.
 
@@ -161,7 +160,6 @@ class Beliefs:
             fact = self.canonical_fact(fact)
             return justification.sole_sources(fact, self._deciding_claims([fact]), self._valid)
 
-    @check_arguments
     def claims_of(self, facts: Iterable[Triple]) -> dict[Triple, tuple[Claim, ...]]:
         """Return the claims that support each fact, as in `supports_of`.
 
@@ -245,7 +243,6 @@ class Beliefs:
             suggestions.append(CardinalitySuggestion(relation, cardinality, len(counts), several))
         return tuple(suggestions)
 
-    @check_arguments
     def graph_hash(self, *, claims: bool = False) -> str:
         """Return a hash of the facts that hold, under their canonical names, with 32 characters.
 

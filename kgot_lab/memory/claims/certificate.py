@@ -29,6 +29,7 @@ _RULINGS: Mapping[FactState, Ruling] = {
 _Bounds = tuple[datetime | None, datetime | None]  # of a period
 
 
+@check_arguments
 @dataclass(frozen=True)
 class OpenFact:
     """A needed fact whose object is unknown.
@@ -108,6 +109,7 @@ class CertifiedFact:
         return f"{format_fact(self.fact)} {verb}{self.description}{sources}"
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Certificate:
     """The facts that an answer needs, in order, with their state at a time."""

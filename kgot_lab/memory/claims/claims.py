@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_known, require_probability, short_repr
@@ -50,6 +51,7 @@ from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple
 
 
+@check_arguments
 class Claims(Beliefs, RecordedTables):
     """Facts with the claims that support them.
 
@@ -61,16 +63,41 @@ class Claims(Beliefs, RecordedTables):
     storage: ClaimStorage
     _in_part = True  # what holds follows from the claims that are left
 
-    @check_arguments
     def __init__(
         self, storage: ClaimStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
     ) -> None:
         super().__init__(storage, now=now)
         self.accept_from = require_probability(accept_from, "accept_from")
 
+    @classmethod
+    def open(  # type: ignore[override]
+        cls,
+        place: Path | str = ":memory:",
+        *,
+        namespace: str | None = None,
+        new: bool = True,
+        accept_from: float = 0.7,
+        now: Callable[[], datetime] = utc_now,
+    ) -> Self:
+        """Open claims in an SQLite file, in memory (":memory:"), or in PostgreSQL by address (postgresql://).
+
+        A file is created if there is none and `new` is true. `namespace` names the schema in PostgreSQL. Raises
+        BadInput if the place is invalid or contains something else, if the file does not exist, and for a
+        namespace of a file. Raises StoreUnavailable, StoreDamaged or NotInstalled if opening fails.
+        """
+
+        def in_file(path: Path | str) -> ClaimStorage:
+            if not new and str(path) != ":memory:" and not Path(path).exists():
+                hint = f"kgot-lab ask QUESTION --memory {path} begins one, or kgot-lab memory {path} add TEXT"
+                raise BadInput(f"there is no memory at {path}: {hint}")
+            return SQLiteClaims(path)
+
+        require_probability(accept_from, "accept_from")
+        storage = open_at(place, "claims", in_file, PostgresClaims, namespace=namespace)
+        return cls(storage, accept_from=accept_from, now=now)
+
     # --- learning ---
 
-    @check_arguments
     def learn(
         self, claims: Claim | Iterable[Claim], *, by: str = "", back: bool = True, action: str = "learn"
     ) -> Learnt:
@@ -145,7 +172,6 @@ class Claims(Beliefs, RecordedTables):
         rows = [{"id": id, **dict(zip(names, parts, strict=True))} for id, parts in new.items()]
         self.storage.insert(sql.NEW_FACT, rows)
 
-    @check_arguments
     def note_answer(self, id: str, text: str, facts: Iterable[Triple]) -> None:
         """Record an answer and the facts that it depends on, so that a change can name it.
 
@@ -290,7 +316,6 @@ class Claims(Beliefs, RecordedTables):
             change.replace("declared", relation, cardinality)
             return change.number
 
-    @check_arguments
     def declare_by(self, vocabulary: Vocabulary, *, by: str = "") -> tuple[str, ...]:
         """Declare the relations that a vocabulary says are single, and return those that are new."""
         names = vocabulary.single_types
@@ -468,30 +493,4 @@ def _claim_values(claim: Claim) -> dict[str, str | float | None]:
     }  # fmt: skip
 
 
-# Open claims by the name of a file, in memory, or by the address of a PostgreSQL server.
-
-
-def open_claims(
-    place: Path | str = ":memory:",
-    *,
-    namespace: str | None = None,
-    new: bool = True,
-    accept_from: float = 0.7,
-    now: Callable[[], datetime] = utc_now,
-) -> Claims:
-    """Open claims in an SQLite file, in memory (":memory:"), or in PostgreSQL by address (postgresql://).
-
-    A file is created if there is none and `new` is true. `namespace` names the schema in PostgreSQL. Raises
-    BadInput if the place is invalid or contains something else, if the file does not exist, and for a
-    namespace of a file. Raises StoreUnavailable, StoreDamaged or NotInstalled if opening fails.
-    """
-
-    def in_file(path: Path | str) -> ClaimStorage:
-        if not new and str(path) != ":memory:" and not Path(path).exists():
-            hint = f"kgot-lab ask QUESTION --memory {path} begins one, or kgot-lab memory {path} add TEXT"
-            raise BadInput(f"there is no memory at {path}: {hint}")
-        return SQLiteClaims(path)
-
-    require_probability(accept_from, "accept_from")
-    storage = open_at(place, "claims", in_file, PostgresClaims, namespace=namespace)
-    return Claims(storage, accept_from=accept_from, now=now)
+open_claims = Claims.open

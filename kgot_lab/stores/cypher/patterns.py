@@ -293,12 +293,12 @@ RETURN n.id, labels(n), properties(n) ORDER BY score DESC, size(name), name LIMI
 """  # long words have a higher weight, because they are rarer
 
 
+@check_arguments
 class NodeLookup:
     """The queries of a namespace."""
 
     _query: RunQuery
 
-    @check_arguments
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """Return a node's incoming and outgoing edges, in the server's order.
 
@@ -322,7 +322,6 @@ class NodeLookup:
         nodes, edges = sum(count for _, count in label_counts), sum(relations.values())
         return Schema(dict(sorted(labels.items())), relations, nodes, edges)
 
-    @check_arguments
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first.
 

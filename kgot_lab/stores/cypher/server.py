@@ -47,6 +47,7 @@ _COUNT_EDGES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
 TRANSACTION_ALLOWANCE = 600.0
 
 
+@check_arguments
 class CypherServer(NodeLookup, UndoableStore):
     """A graph in a namespace of a Bolt server's database.
 
@@ -63,7 +64,6 @@ class CypherServer(NodeLookup, UndoableStore):
 
     dialect = CYPHER
 
-    @check_arguments
     def __init__(
         self,
         uri: str,

@@ -39,6 +39,7 @@ _INDEX_LIMIT_ERROR = (
 BULK_ELEMENTS = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
 
 
+@check_arguments
 class Postgres(SqlGraph):
     """A store for SQL statements on a PostgreSQL server.
 
@@ -55,7 +56,6 @@ class Postgres(SqlGraph):
     select_edges = f"SELECT {rows.EDGE_COLUMNS} FROM edges"
     _nodes, _edges = partial(map, rows.node_from_row), partial(map, rows.edge_from_row)
 
-    @check_arguments
     def __init__(
         self,
         url: str | None = None,
@@ -174,7 +174,6 @@ class Postgres(SqlGraph):
 
     # --- queries ---
 
-    @check_arguments
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their id or properties, best first by ts_rank.
 

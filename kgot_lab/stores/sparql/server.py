@@ -44,6 +44,7 @@ class _UnconfirmedWrite(StoreUnavailable):
     """A change was sent, and the server did not confirm it."""
 
 
+@check_arguments
 class SparqlServer(EmbeddedStore):
     """A store whose graph is one named graph of a SPARQL server.
 
@@ -63,7 +64,6 @@ class SparqlServer(EmbeddedStore):
     language = "sparql"
 
     # the options of `open_store`, each by its keyword
-    @check_arguments
     def __init__(
         self,
         query_url: str,

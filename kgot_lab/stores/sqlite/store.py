@@ -39,6 +39,7 @@ _SEARCH = (
 _WHERE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
+@check_arguments
 class Sqlite(GraphFile, sql.SqlGraph):
     """A store for SQL statements in an SQLite file or, without a path, in memory.
 
@@ -50,7 +51,6 @@ class Sqlite(GraphFile, sql.SqlGraph):
     dialect = SQLITE
     select_nodes, select_edges = _NODES, _EDGES
 
-    @check_arguments
     def __init__(self, path: Path | str = ":memory:", *, seconds: float = STATEMENT_SECONDS):
         self.seconds = require_seconds(seconds)
         super().__init__(None if str(path) == ":memory:" else Path(path).expanduser())
@@ -147,7 +147,6 @@ class Sqlite(GraphFile, sql.SqlGraph):
             with self._connected() as connection:
                 raise damaged_error(self._path, damage.find_dangling_edge(connection) or str(error)) from None
 
-    @check_arguments
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first by BM25.
 

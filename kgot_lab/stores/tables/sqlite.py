@@ -35,6 +35,7 @@ _TRANSLATIONS = (
 )
 
 
+@check_arguments
 class SQLiteTables(SQLiteFile):
     """A TableStorage of a layout in an SQLite file, created if it is missing, or in memory (":memory:").
 
@@ -46,7 +47,6 @@ class SQLiteTables(SQLiteFile):
     steps: checksums.Steps
     closed_error: ClassVar[type[LabError]] = BadInput
 
-    @check_arguments
     def __init__(self, layout: Layout, path: Path | str = ":memory:") -> None:
         self.layout = layout
         self.steps = {layout.version: self._upgrade_tables} if layout.upgrade else {}

@@ -308,6 +308,7 @@ def explore(
     return Explorer(searches, known_queries[0] if known_queries else Query(""), Mix())
 
 
+@check_arguments
 def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | None = None) -> Explorer:
     """Explore a data set with the retrievers of the benchmark's "kg-os hybrid" and all its systems.
 
@@ -327,6 +328,7 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     )
 
 
+@check_arguments
 class Explorer(LiveOutput):
     """The result of `explore`: an interactive view, whose settings are available as a pipeline and a ranking.
 
@@ -350,7 +352,6 @@ class Explorer(LiveOutput):
         what = f"{sizes}, retrievers {', '.join(searches.retrievers.available)}"
         return f"<Explorer of {what}; {mix.preset or 'own weights'}, k={mix.k}: {shorten(self.question.text, 60)!r}>"
 
-    @check_arguments
     def but(
         self,
         *,

@@ -25,6 +25,7 @@ _SCALE = "maximum"  # the scale of KG-OS, as in presets.hybrid
 MAX_HITS = 50  # maximum number of hits
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Retrievers:
     """The retrievers of an explorer: dense, lexical, graph and intent. At least one is required."""

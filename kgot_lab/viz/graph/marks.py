@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, describe_value
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.encoding import Encoding, NodeLook, label_encoding, node_caption
@@ -164,6 +165,7 @@ class AnswerSupport:
         return bool(self.hub) and _name_similarity(self.graph.node(self.hub).text, self.answer) > 1
 
 
+@check_arguments
 def find_support(run: Trace | Iterable[Event]) -> AnswerSupport:
     """Find the facts that support the answer of a run.
 

@@ -136,6 +136,7 @@ _GROUP_IN_PATH = "A path joins two nodes, and this is a group of them: open it a
 MAX_EXPANDED = 40  # neighbours drawn at once
 
 
+@check_arguments
 class GraphView(LiveOutput):
     """The result of `show_graph`: an interactive view, and afterwards what the reader picked in it."""
 

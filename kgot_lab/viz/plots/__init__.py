@@ -16,8 +16,7 @@ from kgot_lab.viz.plots.retrieval import bands, pace, recall_curves, scatter
 from kgot_lab.viz.plots.runs import growth, votes
 
 PLOTS: Mapping[str, Callable[..., Plot]] = {
-    each.__name__: check_arguments(each)
-    for each in (bands, growth, lifelines, pace, recall_curves, scatter, votes)
+    each.__name__: each for each in (bands, growth, lifelines, pace, recall_curves, scatter, votes)
 }
 
 

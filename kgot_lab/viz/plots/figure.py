@@ -78,6 +78,7 @@ def bar_pen(number: int) -> Pen:
     return Pen(_COLOURS[number % len(_COLOURS)], hatch=_HATCHES[number % len(_HATCHES)])
 
 
+@check_arguments
 @dataclass(frozen=True, repr=False)
 class Plot:
     """A plot: SVG, description in words, and numbers as rows. `figure` is the matplotlib figure."""
@@ -92,7 +93,6 @@ class Plot:
         (sheet,) = table(self.numbers, limit=limit).sheets
         return Table((replace(sheet, name="The numbers of the plot"),))
 
-    @check_arguments
     def save(self, path: Path | str) -> Path:
         """Write the picture as .svg, .pdf or .png (200 dpi), always with the same bytes.
 

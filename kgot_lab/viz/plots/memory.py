@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment.view import DatedNode, display_name
 from kgot_lab.io.times import format_time
 from kgot_lab.viz.plots.figure import (
@@ -22,6 +23,7 @@ from kgot_lab.viz.plots.figure import (
 _DAY = timedelta(days=1)
 
 
+@check_arguments
 def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> Plot:
     """Plot the lifetimes of up to `limit` nodes, the next to expire first.
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import Report
@@ -45,6 +46,7 @@ SHARE_TICKS = (0, 0.2, 0.4, 0.6, 0.8, 1)
 WIN_COLOUR, LOSS_COLOUR = "#009E73", "#D55E00"
 
 
+@check_arguments
 def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
     """Plot recall at k for some systems, by default those of `shown_systems`.
 
@@ -77,6 +79,7 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
         return plot(figure, _format_recall(report, recall_by_system, depth), rows)
 
 
+@check_arguments
 def scatter(report: Report, first: str = "", second: str = "", *, measure: str = "") -> Plot:
     """Plot two systems question by question: how many questions have each pair of values.
 
@@ -115,6 +118,7 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
         return plot(figure, f"{text}{first} in {losses}, and {same} are the same.", rows)
 
 
+@check_arguments
 def pace(report: Report) -> Plot:
     """Plot the time of a query against the primary measure.
 
@@ -258,6 +262,7 @@ class _Mark(NamedTuple):
     vetoed: int
 
 
+@check_arguments
 def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
     """Plot the similarity of texts against that of their skeletons, with the bands of the delta.
 

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import write_atomically
 from kgot_lab.viz.static.markup import Markup, add_picture_key, concat, element, image_element, text_width
@@ -25,6 +26,7 @@ HALO: dict[str, Any] = {
 }
 
 
+@check_arguments
 class StaticPicture:
     """A self-contained SVG with a description in `alt`."""
 
@@ -47,6 +49,7 @@ class StaticPicture:
         return write_atomically(path, self.svg, "the picture")
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Drawing(StaticPicture):
     """A drawing of boxes, bars and texts."""

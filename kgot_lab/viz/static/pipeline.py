@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.viz.static.drawing import (
     HALO,
@@ -139,6 +140,7 @@ _HEIGHT, _ROW, _EDGE = 32.0, 40.0, 6.0  # heights of a box and of a row, and the
 _INK, _LINE = "#222222", "#777777"
 
 
+@check_arguments
 def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawing:
     """Draw the pipeline of a stage from the question to the ranking.
 

@@ -21,6 +21,7 @@ ALIGN_LEFT = "text-align:left"  # Jupyter aligns cells to the right
 VALUE_COLUMN = ("value",)  # the column of rows that are single values
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Sheet:
     """A table of texts with truncated cells. `total` counts all rows, including those not shown."""
@@ -59,6 +60,7 @@ class Sheet:
         return (f"{self.name}: " if self.name else "") + row_count + shown_note
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Table:
     """One or several tables, with the same content in HTML and plain text."""

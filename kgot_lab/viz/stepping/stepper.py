@@ -43,6 +43,7 @@ _MAX_LINE_LENGTH, MAX_STRONG_LENGTH = 118, 92  # maximum characters of its lines
 MAX_STEPS_SHOWN = 8
 
 
+@check_arguments
 class Stepper(LiveOutput):
     """The result of `stepper`: an interactive view, and afterwards the event in view and the forks so far."""
 
