@@ -17,7 +17,7 @@ from dataclasses import field, fields
 from datetime import date
 from decimal import Decimal
 from functools import cache, wraps
-from inspect import CO_VARARGS, getattr_static, signature
+from inspect import CO_VARARGS, getattr_static, signature, unwrap
 from itertools import chain, repeat
 from numbers import Real
 from pathlib import Path
@@ -30,6 +30,7 @@ from kgot_lab.errors import (
     attribute_errors,
     describe_value,
     require_between,
+    require_count,
     require_known,
     short_repr,
 )
@@ -54,7 +55,12 @@ _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes
 _LARGEST = {"a number": sys.float_info.max, "a whole number": sys.maxsize}
 _COUNTS = frozenset(("limit", "offset", "most", "top_k", "hops", "repairs", "max_length"))  # not below 0
 _NO_FIT = object()  # instead of a value that is of none of some kinds
-_MADE_BY = {"Store": "open_store(…)", "Embedder": "minilm()", "Verifier": "Aligner(embedder)"}  # by protocol
+_MADE_BY = {
+    "Store": "open_store(…)",
+    "Embedder": "minilm()",
+    "Verifier": "Aligner(embedder)",
+    "LLM": "connect(…)",
+}  # by protocol
 
 
 class _Kind(NamedTuple):
@@ -86,21 +92,37 @@ def check_arguments(target: Checked) -> Checked:
         return _check_calls(target)  # type: ignore[return-value]
     for name, method in [*vars(target).items()]:
         is_bound = isinstance(method, classmethod | staticmethod)
-        if (name[0] != "_" or name in _CALLED) and (is_bound or isinstance(method, FunctionType)):
+        if (
+            (name[0] != "_" or name in _CALLED)
+            and (is_bound or isinstance(method, FunctionType))
+            and not hasattr(method, "by_names")
+        ):
             is_record = name == "__init__" and "__dataclass_fields__" in vars(target)
             checked = _check_calls(method.__func__ if is_bound else method, plain=not is_record)
             setattr(target, name, type(method)(checked) if is_bound else checked)
     return target
 
 
-def check_names(record: Checked) -> Checked:
-    """Refuse unknown fields of a dataclass, and too few or too many, as `check_arguments` does, and nothing else."""
-    record.__init__ = _refuse_misfits(record.__init__)  # type: ignore[method-assign]
-    return record
+class CheckedCalls:
+    """Base class whose subclasses are checked as by `check_arguments`."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        check_arguments(cls)
+
+
+def check_names(target: Checked) -> Checked:
+    """Check only whether a call of a function, or of a class, has arguments that it takes, and all that it needs."""
+    if isinstance(target, type):
+        target.__init__ = _refuse_misfits(target.__init__)  # type: ignore[misc]
+        return target
+    called = _refuse_misfits(target)
+    called.by_names = True  # type: ignore[attr-defined]
+    return called  # type: ignore[return-value]
 
 
 def _refuse_misfits(function: Callable[..., Any]) -> Callable[..., Any]:
-    inner = getattr(function, "__wrapped__", function)
+    inner = unwrap(function)
 
     @wraps(function)
     def called(*arguments: Any, **options: Any) -> Any:
@@ -114,7 +136,7 @@ def _refuse_misfits(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check_calls(function: Callable[..., Any], *, plain: bool = True) -> Callable[..., Any]:
-    inner, called = getattr(function, "__wrapped__", function), _refuse_misfits(function)
+    inner, called = unwrap(function), _refuse_misfits(function)
     code = inner.__code__
     names = code.co_varnames[: code.co_argcount]
     end = code.co_argcount + code.co_kwonlyargcount
@@ -181,7 +203,7 @@ def bounded(default: Any, least: float, most: float = sys.float_info.max) -> Any
     return field(default=default, metadata={"bounds": (least, most)})
 
 
-class CheckedRecord:
+class CheckedRecord(CheckedCalls):
     """Base class of a dataclass whose fields are checked by their annotations, and numbers by bounds.
 
     Raises BadInput, which names the field, after a prefix.
@@ -258,10 +280,12 @@ def _protocol_kind(protocol: type) -> _Kind | None:
     parts = [vars(base) for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
     names = dict.fromkeys(name for own in parts for name in (*own.get("__annotations__", ()), *own))
     members = tuple(name for name in names if not name.startswith("_"))
-    if "__call__" in names or not members:
-        return _Kind(Callable, f"a function or {protocol.__name__}") if "__call__" in names else None
-    texts = [f"{name}()" if callable(getattr(protocol, name, None)) else name for name in members]
     made = f", as {_MADE_BY[protocol.__name__]} gives" if protocol.__name__ in _MADE_BY else ""
+    if "__call__" in names:
+        return _Kind(Callable, f"a function or {protocol.__name__}{made}")
+    if not members:
+        return None
+    texts = [f"{name}()" if callable(getattr(protocol, name, None)) else name for name in members]
     return _Kind(object, f"an object with {', '.join(texts)}{made}", (), members)
 
 
@@ -284,10 +308,10 @@ def _fit_argument(name: str, value: object, known: _Kinds, *, plain: bool = True
             and any(kind.name in _LARGEST for kind in kinds)
             and not isinstance(value, bool)
         ):
-            lacks = f": at most {sys.maxsize:,}"
+            lacks = ": it is too large"
         raise BadInput(f"the argument {name!r} is {_describe_kinds(kinds)}, not {given}{lacks}")
-    if name in _COUNTS and isinstance(fitted, int) and fitted < 0:
-        raise BadInput(f"the argument {name!r} must be 0 or more, not {fitted:,}")
+    if name in _COUNTS and type(fitted) is int:
+        require_count(fitted, 0, name)
     if is_path and isinstance(fitted, str | Path):
         require_path(str(fitted), name)
     elif has_paths:

@@ -360,7 +360,7 @@ def _check_hits(hits: Collection[tuple[str, float]]) -> None:
     require_unique(ids, "ids of a ranking")
 
 
-@check_arguments
+@check_names
 def ranked(
     query: Query,
     scores: Mapping[str, float],

@@ -214,7 +214,7 @@ TO_A_STORE = [  # what, done to a store of some kind, is refused how
     (
         "apply a dictionary",
         lambda kind: applied(kind, {}),
-        "what is applied to a store is a Diff, not a dict",
+        "the argument 'diff' is a Diff, not {}",
     ),
     (
         "apply texts for nodes",
@@ -227,8 +227,8 @@ TO_A_STORE = [  # what, done to a store of some kind, is refused how
         "has the name 1, which is not text",
     ),
     ("search nothing", lambda kind: opened(kind).search(None), "is a text, not None"),
-    ("write nothing", lambda kind: opened(kind).write(None), "a statement is a text, not None"),
-    ("read a number", lambda kind: opened(kind).read(3), "a statement is a text, not 3"),
+    ("write nothing", lambda kind: opened(kind).write(None), "the argument 'statement' is a text, not None"),
+    ("read a number", lambda kind: opened(kind).read(3), "the argument 'statement' is a text, not 3"),
 ]
 CASES = [
     # ask, think, solve
@@ -271,7 +271,7 @@ CASES = [
         ("no store", lambda: think(None, [lab.search(ADA, WORDS)]), "open_store"),
         ("no tools", lambda: think(open_store(), []), "there is nothing to take facts from"),
         ("no list of tools", lambda: think(open_store(), 3), "'tools' is a list"),
-        ("documents for tools", lambda: think(open_store(), ADA), "a tool is"),
+        ("documents for tools", lambda: think(open_store(), ADA), "as search(documents) gives"),
         (
             "a text for a model",
             lambda: lab.think(QUESTION, "local", open_store(), [lab.search(ADA, WORDS)]),
@@ -405,7 +405,7 @@ CASES = [
         "search: a function for a retriever", lambda: lab.search(ADA, len), "'retriever' is a Stage or None"
     ),
     Case("python: nothing", lambda: lab.python(None), "compute"),
-    Case("ask_model: nothing", lambda: lab.ask_model(None), "takes a model"),
+    Case("ask_model: nothing", lambda: lab.ask_model(None), "as connect(…) gives"),
     Case("ask_model: no tokens", lambda: lab.ask_model(model(), max_tokens=0), "max_tokens must be 1"),
     # graphs
     *cases(
@@ -438,7 +438,7 @@ CASES = [
     Case("subgraph: one id", lambda: GRAPH.subgraph("Ada"), "'ids' is a list"),
     Case("neighbourhood: back", lambda: GRAPH.neighbourhood(["Ada"], -1), "hops must be 0"),
     Case("neighbours: no direction", lambda: GRAPH.neighbours("Ada", "up"), "unknown direction"),
-    Case("diff: nothing", lambda: GRAPH.diff(None), "another PropertyGraph"),
+    Case("diff: nothing", lambda: GRAPH.diff(None), "'other' is a PropertyGraph"),
     Case("apply: nothing", lambda: GRAPH.apply(None), "is a Diff, not None"),
     Case("apply: what does not fit", lambda: GRAPH.apply(lab.Diff(removed_nodes=(lab.Node("Eve"),))), "Eve"),
     # stores
@@ -490,7 +490,7 @@ CASES = [
     ),
     *(Case(f"{kind}: {what}", partial(act, kind), says) for kind in KINDS for what, act, says in TO_A_STORE),
     # retrieval
-    Case("search a stage: nothing", lambda: WORDS.search(None), "a query is a text"),
+    Case("search a stage: nothing", lambda: WORDS.search(None), "'query' is a text or a Query"),
     Case("stage % 0", lambda: WORDS % 0, "k must be 1"),
     Case("stage % a text", lambda: WORDS % "five", "whole number"),
     Case("stage >> a function", lambda: WORDS >> len, "is a Stage"),
@@ -564,7 +564,7 @@ CASES = [
     Case("vectors: a query of another length", lambda: vectors((3, 3), (1, 2)), "embed both alike"),
     Case("vectors: one too few", lambda: vectors((2, 3)), "one for each"),
     Case("vectors: no rows", lambda: vectors((3,)), "rows of a table"),
-    Case("vectors: no embedder", lambda: dense(ADA, None), "an embedder is"),
+    Case("vectors: no embedder", lambda: dense(ADA, None), "as minilm() gives"),
     Case("bm25: duplicate ids", lambda: bm25([*ADA, ADA[0]]), "ids must be unique"),
     # comparing and showing
     *cases(
@@ -604,7 +604,7 @@ CASES = [
         "which has no digest",
     ),
     Case("delta_edges: no skeletons", lambda: delta_edges(GRAPH, {}, Uneven()), "'skeletons' is a Skeletons"),
-    Case("an aligner: no embedder", lambda: Aligner(Partial("name", "embed")), "an embedder is"),
+    Case("an aligner: no embedder", lambda: Aligner(Partial("name", "embed")), "which has no digest"),
     Case(
         "skeletons: a function for a maker",
         lambda: make_skeletons(["Rain falls."], lambda texts: texts, cache=False),
@@ -680,7 +680,7 @@ CASES = [
         ("too many hits", lambda: lab.explore(WORDS, ADA).but(k=10_000), "between 1 and 50"),
     ),
     Case("doctor: an unknown piece", lambda: lab.doctor("nothing"), "unknown"),
-    Case("doctor: a number", lambda: lab.doctor(3), "unknown"),
+    Case("doctor: a number", lambda: lab.doctor(3), "'names' is a text"),
     # data
     Case("load_dataset: nothing", lambda: lab.load_dataset(None), "'name' is a text"),
     Case("load_dataset: a slip", lambda: lab.load_dataset("hotpotq"), "hotpotqa"),
@@ -777,7 +777,7 @@ DEEPER = [  # what raised errors of Python, or was taken without a word, below t
         "numbers",
         ("a huge weight", lambda: weighted((BIG, WORDS)), "a weight of weighted()"),
         ("a huge k", lambda: rrf(WORDS, k=BIG), "the k of rrf()"),
-        ("a huge k1", lambda: bm25(ADA, k1=BIG), "the k1 of bm25()"),
+        ("a huge k1", lambda: bm25(ADA, k1=BIG), "it is too large"),
         ("a huge vector", lambda: by_embedder(["a"], [[BIG]]), "what is no number"),
         ("a text for a dimension", lambda: lab.embedder("lsa", documents=ADA, dimension="2"), "dimension"),
     ),
@@ -805,8 +805,8 @@ DEEPER = [  # what raised errors of Python, or was taken without a word, below t
     ),
     *cases(
         "texts",
-        ("a number to embed", lambda: by_embedder([5]), "what is embedded is a text"),
-        ("bytes to embed", lambda: by_embedder(b"ab"), "is a list of texts"),
+        ("a number to embed", lambda: by_embedder([5]), "(each item a text)"),
+        ("bytes to embed", lambda: by_embedder(b"ab"), "(each item a text)"),
         *(
             (f"{act.__name__} of {text!r}", partial(act, text, ADA), "half a surrogate pair")
             for act in (lab.ask, lab.find)
@@ -818,7 +818,7 @@ DEEPER = [  # what raised errors of Python, or was taken without a word, below t
     *cases(
         "memory",
         ("a number for a file", lambda: SQLiteClaims(5), "'path' is a path or a text"),
-        ("a time that is none", lambda: Claim(FACT, "s", valid_from=pd.NaT), "a datetime with a time zone"),
+        ("a time that is none", lambda: Claim(FACT, "s", valid_from=pd.NaT), "a datetime or None"),
         (
             "one fact for facts",
             lambda: Claims(SQLiteClaims()).note_answer("a", "b", FACT),
@@ -916,7 +916,7 @@ QUIET = [  # what was taken without a word
             (
                 f"of {name} {size}"[:30],
                 partial(svg, GRAPH, **{name: size}),
-                f"{name} must be 1 or more",
+                name,
             )
             for name in ("width", "height")
             for size in (0, 10**9, BIG)
@@ -926,7 +926,7 @@ QUIET = [  # what was taken without a word
     *cases(
         "forecast",
         *(
-            (f"{calls} calls"[:30], partial(forecast, lab.Limits(), calls=calls), "calls must be 0")
+            (f"{calls} calls"[:30], partial(forecast, lab.Limits(), calls=calls), "calls")
             for calls in (-1, BIG)
         ),
         ("less than no steps", lambda: forecast(lab.Limits(), steps=-1), "steps must be 0"),
@@ -935,7 +935,7 @@ QUIET = [  # what was taken without a word
         "an array",
         ("for a cardinality", lambda: Claims(SQLiteClaims()).declare("r", ARRAY), "unknown cardinality"),
         ("for yes or no", lambda: Claims(SQLiteClaims()).graph_hash(claims=ARRAY), "True or False"),
-        ("for a kind of claim", lambda: Claim(FACT, "s", kind=ARRAY), "unknown kind of claim"),
+        ("for a kind of claim", lambda: Claim(FACT, "s", kind=ARRAY), "'kind' is a text"),
         ("for what is kept", lambda: empty_store(keep=ARRAY), "'keep' is True or False"),
         (
             "for the end of an edge",
@@ -993,7 +993,7 @@ QUIET = [  # what was taken without a word
         ("of a world", lambda: open_world("no/such/w.db"), "there is no folder no"),
         ("of a log", lambda: open_store("in_memory", at="no/such/g.log"), "there is no folder no"),
     ),
-    Case("PropertyGraph: numbers", lambda: PropertyGraph(5, 6), "build it with PropertyGraph.of"),
+    Case("PropertyGraph: numbers", lambda: PropertyGraph(5, 6), "'ids' is a list"),
     Case("ask: no text", lambda: ask([lab.Document("a", " ")], model()), "no document has a text"),
     Case("recall: blank", lambda: lab.open_memory(embedder=None).recall(" "), "is blank"),
     Case(

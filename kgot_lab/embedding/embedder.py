@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgot_lab.arguments import check_arguments, has_member
+from kgot_lab.arguments import CheckedCalls, has_member
 from kgot_lab.errors import BadInput, attribute_errors, describe_value, require
 from kgot_lab.text.cleaning import replace_surrogates
 
@@ -80,8 +80,7 @@ def normalise_rows(vectors: ArrayLike, source: str) -> Matrix:
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
 
 
-@check_arguments
-class RowEmbedder:
+class RowEmbedder(CheckedCalls):
     """An embedder whose `_encode` maps a list of texts to rows of numbers, which are checked and normalised.
 
     A `dimension` of 0 is that of the first rows.

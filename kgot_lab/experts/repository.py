@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import Expert, ExpertConfig, slugify
 from kgot_lab.io.files import read_statements
@@ -159,7 +158,6 @@ class StoredTrial:
     ended: datetime | None
 
 
-@check_arguments
 class ExpertTables(TableBacked):
     """Experts, their conversations and the ratings of answers."""
 

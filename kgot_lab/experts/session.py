@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import require
 from kgot_lab.experts.chat.chat_events import AnswerRecord, ChatDone, ChatEvent, SourceNode, Thought
 from kgot_lab.experts.chat.citations import CITATION_PATTERN, FALSE_MARK, CitableNode, CitableNodes
 from kgot_lab.experts.chat.turn import ExpertTurn
@@ -86,7 +85,6 @@ class ExpertTalk:
     """A conversation with one expert. `turns` are the answers so far."""
 
     def __init__(self, service: ExpertService, expert_id: str, *, owner: str = LOCAL_OWNER) -> None:
-        require(service, ExpertService, "a talk needs the service that keeps the expert")
         self.service, self.owner = service, owner
         self.expert: Expert = service.expert(expert_id)
         self.conversation: str | None = None
@@ -112,7 +110,6 @@ class ExpertTalk:
         At the end the answer is the last of `turns`, even if the generator is closed before. Raises BadInput
         and NotFound.
         """
-        require(question, str, "a question is a text")
         turn = self.service.ask(self.expert.id, self.owner, question, conversation_id=self.conversation)
         services = replace(turn.services, tell_failure=lambda error, *_: str(error))
         turn = replace(turn, services=services)  # a caller from Python owns everything

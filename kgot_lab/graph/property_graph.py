@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, ov
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_arguments, check_names
 from kgot_lab.errors import (
     BadInput,
     UnknownName,
@@ -289,6 +289,7 @@ class PropertyGraph:
         """The display name of each node, in node order."""
         return tuple(node.text for node in self.nodes)
 
+    @check_names
     def node(self, id: str) -> Node:
         """Return the node with this id.
 
@@ -296,6 +297,7 @@ class PropertyGraph:
         """
         return self._node(self.row(id))
 
+    @check_names
     def row(self, id: str) -> int:
         """Return the row of a node in the columns.
 
@@ -388,7 +390,6 @@ class PropertyGraph:
 
         1, 1.0 and True are different values. A list and a tuple are not.
         """
-        require(other, PropertyGraph, "a graph is compared with another PropertyGraph")
         nodes = compare_tables(
             {id: r for r, id in enumerate(self.ids)},
             {id: r for r, id in enumerate(other.ids)},

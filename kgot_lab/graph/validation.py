@@ -9,9 +9,9 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from kgot_lab.errors import BadInput, UnknownName, describe_value, require, short_repr
+from kgot_lab.errors import BadInput, UnknownName, describe_value, short_repr
 from kgot_lab.text.cleaning import is_encodable
 from kgot_lab.types import Diff, Edge, Json, Node
 
@@ -27,14 +27,13 @@ _FAST_ELEMENT_LENGTH = 2_000_000
 Element = TypeVar("Element", Node, Edge)
 
 
-def validate_diff(diff: Any) -> Diff:
+def validate_diff(diff: Diff) -> Diff:
     """Return a diff with validated copies of what it adds and changes.
 
-    Raises BadInput if it is not a Diff, or if a store cannot keep it exactly.
+    Raises BadInput if a store cannot keep it exactly.
     """
-    require(diff, Diff, "what is applied to a store is a Diff")
-    changed = (before for before, _ in (*diff.changed_nodes, *diff.changed_edges))
-    for old in (*diff.removed_nodes, *diff.removed_edges, *changed):
+    changed = (*diff.changed_nodes, *diff.changed_edges)
+    for old in (*diff.removed_nodes, *diff.removed_edges, *(before for before, _ in changed)):
         validate_properties(old)
     nodes = tuple(map(validate_node, diff.added_nodes)), tuple(diff.removed_nodes)
     changed_nodes = tuple((before, validate_node(after)) for before, after in diff.changed_nodes)

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn, Protocol, Self
 
+from kgot_lab.arguments import CheckedCalls
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import os_errors_as
 
@@ -98,7 +99,7 @@ def _acquired_lock(lock: Path, on_wait: Callable[[], object]) -> Iterator[None]:
 OPENED_BEFORE_FORK = "was opened in another process, of which this one is a fork, which cannot use it: open it again here (a file: closed there)"
 
 
-class Closing(ABC):
+class Closing(CheckedCalls, ABC):
     """An object that is closed at the end of a `with` block."""
 
     def __enter__(self) -> Self:

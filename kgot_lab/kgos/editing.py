@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, UnknownName, require, short_repr
+from kgot_lab.errors import BadInput, UnknownName, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import Vocabulary, validate_diff
@@ -112,7 +112,6 @@ class Editor:
         store: DiffStore | None = None,
         now: Callable[[], datetime] = utc_now,
     ):
-        require(graph, PropertyGraph, "what is edited is a PropertyGraph")
         if not isinstance(by, str) or not by.strip():
             raise BadInput("say who edits: by='a name', which is noted with each change")
         self.graph, self.by, self.vocabulary = graph, by.strip(), vocabulary

@@ -24,7 +24,6 @@ MIN_TIMEOUT = 0.001  # timeout of a request when the budget is used up: clients 
 CHARACTERS_PER_TOKEN = 3
 
 
-@check_arguments
 @dataclass(frozen=True)
 class Budget(CheckedRecord):
     """The limits of calls, tokens (read and written), seconds and US dollars, None for no limit.

@@ -31,7 +31,6 @@ class Proposal:
         return f"{self.what}: {self.about}\n{self.text}"
 
 
-@check_arguments
 @dataclass(frozen=True)
 class Deny:
     """The answer of an `approve` function that denies a proposal, with the reason."""

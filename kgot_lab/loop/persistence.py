@@ -13,7 +13,8 @@ from heapq import heapify, heappop, heappush
 from math import fsum, log1p
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, ToolFailed, require, require_count
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, ToolFailed, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Support, latest_sentence, support_properties, supports_of
 from kgot_lab.loop.events import Answered, Event, Started, ToolCall
@@ -58,6 +59,7 @@ class InitialGraph:
         return f"{part}{format_count(self.held, self.noun)}"
 
 
+@check_arguments
 def initial_graph(beliefs: Beliefs, question: str, *, max_facts: int = MAX_INITIAL_FACTS) -> InitialGraph:
     """Return the facts of a memory as an initial graph for a question.
 
@@ -65,7 +67,6 @@ def initial_graph(beliefs: Beliefs, question: str, *, max_facts: int = MAX_INITI
     above all, and then facts that share a name with those. Raises BadInput if `beliefs` is no memory or
     `most` is below 1.
     """
-    require(beliefs, Beliefs, "a memory is Claims, or what their as_of(…) gives")
     require_count(max_facts, 1, "most", "a question begins with some facts")
     with beliefs.storage.reading():
         facts = beliefs.facts()
@@ -206,6 +207,7 @@ class LearntRun:
         return {"learnt": asdict(self.learnt), **facts, "remarks": [*self.remarks]}
 
 
+@check_arguments
 def learn_run(claims: Claims, run: Trace, beliefs_at: Beliefs | None = None) -> LearntRun:
     """Store what a finished run wrote in a memory, and record its answer with its evidence.
 
@@ -214,7 +216,6 @@ def learn_run(claims: Claims, run: Trace, beliefs_at: Beliefs | None = None) -> 
     beliefs at an earlier time, nothing is learnt and the report is of that time. Raises StoreUnavailable, in
     which case nothing is learnt.
     """
-    require(run, Trace, "what is learnt is a run, as load_run(path) gives it")
     answered = next((event for event in reversed(run.events) if isinstance(event, Answered)), None)
     written = _WrittenFacts(run.events)
     new_claims = list(written.claims())  # before another process has to wait

@@ -49,7 +49,6 @@ _UNUSABLE = "Unusable"  # the line after calls whose replies ended the run
 RESTORE_HINT = ": restore a copy of the trace"  # how the message on a damaged one ends
 
 
-@check_arguments
 @dataclass(frozen=True)
 class Trace(CheckedRecord):
     """A recorded run: its id, when it began, and its events."""

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, model_validator
 
-from kgot_lab.arguments import CheckedRecord, bounded, check_arguments
+from kgot_lab.arguments import CheckedCalls, CheckedRecord, bounded, check_arguments
 from kgot_lab.errors import (
     BadInput,
     BadReply,
@@ -24,7 +24,6 @@ from kgot_lab.errors import (
     UnknownName,
     describe_value,
     error_message,
-    require,
     require_count,
 )
 from kgot_lab.llm.adapters import as_model
@@ -74,7 +73,7 @@ class CopyHolder(Protocol):
         """
 
 
-class LearningMemory(ABC):
+class LearningMemory(CheckedCalls, ABC):
     """A memory in which an agent stores its turns, and from which it gets a context.
 
     It stores triples (KnowledgeGraphMemory) or what a user says (Memory).
@@ -108,7 +107,7 @@ class LearningMemory(ABC):
     def held_facts(self, noted: Iterable[Triple], turn: UserTurn) -> AbstractSet[Triple]:
         """Return those of some triples that the memory holds when a message is answered."""
 
-    def register_copies(self, keeper: CopyHolder) -> None:  # noqa: B027
+    def register_copies(self, keeper: CopyHolder) -> None:
         """Register an object that keeps copies, to be notified of what is forgotten and erased."""
 
 
@@ -168,8 +167,6 @@ class ConversationMemory:
 
         The oldest messages are dropped if there are too many.
         """
-        for message in messages:
-            require(message, Message, "a conversation is made of Message(role, text)")
         self._of_turns = (*self._of_turns, *((turn, message) for message in messages))[-self.max_messages :]
 
     def forget(self, said: Collection[str]) -> None:

@@ -14,7 +14,6 @@ from kgot_lab.errors import (
     BadInput,
     UnknownName,
     describe_value,
-    require,
     require_count,
     require_known,
     require_probability,
@@ -30,7 +29,6 @@ from kgot_lab.types import LLM, Json, Triple
 RELATIONSHIPS_HEADING = "[Known Relationships]"
 
 
-@check_arguments
 class KnowledgeGraphMemory(LearningMemory):
     """Triples in a store, extracted from texts by a model and included in the context of a model.
 
@@ -77,7 +75,6 @@ class KnowledgeGraphMemory(LearningMemory):
 
         An invalid reply is repaired once if `repairs` is 1. Raises LLMError if the model fails.
         """
-        require(text, str, "what triples are taken from is a text")
         llm = self._extracting_model
         if llm is None or not text.strip():
             return Extraction()
@@ -191,7 +188,6 @@ class KnowledgeGraphMemory(LearningMemory):
 
         Raises BadInput if the data is invalid.
         """
-        require(data, Mapping, "a memory is restored from what to_dict() gave")
         settings = {name: value for name, value in data.items() if name != "triples"}
         if unknown := sorted(set(map(str, settings)) - set(_SETTINGS)):
             raise UnknownName("setting of a memory", unknown[0], _SETTINGS)

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, StoreUnavailable, require_count, short_repr
 from kgot_lab.io.files import read_statements
 from kgot_lab.io.processes import Closing
@@ -36,7 +35,6 @@ MAX_FACTS_READ = 1_000  # facts that a search reads first, for each word and in 
 _MAX_KEYS_PER_QUERY = 100  # of one statement: SQLite takes 500 parts of a UNION
 
 
-@check_arguments
 class ClaimTripleStore(Closing):
     """A triple store on claims: its triples are the facts that hold, each with its combined confidence.
 
@@ -223,7 +221,6 @@ def _claim_of(triple: Triple, number: int) -> Claim:
     return Claim(fact, source, span, confidence=confidence, valid_from=triple.created_at)
 
 
-@check_arguments
 class SQLiteTripleStore(ClaimTripleStore):
     """A triple store in an SQLite file of claims, created if it is missing.
 

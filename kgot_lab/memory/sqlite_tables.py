@@ -6,14 +6,12 @@ import sqlite3
 import time
 from pathlib import Path
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import StoreUnavailable
 from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT
 from kgot_lab.memory import tables
 from kgot_lab.stores.tables.sqlite import SQLiteTables
 
 
-@check_arguments
 class SQLiteClaims(SQLiteTables):
     """A ClaimStorage in an SQLite file, created if it is missing, or in memory (":memory:").
 

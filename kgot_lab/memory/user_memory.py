@@ -108,7 +108,6 @@ class Added:
         return "\n".join([f"change {number}: {count}", *map(str, self.facts), *ended])
 
 
-@check_arguments
 class Memory(Closing, LearningMemory):
     """The memory of one user in a file of claims. Users of one file never see each other.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.arguments import CheckedRecord, check_arguments
+from kgot_lab.arguments import CheckedRecord, check_names
 from kgot_lab.embedding.embedder import argsort_descending
 from kgot_lab.errors import BadInput, describe_value, require, require_amount, require_known
 from kgot_lab.retrieval.stage import Stage
@@ -20,7 +20,7 @@ _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
 
-@check_arguments
+@check_names
 def weighted(*retrievers: tuple[float, Stage], scale: str = "range") -> Stage:
     """Fuse retrievers by a weighted sum of normalised scores.
 
@@ -37,7 +37,7 @@ def weighted(*retrievers: tuple[float, Stage], scale: str = "range") -> Stage:
     return _fusion("weighted", pairs, SCALES[scale], options, labels=labels)
 
 
-@check_arguments
+@check_names
 def rrf(*stages: Stage, k: int = 60) -> Stage:
     """Fuse retrievers by reciprocal rank fusion (Cormack, Clarke and Buettcher 2009).
 

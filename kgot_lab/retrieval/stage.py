@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from kgot_lab.arguments import check_arguments, check_fields
+from kgot_lab.arguments import check_arguments, check_fields, check_names
 from kgot_lab.errors import BadInput, attribute_errors, require, require_count, short_repr
 from kgot_lab.types import Query, Ranking
 
@@ -30,6 +30,7 @@ class Stage:
         if not self.name.strip() or not self.name.isprintable():
             raise BadInput(f"a stage is named by a text on one line, not by {short_repr(self.name)}")
 
+    @check_names
     def __call__(self, ranking: Ranking) -> Ranking:
         require(
             ranking, Ranking, f"the stage {self.name!r} takes a Ranking; stage.search(query) takes a text"
@@ -46,7 +47,6 @@ class Stage:
 
         Raises BadInput if `query` is not a text or a Query.
         """
-        require(query, (str, Query), "a query is a text or a Query")
         return self(Ranking(query if isinstance(query, Query) else Query(query), ()))
 
     def __rshift__(self, then: Stage) -> Stage:

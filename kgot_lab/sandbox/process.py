@@ -25,8 +25,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, QueryFailed, SandboxError, require, require_seconds
+from kgot_lab.errors import BadInput, QueryFailed, SandboxError, require_seconds
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.io.processes import Closing, register_for_forks
 from kgot_lab.sandbox.replies import MalformedReply, encode_element, encode_removal, parse_changes, parse_part
@@ -122,7 +121,6 @@ def worker_environment(memory_mb: int) -> dict[str, str]:
     return {**WORKER_ENVIRONMENT, "MEMORY_MB": str(memory_mb)}
 
 
-@check_arguments
 @dataclass(frozen=True)
 class Launch:
     """The way in which one kind of sandbox starts its worker.
@@ -144,7 +142,6 @@ class _WorkerLost(_WorkerBroken):
     """The worker ended or stopped, because of a statement or something else."""
 
 
-@check_arguments
 class Sandbox(Closing):
     """Runs statements in a worker process, one fork each, against a copy of the graph.
 
@@ -242,7 +239,6 @@ class Sandbox(Closing):
         **options: Json,
     ) -> Result:
         seconds = self.seconds if seconds is None else require_seconds(seconds)
-        require(statement, str, "a statement is a text")
         limits = {"seconds": seconds, "memory": self.memory_mb << 20, "bytes": max_bytes, **options}
         with self._lock:
             worker = self._ready_worker()

@@ -12,7 +12,6 @@ from threading import RLock
 from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec, TypeVar
 from unicodedata import normalize
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable, require_count
 from kgot_lab.graph.changes import MutableGraph, inverse
 from kgot_lab.graph.validation import copy_edge, copy_node, validate_diff
@@ -49,7 +48,6 @@ def _synchronized(
     return synchronized
 
 
-@check_arguments
 class EmbeddedStore(UndoableStore):
     """The base class of the embedded stores, which differ in the language of their statements.
 
@@ -378,7 +376,6 @@ PYTHON = Dialect(
 )
 
 
-@check_arguments
 class InMemory(EmbeddedStore):
     """A store for Python statements."""
 

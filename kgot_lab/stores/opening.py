@@ -363,7 +363,6 @@ def _login_options(kind: str) -> dict[str, str]:
 # One graph in several languages: written in one, mirrored to the others.
 
 
-@check_arguments
 class Fused(StoreWrapper, Closing):
     """A store and its mirrors in other languages.
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.io.processes import Closing
@@ -30,7 +29,6 @@ class StatementConstants(NamedTuple):
     values: frozenset[tuple[type, Scalar]] = frozenset()  # with their types, since 1, 1.0 and True are equal
 
 
-@check_arguments
 @dataclass(frozen=True)
 class Dialect:
     """A graph language, as the prompts describe it to a model."""
@@ -60,7 +58,6 @@ DIALECT_TEXTS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
 )
 
 
-@check_arguments
 @dataclass(frozen=True)
 class Schema:
     """The number of elements of a graph by label and type, which a prompt shows first."""
@@ -105,7 +102,6 @@ class GraphSize(NamedTuple):
     edges: int
 
 
-@check_arguments
 class UndoableStore(Closing):
     """A store that can undo the diffs of its writes."""
 

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_element
@@ -170,7 +169,6 @@ def require_fit(diff: Diff, nodes: Iterable[Node], edges: Iterable[Edge]) -> Non
 # --- queries ---
 
 
-@check_arguments
 class SqlGraph(UndoableStore):
     """The queries that every SQL store answers alike, with parameters named as in :id."""
 

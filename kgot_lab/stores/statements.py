@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, QueryFailed, ServerLost, require, require_count
+from kgot_lab.errors import BadInput, QueryFailed, ServerLost, require_count
 from kgot_lab.stores.protocol import Scalar, StatementConstants
 from kgot_lab.text.cleaning import is_encodable
 
@@ -156,11 +156,10 @@ class LostStatements:
 # Checks of the arguments of a store, before an engine sees them.
 
 
-def require_statement(statement: object) -> None:
-    """Raise BadInput unless a statement is a text, and QueryFailed for one that cannot be encoded."""
-    require(statement, str, "a statement is a text")
-    if not is_encodable(str(statement)):
-        raise QueryFailed(str(statement), "it holds half a surrogate pair, which is no text")
+def require_statement(statement: str) -> None:
+    """Raise QueryFailed for a statement that cannot be encoded."""
+    if not is_encodable(statement):
+        raise QueryFailed(statement, "it holds half a surrogate pair, which is no text")
 
 
 # The path query of all languages, so that all return the same rows in the same order.

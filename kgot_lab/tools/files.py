@@ -11,7 +11,7 @@ from pathlib import Path
 from kgot_lab.arguments import check_arguments
 from kgot_lab.documents.archives import UnpackLimits, find_unpacked, unpacked
 from kgot_lab.documents.files import read_document_text
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, short_repr
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, short_repr
 from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.tools.tool import Result, TextTool, digest_of
 from kgot_lab.types import Document
@@ -151,12 +151,12 @@ def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment
 # The tool that unpacks zip files.
 
 
+@check_arguments
 def extract_zip(files: FileCollection, *, name: str = "extract_zip") -> TextTool:
     """Create a tool that unpacks a zip file of the shelf, so that other tools can read its files.
 
     The shelf decides where to unpack.
     """
-    require(files, FileCollection, "extract_zip() unpacks files of a FileCollection")
 
     def run(file: str) -> Result:
         try:

@@ -11,6 +11,7 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.documents.archives import zip_members
 from kgot_lab.documents.files import read_document_text
 from kgot_lab.errors import (
@@ -171,6 +172,7 @@ _ANSWER = "Answer the question from the file alone, with every name, number and 
 _MAX_LISTED = 500  # files listed of a zip file
 
 
+@check_arguments
 def inspect_file(
     files: FileCollection,
     llm: LLM | None = None,
@@ -187,7 +189,6 @@ def inspect_file(
     caller may add a question, which the model answers from the first `most_tokens` tokens of the text. `no_speech_reason`
     explains why audio cannot be transcribed.
     """
-    require(files, FileCollection, "inspect_file() reads files of a FileCollection")
     require_count(max_tokens, 1, "most_tokens")
 
     def run(file: str, question: str = "") -> Result:

@@ -73,7 +73,6 @@ class FoundPassage:
         return self.document.id.rpartition("#")[0] or self.document.id
 
 
-@check_arguments
 @dataclass(frozen=True, repr=False)
 class FoundPassages(Sequence[FoundPassage]):
     """The passages found for a question, best first, with the ranking: `ranking.why(id)` says why."""

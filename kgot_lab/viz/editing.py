@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kgot_lab.errors import BadInput, require
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput
 from kgot_lab.kgos.editing import CURATED_PROPERTY, Edit, Editor
 from kgot_lab.types import Json
 from kgot_lab.viz.live import Live, LiveOutput, describe_error, static_output
@@ -135,6 +136,7 @@ class Editing(LiveOutput):
         }
 
 
+@check_arguments
 def edit(editor: Editor, *, node: str = "") -> Editing:
     """Edit a graph in a notebook: the properties, type and edges of one node at a time.
 
@@ -142,7 +144,6 @@ def edit(editor: Editor, *, node: str = "") -> Editing:
     view can be drawn, the node is shown as a table. Raises BadInput if the graph is empty, and UnknownName if
     there is no such node.
     """
-    require(editor, Editor, "what is edited is an Editor(graph, by=...)")
     if not node and not len(editor.graph):
         raise BadInput("the graph is empty: add a node first, editor.add_node(id, type, name=...)")
     node = node or editor.graph.ids[0]

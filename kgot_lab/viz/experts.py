@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kgot_lab.errors import require
+from kgot_lab.arguments import check_arguments
 from kgot_lab.experts.chat.chat_events import Thought, ThoughtEvent, TokenEvent
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.graph_folder import KnownGraphs
@@ -410,6 +410,7 @@ class TalkView(LiveOutput):
         self.live.send({"turns": turns[before:], "first": before, "wrong": wrong, "ended": True})
 
 
+@check_arguments
 def show_talk(talk: ExpertTalk) -> TalkView:
     """Talk with an expert in a notebook: ask, open cited nodes, and step through how each answer was made.
 
@@ -417,17 +418,16 @@ def show_talk(talk: ExpertTalk) -> TalkView:
     conversation is shown as text, with the steps of the last answer. Raises BadInput if `talk` is not an
     ExpertTalk.
     """
-    require(talk, ExpertTalk, 'a talk is what lab.expert("cookbook") gives')
     return TalkView(talk)
 
 
+@check_arguments
 def show_thought(answered: TalkAnswer) -> ThoughtView:
     """Show step by step how one answer was made.
 
     Where no live view can be drawn, all steps are listed. Raises BadInput if `answered` is not an
     TalkAnswer.
     """
-    require(answered, TalkAnswer, "an answer is what talk.ask(…) gives")
     return ThoughtView(answered)
 
 

@@ -13,7 +13,6 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Literal, get_args
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.investment.view import MAX_ID_LENGTH, symbol_key
@@ -67,7 +66,6 @@ class OutboxEntry:
     sent_at: datetime | None
 
 
-@check_arguments
 class Accounts(TableBacked):
     """Accounts in tables."""
 

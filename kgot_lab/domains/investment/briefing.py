@@ -38,7 +38,6 @@ class Wishes(CheckedRecord):
     __pydantic_config__: ClassVar[ConfigDict] = {"extra": "forbid"}
 
     @classmethod
-    @check_arguments
     def of(cls, preferences: Mapping[str, Json]) -> Wishes:
         """Parse the wishes in preferences, under "briefings".
 
@@ -135,7 +134,6 @@ class Withheld(NamedTuple):
     reason: str
 
 
-@check_arguments
 @dataclass(frozen=True)
 class Holdings(CheckedRecord):
     """What a user holds and watches, by symbol."""

@@ -45,7 +45,6 @@ class GraphUpdate:
         return bool(self.nodes or self.edges)
 
 
-@check_arguments
 class InvestmentGraph(RecordedTables):
     """An investment graph in tables.
 

@@ -16,7 +16,6 @@ from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy, is_in_
 from kgot_lab.domains.npc.statements import to_relationship, uuids
 from kgot_lab.domains.npc.visibility import PolicyWalk, missing_entity_error, policy_walk
 from kgot_lab.domains.npc.world import NpcWorld
-from kgot_lab.errors import require
 
 BreakReason = Literal["secret", "waits", "rejected", "ended", "type", "acquaintance", "no further"]
 _REASONS: Mapping[BreakReason, str] = {
@@ -94,7 +93,6 @@ def why_not(
     Changes are single relationships. The result reveals secrets, so it is for the author. Raises BadInput if
     one of the two does not exist.
     """
-    require(world, NpcWorld, "why someone does not know is asked of an NpcWorld")
     npc_id, thing_id = check_id(npc_id), check_id(thing_id)
     with world.storage.reading():
         entities = {candidate.id: candidate for candidate in world.find_entities()}

@@ -83,7 +83,6 @@ def _is_recorded(world: NpcWorld, relationship: Relationship) -> bool:
     return any(said == session and standing != "ended" for said, standing in stated)
 
 
-@check_arguments
 class WorldReview(ReviewQueue[Relationship]):
     """The game master's review of the statements of a world whose confidence was too low.
 
@@ -94,7 +93,6 @@ class WorldReview(ReviewQueue[Relationship]):
     _kind = "support"
 
     def __init__(self, world: NpcWorld, by: str = "") -> None:
-        require(world, NpcWorld, "what is reviewed is an NpcWorld")
         super().__init__(world, by)
         self.world = world
 

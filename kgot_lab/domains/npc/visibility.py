@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import CheckedCalls
 from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import (
     Entity,
@@ -87,8 +87,7 @@ Walkable = tuple[StepsFrom, Callable[[Iterable[str]], Mapping[str, Entity]]]
 _DEPTH = "how many steps a walk may take"
 
 
-@check_arguments
-class Traversals(ABC):
+class Traversals(CheckedCalls, ABC):
     """Neighbours and paths over the relationships of a world, or over those that a character sees."""
 
     @abstractmethod
@@ -141,12 +140,10 @@ ANY_ENTITY = EntityFilter()
 OUTGOING_RELATIONSHIPS = RelationshipFilter()
 
 
-@check_arguments
 class CharacterView(Traversals):
     """The reading methods of a world as a character sees it. What it may not see does not exist for them."""
 
     def __init__(self, storage: WorldStorage, npc_id: str, policy: VisibilityPolicy = DEFAULT_POLICY) -> None:
-        require(policy, VisibilityPolicy, "a policy of visibility is a VisibilityPolicy(…)")
         self._storage, self.npc_id, self.policy = storage, check_id(npc_id), policy
 
     def __repr__(self) -> str:

@@ -21,7 +21,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, ToolFailed, require, require_known
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, ToolFailed, require_known
 from kgot_lab.experts.expert import slugify
 from kgot_lab.experts.federation.delegation import (
     CAPABILITIES_PATH,
@@ -216,13 +217,13 @@ def fetch_from_marketplace(location: Path | str, name: str, *, timeout: float = 
     return _parse_object(data, "the exported expert")
 
 
+@check_arguments
 def publish_to_marketplace(folder: Path | str, expert_json: str, scores: Scores = None) -> ListedExpert:
     """Add an exported expert to the marketplace in a folder, replacing one of the same name.
 
     The index is complete at any time. The file is named by its hash and written before the index, so that
     readers of the old index find the old file. Raises BadInput if the expert is invalid.
     """
-    require(expert_json, str, "an exported expert is a text of JSON")
     data = expert_json.encode("utf-8", "backslashreplace")
     if len(data) > MAX_EXPERT_BYTES:
         raise BadInput(f"an exported expert has at most {MAX_EXPERT_BYTES // 1_000_000} MB")

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_statements
@@ -233,7 +232,6 @@ class StoredProposal:
         return len({each.said_by for each in self.said})
 
 
-@check_arguments
 class ProposalLedger(RecordedTables):
     """Proposals and decisions in tables. The changes that were accepted are made whenever a graph is read."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from kgot_lab.errors import BadInput, require, require_count
+from kgot_lab.errors import BadInput, require_count
 from kgot_lab.experts.error_messages import log
 from kgot_lab.experts.learning.extracting import learn_from_message
 from kgot_lab.experts.learning.ledger import (
@@ -57,7 +57,6 @@ class GraphReview(ReviewQueue[StoredProposal]):
     def __init__(
         self, ledger: ProposalLedger, graph: str, base: Callable[[], PropertyGraph], by: str
     ) -> None:
-        require(ledger, ProposalLedger, "a reviewer decides on a ProposalLedger")
         super().__init__(ledger, checked_text(by, "who decides (by)"))
         self.ledger, self.name, self._base = ledger, graph, base
 

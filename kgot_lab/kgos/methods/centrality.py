@@ -33,6 +33,7 @@ def distinct_edge_pairs(graph: PropertyGraph) -> tuple[Ints, Ints]:
     return (pairs // size).astype(np.int32), (pairs % size).astype(np.int32)
 
 
+@check_arguments
 def pagerank(graph: PropertyGraph) -> Reals:
     """Compute the PageRank of each node (Page et al. 1999) with damping .85.
 
@@ -54,6 +55,7 @@ def pagerank(graph: PropertyGraph) -> Reals:
     return rank
 
 
+@check_arguments
 def betweenness(graph: PropertyGraph, samples: int | None = None) -> Reals:
     """Compute the betweenness centrality of each node (Freeman 1977), over directed shortest paths.
 
@@ -108,6 +110,7 @@ def undirected_graph(graph: PropertyGraph) -> nx.Graph[int]:
     return plain
 
 
+@check_arguments
 def articulation_points(graph: PropertyGraph) -> dict[int, int]:
     """Find the articulation points, ignoring edge direction (Hopcroft & Tarjan 1973).
 

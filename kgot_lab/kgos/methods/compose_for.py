@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import networkx as nx
 
-from kgot_lab.errors import BadInput, require, require_count
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit
 from kgot_lab.kgos.methods.goals import want_to
@@ -123,6 +124,7 @@ class Composition(MethodResult):
         return self.steps
 
 
+@check_arguments
 def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Composition:
     """Compose a plan for a goal: split it into parts, and choose the best unused node for each.
 
@@ -134,7 +136,6 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
     warnings for steps joined by `conflicts_with`, with other candidates for them, for cycles of `requires`
     and `feeds_into`, and for a step before what it requires. Raises BadInput.
     """
-    require(goal, str, "a goal is a text")
     if not goal.strip():
         raise BadInput("the goal is blank; say what is wanted, as in 'read CSV files and analyse trends'")
     require_count(max_tools, 1, "max_tools", "it is how many steps a plan has at most")

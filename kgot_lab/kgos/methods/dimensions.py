@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult, TableFound
@@ -25,6 +26,7 @@ from kgot_lab.text.cleaning import format_count
 Filters = Mapping[str, Mapping[str, float]]  # by dimension: min, max or exact
 
 
+@check_arguments
 def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20) -> TableFound:
     """Return the nodes within all bounds, such as {"pricing_tier": {"max": 0.3}}, in the order of the graph.
 
@@ -120,6 +122,7 @@ class DimensionProfile(MethodResult):
         return [(d.dimension, d.category, d.first, d.second, d.gap) for d in self.dimensions]
 
 
+@check_arguments
 def dimension_profile(graph: PropertyGraph, node: str, other: str) -> DimensionProfile:
     """Compare two nodes on each of the 56 dimensions that at least one of them has.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import CheckedCalls
 from kgot_lab.errors import needs_extra
 from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
 from kgot_lab.text.cleaning import format_count, printable_line
@@ -29,8 +29,7 @@ class NodeHit(NamedTuple):
     why: str = ""
 
 
-@check_arguments
-class MethodResult:
+class MethodResult(CheckedCalls):
     """The result of a method.
 
     `frame` has all rows. `why` holds sentences, also on what was not found.

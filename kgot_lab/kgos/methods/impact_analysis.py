@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import UnknownName, require, require_count, require_known
+from kgot_lab.errors import UnknownName, require_count, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, graph_index, node_name
@@ -117,7 +117,6 @@ def impact_analysis(
     Raises UnknownName for an unknown node or option, or for a weight other than the default that no edge has.
     Raises BadInput if the depth or a weight is not above 0.
     """
-    require(weight, (str, type(None)), "the weight is the name of a property of edges, or None")
     for name, value, known in (
         ("direction", direction, tuple(_DIRECTION_WEIGHTS)),
         ("way to follow edges", follow, ("arrows", "dependants")),

@@ -481,6 +481,7 @@ def _other_names(properties: Mapping[str, Json]) -> Iterator[str]:
             yield re.split(r"[/#]", str(value))[-1]
 
 
+@check_arguments
 def resolve_node(graph: PropertyGraph, text: str) -> str:
     """Return the id of the node that a text names by its id, its name or an alias, or the end of its id.
 

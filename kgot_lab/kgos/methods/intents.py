@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import require, require_amount, require_count, require_known
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.schemas.dimensions import Bounds, validate_bounds
@@ -99,6 +100,7 @@ class Intents(MethodResult):
         return [(intent[0], intent.score, intent.confidence, *intent[2:]) for intent in self.intents]
 
 
+@check_arguments
 def classify_intent(
     query: str,
     *,
@@ -112,7 +114,6 @@ def classify_intent(
     only as a whole word, also with a plural s, and each once. Ties are in the order of INTENTS. `boosts` maps
     intents to what the mode of an application adds. Raises BadInput, and UnknownName for an unknown intent.
     """
-    require(query, str, "a query is a text")
     require_amount(threshold, "threshold")
     require_count(most, 1, "most", "it is how many intents are kept")
     text = query.lower().replace("’", "'")

@@ -23,6 +23,7 @@ PATTERN_LABELS = ("pattern", "design_pattern", "architectural_pattern", "anti_pa
 _MAX_EXAMPLES = 5  # names or words of a cluster
 
 
+@check_arguments
 def overview(graph: PropertyGraph) -> TableFound:
     """Count nodes and edges by type and connected components, and find the node with most neighbours."""
     index = graph_index(graph)
@@ -40,6 +41,7 @@ def overview(graph: PropertyGraph) -> TableFound:
     return TableFound(title, ("measure", "value"), tuple(rows))
 
 
+@check_arguments
 def observed_schema(graph: PropertyGraph) -> TableFound:
     """Count the edges by edge type and the types of both ends: the schema that the graph has in fact."""
     kinds = graph_index(graph).label_texts
@@ -51,6 +53,7 @@ def observed_schema(graph: PropertyGraph) -> TableFound:
     return TableFound(title, ("edge type", "from", "to", "edges"), rows)
 
 
+@check_arguments
 def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
     """List the nodes with the largest PageRank of each type, to begin with in an unknown graph.
 
@@ -71,6 +74,7 @@ def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
     return TableFound("where to begin", columns, tuple(rows), (), tuple(row[0] for row in rows))
 
 
+@check_arguments
 def find_clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     """Find communities (Louvain, Blondel et al. 2008), the largest first, with their typical words."""
     require_count(most, 1, "most")
@@ -92,6 +96,7 @@ def find_clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     return TableFound(f"clusters: {len(rows)}", columns, tuple(rows), why, tuple(dict.fromkeys(about)))
 
 
+@check_arguments
 def find_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     """List what a graph lacks.
 
@@ -127,6 +132,7 @@ def find_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     return TableFound(f"gaps: {len(rows)}", ("id", "name", "type", "gap"), tuple(rows), tuple(why), about)
 
 
+@check_arguments
 def measure_coverage(graph: PropertyGraph) -> TableFound:
     """Measure by type the share of nodes that are described, documented, tested and built after a pattern."""
     index = graph_index(graph)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kgot_lab.errors import require, require_amount, require_count
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import require_amount, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
 from kgot_lab.kgos.methods.index import GraphIndex, Reals, graph_index
@@ -18,6 +19,7 @@ from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import name_tokens, searched_words
 
 
+@check_arguments
 def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> NodesFound:
     """Rank the nodes by how many different query words their name, labels or properties contain.
 
@@ -25,7 +27,6 @@ def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> Nod
     and so are the names of properties: "description" would match every node. All nodes are returned, or the
     best `k`. Raises BadInput.
     """
-    require(query, str, "a query is a text")
     if k is not None:
         require_count(k, 1, "k", "it is how many nodes are kept")
     index = graph_index(graph)
@@ -48,6 +49,7 @@ def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> Nod
 # Rank by the links to some nodes, over chosen edge types (KG-OS, method 12).
 
 
+@check_arguments
 def edge_type_boost(
     graph: PropertyGraph,
     seeds: Iterable[str],
@@ -113,6 +115,7 @@ class SimilarNodes(MethodResult):
         return f"similar to {self.node}: {format_count(len(self.nodes), 'node')}"
 
 
+@check_arguments
 def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:
     """Rank the nodes most like a node by .70 * Jaccard + .20 * same type + .10 * name overlap.
 

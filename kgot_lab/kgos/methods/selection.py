@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import require, require_count, require_known
+from kgot_lab.errors import require_count, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimensions import Filters, select_rows, validate_filters
 from kgot_lab.kgos.methods.formatting import TableFound
@@ -116,6 +116,7 @@ def list_related_nodes(
     return TableFound(f"related to {id}: {edges_told}", columns, shown, (f"{edges_told} of {id}",), about)
 
 
+@check_arguments
 def find_alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFound:
     """List the alternatives to a node: those that edges state, then nodes with the same edges.
 
@@ -150,9 +151,9 @@ def find_alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> Ta
     return TableFound(f"alternatives to {id}: {len(reasons)}", columns, rows, why, about)
 
 
+@check_arguments
 def list_changes(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
     """List what was added, removed and changed since an earlier graph: nodes by id, edges by their ends."""
-    require(earlier, PropertyGraph, "the earlier graph is a PropertyGraph")
     diff: Diff = earlier.diff(graph)
     rows: list[tuple[str, str, str, str]] = []
     for word, nodes in (("added", diff.added_nodes), ("removed", diff.removed_nodes)):

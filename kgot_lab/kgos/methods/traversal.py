@@ -230,6 +230,7 @@ class Exploration(MethodResult):
         return f"around {self.start}: {format_count(len(self.nodes) - 1, 'node')}{levels}"
 
 
+@check_arguments
 def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> Exploration:
     """List the nodes within `depth` edges of a node in either direction, by level and importance.
 

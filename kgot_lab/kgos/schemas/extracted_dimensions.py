@@ -22,7 +22,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import require
+from kgot_lab.arguments import check_arguments
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_tables
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS, to_number
@@ -92,12 +92,12 @@ class ExtractedDimensions:
         return "\n".join([*lines, f"not extractable: {', '.join(NOT_EXTRACTABLE)}"])
 
 
+@check_arguments
 def extract_dimensions(graph: PropertyGraph) -> ExtractedDimensions:
     """Compute the dimensions that the edges and texts of a graph determine.
 
     Values that nodes already have are ignored.
     """
-    require(graph, PropertyGraph, "dimensions are extracted from a PropertyGraph")
     stems = [text_stems(text) for text in _node_texts(graph)]
     indptr = Links.of(graph).distinct_neighbours.indptr if len(graph) else np.zeros(1)
     requires = edge_rows_of_types(graph, "requires")

@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.vectors import StoredVectors
-from kgot_lab.errors import BadInput, require, short_repr
+from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import UNTYPED
 from kgot_lab.graph.validation import Vocabulary, validate_value
@@ -229,6 +230,7 @@ class ForeignGraph:
         return "\n".join(lines)
 
 
+@check_arguments
 def read_foreign(path: Path | str, *, columns: Mapping[str, str] | None = None) -> ForeignGraph:
     """Read the graph in an SQLite file with the profile that fits its tables.
 
@@ -239,7 +241,6 @@ def read_foreign(path: Path | str, *, columns: Mapping[str, str] | None = None) 
     no graph. Raises UnknownName if there is no such column and StoreUnavailable if the file cannot be
     copied.
     """
-    require(path, (str, Path), "what is read is the path of an SQLite file")
     path = Path(path)
     with _open_copy(path) as connection:
         found = detect_profile(connection, path, columns)

@@ -18,7 +18,8 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.errors import UnknownName, describe_value, require, short_repr
+from kgot_lab.arguments import check_arguments
+from kgot_lab.errors import UnknownName, describe_value, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, LazySequence
 from kgot_lab.graph.validation import Vocabulary
@@ -320,6 +321,7 @@ def _parse_rules() -> Iterator[Rule]:
 TWELVE_RULES = tuple(_parse_rules())
 
 
+@check_arguments
 def check_rules(
     graph: PropertyGraph,
     vocabulary: Vocabulary = UNIFIED,
@@ -331,7 +333,6 @@ def check_rules(
 
     `unread` holds the rows that reading its file reported. Raises UnknownName if there is no such rule.
     """
-    require(graph, PropertyGraph, "the rules are for a PropertyGraph")
     numbers, rows = {rule.number for rule in TWELVE_RULES}, tuple(unread)
     wanted = set(only) or numbers
     if strange := wanted - numbers:

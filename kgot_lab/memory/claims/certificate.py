@@ -171,13 +171,13 @@ def certify(
     return Certificate(tuple(facts), time)
 
 
+@check_arguments
 def hedge_answer(answer: str, certificate: Certificate) -> str:
     """Format the answer for a reader, according to its certificate.
 
     It is the answer if it passes, the answer with its weak points if it is hedged, or else only the reasons
     why there is none.
     """
-    require(answer, str, "an answer is a text")
     if certificate.ruling == "withheld" or not answer.strip():
         reasons = certificate.redacted(answer).reasons
         return f"No answer is given: {'; '.join(reasons).rstrip('.') or 'there is none'}."

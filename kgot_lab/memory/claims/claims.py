@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_known, require_probability, short_repr
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.io.times import from_micros, to_micros, utc_now
@@ -51,7 +50,6 @@ from kgot_lab.text.cleaning import checked_text
 from kgot_lab.types import Triple
 
 
-@check_arguments
 class Claims(Beliefs, RecordedTables):
     """Facts with the claims that support them.
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from numpy import interp
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require, require_count, require_probability, short_repr
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import claims_by_id
@@ -61,7 +60,6 @@ class DecisionEvidence:
         return f"Confidence {self.confidence:.2f}; of claims as sure as this one, {self.calibrated:.0%} were accepted."
 
 
-@check_arguments
 class ClaimReview(ReviewQueue[QueuedClaim]):
     """The review of claims: what waits, decisions, and the evidence for them."""
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.sandbox.cypher.mapping import backticked, to_stored_edge, to_stored_node
 from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.cypher.statements import (
@@ -177,7 +176,6 @@ CYPHER = Dialect(
 # The embedded Cypher store: ArcadeDB in the sandbox.
 
 
-@check_arguments
 class CypherEmbedded(EmbeddedStore):
     """An embedded store for Cypher statements.
 

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, closing
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.sandbox import Calculator
@@ -47,7 +46,6 @@ _COUNT_EDGES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
 TRANSACTION_ALLOWANCE = 600.0
 
 
-@check_arguments
 class CypherServer(NodeLookup, UndoableStore):
     """A graph in a namespace of a Bolt server's database.
 

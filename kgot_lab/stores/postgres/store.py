@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from kgot_lab.arguments import check_arguments, is_plain_text
+from kgot_lab.arguments import is_plain_text
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable, require_count, require_seconds
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
@@ -39,7 +39,6 @@ _INDEX_LIMIT_ERROR = (
 BULK_ELEMENTS = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
 
 
-@check_arguments
 class Postgres(SqlGraph):
     """A store for SQL statements on a PostgreSQL server.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import QueryFailed
 from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, SAYS_SENTENCE
 from kgot_lab.sandbox.sparql import rdf
@@ -338,7 +337,6 @@ SPARQL = Dialect(
 # The embedded SPARQL store: Oxigraph in the sandbox.
 
 
-@check_arguments
 class SparqlEmbedded(EmbeddedStore):
     """An embedded store for SPARQL 1.1 queries and updates.
 

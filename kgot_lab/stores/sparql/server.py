@@ -11,7 +11,6 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, QueryFailed, ServerLost, StoreUnavailable
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.io.processes import OPENED_BEFORE_FORK
@@ -44,7 +43,6 @@ class _UnconfirmedWrite(StoreUnavailable):
     """A change was sent, and the server did not confirm it."""
 
 
-@check_arguments
 class SparqlServer(EmbeddedStore):
     """A store whose graph is one named graph of a SPARQL server.
 

@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, QueryFailed, require_count, require_seconds
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import validate_diff
@@ -39,7 +38,6 @@ _SEARCH = (
 _WHERE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
-@check_arguments
 class Sqlite(GraphFile, sql.SqlGraph):
     """A store for SQL statements in an SQLite file or, without a path, in memory.
 

@@ -14,7 +14,6 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require_count, short_repr
 from kgot_lab.io.files import read_statements
 from kgot_lab.io.times import from_micros, from_micros_or_none, to_micros
@@ -363,7 +362,6 @@ def _require_unused(change: Change, number: int, keys: Iterable[tuple[str, str]]
                 raise BadInput(f"change {number} added {short_repr(key)}, on which {builds}")
 
 
-@check_arguments
 class RecordedTables(TableBacked):
     """Tables with a history, by which their changes can be undone."""
 

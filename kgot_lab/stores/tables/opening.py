@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require
 from kgot_lab.io.processes import Closing
 from kgot_lab.io.times import utc_now
@@ -36,7 +35,6 @@ def open_tables(
     return open_at(place, layout.name, in_file, on_server, namespace=namespace)
 
 
-@check_arguments
 class TableBacked(Closing):
     """An object stored in its own tables, which are closed with it and at the end of a `with` block.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import CheckedCalls
 from kgot_lab.errors import AlreadyDecided, require_count, require_known
 from kgot_lab.io.times import from_micros
 from kgot_lab.stores.tables.history import DECISIONS_LAST, Change, ChangeEffect, RecordedTables, read_periods
@@ -31,8 +31,7 @@ class ReviewDecision:
     confidence: float | None = None
 
 
-@check_arguments
-class ReviewQueue(ABC, Generic[Item]):
+class ReviewQueue(CheckedCalls, ABC, Generic[Item]):
     """What waits for a decision in tables with a history, and the decisions that one person makes on it.
 
     An item is given itself or by its id. Each decision is a change of the tables by `by`, and its undo brings

@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.io.sqlite import checksums
 from kgot_lab.io.sqlite.connection import refuse_foreign_head
@@ -35,7 +34,6 @@ _TRANSLATIONS = (
 )
 
 
-@check_arguments
 class SQLiteTables(SQLiteFile):
     """A TableStorage of a layout in an SQLite file, created if it is missing, or in memory (":memory:").
 

@@ -54,7 +54,6 @@ _MAX_TOOLTIP_LINE = 300  # maximum characters of a line of a tooltip
 _MAX_TOOLTIP_LINE_LARGE = 60  # with many nodes, tooltips would be most of the file
 
 
-@check_arguments
 @dataclass(frozen=True)
 class Picture(StaticPicture):
     """A scene as SVG, and the positions of its nodes as fractions of the drawing area.

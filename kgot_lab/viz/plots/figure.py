@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, needs_extra
 from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.io.files import write_atomically
@@ -78,7 +77,6 @@ def bar_pen(number: int) -> Pen:
     return Pen(_COLOURS[number % len(_COLOURS)], hatch=_HATCHES[number % len(_HATCHES)])
 
 
-@check_arguments
 @dataclass(frozen=True, repr=False)
 class Plot:
     """A plot: SVG, description in words, and numbers as rows. `figure` is the matplotlib figure."""

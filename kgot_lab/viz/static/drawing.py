@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import CheckedCalls
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import write_atomically
 from kgot_lab.viz.static.markup import Markup, add_picture_key, concat, element, image_element, text_width
@@ -26,8 +26,7 @@ HALO: dict[str, Any] = {
 }
 
 
-@check_arguments
-class StaticPicture:
+class StaticPicture(CheckedCalls):
     """A self-contained SVG with a description in `alt`."""
 
     svg: Markup
@@ -49,7 +48,6 @@ class StaticPicture:
         return write_atomically(path, self.svg, "the picture")
 
 
-@check_arguments
 @dataclass(frozen=True)
 class Drawing(StaticPicture):
     """A drawing of boxes, bars and texts."""
