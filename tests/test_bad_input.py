@@ -271,7 +271,7 @@ CASES = [
         ("no store", lambda: think(None, [lab.search(ADA, WORDS)]), "open_store"),
         ("no tools", lambda: think(open_store(), []), "there is nothing to take facts from"),
         ("no list of tools", lambda: think(open_store(), 3), "'tools' is a list"),
-        ("documents for tools", lambda: think(open_store(), ADA), "as search(documents) gives"),
+        ("documents for tools", lambda: think(open_store(), ADA), "a function or Tool"),
         (
             "a text for a model",
             lambda: lab.think(QUESTION, "local", open_store(), [lab.search(ADA, WORDS)]),

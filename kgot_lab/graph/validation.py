@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from kgot_lab.errors import BadInput, UnknownName, describe_value, short_repr
 from kgot_lab.text.cleaning import is_encodable
@@ -32,7 +32,7 @@ def validate_diff(diff: Diff) -> Diff:
 
     Raises BadInput if a store cannot keep it exactly.
     """
-    changed = (*diff.changed_nodes, *diff.changed_edges)
+    changed: tuple[Any, ...] = (*diff.changed_nodes, *diff.changed_edges)
     for old in (*diff.removed_nodes, *diff.removed_edges, *(before for before, _ in changed)):
         validate_properties(old)
     nodes = tuple(map(validate_node, diff.added_nodes)), tuple(diff.removed_nodes)
