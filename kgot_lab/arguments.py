@@ -7,6 +7,7 @@ Numbers and paths of other libraries become those of Python, and iterators lists
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -400,6 +401,11 @@ def distinct_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         name = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         raise ValueError(f"one object has the key {short_repr(name)} twice, of which one would be lost")
     return fields
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON that a user wrote. Raises ValueError if it does not parse, or if an object has a key twice."""
+    return json.loads(text, object_pairs_hook=distinct_fields)
 
 
 def is_plain_text(text: str) -> bool:

@@ -818,7 +818,7 @@ DEEPER = [  # what raised errors of Python, or was taken without a word, below t
     *cases(
         "memory",
         ("a number for a file", lambda: SQLiteClaims(5), "'path' is a path or a text"),
-        ("a time that is none", lambda: Claim(FACT, "s", valid_from=pd.NaT), "a datetime or None"),
+        ("a time that is none", lambda: Claim(FACT, "s", valid_from=pd.NaT), "a datetime with a time zone"),
         (
             "one fact for facts",
             lambda: Claims(SQLiteClaims()).note_answer("a", "b", FACT),
@@ -935,7 +935,7 @@ QUIET = [  # what was taken without a word
         "an array",
         ("for a cardinality", lambda: Claims(SQLiteClaims()).declare("r", ARRAY), "unknown cardinality"),
         ("for yes or no", lambda: Claims(SQLiteClaims()).graph_hash(claims=ARRAY), "True or False"),
-        ("for a kind of claim", lambda: Claim(FACT, "s", kind=ARRAY), "'kind' is a text"),
+        ("for a kind of claim", lambda: Claim(FACT, "s", kind=ARRAY), "unknown kind of claim"),
         ("for what is kept", lambda: empty_store(keep=ARRAY), "'keep' is True or False"),
         (
             "for the end of an edge",

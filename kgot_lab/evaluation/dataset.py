@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import math
 import re
 import zlib
@@ -16,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_arguments, parse_json
 from kgot_lab.errors import (
     BadInput,
     LabError,
@@ -280,7 +279,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
 def _json_rows(path: Path) -> Iterator[SourceRow]:
     for where, line in _lines(path):
         try:
-            values = json.loads(line)
+            values = parse_json(line)
         except (ValueError, RecursionError) as error:
             raise BadInput(f"{where}: not JSON ({error}); every line must be one object") from None
         if not isinstance(values, dict):

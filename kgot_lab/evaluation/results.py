@@ -23,7 +23,7 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kgot_lab.arguments import CheckedRecord, bounded
+from kgot_lab.arguments import CheckedRecord, bounded, parse_json
 from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import MEASURES, cutoff
@@ -181,7 +181,7 @@ def parse_json_row(line: bytes, where: str) -> dict[str, Json]:
     Raises BadInput, which names the line, if it is not a JSON object.
     """
     try:
-        row = json.loads(line)
+        row = parse_json(line)
     except ValueError as error:
         raise BadInput(f"{where}: not JSON ({error})") from None
     if not isinstance(row, dict):
@@ -306,7 +306,7 @@ class Plan(CheckedRecord):
     def load(path: Path) -> Plan:
         """Read a plan that `save` wrote. Raises BadInput if it cannot be read."""
         try:
-            read = json.loads(read_regular_text(path))
+            read = parse_json(read_regular_text(path))
         except (OSError, ValueError, RecursionError) as error:
             problem = f"{path.name} does not hold the plan of a benchmark ({error})"
             raise BadInput(f"{problem}; write one with Plan(...).save(path)") from error

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_arguments, parse_json
 from kgot_lab.errors import LLMError, ReplayMiss, TraceError, UnknownName, require
 from kgot_lab.io.files import os_errors_as, read_regular_file, refuse_wide_encoding
 from kgot_lab.llm.budget import Spending, WrappedLLM, charged_account
@@ -255,7 +255,7 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
     cut_short = len(texts) if is_ours else 0  # its last line has no end: the writer was stopped in the middle
     for number, text in enumerate(texts, start=1):
         try:
-            line = json.loads(text) if text else {}
+            line = parse_json(text) if text else {}
         except (ValueError, RecursionError) as error:
             if number == cut_short:
                 return

@@ -17,7 +17,7 @@ from typing import IO
 from uuid import uuid4
 
 from kgot_lab import __version__
-from kgot_lab.arguments import CheckedRecord, check_arguments
+from kgot_lab.arguments import CheckedRecord, check_arguments, parse_json
 from kgot_lab.errors import BadInput, BadReply, TraceError, TraceLocked, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
@@ -266,7 +266,7 @@ def load_run(path: str | Path) -> Trace:
         if not line.strip():
             continue
         try:
-            data = json.loads(line)
+            data = parse_json(line)
             lines_json.append(data)
         except (ValueError, RecursionError):
             if number == len(lines):  # no line end after it: the writer was stopped in the middle

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.arguments import check_arguments, require_path
+from kgot_lab.arguments import check_arguments, parse_json, require_path
 from kgot_lab.errors import BadInput, require, require_amount, short_repr
 from kgot_lab.evaluation.tables import escape_formula
 from kgot_lab.io.files import write_atomically
@@ -322,7 +322,7 @@ def read_hand_in(path: Path) -> HandIn:
     try:
         if path.stat().st_size > _MAX_FILE_SIZE:
             raise BadInput(f"it is larger than {_MAX_FILE_SIZE:,} bytes")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict) or content.get("handed in") != HAND_IN_VERSION:
             raise BadInput("it is no file of lab.hand_in, or one of another version")
         if content.get("digest") != content_digest(content):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kgot_lab.arguments import parse_json
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.io.files import read_regular_file, utf8_text
@@ -117,9 +118,9 @@ def load_questions(path: Path) -> QuestionSet:
 def _parse_question(path: Path, number: int, line: str) -> Question:
     where = f"{path}, line {number}"
     try:
-        row = json.loads(line)
-    except ValueError:
-        raise BadInput(f"{where}, is not JSON: {short_repr(line)}") from None
+        row = parse_json(line)
+    except ValueError as error:
+        raise BadInput(f"{where}, is not JSON ({error}): {short_repr(line)}") from None
     _check_row(where, row)
     files = tuple(path.parent / name for name in row.get("attachments", ()))
     for file in files:

@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_arguments, parse_json
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, ToolFailed, require_known
 from kgot_lab.experts.expert import slugify
 from kgot_lab.experts.federation.delegation import (
@@ -291,9 +291,9 @@ def _parse_index(data: bytes) -> tuple[ListedExpert, ...]:
 
 def _parse_object(data: bytes, label: str) -> dict[str, Any]:
     try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
-        document = None
+        document = parse_json(data)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{label} is no JSON object: {error}") from None
     if not isinstance(document, dict):
         raise BadInput(f"{label} is no JSON object")
     return document

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_arguments, parse_json
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, LabError, UnknownName, require_known, short_repr
 from kgot_lab.graph import PropertyGraph
@@ -126,9 +125,9 @@ def parse_line(line: str) -> tuple[str, dict[str, Any]]:
     """
     if line.lstrip().startswith("{"):
         try:
-            values = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise BadInput(f"{line.strip()[:80]} is no JSON: {error.msg}") from None
+            values = parse_json(line)
+        except ValueError as error:
+            raise BadInput(f"{line.strip()[:80]} is no JSON: {error}") from None
         if not isinstance(values, dict) or not isinstance(values.get("ask"), str):
             example = '{"ask": "want-to", "goal": "less cost"}'
             raise BadInput(f"a question in JSON is an object with its name, as {example}")

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_arguments, parse_json
 from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
@@ -115,7 +115,7 @@ def _parse_object(text: Json) -> dict[str, Json]:
     """Parse a JSON object, or return an empty one for blanks. Raises BadInput, saying what is wrong."""
     try:
         text = text.decode() if isinstance(text, bytes) else str(text)
-        found = json.loads(text) if text.strip() else {}
+        found = parse_json(text) if text.strip() else {}
     except RecursionError:
         raise BadInput("are nested too deeply") from None
     except ValueError as error:  # malformed JSON, no UTF-8, a number of thousands of digits

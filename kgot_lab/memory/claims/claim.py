@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_arguments, check_names
 from kgot_lab.errors import BadInput, require, require_count, require_known, require_probability, short_repr
 from kgot_lab.io.times import to_micros_or_none
 from kgot_lab.text.cleaning import checked_text
@@ -25,7 +25,7 @@ def is_message(fact: Triple, source: str) -> bool:
     return fact.relation in NO_FACTS and source.startswith(f"{fact.subject}/")
 
 
-@check_arguments
+@check_names
 @dataclass(frozen=True)
 class Span:
     """The position of a claim in its source, from `start` to `end` in characters, and its text."""
@@ -40,7 +40,7 @@ class Span:
         object.__setattr__(self, "text", checked_text(self.text, "the text of a span", blank=True))
 
 
-@check_arguments
+@check_names
 @dataclass(frozen=True)
 class Claim:
     """One reason to believe a fact.

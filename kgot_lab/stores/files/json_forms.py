@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from kgot_lab.arguments import distinct_fields
+from kgot_lab.arguments import parse_json
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph.snapshots import plain_name
 from kgot_lab.stores.files.elements import EXAMPLE, Elements, are_bounds, bounds_error, find_ends, is_edge
@@ -39,7 +39,7 @@ def read_json(text: str, source: str, options: Options) -> Elements:
     """
     found = Elements("JSON")
     try:
-        value = json.loads(text, object_pairs_hook=distinct_fields) if text.strip() else []
+        value = parse_json(text) if text.strip() else []
     except ValueError as error:
         if "Extra data" not in str(error):
             raise BadInput(f"{source}: not JSON: {error}") from None
@@ -103,7 +103,7 @@ def _arrows(edge: Any) -> set[str]:
 
 def _parse_line(line: str, location: str) -> Any:
     try:
-        return json.loads(line, object_pairs_hook=distinct_fields) if line.strip() else None
+        return parse_json(line) if line.strip() else None
     except (ValueError, RecursionError) as error:
         is_deep = isinstance(error, RecursionError)
         problem = "its values are nested too deeply" if is_deep else f"not JSON: {error}"

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
-from kgot_lab.errors import BadInput, require
+from kgot_lab.errors import BadInput
 from kgot_lab.io.processes import Closing
 from kgot_lab.io.times import utc_now
 from kgot_lab.stores.opening import resolve_location
@@ -78,7 +78,6 @@ def open_at(
 
     Raises BadInput if the place is neither a file nor an address, and for a file with a namespace.
     """
-    require(place, (str, Path), f"{noun} are kept in a file or at an address")
     if isinstance(place, str) and "://" in place:
         if place.partition("://")[0].lower() not in ("postgresql", "postgres"):
             raise BadInput(f"{noun} are kept in a file or at postgresql://HOST/NAME, and at no other address")

@@ -109,7 +109,7 @@ def test_what_fits_no_place_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for place, how, message in (
         (tmp_path / "claims.db", {"namespace": "mine"}, "only PostgreSQL has namespaces"),
-        (3, {}, "in a file or at an address"),
+        (3, {}, "'place' is a path or a text"),
         ("postgresql:///kgot", {"namespace": "pg_mine"}, "does not begin with pg_"),
         ("postgresql:///kgot", {"namespace": 3}, "'namespace' is a text"),
         ("host=db.example port=5432 password=hush dbname=kgot", {}, "as an address, not as name=value pairs"),

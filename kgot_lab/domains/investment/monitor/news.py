@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, model_validator
 
-from kgot_lab.arguments import check_fields, is_plain_text
+from kgot_lab.arguments import check_fields, is_plain_text, parse_json
 from kgot_lab.domains.investment.versions import EdgeKey
 from kgot_lab.domains.investment.view import MAX_ID_LENGTH
 from kgot_lab.errors import BadInput, describe_value, require
@@ -108,7 +107,7 @@ def read_news_file(path: Path | str) -> FeedResult:
     for number, line in enumerate(lines, start=1):
         try:
             if line.strip():
-                items.append(news_item_from_json(json.loads(line)))
+                items.append(news_item_from_json(parse_json(line)))
         except (ValueError, RecursionError) as error:
             if number < len(lines):
                 refused.append(f"line {number} of {path} is not JSON ({explain_json_error(error)})")
