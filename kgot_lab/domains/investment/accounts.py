@@ -13,6 +13,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Literal, get_args
 
+from kgot_lab.arguments import check_names
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.investment.view import MAX_ID_LENGTH, symbol_key
@@ -115,6 +116,7 @@ class Accounts(TableBacked):
             self.storage.rows(sql.PUT_PROFILE, values | {"owner": secrets.token_hex(8)})
             return self.account(user)
 
+    @check_names  # what was given is private
     def set_position(self, user: str, symbol: str, shares: Amount, average_cost: Amount) -> None:
         """Set the shares of an asset that a user holds, and their average cost. Zero shares end the position.
 

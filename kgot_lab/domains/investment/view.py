@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_arguments, check_names
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.errors import BadInput, describe_value, short_repr
+from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.io.times import from_micros, from_micros_or_none
@@ -228,11 +228,13 @@ class InvestmentView:
         issued = self.nodes_by_id(each.edge.source for each in self.edges_to(companies, ["issued_by"]))
         return tuple(symbol_key(each.node.properties["symbol"]) for each in issued)
 
+    @check_names
     def named(self, text: str) -> tuple[DatedNode, ...]:
         """Return all nodes that a text may refer to.
 
         These are assets by symbol, then companies by ticker, then nodes by name.
         """
+        require(text, str, "what is looked for is a text")
         found = [
             *(each for type in SYMBOL_PROPERTIES for each in self._nodes_by_symbol(type, text)),
             *self._nodes("n.name = :name", name=name_key(text)),

@@ -36,7 +36,7 @@ def test_a_type_may_be_any_text():
         (lambda: Entity("npc", " "), "the name of an entity is blank"),
         (lambda: Entity("npc", "x" * 401), "has 401 characters: say it in 400 or fewer"),
         (lambda: Entity("", "Grimjaw"), "the type of an entity is blank"),
-        (lambda: Entity("npc", 3), "the name of an entity is a text, not 3"),
+        (lambda: Entity("npc", 3), "is a text, not 3"),
         (lambda: Entity("npc", "Grim\0jaw"), "holds a NUL"),
         (
             lambda: Entity("npc", "Grimjaw", id="grim"),

@@ -260,7 +260,7 @@ def test_a_policy_that_fits_none_is_refused(world, town):
             lambda: VisibilityPolicy(public_attributes={"npc": ("secret_knowledge",)}),
             "'secret_knowledge' is never public",
         ),
-        (lambda: VisibilityPolicy(spreading="KNOWS"), "types are texts in a tuple"),
+        (lambda: VisibilityPolicy(spreading="KNOWS"), "is a list (each item a text)"),
         (lambda: world.visible_subgraph(town["grim"], policy="all"), 'or "document", not'),
         (
             lambda: world.sight(town["grim"], policy="document"),
