@@ -137,7 +137,7 @@ def _refuse_misfits(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check_calls(function: Callable[..., Any], *, plain: bool = True) -> Callable[..., Any]:
-    inner, called = unwrap(function), _refuse_misfits(function)
+    inner = unwrap(function)
     code = inner.__code__
     names = code.co_varnames[: code.co_argcount]
     end = code.co_argcount + code.co_kwonlyargcount
@@ -151,7 +151,11 @@ def _check_calls(function: Callable[..., Any], *, plain: bool = True) -> Callabl
         fitted = [_fit_argument(name, value, known, plain=plain) for name, value in given]
         for name, value in options.items():
             options[name] = _name_errors(name, _fit_argument(name, value, known, plain=plain))
-        return called(*fitted, **options)
+        try:
+            return function(*fitted, **options)
+        except TypeError:
+            _require_fit(inner, arguments, options)
+            raise
 
     return checked
 
@@ -344,7 +348,7 @@ def _convert(value: object, kind: _Kind) -> object:
             return Path(os.fsdecode(value))
     except (OverflowError, TypeError, ValueError):  # a fraction of a thousand digits; a path that is none
         return value
-    if kind.type is Mapping and isinstance(value, dict):
+    if kind.type in (Mapping, dict) and isinstance(value, dict):
         return {name: _fit(item, kind.items) for name, item in value.items()}
     is_table = getattr(value, "ndim", 1) != 1 or hasattr(value, "adj")  # of pandas, or a graph of NetworkX
     is_other = is_table or isinstance(value, str | Mapping | set)
@@ -371,7 +375,7 @@ def _is_kind(value: object, kind: _Kind) -> bool:
         return False
     if isinstance(value, type):
         return all(issubclass(value, each.type) for each in kind.items)
-    items = value.values() if kind.type is Mapping and isinstance(value, dict) else value
+    items = value.values() if kind.type in (Mapping, dict) and isinstance(value, dict) else value
     if not kind.items or not isinstance(items, list | tuple | dict | set | frozenset | type({}.values())):
         return True  # another container may compute its items when they are looked at
     if all(each.name != "a number" for each in kind.items):  # there may be thousands: one of each type

@@ -29,6 +29,7 @@ import errno
 import math
 import re
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -333,6 +334,14 @@ def describe_value(value: object) -> str:
     return (
         f"{article} {kind} ({short_repr(value)})" if isinstance(value, str | bytes) else f"{article} {kind}"
     )
+
+
+def warn_caller(message: str) -> None:
+    """Warn of something, at the line outside of this package that led to it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("kgot_lab."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 def require(value: object, kinds: type | tuple[type, ...], what: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import sqlite3
-import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +20,7 @@ from numpy.typing import ArrayLike
 from kgot_lab.arguments import check_arguments
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_texts, normalise_rows
 from kgot_lab.embedding.pretrained import MiniLM, MultilingualE5
-from kgot_lab.errors import BadInput, UnknownName, short_repr
+from kgot_lab.errors import BadInput, UnknownName, short_repr, warn_caller
 from kgot_lab.io.files import bundled_path, write_atomically
 from kgot_lab.io.sqlite.connection import BUSY_TIMEOUT, has_tables, immediate_transaction
 from kgot_lab.text.cleaning import replace_surrogates
@@ -110,7 +109,7 @@ class CacheFile:
                 self._path.replace(self._path.with_suffix(".broken"))
         if what not in self._warned:  # every batch has the same problem, in reading and writing
             self._warned.add(what)
-            warnings.warn(f"the {self._called} cache {what} ({error})", stacklevel=5)
+            warn_caller(f"the {self._called} cache {what} ({error})")
 
 
 def _cache_folder() -> Path:
@@ -375,7 +374,7 @@ def _check_origin(model: str, digest: str, embedder: Embedder) -> None:
 
 
 def _warn_unused(path: Path, error: BadInput) -> None:
-    warnings.warn(f"{path.name} is not used, the texts are embedded again: {error}", stacklevel=5)
+    warn_caller(f"{path.name} is not used, the texts are embedded again: {error}")
 
 
 # Existing vectors by id, with the name and digest of their embedder.

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_names
 from kgot_lab.embedding.embedder import (
     CAN_COUNT_BITS,
     Embedder,
@@ -31,7 +31,7 @@ _CANDIDATES = 2_000
 _FARTHEST = 10  # candidates at the other end, for the range of scores
 
 
-@check_arguments
+@check_names
 def dense(
     documents: Iterable[Document],
     embedder: Embedder,

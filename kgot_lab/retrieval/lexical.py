@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_names
 from kgot_lab.embedding.embedder import argsort_descending
 from kgot_lab.errors import BadInput, require_amount, require_probability
 from kgot_lab.retrieval.stage import Stage
@@ -30,7 +30,7 @@ _GOAL_VERBS = "reduce build optimize debug learn deploy secure automate".split()
 INTENT_VERBS: Mapping[str, float] = dict.fromkeys(_GOAL_VERBS, 5.0)
 
 
-@check_arguments
+@check_names
 def bm25(
     documents: Iterable[Document],
     *,

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.arguments import check_arguments
-from kgot_lab.errors import BadInput, require_known
+from kgot_lab.arguments import check_arguments, check_names
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints, build_csr
 from kgot_lab.retrieval.fusion import fused_ranking, merge_rankings, scale_by_range
@@ -30,7 +30,7 @@ BOOST_SEEDS = 10  # hits that a walk starts from
 # --- retrievers ---
 
 
-@check_arguments
+@check_names
 def boost(
     graph: PropertyGraph, weight: float, *, types: Collection[str] | None = None, seeds: int = BOOST_SEEDS
 ) -> Stage:
@@ -293,9 +293,10 @@ def distinct_integers(values: Rows, bound: int) -> StepIndices:
 def _of_types(graph: PropertyGraph, types: Collection[str] | None) -> NDArray[np.bool_]:
     if types is None:
         return np.ones(len(graph.type_codes), dtype=bool)
-    if graph.type_names:
-        require_known("edge type", graph.type_names, *types)
-    return np.isin(graph.type_codes, [code for code, name in enumerate(graph.type_names) if name in types])
+    wanted = [code for code, name in enumerate(graph.type_names) if name in types]
+    if types and graph.type_names and not wanted:
+        raise UnknownName("edge type", min(types), graph.type_names)
+    return np.isin(graph.type_codes, wanted)
 
 
 def _checked_seeds(seeds: int) -> int:

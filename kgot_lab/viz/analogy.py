@@ -12,7 +12,7 @@ from textwrap import wrap
 from kgot_lab.analogy.delta_edges import ComputedEdges, Verifier, texts_by_node
 from kgot_lab.analogy.linguistic import Analysis, RoleMap
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match, align_units
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_names
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import DEFAULT_THRESHOLDS, DIGITS, TextPair, Thresholds, VerifierVerdict
@@ -241,7 +241,7 @@ _COLUMN_WIDTH = 48  # characters per column in plain text
 WRONG_TYPE = "a structure view shows a Pair of compare_texts, a delta edge"
 
 
-@check_arguments
+@check_names
 def structure(
     what: TextPair | Edge | Iterable[Edge],
     texts: PropertyGraph | Texts | None = None,

@@ -250,9 +250,9 @@ def test_an_alignment_prints_as_two_columns(aligner):
 
 
 def test_bad_input_is_refused(aligner, model):
-    with pytest.raises(BadInput, match="list of texts"):
+    with pytest.raises(BadInput, match="each item a text"):
         aligner.similarity(DAM, DEBTOR)
-    with pytest.raises(BadInput, match="list of texts"):
+    with pytest.raises(BadInput, match="each item a text"):
         aligner.prepare(DAM)
     with pytest.raises(BadInput, match="form must be between 0 and 1"):
         Aligner(model, weights=AlignmentWeights(form=1.5))

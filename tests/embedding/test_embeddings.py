@@ -204,7 +204,7 @@ def test_nan_in_a_vector_is_refused_and_its_row_named(model, tmp_path):
 
 def test_one_text_instead_of_a_list_is_refused(model, tmp_path):
     for embedder in (model, CachedEmbedder(model, tmp_path), minilm(tmp_path)):
-        with pytest.raises(BadInput, match="is a list of texts"):
+        with pytest.raises(BadInput, match="'texts' is a list"):
             embedder.embed("text")
 
 

@@ -36,7 +36,7 @@ from kgot_lab.domains.npc.visibility import (
     sort_by_name,
     visible_world,
 )
-from kgot_lab.errors import BadInput, require_probability, short_repr
+from kgot_lab.errors import BadInput, require, require_probability, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.io.times import from_micros, utc_now
@@ -486,6 +486,7 @@ class NpcWorld(RecordedTables, Traversals):
                 self.get_entity(id)
                 rows = self.storage.rows(statements.VISIBLE_BY_DOCUMENT, {"npc": uuids(id)[0]})
             return VisibleWorld(sort_by_name([to_entity(row) for row in rows]), ())
+        require(policy, VisibilityPolicy, 'a policy of visibility is a VisibilityPolicy(…) or "document"')
         return visible_world(self.storage, id, policy)
 
     def identity_snapshot(self, npc_id: str) -> IdentitySnapshot:

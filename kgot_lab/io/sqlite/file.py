@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -15,7 +14,7 @@ from types import MappingProxyType
 from typing import ClassVar
 from weakref import WeakSet
 
-from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable
+from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, warn_caller
 from kgot_lab.io.files import is_nonempty_file, require_valid_path
 from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, prevent_collection, register_for_forks
 from kgot_lab.io.sqlite import checksums
@@ -80,7 +79,7 @@ class SQLiteFile(Closing):
             self._open()
         if was_empty and self._is_new:
             advice = "if it held something once, restore a copy"
-            warnings.warn(f"{path} is empty: a new one is begun in it; {advice}", stacklevel=3)
+            warn_caller(f"{path} is empty: a new one is begun in it; {advice}")
         _OPEN_FILES.add(self)
         register_for_forks(self)
 
@@ -306,7 +305,7 @@ def _opening_mode(path: Path) -> str:
     log = file.with_name(file.name + "-wal")
     if os.access(file, os.W_OK) and any(os.access(each, os.W_OK) for each in (file.parent, log)):
         return "mode=rwc"
-    warnings.warn(f"{path} cannot be written to here: it is only read", stacklevel=4)
+    warn_caller(f"{path} cannot be written to here: it is only read")
     return "mode=ro" if is_nonempty_file(log) else "mode=ro&immutable=1"
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 import struct
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kgot_lab.errors import warn_caller
 from kgot_lab.io.files import back_up_damaged_file
 from kgot_lab.io.sqlite.copies import INDEX_BYTES, PrivateCopy, read_index_bytes
 
@@ -155,7 +155,7 @@ def warn_of_lost_changes(
         # what is cut off is not counted
         more = " or more" if before[1] and len(ends) < before[1].pages else ""
         problem = f"is damaged, and the last {lost_changes:,}{more} changes in it are lost{doubt}{kept}"
-        warnings.warn(f"{path}: SQLite's log beside it {problem}", stacklevel=7)
+        warn_caller(f"{path}: SQLite's log beside it {problem}")
 
 
 def _lost_changes(log: Log, index: LogIndex | None, path: Path) -> int:

@@ -7,7 +7,7 @@ from itertools import pairwise, zip_longest
 from statistics import median
 from typing import Any, TypeAlias
 
-from kgot_lab.arguments import check_arguments
+from kgot_lab.arguments import check_names
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Event, Refused, Voted, Wrote
 from kgot_lab.loop.trace import Trace, events_of
@@ -63,7 +63,7 @@ def events_by_run(what: Runs) -> dict[str, tuple[Event, ...]]:
     return {"": events_of(items)}
 
 
-@check_arguments
+@check_names
 def votes(what: Runs) -> Plot:
     """Plot the samples of each vote and their agreement, or for several runs the outcomes of votes."""
     runs = events_by_run(what)
@@ -87,7 +87,7 @@ def votes(what: Runs) -> Plot:
     return _plot_votes(bars, [vote for _, vote in held_votes], text, rows)
 
 
-@check_arguments
+@check_names
 def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:
     """Plot the number of nodes and edges after each write, and the writes that were refused.
 

@@ -260,11 +260,11 @@ def test_a_policy_that_fits_none_is_refused(world, town):
             lambda: VisibilityPolicy(public_attributes={"npc": ("secret_knowledge",)}),
             "'secret_knowledge' is never public",
         ),
-        (lambda: VisibilityPolicy(spreading="KNOWS"), "is a list (each item a text)"),
+        (lambda: VisibilityPolicy(spreading="KNOWS"), "'spreading' is a list"),
         (lambda: world.visible_subgraph(town["grim"], policy="all"), 'or "document", not'),
         (
             lambda: world.sight(town["grim"], policy="document"),
-            "a policy of visibility is a VisibilityPolicy",
+            "'policy' is a VisibilityPolicy",
         ),
     ):
         with pytest.raises(BadInput, match=message):
