@@ -777,7 +777,7 @@ DEEPER = [  # what raised errors of Python, or was taken without a word, below t
         "numbers",
         ("a huge weight", lambda: weighted((BIG, WORDS)), "a weight of weighted()"),
         ("a huge k", lambda: rrf(WORDS, k=BIG), "the k of rrf()"),
-        ("a huge k1", lambda: bm25(ADA, k1=BIG), "it is too large"),
+        ("a huge k1", lambda: bm25(ADA, k1=BIG), "the k1 of bm25()"),
         ("a huge vector", lambda: by_embedder(["a"], [[BIG]]), "what is no number"),
         ("a text for a dimension", lambda: lab.embedder("lsa", documents=ADA, dimension="2"), "dimension"),
     ),
