@@ -238,7 +238,7 @@ def find(
     documents: Path = options.REQUIRED_DOCUMENTS,
     k: int = option("how many passages", "-k", default=5, min=1),
 ) -> None:
-    """Find the passages of your documents that fit a question best: no model."""
+    """Find the passages of your documents that best match a question, without a model."""
     typer.echo(terminal.find_passages(decode_argument(question, "the question"), documents, k))
 
 
@@ -288,7 +288,7 @@ def extract(
     out: Path = option("the graph, as a snapshot file (JSON lines)", default=Path("graph.jsonl")),
     trace: Path | None = options.TRACE_FILE,
     config: Path | None = options.CONFIG_FILE,
-    is_resumed: bool = option("go on with the extraction in the trace file", "--resume", default=False),
+    is_resumed: bool = option("continue the extraction in the trace file", "--resume", default=False),
 ) -> None:
     """Grow a graph from all facts of your documents, without a question."""
     from kgot_lab.cli.answering import EXTRACTION_FIELDS, extract_graph
@@ -334,7 +334,7 @@ def resume(
 
 @app.command()
 def show(
-    trace: Path = argument("a run on file"),
+    trace: Path = argument("the trace of a run"),
     html: Path | None = options.HTML,
     costs: bool = option("show what each role cost", "--ledger", default=False),
 ) -> None:
@@ -355,8 +355,8 @@ def show(
 
 
 @app.command()
-def verify(trace: Path = argument("a run on file")) -> None:
-    """Execute a recorded run again on its recorded replies and tool results, and name the first difference."""
+def verify(trace: Path = argument("the trace of a run")) -> None:
+    """Execute a recorded run again on its recorded replies and tool results, and report the first difference."""
     from kgot_lab.loop.replay.replay import verify as verify_run
 
     run, start = terminal.load_question_run(trace)

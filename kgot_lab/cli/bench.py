@@ -42,7 +42,7 @@ class _ScopeOptions:
     )
     limit: int | None = option("ask only the first so many questions of each set")
     dev: bool = option("ask the dev split instead, in a folder of its own", default=False)
-    minutes: float | None = option("begin no question after so many minutes")
+    minutes: float | None = option("start no question after so many minutes")
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,9 @@ def bench(
     measure: _MeasureOptions,
     variant: _VariantOptions,
     names: list[str] | None = argument(f"{_SETS}; {_SET_SUFFIXES}; beir/...; or your folder", default=None),
-    folder: Path = option("output folder; what changed or has no version reruns", default=_RECALL_FOLDER),
+    folder: Path = option(
+        "output folder; changed systems and those without a version run again", default=_RECALL_FOLDER
+    ),
     embedder: str | None = option(f"embedder of the systems: {_EMBEDDERS}, api:http://host/v1#MODEL"),
 ) -> None:
     """Measure every retrieval system on the bundled questions, or on yours, and write the report.

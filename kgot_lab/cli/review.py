@@ -35,12 +35,12 @@ _MOVE_KEYS = {"s": 1, "j": 1, "k": -1}
 @memory.memories.command("waiting")
 def list_waiting(
     context: typer.Context,
-    claim: str | None = argument("show this one alone: how its id begins", default=None),
+    claim: str | None = argument("show only this one: the beginning of its id", default=None),
     as_json: bool = options.AS_JSON,
 ) -> None:
     """List the claims that wait for review, or show one with its sentence.
 
-    Claims by which most facts would begin to hold come first.
+    Claims that would establish most facts come first.
     """
     with memory.opened_memory(context) as claims, claims.storage.reading():
         reviewer = _reviewer(claims, memory.BY_COMMAND)
@@ -62,14 +62,14 @@ def list_waiting(
 @memory.memories.command("decide")
 def decide_claim(
     context: typer.Context,
-    claim: str = argument("how the id begins that `waiting` shows"),
+    claim: str = argument("the beginning of the id that `waiting` shows"),
     verdict: str = argument("accept, reject, or override with --confidence or --object"),
     confidence: float | None = option("count with this confidence, from 0 to 1"),
     object: str | None = option("count with this object, in place of what was claimed"),
     by: str = memory.BY_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Accept, reject or override a waiting claim. `undo` takes it back."""
+    """Accept, reject or override a waiting claim. `undo` reverses it."""
     if verdict == "override" and (confidence is None) == (object is None):
         raise BadInput("an override takes one of --confidence (another confidence) and --object (another)")
     with memory.opened_memory(context) as claims:
@@ -84,7 +84,7 @@ def decide_claim(
 
 @memory.memories.command("review")
 def review_claims(context: typer.Context, by: str = memory.BY_OPTION) -> None:
-    """Decide on the waiting claims one at a time, by keys. Each decision is stored at once."""
+    """Decide on the waiting claims one at a time, with single keys. Each decision is stored at once."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput("a review takes keys from a terminal: elsewhere use `waiting` and `decide ID accept`")
     with memory.opened_memory(context) as claims:
@@ -338,7 +338,7 @@ def show_changes(
 
 @memory.memories.command("names")
 def list_names(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
-    """List the merged names, and pairs of names that may mean one thing, with the reasons.
+    """List the merged names, and pairs of names that may mean the same, with reasons.
 
     No pair is merged automatically.
     """
@@ -366,7 +366,7 @@ def list_names(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
 def merge_names(
     context: typer.Context,
     kept: str = argument("the name that stays"),
-    other: str = argument("the name that is read as it from now on"),
+    other: str = argument("the name that is merged into it"),
     by: str = memory.BY_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
