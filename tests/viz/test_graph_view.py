@@ -141,7 +141,7 @@ def test_an_edge_for_which_no_line_is_drawn_is_told_and_its_source_is_picked(vie
 
 
 def test_where_there_is_no_path_it_is_said(view):
-    assert "not joined" in tell(view, path=["n10", "far 1"])["said"]
+    assert "not connected" in tell(view, path=["n10", "far 1"])["said"]
     group = next(node["id"] for node in view.live.data["nodes"] if node.get("community"))
     assert "a group of them" in tell(view, path=["n10", group])["said"]
 

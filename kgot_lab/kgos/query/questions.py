@@ -243,8 +243,7 @@ def _why_not(
     *,
     embedder: Embedder | None = None,
 ) -> MethodResult:
-    """What prevents something: its limitations, the blocking ones first, and their workarounds.
-    """
+    """What prevents something: its limitations, the blocking ones first, and their workarounds."""
     found = can_it(graph, capability, embedder=embedder)
     rows = sorted(found.limitations, key=lambda limitation: (not limitation.blocking, limitation.id))
     why = (f"can it {capability!r}: {found.status}", *found.why)

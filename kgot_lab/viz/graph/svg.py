@@ -256,7 +256,7 @@ class _SvgRenderer:
         entries = [(concat([sample, sign]), f" {word}") for word, sign in marks.items()] + entries
         if self.scene.type_of_all:
             bar = draw_rect(-7, -1, 14, 1.5, line_style(faint=False).colour)
-            entries.append((bar, f"every line: {shorten(self.scene.type_of_all, 40)}"))
+            entries.append((bar, f"every edge: {shorten(self.scene.type_of_all, 40)}"))
         items, x, y = [], 20.0, _LEGEND_TOP
         for number, (sample, text) in enumerate(entries):
             space = text_width(text, 12) + 42

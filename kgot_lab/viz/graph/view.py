@@ -240,11 +240,11 @@ class GraphView(LiveOutput):
                 return self._show_view(open_community(self.view, community), "Opened, and laid out again.")
             case {"close": str()} if outer := self.view.whole.outer:
                 self._placed = {}
-                return self._show_view(outer, "Closed: drawn as one again.")
+                return self._show_view(outer, "Closed: drawn as one node again.")
             case {"close": str(id)} if self.view.communities and id in self.graph:
                 self._placed = {}
                 view = close_community(self.view, self.view.community_of(id))
-                return self._show_view(view, "Closed: drawn as one again.")
+                return self._show_view(view, "Closed: drawn as one node again.")
             case {"path": [str(start), str(end)]}:
                 return self._show_path(start, end)
             case {"find": str(text)}:
@@ -283,7 +283,7 @@ class GraphView(LiveOutput):
         path = trace_path(self.graph, start, end, max_depth=len(self.graph)).ids
         if not path:
             names = f"{self._short_name(start)} to {self._short_name(end)}"
-            note = f"No path leads from {names}: they are in parts of the graph that are not joined."
+            note = f"No path leads from {names}: they are in parts of the graph that are not connected."
             return {"said": note}
         self.picked = end
         links = path_edges(self.graph, path)

@@ -70,7 +70,7 @@ export class Bring {
     const large = files.filter(({ file }) => file.size > LARGEST);
     if (!files.length) return this.say("There is no file in it that can be read.", true);
     if (large.length) return this.say(`${large[0].path} is larger than ${LARGEST / 1e6} MB: leave it out.`, true);
-    if (this.stopped && !this.stopped.signal.aborted) return this.say("The last one is still under way.", true);
+    if (this.stopped && !this.stopped.signal.aborted) return this.say("The previous upload is still running.", true);
     this.stopped = new AbortController();
     const { signal } = this.stopped;
     const upload = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(36).padStart(2, "0")).join("");
