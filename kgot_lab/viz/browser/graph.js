@@ -15,7 +15,7 @@ function graphView(root, data, tell) {
   const facts = make("div", { class: "kl-facts", "aria-label": "What is picked", role: "region" });
   const note = make("div", { class: "kl-note" });
   const tables = make("div", { class: "kl-scroll", hidden: true, tabindex: 0, role: "region", "aria-label": "Tables of what is drawn" });
-  const search = make("input", { type: "search", placeholder: "name, relation, text", size: 16, onkeydown: (event) => event.key === "Enter" && find() });
+  const search = make("input", { type: "search", placeholder: "name, relation, text", size: 20, onkeydown: (event) => event.key === "Enter" && find() });
   const expand = button("Show neighbours", () => neighbours(), { disabled: true });
   const close = button("Close the group", () => (tell ? tell({ close: state.picked }) : update(kept.close())), { hidden: true });
   const path = button("Path from here", () => startPath(), { disabled: true });
