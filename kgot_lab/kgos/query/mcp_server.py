@@ -101,7 +101,6 @@ def graph_server(
     the protocol is missing.
     """
     served = (lambda: graph) if editor is None else (lambda: editor.graph)
-    logging.getLogger("bm25s").setLevel(logging.WARNING)  # the server's log is its own
     server = create_server(
         f"Knowledge graph: {name}",
         f"Questions to the knowledge graph {name!r} ({len(graph):,} nodes). Begin with `describe`, which lists what `ask` takes; a node may "
@@ -149,6 +148,7 @@ def create_server(title: str, instructions: str) -> AnsweringServer:
     """
     with needs_extra("serve", "the Model Context Protocol"):
         from kgot_lab.kgos.query.answering_server import AnsweringServer
+    logging.getLogger("bm25s").propagate = False  # the server's log is its own
     options: dict[str, Any] = {"title": title, "version": __version__, "instructions": instructions}
     return AnsweringServer("kgot-lab", log_level="WARNING", **options)
 
