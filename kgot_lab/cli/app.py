@@ -287,21 +287,23 @@ def extract(
     settings: list[str] | None = options.SET_LIMIT,
     out: Path = option("the graph, as a snapshot file (JSON lines)", default=Path("graph.jsonl")),
     trace: Path | None = options.TRACE_FILE,
+    recording: Path | None = option(
+        "keep the model's replies in this file (default: beside --out); those it holds are not asked for"
+    ),
     config: Path | None = options.CONFIG_FILE,
-    is_resumed: bool = option("go on with the extraction in the trace file", "--resume", default=False),
 ) -> None:
-    """Grow a graph from all facts of your documents, without a question."""
+    """Grow a graph from all facts of your documents, without a question.
+
+    The same command goes on after a stop: no recorded reply is asked for again.
+    """
     from kgot_lab.cli.answering import EXTRACTION_FIELDS, extract_graph
     from kgot_lab.cli.configuration import parse_limits, read_configuration
 
-    if is_resumed and trace is None:
-        raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
     page = question_setup.restrict_configuration("extract", read_configuration(config), EXTRACTION_FIELDS)
     flags = {"preset": preset, "documents": documents, "limits": parse_limits(settings or [])}
     configuration = page.with_flags({**options.configuration_flags(models), **flags})
-    given = {"preset": preset, "set": settings, "out": out, "trace": trace, "config": config}
-    resume_options = {**vars(models), **given}
-    extract_graph(documents, configuration, out, trace, resume_options, is_resumed=is_resumed)
+    given = {**vars(models), "preset": preset, "set": settings, "out": out, "config": config}
+    extract_graph(documents, configuration, out, trace, recording, given)
 
 
 @app.command()

@@ -324,8 +324,7 @@ def load_question_run(trace: Path) -> tuple[Trace, Started]:
         description = f"the trace of a baseline ({start.preset}); there is no loop to walk again"
         raise BadInput(f"{trace} is {description}: kgot-lab show {trace} shows it")
     if not start.question:
-        resume_with = f"kgot-lab extract DIR --resume --trace {trace}"
-        raise BadInput(f"{trace} is an extraction, not the run of a question; {resume_with} goes on with it")
+        raise BadInput(f"{trace} is an extraction, not the run of a question: kgot-lab show {trace} shows it")
     return run, start
 
 
