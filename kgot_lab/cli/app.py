@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 
 from kgot_lab import __version__
 from kgot_lab.cli import options, question_setup, review, terminal  # noqa: F401  review adds commands to memories
-from kgot_lab.cli.bench import benchmarks
+from kgot_lab.cli.bench import bench
 from kgot_lab.cli.experts import experts
 from kgot_lab.cli.export import export, list_namespaces, make_slides, show_marks, write_pages
 from kgot_lab.cli.invest import investments
@@ -370,11 +370,11 @@ def verify(trace: Path = argument("a run on file")) -> None:
     typer.echo(". ".join(filter(None, (f"{format_count(len(run.events), 'event')}, all identical", notes))))
 
 
-app.add_typer(benchmarks, name="bench")
 app.add_typer(experts, name="experts")
 app.add_typer(memories, name="memory")
 app.add_typer(investments, name="invest")
 
+app.command()(bench)
 app.command("certify")(certify_run)
 app.command("mcp")(serve_mcp)
 app.command("serve")(serve_experts)
