@@ -62,7 +62,6 @@ class SparqlServer(EmbeddedStore):
     dialect = SPARQL
     language = "sparql"
 
-    # the options of `open_store`, each by its keyword
     @check_arguments
     def __init__(
         self,
