@@ -277,7 +277,8 @@ def verdict() -> str:
     mixture = sum(count * on[name] for name, count in planned.items()) / sum(planned.values())
     return (
         f"With the same decomposition, code and limits on calls {says}, its search included: "
-        f"on {control.difference.n} open questions of three collections, a 1.5B model reading short graph paths, then the best sentences, reaches F1 {format_decimal(scores['paths'])}, without a graph "
+        f"on {control.difference.n} open questions of three collections, a 1.5B model reading short graph paths, then the best sentences, "
+        f"reaches F1 {format_decimal(scores['paths'])}, without a graph "
         f"{format_decimal(scores['rag-split'])}: {span(control.difference)} ({format_signed(mixture)} in the planned "
         f"mixture of sets); on the {count} never answered before, {new}. "
         f"Without links, in the search too, it loses {format_decimal(no_links.difference.mean)}, "
