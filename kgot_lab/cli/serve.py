@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -196,26 +197,30 @@ def serve_mcp(
     port: int | None = option("serve HTTP on this local port instead of stdio", "--http", min=1, max=65535),
     npc: str | None = option("GRAPH is a world: serve only what the character of this name or id knows"),
     embedder: str | None = SEARCH_EMBEDDER,
-    user: str | None = option("GRAPH is a memory: serve only what this user said; changed by --write GRAPH"),
+    user: str | None = option("GRAPH, or --memory, is a memory: serve only what this user said"),
+    memory: Path | None = option("a memory to which assistants add what --user says; `context` recalls it"),
     write: Path | None = option(
         "let assistants change the graph, saved to this file; an existing file is continued"
     ),
 ) -> None:
     """Serve a graph to assistants by the Model Context Protocol.
 
-    Questions are tools, the graph is a resource. It is read-only without --write.
+    Questions are tools, the graph is a resource. It is read-only without --write and --memory.
     """
-    if embedder is not None and user is not None:
+    from kgot_lab.memory.user_memory import open_memory
+
+    if memory is not None and npc is not None:
+        raise BadInput("--npc serves what a character knows, which takes no memory: leave --memory out")
+    if embedder is not None and user is not None and memory is None:
         raise BadInput("--embedder is that of a graph's or a world's texts: leave it out with --user")
-    if user is not None:
+    if user is not None and memory is None:
         from kgot_lab.kgos.query.mcp_server import memory_server
-        from kgot_lab.memory.user_memory import open_memory
 
         if npc is not None or namespace is not None or write not in (None, Path(graph)):
             remedy = f"leave --npc and --namespace out, and change it in place with --write {graph}"
             raise BadInput(f"--user serves what a user said in {graph}: {remedy}")
-        with open_memory(graph, user=user, new=write is not None) as memory:
-            run_server(memory_server(memory, writes=write is not None), f"what {user} said", port)
+        with open_memory(graph, user=user, new=write is not None) as own:
+            run_server(memory_server(own, writes=write is not None), f"what {user} said", port)
         return
     if npc is not None:
         if write is not None:
@@ -239,7 +244,9 @@ def serve_mcp(
     served = QueriedGraph(str(write) if is_continued else graph, None if is_continued else namespace).graph
     editor = None if write is None else Editor(served, by="assistant", store=_GraphFile(served, write))
     name, by = Path(graph).name or graph, SearchEmbedder(embedder)
-    run_server(graph_server(served, name=name, editor=editor, embedder=by), str(served), port)
+    with nullcontext() if memory is None else open_memory(memory, user=user or "user") as claims:
+        server = graph_server(served, name=name, editor=editor, embedder=by, memory=claims)
+        run_server(server, str(served), port)
 
 
 def run_server(server: MCPServer[Any], description: str, port: int | None) -> None:

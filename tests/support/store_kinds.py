@@ -123,7 +123,7 @@ def _here(kind: str, **where: str) -> Callable[[Path, pytest.FixtureRequest], Ca
 
 
 def _cypher(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
-    return lambda: open_store("cypher_embedded", path=folder / "graph.log", execute=LentEngine())
+    return lambda: open_store("cypher_embedded", path=folder / "graph.log", open=LentEngine)
 
 
 def _beside_a_neighbour(open: Callable[..., Store]) -> Callable[[], Store]:

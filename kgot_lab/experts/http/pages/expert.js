@@ -14,7 +14,8 @@ async function show() {
     if (!id) throw new Refused(404, "not_there", "Which expert? Put its id into the address, after a #.");
     const expert = await call(`/api/experts/${encodeURIComponent(id)}`);
     const names = expert.kg_db_ids.length ? expert.kg_db_ids : [expert.kg_db_id];
-    const [sizes, scores] = await Promise.all([Promise.all(names.map(size)), measured(id)]);
+    const [sizes, scores, choices] = await Promise.all([Promise.all(names.map(size)), measured(id), call("/api/choices")]);
+    for (const graph of sizes) graph.notes = choices.graphs.find((each) => each.id === graph.id)?.notes ?? [];
     document.title = `${expert.name} — expert`;
     document.getElementById("back").href = `/#${encodeURIComponent(id)}`;
     card.replaceChildren(...parts(expert, sizes, scores));
@@ -80,7 +81,8 @@ function graphLine(graph, weight) {
   const count = (number) => number.toLocaleString("en");
   return make("li", {}, make("strong", {}, graph.id), " ", graph.wrong ? make("span", { class: "wrong" }, graph.wrong)
     : make("span", {}, `${counted(graph.nodes, "node")}, ${counted(graph.edges, "edge")}`, weight ? `, weight ${told(weight)}` : ""),
-    graph.types ? make("ul", { class: "pills" }, Object.entries(graph.types).map(([type, number]) => make("li", {}, `${words(type)} `, make("span", { class: "number" }, count(number))))) : "");
+    graph.types ? make("ul", { class: "pills" }, Object.entries(graph.types).map(([type, number]) => make("li", {}, `${words(type)} `, make("span", { class: "number" }, count(number))))) : "",
+    graph.notes.length ? make("details", { class: "small" }, make("summary", {}, "How it was read, and what was passed over"), make("pre", {}, graph.notes.join("\n"))) : "");
 }
 
 function bounds({ min, max, exact }) {

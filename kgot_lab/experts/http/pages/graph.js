@@ -72,7 +72,7 @@ export class GraphPanel {
   async changed(id, made) {
     const { graph, node } = this.seen;
     await this.open(graph, id, { back: id === node.id });
-    this.root.querySelector(".graph-head")?.after(done({ graph }, made, () => this.open(graph, node.id, { back: true })));
+    (this.root.querySelector(".graph-head") ?? this.root.lastElementChild).after(done({ graph }, made, () => this.open(graph, node.id, { back: true })));
   }
 
   async back() {
