@@ -105,9 +105,7 @@ def open_learned_graphs(graphs: Path | None, store: str | None, models: Path | N
     return LearnedGraphs(service, open_proposals(proposals_location(store)))
 
 
-experts = typer.Typer(
-    help="List, publish and fetch experts, show drift, revoke tokens.", no_args_is_help=True
-)
+experts = typer.Typer(help="List, publish, fetch experts; show drift; revoke tokens.", no_args_is_help=True)
 EXPERT_STORE = option("storage of experts and conversations: a file, or postgresql://HOST/NAME", "--store")
 GRAPH_FOLDER = option("the folder of graphs that `kgot-lab serve` is started with", "--graphs")
 
@@ -171,7 +169,7 @@ def fetch_expert(
     graphs: Path | None = GRAPH_FOLDER,
     models: Path | None = option("the YAML file of models that `kgot-lab serve` is started with"),
     standing_for: list[str] | None = option(
-        "THEIRS=OURS: your graph in place of a graph it names; repeat", "--graph"
+        "THEIRS=OURS: your graph for a graph it names; repeat", "--graph"
     ),
     dry: bool = option("check only, store nothing", "--dry", default=False),
 ) -> None:

@@ -17,9 +17,7 @@ _DOCUMENTS_HELP = "a folder with texts, tables (CSV, Excel), HTML, PDF or Office
 _RECORDING_HELP = "store the model's replies in this file, and reuse those already in it"
 _STORE_KINDS = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
 _LOCATION_HELP = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
-_CERTIFY_HELP = (
-    "hedge or withhold an answer that its sources do not support; the trace, page and progress still show it"
-)
+_CERTIFY_HELP = "hedge or withhold an answer that its sources do not support; trace and page still show it"
 _GRAPH_HELP = "a graph to start from: a graph file, a trace, a store's file, or the address of a server with --namespace"
 
 
@@ -179,9 +177,7 @@ class SourceOptions:
 class ToolOptions(SourceOptions):
     """Where facts come from, and by which tools."""
 
-    tools: list[str] | None = option(
-        "a tool by name; repeat for more; all for every available tool", "--tool"
-    )
+    tools: list[str] | None = option("a tool by name; repeat for more; all for every tool", "--tool")
     engine: str | None = ENGINE_NAME
     vision: str | None = VISION
 

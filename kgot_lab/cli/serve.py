@@ -49,9 +49,7 @@ class _ListenOptions:
     tokens: bool = option("require tokens on loopback too, as behind a proxy", default=False)
     name: list[str] | None = option("a name by which a proxy reaches this server; repeat for more")
     uploads: bool = option("let admins upload graphs off loopback too", default=False)
-    stdio: bool = option(
-        "serve one assistant on standard input and output (MCP), without HTTP", default=False
-    )
+    stdio: bool = option("serve one assistant over standard input and output (MCP), no HTTP", default=False)
 
 
 @dataclass(frozen=True)

@@ -254,9 +254,7 @@ def _intent_markup(question: str, thought: Thought) -> Markup:
     purpose = thought.purpose.replace("_", " ")
     facts = {"Intent": intent, "Purpose": purpose, "Graphs asked": ", ".join(thought.graphs)}
     asked = element("p", element("b", keep_line_breaks(question)))
-    unknown = (
-        element("p", f"In nothing that was found: {', '.join(thought.unsaid)}") if thought.unsaid else ""
-    )
+    unknown = element("p", f"Found nowhere: {', '.join(thought.unsaid)}") if thought.unsaid else ""
     lines = (concat([element("b", f"{name}: "), value]) for name, value in facts.items())
     return concat([asked, unknown, bullet_list(lines)])
 
@@ -298,7 +296,7 @@ def _format_delegation(delegation: Mapping[str, Any]) -> str:
 def _context_markup(thought: Thought) -> Markup:
     node_names = [node.name for node in thought.nodes if node.told]
     parts = (
-        ("Nodes told", node_names, "No node was given."),
+        ("Nodes given", node_names, "No node was given."),
         ("Limitations given, none is ever left out", thought.limitations, "None is known."),
         ("Left out for lack of room", thought.cut, "Nothing: the model was given all of it."),
     )

@@ -292,8 +292,8 @@ class _Draft:
         sizes = (10.0, 9.0, 96.0, 3) if is_large else (12.0, 10.5, 132.0, 4)
         self.name_size, self.word_size, wide, lines = sizes
         degree = np.bincount(self.ends.ravel(), minlength=len(nodes))
-        small = (5.0, 2.4, 18.0) if len(nodes) > FEW_NODES else (7.0, 2.4, 20.0)
-        least, growth, most = (3.0, 1.5, 13.0) if is_large else small
+        larger = 2.0 * (len(nodes) <= FEW_NODES)
+        least, growth, most = (3.0, 1.5, 13.0) if is_large else (5.0 + larger, 2.4, 18.0 + larger)
         encoded = scene.encoding.sizes
         by_degree = np.minimum(least + growth * np.sqrt(degree), most)
         by_number = [encoded_size(encoded.get(node.id, 0.0), least, 1.2 * most) for node in nodes]

@@ -51,7 +51,6 @@ _FARTHEST = 2.0  # of a position, as a fraction of the drawing area
 _LEGEND_ROW, _LEGEND_TOP = 22.0, 16.0  # legend: the height of a row, and the position of the first one
 _NOTE_HEIGHT, _NOTE_LINES = 15.0, 3
 _MAX_TOOLTIP_LINE = 300  # maximum characters of a line of a tooltip
-_MANY_EDGES = 80  # more are drawn thinner
 _MAX_TOOLTIP_LINE_LARGE = 60  # with many nodes, tooltips would be most of the file
 
 
@@ -223,13 +222,9 @@ class _SvgRenderer:
 
     def _edge_style(self, edge: Edge) -> Style:
         mark, widths = self.scene.marked.edges.get(edge.identity), self.scene.encoding.widths
-        if mark:
-            style = MARKS[mark]
-        else:
-            style = line_style(faint=bool(self.scene.marked.said))
-            look = self.scene.encoding.edge_look(edge.source, edge.target)
-            thin = 1.0 if len(self.scene.edges) > _MANY_EDGES else style.width
-            style = replace(style, colour=look.rim if look else style.colour, width=thin)
+        style = MARKS[mark] if mark else line_style(faint=bool(self.scene.marked.said))
+        if not mark and (look := self.scene.encoding.edge_look(edge.source, edge.target)):
+            style = replace(style, colour=look.rim)
         return replace(style, width=encoded_width(widths.get(edge.identity, 0.0))) if widths else style
 
     def _rim(self, id: str, planned: NodePlan) -> float:

@@ -92,7 +92,7 @@ function stepsOf(trace, end, open) {
 function asked(trace) {
   return make("div", {},
     make("p", { class: "large" }, trace.intent ? words(trace.intent) : "No intent stood out"),
-    trace.unsaid?.length && make("p", { class: "unsaid" }, `In nothing that was found: ${trace.unsaid.join(", ")}`),
+    trace.unsaid?.length && make("p", { class: "unsaid" }, `Found nowhere: ${trace.unsaid.join(", ")}`),
     reasons([["Intent score", trace.intent ? told(trace.intent_score) : ""], ["Purpose", words(trace.purpose)], ["Graphs", Object.keys(trace.graphs).join(", ")],
       ["Playbooks", trace.playbooks.join("; ") || "none fitted"],
       ["Remembered", trace.memories ? `${counted(trace.memories, "line")} of earlier conversations` : "nothing of earlier conversations"]]));
