@@ -151,13 +151,11 @@ def _edge_data(edge: Edge, marks: MarkedGraph) -> dict[str, Json]:
 def _bundle_data(scene: Scene, bundle: EdgeBundle) -> dict[str, Json]:
     """Return the data of a bundle: many edges drawn as one line, with a width by their number."""
     return {
-        
-            "source": bundle.source,
-            "target": bundle.target,
-            "type": bundle.title,
-            "bundle": True,
-            "mark": ""
-        ,
+        "source": bundle.source,
+        "target": bundle.target,
+        "type": bundle.title,
+        "bundle": True,
+        "mark": "",
         "caption": scene.bundle_caption(bundle),
         "hover": [f"{bundle.forward:,} in this direction, {bundle.backward:,} back"],
         "width": 0.6 + 4 * bundle.count / scene.most,
