@@ -47,11 +47,13 @@ _ANEW = re.compile(
 )
 # or if they share a word
 _PERHAPS_ANEW = re.compile(r"\b(?:(?<!for )now(?!here| you)|actually|sorry|new)\b", re.I)
+_AFTER_HEAD = re.compile(r",| (?:of|in|at|for|with|on|to)\b")  # of "Spanish for Italian"
 _MEASURE = re.compile(  # "4th floor", "92 kilos", "14:35", "thursday"
     r"\b(?:(?P<number>\d+(?:[.,:]\d+)*)(?:st|nd|rd|th)?[ -]?(?P<unit>(?!(?:days?|weeks?|months?|years?|times?)\b)[a-z]{2,})?"
     r"|(?P<weekday>mon|tues|wednes|thurs|fri|satur|sun)days?)\b",
     re.I,
 )
+_YEAR_NUMBER = re.compile(r"(?:19|20)\d\d|\d")
 _EVENT = re.compile(r"\b(?:today|tonight|yesterday|this (?:morning|evening)|last|ago|just)\b", re.I)
 _FIRST_PERSON = frozenset("i we me us my our mine ours".split())
 _OWN = 0.2  # score of a fact of the user that has the relation asked about
@@ -67,8 +69,12 @@ def measures(text: str) -> dict[str, set[str]]:
     for each in _MEASURE.finditer(text):
         if each["weekday"]:
             found["weekday"].add(each["weekday"].casefold())
-        elif each["unit"] or ":" in each["number"]:
-            found[stem(each["unit"].casefold()) if each["unit"] else ""].add(each["number"])
+        elif ":" in each["number"]:
+            found[""].add(each["number"])
+        elif each["unit"] and each["unit"].casefold() not in SEARCH_STOP_WORDS:
+            found[stem(each["unit"].casefold())].add(each["number"])
+        elif not _YEAR_NUMBER.fullmatch(each["number"]):
+            found["number"].add(each["number"])
     return found
 
 
@@ -200,7 +206,7 @@ class SentenceIndex:
 
     def _link_what_ended(self, sentence: Sentence) -> None:
         """Link to a sentence the earlier ones of what ended according to it, though no fact of theirs did."""
-        for words in map(word_stems, sentence.ended):
+        for words in (word_stems(_AFTER_HEAD.split(ended)[0]) for ended in sentence.ended):
             for earlier in self._sentences:
                 others = (fact.subject for fact in earlier.facts if fact.subject != self._user)
                 is_own = all(words & word_stems(subject) for subject in others)
@@ -295,7 +301,11 @@ class SentenceIndex:
         }
         known = {} if _EVENT.search(best.text) else measures(best.text)
         others = [unit for unit, numbers in told.items() if numbers.isdisjoint(known.get(unit, numbers))]
-        is_remeasured = nearness >= _NEAR and (others != ["weekday"] or shared) and bool(others)
+        is_remeasured = (
+            bool(others)
+            and nearness >= _NEAR
+            and bool(shared or not {"weekday", "number"}.issuperset(others))
+        )
         is_retold = nearness >= _NEAR_ENOUGH and (is_anew or (perhaps and shared))
         if best.later is None and (is_remeasured or is_retold):
             best.later = sentence
@@ -349,7 +359,7 @@ class _Ranking:
         score = (
             near + 0.3 * shared + 0.1 * is_of_relation + own + 0.3 * is_general - 0.02 * (now - told) / _YEAR
         )
-        score -= 0.2 * (over <= now) + 0.2 * np.frombuffer(self._is_question, bool)
+        score -= 0.2 * (over <= now) + 0.4 * np.frombuffer(self._is_question, bool)
         score[told > now] = -np.inf
         best = np.argpartition(-score, most)[:most] if most < len(score) else np.arange(len(score))
         found = []

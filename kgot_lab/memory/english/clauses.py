@@ -11,6 +11,7 @@ FIRST_PERSON = frozenset("i we me us myself".split())
 POSSESSIVES = frozenset("my our mine ours".split())
 SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
 _VERBS = frozenset(("VERB", "AUX"))
+_BEFORE_VERBS = frozenset(("ADV", "INTJ", "CCONJ", "PUNCT", "SPACE"))  # "so, finally sold it"
 _CLAUSE_LINKS = frozenset("ccomp conj advcl parataxis relcl acl dep appos pcomp".split())
 FUTURE = frozenset(("will", "'ll", "shall"))
 _UNREAL_VERBS = frozenset(
@@ -102,6 +103,8 @@ def split_clauses(sentence: Any) -> Iterator[Clause]:
             before = token.nbor(-1) if token.i else token
             is_subject = before.dep_ == "conj" and before.pos_ in {"NOUN", "PROPN"}  # "in Rome and Ben works"
             subjects[token] = before if is_subject else subjects[token.head]
+        elif own is None and token == _elided_verb(sentence):
+            subjects[token] = None
     for verb, subject in subjects.items():
         tokens = [token for token in verb.subtree if _verb_of(token, subjects) == verb]
         while tokens and _joins(tokens[0]):
@@ -110,6 +113,15 @@ def split_clauses(sentence: Any) -> Iterator[Clause]:
             del tokens[-1]
         if tokens:
             yield Clause(verb, tuple(tokens), subject, _is_unreal(verb, subjects))
+
+
+def _elided_verb(sentence: Any) -> Any:
+    """Return the first verb of "dropped pilates, the teacher moved to Spain", whose subject is the speaker, or None."""
+    opening = next((t for t in sentence if t.pos_ not in _BEFORE_VERBS), None)
+    if opening is None or opening.tag_ not in {"VBD", "VBN"}:
+        return None
+    main = (child.lower_ for child in opening.head.children if child.dep_ in SUBJECTS)
+    return opening if FIRST_PERSON.isdisjoint(main) else None  # not "born in Rome, I live in Oslo"
 
 
 def acts_as_verb(token: Any) -> bool:

@@ -15,6 +15,7 @@ from kgot_lab.memory.english.parts import (
     ClauseParts,
     Statement,
     apposed_names,
+    is_time,
     listed,
     noun_of_relation,
     relations_stated_by,
@@ -54,6 +55,7 @@ _FOR_NOW = re.compile(  # "left early", "left at 5": for the day
     re.I,
 )
 _ALLERGIC = re.compile(r"\b(?:allergic|intolerant) to (?P<what>[\w' ]+)", re.I)
+_OCCASIONS = frozenset("time times one ones night way problem idea wonder chance".split())
 _EXCHANGING = frozenset("trade swap exchange replace".split())
 CHANGING = frozenset("change switch swap upgrade migrate convert defect".split())
 RESTRICTED = re.compile(  # not over as a whole: "I no longer work late", "I stopped eating meat on Mondays"
@@ -88,6 +90,20 @@ class EndReader(ClauseParts):
         is_over = self.clause.subject is None and bool(ENDED_ADVERB.search(self.text))
         if is_over and (found := _NOT_ANY_MORE.search(self.text)):
             yield Statement(ME, "", found["what"], time, "ended", (ANY,))
+
+    def _read_hint(self) -> Iterator[Statement]:
+        """Yield what may be over, as ends without relations: of "no porridge", "the last payment", "instead of tea"."""
+        last = [t.head for t in self.clause.tokens if t.lower_ in {"last", "final"} and t.head.i > t.i]
+        over = [t.head for t in self.clause.tokens if t.lower_ == "no" and t.head.i > t.i]
+        preps = (t for t in self.clause.tokens if t.lower_ == "of" and t.i and t.nbor(-1).lower_ == "instead")
+        over += [noun for prep in preps for noun in prep.children]
+        if self.direct is None and self._is_past():
+            over += [noun for prep, noun in self.preps if prep in {"from", "out of"}]
+        if self._is_for_now() or RESTRICTED.search(self.text) or _TODAY.search(self.text):
+            over = []
+        for noun in (*last, *over):
+            if noun.pos_ in {"NOUN", "PROPN"} and not is_time(noun) and noun.lower_ not in _OCCASIONS:
+                yield Statement(ME, "", noun.text, min(self._time(), self.at), "ended")
 
     def _read_end(self, subject: str) -> Iterator[Statement]:
         """Yield what the clause says is over."""
@@ -191,6 +207,8 @@ class EndReader(ClauseParts):
                 if not self._ends_in_part(key, noun, ANY in possible):
                     for each in [None] if noun is None else listed(noun):
                         yield self._ended_by(key, each, gerund, possible, ended)
+                elif key in word_list("used up") and noun is not None and _is_definite(noun):
+                    yield ended(self._phrase(noun), ())  # "finished the antibiotics"
                 return
 
     def _ends_in_part(self, key: str, noun: Any, is_any: bool) -> bool:
@@ -252,3 +270,7 @@ class EndReader(ClauseParts):
         if subject is not None and subject.lower_ not in FIRST_PERSON and any(n.lower_ == "i" for n in near):
             return ended(self._phrase(subject), possible, ME)  # "Sam and I broke up"
         return ended("", possible)
+
+
+def _is_definite(noun: Any) -> bool:
+    return any(child.lower_ == "the" for child in noun.children)

@@ -81,6 +81,7 @@ class ClauseReader(EndReader):
             found += (fact for subject in filter(None, subjects) for fact in self._read_fact(subject))
         self.topic = next((name for _, name in self._people() if name not in ("", ME)), self.topic)
         found += jobs
+        found += () if any(each.kind == "ended" for each in found) else self._read_hint()
         over = [each for each in found if each.kind == "ended"]
         return [*found, *(name for name in self._read_names() if not _is_over(name, over))]
 
@@ -214,7 +215,8 @@ class ClauseReader(EndReader):
         if relation in _NAMED:
             begins = self._begins()
             is_name = self.text.islower() or any(word[0].isupper() for word in value.split())
-            is_shift = self._is_planned() and bool(_ON_A_DAY.search(self.text))
+            is_vague = self.verb.lemma_ == "join" and not IS_JOB.search(self.text) and self._time() == self.at
+            is_shift = is_vague or (self._is_planned() and bool(_ON_A_DAY.search(self.text)))
             replaces = (
                 replaces and is_name and (begins or not _FOR_A_WHILE.search(self.text)) and not is_shift
             )

@@ -42,7 +42,12 @@ _FORMER = frozenset("former previous late ex then".split())
 # before what was done: "had to sell", "ended up selling", "got round to selling"
 _ACHIEVED = {"have": "VB", "manage": "VB", "end": "VBG", "get": "VBG"}
 _OLDEST = 120  # years
-IS_JOB = re.compile(r"\b(?:jobs?|employers?|career|team|(?:years?|months?) (?:at|with)|as an?)\b", re.I)
+IS_JOB = re.compile(
+    r"\b(?:jobs?|employers?|career|team|(?:years?|months?) (?:at|with)|as (?:an?|the|their))\b", re.I
+)
+_SIGNED_UP = re.compile(  # as one joins what one does not work for
+    r"\b(?:yesterday|today|tonight|this \w+|last (?:night|week)|(?:to|for) \w+|too|also|as well)\b", re.I
+)
 
 
 class ClauseParts:
@@ -143,7 +148,8 @@ class ClauseParts:
         if token.lower_ == "name" and (owners := [c for c in token.children if role_of(c)]):
             return self._name(owners[0])  # "my sister's name"
         is_bare = not any(child.dep_ in {"det", "poss", "amod", "nummod"} for child in token.children)
-        if token.tag_ == "NN" and is_bare and is_person(token.lemma_.lower()):  # "coach is Ben"
+        is_role = is_person(token.lemma_.lower()) or token.lower_ in relations_by("nouns")
+        if token.tag_ == "NN" and is_bare and is_role:  # "coach is Ben", "home is Rome"
             return f"{ME}'s {token.lemma_.lower()}"
         possessors = (child for child in token.children if child.dep_ == "poss" and child.pos_ == "PRON")
         is_of_another = any(owner.lower_ not in POSSESSIVES for owner in possessors) or "whose" in {
@@ -227,18 +233,18 @@ class ClauseParts:
                 if direct in key.split()[1:]:  # "get job at"
                     return {by_verb[key][0]: noun}
                 relation = by_verb[key][-1 if key == "join" and not self._is_company(noun) else 0]
-                if relation == "lives_in" and key.startswith("move") and is_product(noun):
+                if relation == "lives_in" and key.startswith("move") and noun.lower_ in word_list("moved to"):
                     relation = "move_to"  # Linux
                 if relation not in found or (self._is_name(noun) and not self._is_name(found[relation])):
                     found[relation] = noun  # Rome, of "in a flat in Rome"
         return found or dict([self._other_relation()])
 
     def _is_company(self, noun: Any) -> bool:
-        """Return whether one works for what one joins: not for an app, a party or two at once, unless it says so."""
+        """Return whether one works for what one joins: not if it is one of several, or joined to do something."""
         if not noun.text[0].isupper():
             return "works_at" in relations_by("nouns").get(noun.lemma_.lower(), ())
         is_alone = len(listed(noun)) == 1 and not any(child.dep_ == "det" for child in noun.children)
-        return bool(IS_JOB.search(self.text)) or (is_alone and not is_product(noun))
+        return bool(IS_JOB.search(self.text)) or (is_alone and not _SIGNED_UP.search(self.text))
 
     def _is_name(self, noun: Any) -> bool:
         """Return whether a noun is a name, which in a message without capitals may be any noun that stands alone."""
@@ -275,7 +281,10 @@ class ClauseParts:
             if self.direct is not None or prep[1] is None:
                 return "is", self.direct
             is_today = re.search(r"\b(?:today|tonight)\b", self.text)
-            is_employer = prep[0] == "at" and prep[1].pos_ == "PROPN" and not is_today
+            is_at = prep[0] == "at" or (
+                prep[0] == "with" and IS_JOB.search(self.text)
+            )  # "with Nokia as a tester"
+            is_employer = is_at and prep[1].pos_ == "PROPN" and not is_today
             return "works_at" if is_employer else f"is_{prep[0].replace(' ', '_')}", prep[1]
         if self.direct is not None or prep[1] is None:
             return next(self._keys())[0].split()[0] if not self.preps else verb, self.direct
@@ -355,11 +364,6 @@ def noun_of_relation(token: Any) -> str:
     owners = {child.lower_ for child in token.children if child.dep_ in {"poss", "det"}}
     allowed = POSSESSIVES | {"the"} if is_of_relation else POSSESSIVES
     return noun if owners & allowed or (is_of_relation and not owners) else ""
-
-
-def is_product(noun: Any) -> bool:
-    """Return whether a noun is the name of an app, a device or a service."""
-    return noun.lower_ in word_list("products")
 
 
 def is_time(token: Any) -> bool:
