@@ -49,11 +49,10 @@ _ANEW = re.compile(
 _PERHAPS_ANEW = re.compile(r"\b(?:(?<!for )now(?!here| you)|actually|sorry|new)\b", re.I)
 _AFTER_HEAD = re.compile(r",| (?:of|in|at|for|with|on|to)\b")  # of "Spanish for Italian"
 _MEASURE = re.compile(  # "4th floor", "92 kilos", "14:35", "thursday"
-    r"\b(?:(?P<number>\d+(?:[.,:]\d+)*)(?:st|nd|rd|th)?[ -]?(?P<unit>(?!(?:days?|weeks?|months?|years?|times?)\b)[a-z]{2,})?"
+    r"\b(?:(?P<number>(?!(?:19|20)\d\d\b)\d+(?:[.,:]\d+)*)(?:st|nd|rd|th)?[ -]?(?P<unit>(?!(?:days?|weeks?|months?|years?|times?)\b)[a-z]{2,})?"
     r"|(?P<weekday>mon|tues|wednes|thurs|fri|satur|sun)days?)\b",
     re.I,
 )
-_YEAR_NUMBER = re.compile(r"(?:19|20)\d\d|\d")
 _EVENT = re.compile(r"\b(?:today|tonight|yesterday|this (?:morning|evening)|last|ago|just)\b", re.I)
 _FIRST_PERSON = frozenset("i we me us my our mine ours".split())
 _OWN = 0.2  # score of a fact of the user that has the relation asked about
@@ -69,12 +68,10 @@ def measures(text: str) -> dict[str, set[str]]:
     for each in _MEASURE.finditer(text):
         if each["weekday"]:
             found["weekday"].add(each["weekday"].casefold())
-        elif ":" in each["number"]:
-            found[""].add(each["number"])
-        elif each["unit"] and each["unit"].casefold() not in SEARCH_STOP_WORDS:
-            found[stem(each["unit"].casefold())].add(each["number"])
-        elif not _YEAR_NUMBER.fullmatch(each["number"]):
-            found["number"].add(each["number"])
+        else:
+            unit = (each["unit"] or "").casefold()
+            key = stem(unit) if unit and unit not in SEARCH_STOP_WORDS else "number"
+            found["" if ":" in each["number"] and not unit else key].add(each["number"])
     return found
 
 
@@ -301,11 +298,8 @@ class SentenceIndex:
         }
         known = {} if _EVENT.search(best.text) else measures(best.text)
         others = [unit for unit, numbers in told.items() if numbers.isdisjoint(known.get(unit, numbers))]
-        is_remeasured = (
-            bool(others)
-            and nearness >= _NEAR
-            and bool(shared or not {"weekday", "number"}.issuperset(others))
-        )
+        is_vague = {"weekday", "number"}.issuperset(others) and not shared
+        is_remeasured = nearness >= _NEAR and bool(others) and not is_vague
         is_retold = nearness >= _NEAR_ENOUGH and (is_anew or (perhaps and shared))
         if best.later is None and (is_remeasured or is_retold):
             best.later = sentence

@@ -117,11 +117,11 @@ def split_clauses(sentence: Any) -> Iterator[Clause]:
 
 def _elided_verb(sentence: Any) -> Any:
     """Return the first verb of "dropped pilates, the teacher moved to Spain", whose subject is the speaker, or None."""
-    opening = next((t for t in sentence if t.pos_ not in _BEFORE_VERBS), None)
-    if opening is None or opening.tag_ not in {"VBD", "VBN"}:
-        return None
+    opening = next((t for t in sentence if t.pos_ not in _BEFORE_VERBS), sentence[0])
     main = (child.lower_ for child in opening.head.children if child.dep_ in SUBJECTS)
-    return opening if FIRST_PERSON.isdisjoint(main) else None  # not "born in Rome, I live in Oslo"
+    is_past = opening.tag_ in {"VBD", "VBN"}
+    # not "born in Rome, I live in Oslo"
+    return opening if is_past and FIRST_PERSON.isdisjoint(main) else None
 
 
 def acts_as_verb(token: Any) -> bool:

@@ -55,7 +55,6 @@ _FOR_NOW = re.compile(  # "left early", "left at 5": for the day
     re.I,
 )
 _ALLERGIC = re.compile(r"\b(?:allergic|intolerant) to (?P<what>[\w' ]+)", re.I)
-_OCCASIONS = frozenset("time times one ones night way problem idea wonder chance".split())
 _EXCHANGING = frozenset("trade swap exchange replace".split())
 CHANGING = frozenset("change switch swap upgrade migrate convert defect".split())
 RESTRICTED = re.compile(  # not over as a whole: "I no longer work late", "I stopped eating meat on Mondays"
@@ -92,17 +91,13 @@ class EndReader(ClauseParts):
             yield Statement(ME, "", found["what"], time, "ended", (ANY,))
 
     def _read_hint(self) -> Iterator[Statement]:
-        """Yield what may be over, as ends without relations: of "no porridge", "the last payment", "instead of tea"."""
-        last = [t.head for t in self.clause.tokens if t.lower_ in {"last", "final"} and t.head.i > t.i]
-        over = [t.head for t in self.clause.tokens if t.lower_ == "no" and t.head.i > t.i]
-        preps = (t for t in self.clause.tokens if t.lower_ == "of" and t.i and t.nbor(-1).lower_ == "instead")
-        over += [noun for prep in preps for noun in prep.children]
-        if self.direct is None and self._is_past():
-            over += [noun for prep, noun in self.preps if prep in {"from", "out of"}]
-        if self._is_for_now() or RESTRICTED.search(self.text) or _TODAY.search(self.text):
-            over = []
-        for noun in (*last, *over):
-            if noun.pos_ in {"NOUN", "PROPN"} and not is_time(noun) and noun.lower_ not in _OCCASIONS:
+        """Yield what may be over, as ends without relations: of "no porridge", "last payment", "instead of tea"."""
+        words = [] if self._is_for_now() or RESTRICTED.search(self.text) else self.clause.tokens
+        nouns = [t.head for t in words if t.lower_ in {"no", "last", "final"} and t.head.i > t.i]
+        preps = (t.head for t in words if t.lower_ == "instead")
+        nouns += [noun for prep in preps for noun in prep.children if noun.dep_ == "pobj"]
+        for noun in nouns:
+            if noun.pos_ in {"NOUN", "PROPN"} and noun.lower_ != "time" and not is_time(noun):
                 yield Statement(ME, "", noun.text, min(self._time(), self.at), "ended")
 
     def _read_end(self, subject: str) -> Iterator[Statement]:
@@ -207,8 +202,6 @@ class EndReader(ClauseParts):
                 if not self._ends_in_part(key, noun, ANY in possible):
                     for each in [None] if noun is None else listed(noun):
                         yield self._ended_by(key, each, gerund, possible, ended)
-                elif key in word_list("used up") and noun is not None and _is_definite(noun):
-                    yield ended(self._phrase(noun), ())  # "finished the antibiotics"
                 return
 
     def _ends_in_part(self, key: str, noun: Any, is_any: bool) -> bool:
@@ -270,7 +263,3 @@ class EndReader(ClauseParts):
         if subject is not None and subject.lower_ not in FIRST_PERSON and any(n.lower_ == "i" for n in near):
             return ended(self._phrase(subject), possible, ME)  # "Sam and I broke up"
         return ended("", possible)
-
-
-def _is_definite(noun: Any) -> bool:
-    return any(child.lower_ == "the" for child in noun.children)

@@ -36,7 +36,6 @@ class ReadSentence:
     dropped: int = 0
 
 
-_LOWER = re.compile(r"(?<=[?!])\s+(?=[a-z])")  # begins a sentence in a message without capitals
 _CLITIC = re.compile(r"'\w+")  # "ve" and "s" are words of other languages
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _PHONE = re.compile(r"\+?\d[\d ()/-]{5,}\d")
@@ -95,7 +94,7 @@ class MessageReader:
 def _spans(text: str) -> list[tuple[str, int, int]]:
     """Return the sentences of a text with their positions."""
     spans, place = [], 0
-    for sentence in (part for each in text_sentences(text, "any script") for part in _LOWER.split(each)):
+    for sentence in text_sentences(text, "any script"):
         start = max(text.find(sentence, place), place)
         place = min(start + len(sentence), len(text))
         spans.append((sentence, start, place))

@@ -43,7 +43,7 @@ _FORMER = frozenset("former previous late ex then".split())
 _ACHIEVED = {"have": "VB", "manage": "VB", "end": "VBG", "get": "VBG"}
 _OLDEST = 120  # years
 IS_JOB = re.compile(
-    r"\b(?:jobs?|employers?|career|team|(?:years?|months?) (?:at|with)|as (?:an?|the|their))\b", re.I
+    r"\b(?:jobs?|employers?|career|team|(?:years?|months?) (?:at|with)|as (?:an?|the))\b", re.I
 )
 _SIGNED_UP = re.compile(  # as one joins what one does not work for
     r"\b(?:yesterday|today|tonight|this \w+|last (?:night|week)|(?:to|for) \w+|too|also|as well)\b", re.I
@@ -281,9 +281,8 @@ class ClauseParts:
             if self.direct is not None or prep[1] is None:
                 return "is", self.direct
             is_today = re.search(r"\b(?:today|tonight)\b", self.text)
-            is_at = prep[0] == "at" or (
-                prep[0] == "with" and IS_JOB.search(self.text)
-            )  # "with Nokia as a tester"
+            # "with Nokia as a tester"
+            is_at = prep[0] == "at" or (prep[0] == "with" and IS_JOB.search(self.text))
             is_employer = is_at and prep[1].pos_ == "PROPN" and not is_today
             return "works_at" if is_employer else f"is_{prep[0].replace(' ', '_')}", prep[1]
         if self.direct is not None or prep[1] is None:
