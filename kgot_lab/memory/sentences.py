@@ -66,12 +66,10 @@ def measures(text: str) -> dict[str, set[str]]:
     """Return the numbers of a text by what they count, times of a day by "", and weekdays."""
     found = defaultdict[str, set[str]](set)
     for each in _MEASURE.finditer(text):
-        if each["weekday"]:
-            found["weekday"].add(each["weekday"].casefold())
-        else:
-            unit = (each["unit"] or "").casefold()
-            key = stem(unit) if unit and unit not in SEARCH_STOP_WORDS else "number"
-            found["" if ":" in each["number"] and not unit else key].add(each["number"])
+        number, unit = each["number"] or "", (each["unit"] or "").casefold()
+        of_number = "" if ":" in number else "number"
+        key = stem(unit) if unit and unit not in SEARCH_STOP_WORDS else of_number
+        found["weekday" if each["weekday"] else key].add(number or each["weekday"].casefold())
     return found
 
 

@@ -11,7 +11,6 @@ FIRST_PERSON = frozenset("i we me us myself".split())
 POSSESSIVES = frozenset("my our mine ours".split())
 SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
 _VERBS = frozenset(("VERB", "AUX"))
-_BEFORE_VERBS = frozenset(("ADV", "INTJ", "CCONJ", "PUNCT", "SPACE"))  # "so, finally sold it"
 _CLAUSE_LINKS = frozenset("ccomp conj advcl parataxis relcl acl dep appos pcomp".split())
 FUTURE = frozenset(("will", "'ll", "shall"))
 _UNREAL_VERBS = frozenset(
@@ -117,7 +116,8 @@ def split_clauses(sentence: Any) -> Iterator[Clause]:
 
 def _elided_verb(sentence: Any) -> Any:
     """Return the first verb of "dropped pilates, the teacher moved to Spain", whose subject is the speaker, or None."""
-    opening = next((t for t in sentence if t.pos_ not in _BEFORE_VERBS), sentence[0])
+    before = ("ADV", "INTJ", "CCONJ", "PUNCT", "SPACE")  # "so, finally sold it"
+    opening = next((t for t in sentence if t.pos_ not in before), sentence[0])
     main = (child.lower_ for child in opening.head.children if child.dep_ in SUBJECTS)
     is_past = opening.tag_ in {"VBD", "VBN"}
     # not "born in Rome, I live in Oslo"

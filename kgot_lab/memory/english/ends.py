@@ -86,8 +86,8 @@ class EndReader(ClauseParts):
             yield Statement(ME, "works_at", found["what"], time, single=True)
         elif self.clause.subject is None and (found := _ALLERGIC.search(self.text)):
             yield Statement(ME, "allergic_to", found["what"], time)
-        is_over = self.clause.subject is None and bool(ENDED_ADVERB.search(self.text))
-        if is_over and (found := _NOT_ANY_MORE.search(self.text)):
+        over = _NOT_ANY_MORE.search(self.text) if ENDED_ADVERB.search(self.text) else None
+        if self.clause.subject is None and (found := over):
             yield Statement(ME, "", found["what"], time, "ended", (ANY,))
 
     def _read_hint(self) -> Iterator[Statement]:

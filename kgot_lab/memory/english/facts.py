@@ -170,8 +170,8 @@ class ClauseReader(EndReader):
         is_partner = "partner" in relations_by("nouns").get(role, ())
         if relation == "name" and is_partner:  # "my boyfriend is called Dan"
             subject, relation = ME, "partner"
-        elif relation == "name" and self._is_of_several(role):  # "my brothers are called Kofi and Kwame"
-            subject, relation = ME, role
+        elif relation == "name" and is_one_of_several(role) and self.clause.subject.tag_ == "NNS":
+            subject, relation = ME, role  # "my brothers are called Kofi and Kwame"
         if relation == "has" and noun.tag_ == "NNS" and apposed_names(noun):  # "two cats, Pepper and Salt"
             return self._fact(subject, relation, " ".join(t.text for t in (*noun.lefts, noun)))
         is_denied = self._is_negated() and self.verb.lemma_ != "stand"  # "can't stand it"
@@ -179,9 +179,6 @@ class ClauseReader(EndReader):
         is_of_names = all(each.pos_ == "PROPN" for each in names)
         value = " and ".join(map(self._phrase, names if is_of_names else [noun]))
         return self._fact(subject, f"not_{relation}" if is_denied else relation, value)
-
-    def _is_of_several(self, role: str) -> bool:
-        return is_one_of_several(role) and self.clause.subject.tag_ == "NNS"
 
     def _states(self, relation: str, noun: Any) -> bool:
         """Return whether the clause states its relation as true now: not of the past, planned, or restricted."""

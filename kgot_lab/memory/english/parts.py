@@ -42,12 +42,9 @@ _FORMER = frozenset("former previous late ex then".split())
 # before what was done: "had to sell", "ended up selling", "got round to selling"
 _ACHIEVED = {"have": "VB", "manage": "VB", "end": "VBG", "get": "VBG"}
 _OLDEST = 120  # years
-IS_JOB = re.compile(
-    r"\b(?:jobs?|employers?|career|team|(?:years?|months?) (?:at|with)|as (?:an?|the))\b", re.I
-)
-_SIGNED_UP = re.compile(  # as one joins what one does not work for
-    r"\b(?:yesterday|today|tonight|this \w+|last (?:night|week)|(?:to|for) \w+|too|also|as well)\b", re.I
-)
+IS_JOB = re.compile(r"\b(?:jobs?|employer|career|team|(?:year|month)s? (?:at|with)|as (?:an?|the))\b", re.I)
+# as one joins what one does not work for
+_SIGNED_UP = re.compile(r"\b(?:yesterday|today|this \w+|last (?:night|week)|(?:to|for) \w+|too|also)\b", re.I)
 
 
 class ClauseParts:
