@@ -62,6 +62,9 @@ ENDS = (  # what is said, what is said later, and the object of the fact that is
     ("I drive a Volvo.", "I traded in my Volvo for a Tesla.", "Volvo"),
     ("I have a Volvo.", "I got rid of the Volvo.", "Volvo"),
     ("I have a Volvo.", "My Volvo was stolen.", "Volvo"),
+    ("I go to pilates on Mondays.", "Dropped pilates, the teacher moved to Spain.", "pilates"),
+    ("I work at Acme.", "I'm with Nokia as a tester since Monday.", "Acme"),
+    ("Home is Rome for me.", "I live in Oslo now.", "Rome"),
     ("I'm learning Spanish.", "I gave up on Spanish.", "Spanish"),
     ("I subscribe to Netflix.", "I cancelled Netflix.", "Netflix"),
     (
@@ -231,6 +234,8 @@ OF_SOMETHING_ELSE = (  # tried by hand, and read wrongly at first
     ("I work at Acme.", "I joined Netflix yesterday."),
     ("I work at Acme.", "Joined Strava and Letterboxd too."),
     ("I work at Acme.", "I joined the Green Party."),
+    ("I work at Acme.", "I joined Komoot."),
+    ("I work at Acme.", "I joined Babbel to learn Welsh."),
     ("I live in Leeds.", "I moved to Linux last month."),
     ("I work at a bank in Ghent.", "I moved from Ghent to Brussels."),
     ("Noor works for a bank in Ghent.", "Noor moved from Ghent to Brussels."),
@@ -770,6 +775,12 @@ def test_a_user_needs_a_name_without_a_slash_before_a_file_is_made(tmp_path):
         with pytest.raises(BadInput, match="name of a user"):
             open_memory(tmp_path / "me.db", user=user)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_may_be_over_is_hinted_at_and_ends_no_fact(memory):
+    told(memory, "I go to physio on Mondays.", "Rent is 640.", "Last physio, she signed me off.")
+    assert "(until 2026-03-01? Last physio" in str(memory.recall("physio"))
+    assert any(fact.object == "physio" for fact in memory.facts())
 
 
 def test_an_embedder_finds_what_shares_no_word_and_what_is_told_again(memory):
