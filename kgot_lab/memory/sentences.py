@@ -47,9 +47,8 @@ _ANEW = re.compile(
 )
 # or if they share a word
 _PERHAPS_ANEW = re.compile(r"\b(?:(?<!for )now(?!here| you)|actually|sorry|new)\b", re.I)
-_AFTER_HEAD = re.compile(r",| (?:of|in|at|for|with|on|to)\b")  # of "Spanish for Italian"
 _MEASURE = re.compile(  # "4th floor", "92 kilos", "14:35", "thursday"
-    r"\b(?:(?P<number>(?!(?:19|20)\d\d\b)\d+(?:[.,:]\d+)*)(?:st|nd|rd|th)?[ -]?(?P<unit>(?!(?:days?|weeks?|months?|years?|times?)\b)[a-z]{2,})?"
+    r"\b(?:(?P<number>\d+(?:[.,:]\d+)*)(?:st|nd|rd|th)?[ -]?(?P<unit>(?!(?:days?|weeks?|months?|years?|times?)\b)[a-z]{2,})?"
     r"|(?P<weekday>mon|tues|wednes|thurs|fri|satur|sun)days?)\b",
     re.I,
 )
@@ -66,10 +65,10 @@ def measures(text: str) -> dict[str, set[str]]:
     """Return the numbers of a text by what they count, times of a day by "", and weekdays."""
     found = defaultdict[str, set[str]](set)
     for each in _MEASURE.finditer(text):
-        number, unit = each["number"] or "", (each["unit"] or "").casefold()
-        of_number = "" if ":" in number else "number"
-        key = stem(unit) if unit and unit not in SEARCH_STOP_WORDS else of_number
-        found["weekday" if each["weekday"] else key].add(number or each["weekday"].casefold())
+        if each["weekday"]:
+            found["weekday"].add(each["weekday"].casefold())
+        elif each["unit"] or ":" in each["number"]:
+            found[stem(each["unit"].casefold()) if each["unit"] else ""].add(each["number"])
     return found
 
 
@@ -201,7 +200,7 @@ class SentenceIndex:
 
     def _link_what_ended(self, sentence: Sentence) -> None:
         """Link to a sentence the earlier ones of what ended according to it, though no fact of theirs did."""
-        for words in (word_stems(_AFTER_HEAD.split(ended)[0]) for ended in sentence.ended):
+        for words in map(word_stems, sentence.ended):
             for earlier in self._sentences:
                 others = (fact.subject for fact in earlier.facts if fact.subject != self._user)
                 is_own = all(words & word_stems(subject) for subject in others)
@@ -296,8 +295,7 @@ class SentenceIndex:
         }
         known = {} if _EVENT.search(best.text) else measures(best.text)
         others = [unit for unit, numbers in told.items() if numbers.isdisjoint(known.get(unit, numbers))]
-        is_vague = {"weekday", "number"}.issuperset(others) and not shared
-        is_remeasured = nearness >= _NEAR and bool(others) and not is_vague
+        is_remeasured = nearness >= _NEAR and (others != ["weekday"] or shared) and bool(others)
         is_retold = nearness >= _NEAR_ENOUGH and (is_anew or (perhaps and shared))
         if best.later is None and (is_remeasured or is_retold):
             best.later = sentence

@@ -518,7 +518,7 @@ def _find_ended(
     whose relation is named by it ("my job"); or, for someone who died or something that is over, the facts that
     name it. With a partner ends what is known of the husband or wife by that noun.
     """
-    found = _find_named(statement, subject, value, open_facts, names) if statement.relations else []
+    found = _find_named(statement, subject, value, open_facts, names)
     if any(fact.relation == "partner" for fact in found):
         roles = _partners_of(subject)
         found += [fact for fact in open_facts if fact.subject in roles and fact not in found]

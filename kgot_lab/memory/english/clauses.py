@@ -102,8 +102,6 @@ def split_clauses(sentence: Any) -> Iterator[Clause]:
             before = token.nbor(-1) if token.i else token
             is_subject = before.dep_ == "conj" and before.pos_ in {"NOUN", "PROPN"}  # "in Rome and Ben works"
             subjects[token] = before if is_subject else subjects[token.head]
-        elif own is None and token == _elided_verb(sentence):
-            subjects[token] = None
     for verb, subject in subjects.items():
         tokens = [token for token in verb.subtree if _verb_of(token, subjects) == verb]
         while tokens and _joins(tokens[0]):
@@ -112,16 +110,6 @@ def split_clauses(sentence: Any) -> Iterator[Clause]:
             del tokens[-1]
         if tokens:
             yield Clause(verb, tuple(tokens), subject, _is_unreal(verb, subjects))
-
-
-def _elided_verb(sentence: Any) -> Any:
-    """Return the first verb of "dropped pilates, the teacher moved to Spain", whose subject is the speaker, or None."""
-    before = ("ADV", "INTJ", "CCONJ", "PUNCT", "SPACE")  # "so, finally sold it"
-    opening = next((t for t in sentence if t.pos_ not in before), sentence[0])
-    main = (child.lower_ for child in opening.head.children if child.dep_ in SUBJECTS)
-    is_past = opening.tag_ in {"VBD", "VBN"}
-    # not "born in Rome, I live in Oslo"
-    return opening if is_past and FIRST_PERSON.isdisjoint(main) else None
 
 
 def acts_as_verb(token: Any) -> bool:

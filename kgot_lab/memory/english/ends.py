@@ -15,7 +15,6 @@ from kgot_lab.memory.english.parts import (
     ClauseParts,
     Statement,
     apposed_names,
-    is_time,
     listed,
     noun_of_relation,
     relations_stated_by,
@@ -86,19 +85,9 @@ class EndReader(ClauseParts):
             yield Statement(ME, "works_at", found["what"], time, single=True)
         elif self.clause.subject is None and (found := _ALLERGIC.search(self.text)):
             yield Statement(ME, "allergic_to", found["what"], time)
-        over = _NOT_ANY_MORE.search(self.text) if ENDED_ADVERB.search(self.text) else None
-        if self.clause.subject is None and (found := over):
+        is_over = self.clause.subject is None and bool(ENDED_ADVERB.search(self.text))
+        if is_over and (found := _NOT_ANY_MORE.search(self.text)):
             yield Statement(ME, "", found["what"], time, "ended", (ANY,))
-
-    def _read_hint(self) -> Iterator[Statement]:
-        """Yield what may be over, as ends without relations: of "no porridge", "last payment", "instead of tea"."""
-        words = [] if self._is_for_now() or RESTRICTED.search(self.text) else self.clause.tokens
-        nouns = [t.head for t in words if t.lower_ in {"no", "last", "final"} and t.head.i > t.i]
-        preps = (t.head for t in words if t.lower_ == "instead")
-        nouns += [noun for prep in preps for noun in prep.children if noun.dep_ == "pobj"]
-        for noun in nouns:
-            if noun.pos_ in {"NOUN", "PROPN"} and noun.lower_ != "time" and not is_time(noun):
-                yield Statement(ME, "", noun.text, min(self._time(), self.at), "ended")
 
     def _read_end(self, subject: str) -> Iterator[Statement]:
         """Yield what the clause says is over."""

@@ -81,7 +81,6 @@ class ClauseReader(EndReader):
             found += (fact for subject in filter(None, subjects) for fact in self._read_fact(subject))
         self.topic = next((name for _, name in self._people() if name not in ("", ME)), self.topic)
         found += jobs
-        found += () if any(each.kind == "ended" for each in found) else self._read_hint()
         over = [each for each in found if each.kind == "ended"]
         return [*found, *(name for name in self._read_names() if not _is_over(name, over))]
 

@@ -145,8 +145,7 @@ class ClauseParts:
         if token.lower_ == "name" and (owners := [c for c in token.children if role_of(c)]):
             return self._name(owners[0])  # "my sister's name"
         is_bare = not any(child.dep_ in {"det", "poss", "amod", "nummod"} for child in token.children)
-        is_role = is_person(token.lemma_.lower()) or token.lower_ in relations_by("nouns")
-        if token.tag_ == "NN" and is_bare and is_role:  # "coach is Ben", "home is Rome"
+        if token.tag_ == "NN" and is_bare and is_person(token.lemma_.lower()):  # "coach is Ben"
             return f"{ME}'s {token.lemma_.lower()}"
         possessors = (child for child in token.children if child.dep_ == "poss" and child.pos_ == "PRON")
         is_of_another = any(owner.lower_ not in POSSESSIVES for owner in possessors) or "whose" in {
@@ -278,9 +277,7 @@ class ClauseParts:
             if self.direct is not None or prep[1] is None:
                 return "is", self.direct
             is_today = re.search(r"\b(?:today|tonight)\b", self.text)
-            # "with Nokia as a tester"
-            is_at = prep[0] == "at" or (prep[0] == "with" and IS_JOB.search(self.text))
-            is_employer = is_at and prep[1].pos_ == "PROPN" and not is_today
+            is_employer = prep[0] == "at" and prep[1].pos_ == "PROPN" and not is_today
             return "works_at" if is_employer else f"is_{prep[0].replace(' ', '_')}", prep[1]
         if self.direct is not None or prep[1] is None:
             return next(self._keys())[0].split()[0] if not self.preps else verb, self.direct
