@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.memory.user_memory import RESULTS, judged, questions, table
@@ -118,15 +119,14 @@ def report(rows: list[Row]) -> str:
     lines = [table([{**row, "set": SET, "arm": "mem0"} for row in asked] + others)]
     for do, what in (("add", "turn of a chat"), ("ask", "question")):
         of_kind = [row for row in rows if row["do"] == do]
-        mean = {
-            name: sum(row[name] for row in of_kind) / len(of_kind)
-            for name in ("seconds", "read", "reused", "written")
+        usual = {
+            name: median(row[name] for row in of_kind) for name in ("seconds", "read", "reused", "written")
         }
         failed = sum(bool(row["error"]) for row in of_kind)
         nothing, cut = sum(not row["result"] for row in of_kind), sum(row["cut"] for row in of_kind)
         lines.append(
-            f"A {what}, mean of {len(of_kind)}: {mean['seconds']:.1f} s, {mean['read']:.0f} tokens read "
-            f"({mean['reused']:.0f} of them reused), {mean['written']:.0f} written; {cut} replies cut, {nothing} without a "
+            f"A {what}, median of {len(of_kind)}: {usual['seconds']:.1f} s, {usual['read']:.0f} tokens read "
+            f"({usual['reused']:.0f} of them reused), {usual['written']:.0f} written; {cut} replies cut, {nothing} without a "
             f"memory, {failed} failed."
         )
     return "\n\n".join(lines)

@@ -3,10 +3,10 @@
 Each question is asked of a memory that was told the messages before its date, with 100 or 300 tokens for what it recalls.
 *Recalled*: every value asked for is in it. *Right*: and, no line tells as current what is stale; a line with a stale
 value counts unless a note of the line says that it is over, or its own words do. *Ended wrongly*: a value that holds
-is told only as over. *Hinted wrongly*: a line with a value that holds has a hint ("until 2026-05-01? …") of another sentence
-that seems to end it; that is counted apart, since a hint states no end. Beside the memory stand the same without an embedder, the sentences nearest in meaning, and the last of the
-chat. The first rules were written with `dev`, before `test` was opened; the present ones with both, and no text of
-`heldout` was read for them.
+is told only as over. *Hinted wrongly*: a line with a value that holds has a hint ("until 2026-05-01? …") at a sentence
+that seems to end it; counted apart, since a hint ends no fact. Beside the memory stand the same without an embedder,
+the sentences nearest in meaning, and the last of the chat. The first rules were written with `dev`, before `test` was
+opened; the present ones with both, and no text of `heldout` was read for them.
 """
 
 from __future__ import annotations
