@@ -38,7 +38,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--only", action="append", default=[], help="ask only this system; repeat for more")
     parser.add_argument("--set", action="append", default=[], help="ask only of this set; repeat for more")
     parser.add_argument("--limit", type=int, help="ask only the first so many questions of each set")
-    parser.add_argument("--minutes", type=float, help="begin no question after so many minutes")
+    parser.add_argument("--minutes", type=float, help="start no question after so many minutes")
     parser.add_argument("--dev", action="store_true", help="ask the dev split instead")
     parser.add_argument(
         "--reuse",

@@ -238,7 +238,7 @@ def find(
     documents: Path = options.REQUIRED_DOCUMENTS,
     k: int = option("how many passages", "-k", default=5, min=1),
 ) -> None:
-    """Find the passages of your documents that fit a question best: no model."""
+    """Find the passages of your documents that best match a question, without a model."""
     typer.echo(terminal.find_passages(decode_argument(question, "the question"), documents, k))
 
 
@@ -336,7 +336,7 @@ def resume(
 
 @app.command()
 def show(
-    trace: Path = argument("a run on file"),
+    trace: Path = argument("the trace of a run"),
     html: Path | None = options.HTML,
     costs: bool = option("show what each role cost", "--ledger", default=False),
 ) -> None:
@@ -357,8 +357,8 @@ def show(
 
 
 @app.command()
-def verify(trace: Path = argument("a run on file")) -> None:
-    """Execute a recorded run again on its recorded replies and tool results, and name the first difference."""
+def verify(trace: Path = argument("the trace of a run")) -> None:
+    """Execute a recorded run again on its recorded replies and tool results, and report the first difference."""
     from kgot_lab.loop.replay.replay import verify as verify_run
 
     run, start = terminal.load_question_run(trace)

@@ -59,7 +59,9 @@ def bench(
     measure: _MeasureOptions,
     variant: _VariantOptions,
     names: list[str] | None = argument(f"{_SETS}; {_SET_SUFFIXES}; beir/...; or your folder", default=None),
-    folder: Path = option("output folder; what changed or has no version reruns", default=_RECALL_FOLDER),
+    folder: Path = option(
+        "output folder; changed systems and those without a version run again", default=_RECALL_FOLDER
+    ),
     embedder: str | None = option(f"embedder of the systems: {_EMBEDDERS}, api:http://host/v1#MODEL"),
 ) -> None:
     """Measure every retrieval system on the bundled questions, or on yours, and write the report."""

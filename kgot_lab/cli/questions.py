@@ -60,7 +60,7 @@ class _RunOptions:
 class _SelectionOptions:
     """Options for the questions of a set."""
 
-    limit: int | None = option("ask so many of the chosen questions, the first ones")
+    limit: int | None = option("ask only the first so many of the chosen questions")
     sample: float = option("ask this share of the questions, drawn by --seed: .1 is a tenth", default=1.0)
     seed: int = option("of the sample", default=0)
     level: str = option("ask those of one level, where the set has levels", default="")

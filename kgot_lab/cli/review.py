@@ -29,12 +29,12 @@ _VERDICT_DONE = {"accept": "accepted", "reject": "rejected", "override": "overri
 @memory.memories.command("waiting")
 def list_waiting(
     context: typer.Context,
-    claim: str | None = argument("show this one alone: how its id begins", default=None),
+    claim: str | None = argument("show only this one: the beginning of its id", default=None),
     as_json: bool = options.AS_JSON,
 ) -> None:
     """List the claims that wait for review, or show one with its sentence.
 
-    Claims by which most facts would begin to hold come first.
+    Claims that would establish most facts come first.
     """
     with memory.opened_memory(context) as claims, claims.storage.reading():
         reviewer = _reviewer(claims, memory.BY_COMMAND)
@@ -56,14 +56,14 @@ def list_waiting(
 @memory.memories.command("decide")
 def decide_claim(
     context: typer.Context,
-    claim: str = argument("how the id begins that `waiting` shows"),
+    claim: str = argument("the beginning of the id that `waiting` shows"),
     verdict: str = argument("accept, reject, or override with --confidence or --object"),
     confidence: float | None = option("count with this confidence, from 0 to 1"),
     object: str | None = option("count with this object, in place of what was claimed"),
     by: str = memory.BY_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Accept, reject or override a waiting claim. `undo` takes it back."""
+    """Accept, reject or override a waiting claim. `undo` reverses it."""
     if verdict == "override" and (confidence is None) == (object is None):
         raise BadInput("an override takes one of --confidence (another confidence) and --object (another)")
     with memory.opened_memory(context) as claims:

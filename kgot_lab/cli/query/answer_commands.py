@@ -198,8 +198,8 @@ def _concepts(
 ) -> None:
     """Extract concepts, keywords and dimensions from documents and docstrings with a model.
 
-    Nothing is extracted without the words that state it. The estimated cost is shown before a model is
-    called. With --dry-run (before the name of this command) that is all. What was read is stored, so the same
+    Each extracted item keeps the words that state it. The estimated cost is shown before a model is
+    called. With --dry-run (before the name of this command) nothing else happens. Extracted items are stored, so the same
     command resumes where it was interrupted, without repeating a call.
     """
     from kgot_lab.cli.question_setup import model_rate

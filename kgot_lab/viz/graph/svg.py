@@ -51,6 +51,7 @@ _FARTHEST = 2.0  # of a position, as a fraction of the drawing area
 _LEGEND_ROW, _LEGEND_TOP = 22.0, 16.0  # legend: the height of a row, and the position of the first one
 _NOTE_HEIGHT, _NOTE_LINES = 15.0, 3
 _MAX_TOOLTIP_LINE = 300  # maximum characters of a line of a tooltip
+_MANY_EDGES = 80  # more are drawn thinner
 _MAX_TOOLTIP_LINE_LARGE = 60  # with many nodes, tooltips would be most of the file
 
 
@@ -222,7 +223,13 @@ class _SvgRenderer:
 
     def _edge_style(self, edge: Edge) -> Style:
         mark, widths = self.scene.marked.edges.get(edge.identity), self.scene.encoding.widths
-        style = MARKS[mark] if mark else line_style(faint=bool(self.scene.marked.said))
+        if mark:
+            style = MARKS[mark]
+        else:
+            style = line_style(faint=bool(self.scene.marked.said))
+            look = self.scene.encoding.edge_look(edge.source, edge.target)
+            thin = 1.0 if len(self.scene.edges) > _MANY_EDGES else style.width
+            style = replace(style, colour=look.rim if look else style.colour, width=thin)
         return replace(style, width=encoded_width(widths.get(edge.identity, 0.0))) if widths else style
 
     def _rim(self, id: str, planned: NodePlan) -> float:
@@ -256,7 +263,7 @@ class _SvgRenderer:
         entries = [(concat([sample, sign]), f" {word}") for word, sign in marks.items()] + entries
         if self.scene.type_of_all:
             bar = draw_rect(-7, -1, 14, 1.5, line_style(faint=False).colour)
-            entries.append((bar, f"every line: {shorten(self.scene.type_of_all, 40)}"))
+            entries.append((bar, f"every edge: {shorten(self.scene.type_of_all, 40)}"))
         items, x, y = [], 20.0, _LEGEND_TOP
         for number, (sample, text) in enumerate(entries):
             space = text_width(text, 12) + 42

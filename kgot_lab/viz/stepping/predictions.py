@@ -170,7 +170,7 @@ def _selection_questions(
     facts = sorted(dict(written).items(), key=stable_hash)
     dropped_facts = [pair for pair in facts if pair[0] in dropped][:_MAX_DROPPED_FACTS]
     kept_facts = [pair for pair in facts if pair[0] not in dropped][:1]
-    intro = "A fact is kept if its sentence says it: all words of what stands last, and one of what stands first. The model wrote:"
+    intro = "A fact is kept if its sentence contains all words of its object and one of its subject. The model wrote:"
     for fact, sentence in sorted([*dropped_facts, *kept_facts], key=lambda pair: written.index(pair)):
         is_kept = fact not in dropped
         yield Prediction(

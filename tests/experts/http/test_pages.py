@@ -205,7 +205,9 @@ def test_words_of_which_nothing_is_found_are_shown_under_the_answer_and_in_its_t
     expect(page.locator(".message:last-child .note")).to_contain_text(
         "nothing that was found says zanzibar, quokka, bilberry."
     )
-    expect(page.locator("#thought .unsaid")).to_have_text("Nothing found says: zanzibar, quokka, bilberry")
+    expect(page.locator("#thought .unsaid")).to_have_text(
+        "In nothing that was found: zanzibar, quokka, bilberry"
+    )
 
 
 def test_the_train_of_thought_is_stepped_and_shown_as_a_list(page):

@@ -72,7 +72,7 @@ export class Bring {
     const files = wanted.filter(({ file }) => file.size <= LARGEST);
     const large = wanted.filter((each) => !files.includes(each)).map(({ path }) => `skipped ${path}: it is larger than ${LARGEST / 1e6} MB`);
     if (!files.length) return this.say(large[0] ?? "There is no file in it that can be read.", true);
-    if (this.stopped && !this.stopped.signal.aborted) return this.say("The last one is still under way.", true);
+    if (this.stopped && !this.stopped.signal.aborted) return this.say("The previous upload is still running.", true);
     this.stopped = new AbortController();
     const { signal } = this.stopped;
     const upload = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(36).padStart(2, "0")).join("");

@@ -11,7 +11,7 @@ async function show() {
   const id = decodeURIComponent(location.hash.slice(1));
   card.setAttribute("aria-busy", "true");
   try {
-    if (!id) throw new Refused(404, "not_there", "Which expert? Its id stands in the address, after a #.");
+    if (!id) throw new Refused(404, "not_there", "Which expert? Put its id into the address, after a #.");
     const expert = await call(`/api/experts/${encodeURIComponent(id)}`);
     const names = expert.kg_db_ids.length ? expert.kg_db_ids : [expert.kg_db_id];
     const [sizes, scores, choices] = await Promise.all([Promise.all(names.map(size)), measured(id), call("/api/choices")]);
@@ -51,8 +51,8 @@ function parts(expert, sizes, scores) {
     make("div", { class: "cards" },
       section("Persona", rows([["Name", expert.persona.name], ["Style", expert.persona.style], ["Greets with", expert.persona.greeting], ["Instructions", expert.persona.instructions]])),
       section("Graphs", make("ul", { class: "plain graphs" }, sizes.map((graph) => graphLine(graph, expert.graph_weights[graph.id])))),
-      section("How it searches", [weights(expert.effective_weights), rows([["Methods", expert.retrieval.methods.join(", ")], ["Nodes at most", expert.retrieval.limit],
-        ["Steps around them", expert.retrieval.expand_depth], ["Follows", (expert.retrieval.boost_types ?? []).map(words).join(", ")]])]),
+      section("How it searches", [weights(expert.effective_weights), rows([["Methods", expert.retrieval.methods.join(", ")], ["Maximum number of nodes", expert.retrieval.limit],
+        ["Steps from each", expert.retrieval.expand_depth], ["Follows", (expert.retrieval.boost_types ?? []).map(words).join(", ")]])]),
       section("Goals", Object.keys(expert.custom_goal_mappings).length ? rows(Object.entries(expert.custom_goal_mappings).map(([word, goal]) => [word,
         [goal.boost_types.length ? `follows ${goal.boost_types.map(words).join(", ")}` : "", goal.dimension_boosts.length ? `looks at ${goal.dimension_boosts.map(words).join(", ")}` : ""].filter(Boolean).join("; ")]))
         : none("No word of a question changes how it searches.")),

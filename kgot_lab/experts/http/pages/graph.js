@@ -92,7 +92,7 @@ export class GraphPanel {
     return limitations.length === 0 ? "" : make("section", { class: "limits" }, make("h3", {}, `Limitations (${limitations.length})`),
       make("ul", { class: "plain" }, limitations.map((each) => make("li", {}, this.link(each.id, each.name), each.description ? make("p", {}, each.description) : "",
         each.workarounds.length ? make("p", { class: "small" }, "What helps: ", each.workarounds.map((id, number) => [number ? ", " : "", this.link(id)]))
-          : make("p", { class: "small" }, each.blocking ? "No workaround is known." : "It does not stand in the way.")))));
+          : make("p", { class: "small" }, each.blocking ? "No workaround is known." : "It blocks nothing.")))));
   }
 
   properties() {
