@@ -166,6 +166,8 @@ def _answer_and_print(context: typer.Context, output: _OutputOptions, make: _Mak
         record |= {"cited falsely": answer.false, "model": answer.model}
         text = json.dumps(record, ensure_ascii=False, indent=1)
     write_answer(text, output.output)
+    if isinstance(output, _AnswerOptions) and not model and answer.nodes:
+        terminal.say("note: this is what the graph says of it; --model local answers in words")
     if answer.model and not answer.cited:
         terminal.say("note: the answer names no node that it rests on")
     if answer.cited:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from starlette.routing import Route
-from starlette.staticfiles import NotModifiedResponse, StaticFiles
 
 from kgot_lab import __version__
 from kgot_lab.experts.http.auth import AuthMiddleware, GuardRules
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent / "pages"
 # as files: the package of live views is in a higher layer
 _DRAWING = Path(__file__).parents[2] / "viz" / "browser"
-_PAGES = StaticFiles(directory=_FOLDER)
 _START_PAGE = "chat.html"
 _CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -88,10 +86,9 @@ def _page_response(request: Request, name: str) -> Response:
     if path.suffix == ".html":
         content = content.replace(b"<!-- head -->\n", _HEAD.read_bytes())
     headers = {"cache-control": "no-cache", "etag": f'"{hashlib.sha256(content).hexdigest()[:32]}"'}
-    response = Response(content, 200, headers, _CONTENT_TYPES[path.suffix])
-    if _PAGES.is_not_modified(response.headers, request.headers):
-        return NotModifiedResponse(response.headers)
-    return response
+    if headers["etag"] in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(content, 200, headers, _CONTENT_TYPES[path.suffix])
 
 
 _LOOPBACK_RULES = GuardRules()

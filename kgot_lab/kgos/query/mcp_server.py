@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field
 
@@ -43,10 +43,6 @@ if TYPE_CHECKING:
 
     from kgot_lab.kgos.query.answering_server import AnsweringServer
     from kgot_lab.memory.user_memory import Memory, Recalled
-
-# Convert LabError to a tool error.
-
-_ResultT = TypeVar("_ResultT")
 
 
 @contextmanager
@@ -126,19 +122,6 @@ def _route_question(name: str, arguments: dict[str, Any]) -> tuple[str, dict[str
     if name == "ask" and "question" in arguments and beside and not arguments.get("arguments"):
         return name, {"question": arguments["question"], "arguments": beside}
     return name, arguments
-
-
-def _with_signature(
-    ask: Callable[..., _ResultT], parameters: Iterable[tuple[str, Any, str, Any]], returned: type[_ResultT]
-) -> Callable[..., _ResultT]:
-    """Give a function of keywords the signature that the protocol reads."""
-    keyword, written = inspect.Parameter.KEYWORD_ONLY, []
-    for name, type, about, default in parameters:
-        field = Field(description=about)
-        written.append(inspect.Parameter(name, keyword, default=default, annotation=Annotated[type, field]))
-    ask.__signature__ = inspect.Signature(written, return_annotation=returned)  # type: ignore[attr-defined]
-    ask.__annotations__ = {each.name: each.annotation for each in written} | {"return": returned}
-    return ask
 
 
 def create_server(title: str, instructions: str) -> AnsweringServer:
@@ -373,9 +356,15 @@ def _text_tool(tool: TextTool) -> Callable[..., str]:
         with tool_errors():
             return fence_text(tool(**given).text, tool.name)
 
-    required = [(name, str, about, inspect.Parameter.empty) for name, about in tool.takes.items()]
-    optional = [(name, str, help, "") for name, help in tool.may.items()]
-    return _with_signature(ask, [*required, *optional], str)
+    options: list[tuple[str, str, Any]]
+    options = [(name, about, inspect.Parameter.empty) for name, about in tool.takes.items()]
+    options += [(name, about, "") for name, about in tool.may.items()]
+    types: dict[str, Any] = {name: Annotated[str, Field(description=about)] for name, about, _ in options}
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    written = [inspect.Parameter(name, keyword, default=d, annotation=types[name]) for name, _, d in options]
+    ask.__signature__ = inspect.Signature(written, return_annotation=str)  # type: ignore[attr-defined]
+    ask.__annotations__ = types | {"return": str}
+    return ask
 
 
 # Serve what a user said.
