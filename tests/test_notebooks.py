@@ -193,7 +193,7 @@ def test_wrong_answers_of_any_kind_are_not_yet_with_the_hint_and_the_solutions_a
         assert "right" not in {exercises.say(cell, True), exercises.say(cell, False)} or SOLVED[
             cell.name
         ] in ("True", "False")
-        assert exercises.say(cell, ...).startswith("not yet: put your answer"), "three dots start over"
+        assert exercises.say(cell, ...).startswith("not yet: replace the three dots"), "three dots start over"
         assert exercises.say(cell, exercises.value(SOLVED[cell.name])) == "right", cell.name
 
 

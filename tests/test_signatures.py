@@ -12,7 +12,6 @@ PACKAGE = Path(kgot_lab.__file__).parent
 MOST = 8
 ALLOWED = {
     "kgos/methods/selection.py: select_nodes": "one parameter for each filter, most of them left out",
-    "stores/sparql/server.py: SparqlServer": "two addresses with their key, and what every store that runs statements in a sandbox takes",
 }
 
 

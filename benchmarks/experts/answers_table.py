@@ -71,6 +71,31 @@ def words_grid(measured: MeasuredAnswers) -> Grid:
     return Grid("Words of the answer, with the graph and without", columns, cells)
 
 
+def choices_grid(questions: Iterable[ExpertQuestion], replies: Iterable[KeptReply]) -> Grid:
+    """What the model cites beside other choices of as many sources from its context: how much is lost in
+    choosing, and how much was never found.
+    """
+    by_id = {question.id: question for question in questions if question.answerable}
+    pairs = [(by_id[reply.id], reply) for reply in replies if reply.arm == "graph" and reply.id in by_id]
+    rows = []
+    for name, chosen in (
+        ("cited by the model", lambda question, reply: reply.cited),
+        ("as many, the first that the search found", lambda question, reply: reply.told[: len(reply.cited)]),
+        (
+            "as many, a perfect choice from the context",
+            lambda question, reply: [id for id in reply.told if id in question.wanted][: len(reply.cited)],
+        ),
+        ("the whole context", lambda question, reply: reply.told),
+    ):
+        picked = [(question, set(chosen(question, reply))) for question, reply in pairs]
+        right = [len(ids & question.wanted) / len(ids) for question, ids in picked if ids]
+        recalled = [
+            len(ids & set(question.gold_nodes)) / len(question.gold_nodes) for question, ids in picked
+        ]
+        rows.append((Cell(name), Cell(_spanned(right)), Cell(_spanned(recalled))))
+    return Grid("Choosing among the sources", ("sources", "precision", "recall"), tuple(rows))
+
+
 def card_scores(measured: MeasuredAnswers, model: str) -> dict[str, Json]:
     """The scores that a card of the expert tells: of each measure with the graph its mean, interval and
     number of questions.
@@ -92,7 +117,7 @@ def card_scores(measured: MeasuredAnswers, model: str) -> dict[str, Json]:
 def answers_report(
     split: str, questions: Sequence[ExpertQuestion], replies: Sequence[KeptReply], words: NodeWords
 ) -> str:
-    """Both tables as Markdown, under a line that says what was asked of which model."""
+    """All tables as Markdown, under a line that says what was asked of which model."""
     measured = measured_answers(questions, replies, words)
     model = ", ".join(sorted({reply.model for reply in replies})) or "no model"
     done = {arm: sum(reply.arm == arm for reply in replies) for arm in ARMS}
@@ -105,7 +130,8 @@ def answers_report(
         "Words are the graph's own: the arm that reads them is more likely to say them, and a right answer in other words does not count. "
         "They tell what of the gold reaches the answer, and not whether it is right."
     )
-    return "\n\n".join([head, citations_grid(measured).markdown, words_grid(measured).markdown, note]) + "\n"
+    grids = citations_grid(measured), choices_grid(questions, replies), words_grid(measured)
+    return "\n\n".join([head, *(grid.markdown for grid in grids), note]) + "\n"
 
 
 def _spanned(values: Sequence[float], *, sign: bool = False) -> str:

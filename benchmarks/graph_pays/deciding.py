@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--dev", action="store_true", help="ask the dev split")
     parser.add_argument("--small", metavar="MODEL", help="ask this model, half of the questions")
     parser.add_argument("--limit", type=int, help="ask only the first so many questions of each set")
-    parser.add_argument("--minutes", type=float, help="begin no question after so many minutes")
+    parser.add_argument("--minutes", type=float, help="start no question after so many minutes")
     parser.add_argument("--table", action="store_true", help="ask nothing")
     given = parser.parse_args()
     root = Path("runs/deciding-dev") if given.dev else FOLDER

@@ -3,9 +3,10 @@
 Each question is asked of a memory that was told the messages before its date, with 100 or 300 tokens for what it recalls.
 *Recalled*: every value asked for is in it. *Right*: and, no line tells as current what is stale; a line with a stale
 value counts unless a note of the line says that it is over, or its own words do. *Ended wrongly*: a value that holds
-is told only as over. Beside the memory stand the same without an embedder, the sentences nearest in meaning, and the last of the
-chat. The first rules were written with `dev`, before `test` was opened; the present ones with both, and no text of
-`heldout` was read for them.
+is told only as over. *Hinted wrongly*: a line with a value that holds has a hint ("until 2026-05-01? …") at a sentence
+that seems to end it; counted apart, since a hint ends no fact. Beside the memory stand the same without an embedder,
+the sentences nearest in meaning, and the last of the chat. The first rules were written with `dev`, before `test` was
+opened; the present ones with both, and no text of `heldout` was read for them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import accumulate
@@ -36,6 +36,7 @@ _OVER = re.compile(
     r"done with|until|till|fired|laid off)\b",
     re.I,
 )
+_HINT = re.compile(r"[(;] ?until \d{4}-\d\d-\d\d\? ")
 
 
 def questions(name: str, half: str) -> Iterator[dict[str, Any]]:
@@ -103,7 +104,14 @@ def judged(case: dict[str, Any], text: str) -> dict[str, bool]:
     needs_now = case["kind"] != "personal"
     found = all(is_current(values) if needs_now else is_in(values) for values in case["holds"])
     wrongly = any(is_in(values) and not is_current(values) for values in case["holds"]) and needs_now
-    return {"recalled": found, "right": found and not stale, "ended wrongly": wrongly}
+    hinted = any(
+        _HINT.search(line) and value.casefold() in line.partition(" (until ")[0]
+        for values in case["holds"]
+        for value in values
+        for line in lines
+    )
+    verdicts = {"recalled": found, "right": found and not stale, "ended wrongly": wrongly}
+    return verdicts | {"hinted wrongly": hinted and needs_now}
 
 
 def main() -> None:
@@ -135,11 +143,16 @@ def _place(key: tuple[str, str, str]) -> tuple[int, int, int]:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """The counts of each set and arm as a table of Markdown."""
-    lines = ["| set | arm | questions | recalled | right | ended wrongly |", "|---|---|---:|---:|---:|---:|"]
+    columns = ("recalled", "right", "ended wrongly", "hinted wrongly")
+    lines = [f"| set | arm | questions | {' | '.join(columns)} |", "|---|---|---:|---:|---:|---:|---:|"]
     for name, arm in dict.fromkeys((row["set"], row["arm"]) for row in rows):
         of_arm = [row for row in rows if (row["set"], row["arm"]) == (name, arm)]
-        counts = Counter(key for row in of_arm for key in ("recalled", "right", "ended wrongly") if row[key])
-        cells = (name, arm, len(of_arm), counts["recalled"], counts["right"], counts["ended wrongly"])
+        cells = (
+            name,
+            arm,
+            len(of_arm),
+            *(sum(row.get(column, False) for row in of_arm) for column in columns),
+        )
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     for kind in dict.fromkeys(row["kind"] for row in rows if row["kind"] != "personal"):
         of_kind = [
@@ -147,7 +160,7 @@ def table(rows: list[dict[str, Any]]) -> str:
             for row in rows
             if row["kind"] == kind and row["arm"] == "memory" and "300" in row["set"]
         ]
-        lines.append(f"| endings: {kind} | memory | {len(of_kind)} | | {sum(of_kind)} | |")
+        lines.append(f"| endings: {kind} | memory | {len(of_kind)} | | {sum(of_kind)} | | |")
     return "\n".join(lines)
 
 

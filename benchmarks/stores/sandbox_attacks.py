@@ -26,7 +26,10 @@ def main() -> None:
     ).parse_args()
     require_sandbox()
     sandbox = open_sandbox(memory_mb=256)
-    with host_of_code(Path(__file__).parents[2]) as (places, connected), InMemory(sandbox) as store:
+    with (
+        host_of_code(Path(__file__).parents[2]) as (places, connected),
+        InMemory(open=lambda: sandbox) as store,
+    ):
         store.write(ATTACKED_BY_CODE)
         print(
             f"{len(CODE_ATTACKS)} attacks on {sandbox!r}\n\n| class | tried | got | as expected | next statement |\n|---|---|---|---|---|"

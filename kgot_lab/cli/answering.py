@@ -18,17 +18,16 @@ from kgot_lab.cli.configuration import Configuration, StoreChoice, traced_config
 from kgot_lab.cli.output_files import SavedGraph
 from kgot_lab.cli.resume import ResumeCommand, command_line, regenerate_hint, resume_hint, show_run
 from kgot_lab.errors import BadInput
-from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.certificate import certificate_of_run
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Event
+from kgot_lab.loop.extract import extract
 from kgot_lab.loop.limits import Limits, forecast_extraction
 from kgot_lab.loop.persistence import MemorySession
-from kgot_lab.loop.replay.extract import extract, unread_documents
 from kgot_lab.loop.replay.forks import edited_index
-from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, start_event
-from kgot_lab.loop.trace import append_events, graph_after, load_run, model_metadata, record
+from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume
+from kgot_lab.loop.trace import load_run, model_metadata, record
 from kgot_lab.stores import InMemory, reopen_store
 from kgot_lab.stores.files import check_graph_file
 from kgot_lab.stores.opening import resolve_location
@@ -268,7 +267,7 @@ def resume_run(
         _save_final_graph(store, choice, outputs, shown)
 
 
-# Grow a graph from documents with output to file and screen, for new and resumed extractions.
+# Grow a graph from documents with output to file and screen.
 
 
 # what an extraction takes of a configuration
@@ -280,65 +279,42 @@ def extract_graph(
     configuration: Configuration,
     out: Path,
     trace: Path | None,
-    resume_options: Mapping[str, object],
-    *,
-    is_resumed: bool,
+    recording: Path | None,
+    given: Mapping[str, object],
 ) -> None:
     """Write the facts of all documents into a graph file, with every event on file.
 
-    `resume_options` holds the options of the command that resumes.
+    Replies that the recording holds, by default the one beside `out`, are not asked for again: the same command goes
+    on after a stop. `given` holds its options.
     """
-    path, model = trace or terminal.new_trace_path(), configuration.model
-    terminal.require_distinct_paths(trace=path, out=out, model=model)
-    if out.exists() and not is_resumed:
+    path, recording = trace or terminal.new_trace_path(), recording or out.with_suffix(".replies.jsonl")
+    model = configuration.model
+    terminal.require_distinct_paths(trace=path, out=out, model=model, recording=recording)
+    if out.exists():
         raise BadInput(f"{out} exists already: name another file with --out FILE")
     check_graph_file(out)
-    terminal.check_new_trace(None if is_resumed else path)
-    done = load_run(path).events if is_resumed else ()
-    if done and start_event(done).question:
-        raise BadInput(f"{path} is the run of a question: kgot-lab resume {path} goes on with it")
-    resume_command = ResumeCommand("extract", documents, {**resume_options, "trace": path, "resume": True})
-    grown = graph_after(done)
-    target = output_files.check_save_target(out, "--out", partial(_reason_to_keep, grown))
+    terminal.check_writable(out)
+    terminal.check_new_trace(path)
     name = terminal.actual_model_name(model, configuration.models)
     limits = configuration.limits_for(name, with_tools=True)  # the model writes the graph
     passages = terminal.read_folder(documents)
-    unread = unread_documents(passages, limits, done)
-    if done and not unread:
-        terminal.say("nothing is left to do: every document is read")
-        with regenerate_hint(path, _with_free_output(resume_command, target)):
-            output_files.save_graph(grown, done, target)
-        return
-    spending = question_setup.shared_spending(configuration, done)
-    earlier = path if is_resumed else None
-    llm = terminal.connect_model(model, spending, trace=earlier, models=configuration.models)
+    spending = question_setup.shared_spending(configuration)
+    llm = terminal.connect_model(model, spending, recording, models=configuration.models)
     question_setup.check_prices(configuration, llm)
     yaml_text = question_setup.print_configuration(configuration, limits)
-    texts = [document.text for document in unread]
+    texts = [document.text for document in passages]
     forecast = forecast_extraction(limits, texts, rate=question_setup.model_rate(llm))
-    terminal.say(f"estimate, for {'what is left of the' if done else 'all'} documents: {forecast}")
+    terminal.say(f"estimate, for all documents: {forecast}")
+    resume_command = ResumeCommand("extract", documents, {**given, "recording": recording})
     with InMemory() as store:
-        events = extract(passages, llm, store, limits, done=done)
         started_at = time.perf_counter()
         metadata = {**model_metadata(llm), "configuration": yaml_text}
-        recorded = append_events(events, path) if is_resumed else record(events, path, metadata=metadata)
         with resume_hint(path, resume_command):
-            for event in recorded:
+            for event in record(extract(passages, llm, store, limits), path, metadata=metadata):
                 terminal.show_event(event, started_at)
-        with regenerate_hint(path, _with_free_output(resume_command, target)):
-            output_files.save_graph(store.graph(), load_run(path).events, target)
+        with regenerate_hint(
+            path,
+            replace(resume_command, options={**resume_command.options, "out": SavedGraph(out).free_path}),
+        ):
+            output_files.save_graph(store.graph(), load_run(path).events, SavedGraph(out))
         terminal.say(f"the run is in {path}")
-
-
-def _with_free_output(resume_command: ResumeCommand, target: output_files.SavedGraph) -> ResumeCommand:
-    """Return the resume command, with another output file if the path is now taken."""
-    if not target.is_changed:
-        return resume_command
-    return replace(resume_command, options={**resume_command.options, "out": target.free_path})
-
-
-def _reason_to_keep(grown: PropertyGraph, existing: PropertyGraph) -> str:
-    """Return why a file may not be overwritten, or "" if the new graph has all of its nodes and edges."""
-    lost = {edge.identity for edge in existing.edges} - {edge.identity for edge in grown.edges}
-    is_kept = not lost and set(existing.ids) <= set(grown.ids)
-    return "" if is_kept else "holds another graph, which would be lost: name another file with --out FILE"

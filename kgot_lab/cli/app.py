@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 
 from kgot_lab import __version__
 from kgot_lab.cli import options, question_setup, review, terminal  # noqa: F401  review adds commands to memories
-from kgot_lab.cli.bench import benchmarks
+from kgot_lab.cli.bench import bench
 from kgot_lab.cli.experts import experts
 from kgot_lab.cli.export import export, list_namespaces, make_slides, show_marks, write_pages
 from kgot_lab.cli.invest import investments
@@ -238,7 +238,7 @@ def find(
     documents: Path = options.REQUIRED_DOCUMENTS,
     k: int = option("how many passages", "-k", default=5, min=1),
 ) -> None:
-    """Find the passages of your documents that fit a question best: no model."""
+    """Find the passages of your documents that best match a question, without a model."""
     typer.echo(terminal.find_passages(decode_argument(question, "the question"), documents, k))
 
 
@@ -287,21 +287,23 @@ def extract(
     settings: list[str] | None = options.SET_LIMIT,
     out: Path = option("the graph, as a snapshot file (JSON lines)", default=Path("graph.jsonl")),
     trace: Path | None = options.TRACE_FILE,
+    recording: Path | None = option(
+        "keep the model's replies in this file (default: beside --out); those it holds are not asked for"
+    ),
     config: Path | None = options.CONFIG_FILE,
-    is_resumed: bool = option("go on with the extraction in the trace file", "--resume", default=False),
 ) -> None:
-    """Grow a graph from all facts of your documents, without a question."""
+    """Grow a graph from all facts of your documents, without a question.
+
+    The same command goes on after a stop: no recorded reply is asked for again.
+    """
     from kgot_lab.cli.answering import EXTRACTION_FIELDS, extract_graph
     from kgot_lab.cli.configuration import parse_limits, read_configuration
 
-    if is_resumed and trace is None:
-        raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
     page = question_setup.restrict_configuration("extract", read_configuration(config), EXTRACTION_FIELDS)
     flags = {"preset": preset, "documents": documents, "limits": parse_limits(settings or [])}
     configuration = page.with_flags({**options.configuration_flags(models), **flags})
-    given = {"preset": preset, "set": settings, "out": out, "trace": trace, "config": config}
-    resume_options = {**vars(models), **given}
-    extract_graph(documents, configuration, out, trace, resume_options, is_resumed=is_resumed)
+    given = {**vars(models), "preset": preset, "set": settings, "out": out, "config": config}
+    extract_graph(documents, configuration, out, trace, recording, given)
 
 
 @app.command()
@@ -334,7 +336,7 @@ def resume(
 
 @app.command()
 def show(
-    trace: Path = argument("a run on file"),
+    trace: Path = argument("the trace of a run"),
     html: Path | None = options.HTML,
     costs: bool = option("show what each role cost", "--ledger", default=False),
 ) -> None:
@@ -355,8 +357,8 @@ def show(
 
 
 @app.command()
-def verify(trace: Path = argument("a run on file")) -> None:
-    """Execute a recorded run again on its recorded replies and tool results, and name the first difference."""
+def verify(trace: Path = argument("the trace of a run")) -> None:
+    """Execute a recorded run again on its recorded replies and tool results, and report the first difference."""
     from kgot_lab.loop.replay.replay import verify as verify_run
 
     run, start = terminal.load_question_run(trace)
@@ -368,11 +370,11 @@ def verify(trace: Path = argument("a run on file")) -> None:
     typer.echo(". ".join(filter(None, (f"{format_count(len(run.events), 'event')}, all identical", notes))))
 
 
-app.add_typer(benchmarks, name="bench")
 app.add_typer(experts, name="experts")
 app.add_typer(memories, name="memory")
 app.add_typer(investments, name="invest")
 
+app.command()(bench)
 app.command("certify")(certify_run)
 app.command("mcp")(serve_mcp)
 app.command("serve")(serve_experts)

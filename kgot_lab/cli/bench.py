@@ -1,8 +1,7 @@
-"""`kgot-lab bench`: the recall benchmark and the other benchmarks as subcommands."""
+"""`kgot-lab bench`: the recall benchmark."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -11,179 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
-from typer.core import TyperGroup
 
-from kgot_lab.cli import options, terminal
+from kgot_lab.cli import terminal
 from kgot_lab.cli.options import argument, option, with_options
-from kgot_lab.errors import BadInput, NotInstalled, require_amount, require_count, short_repr
+from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.io.files import write_atomically
-from kgot_lab.text.cleaning import format_count, printable_line
 
 if TYPE_CHECKING:
-    from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice, PendingQuestion
-    from kgot_lab.benchmark.comparison.plan import Design
     from kgot_lab.evaluation.reports import Report
-    from kgot_lab.loop.events import Event
-    from kgot_lab.types import LLM
-
-# `kgot-lab bench questions`: the same questions with and without a graph, over several sessions.
-
-_COMPARISON_FOLDER = Path("runs/graph-pays")
-
-
-@dataclass(frozen=True)
-class _ScopeOptions:
-    """Which answers are made."""
-
-    only: list[str] | None = option("ask only this system; repeat for more")
-    sets: list[str] | None = option(
-        "ask only of this set: hotpotqa, 2wiki, musique-498 (with --dev musique); repeat for more",
-        "--set",
-    )
-    limit: int | None = option("ask only the first so many questions of each set")
-    dev: bool = option("ask the dev split instead, in a folder of its own", default=False)
-    minutes: float | None = option("begin no question after so many minutes")
-
-
-@dataclass(frozen=True)
-class _ModelOptions:
-    """Which model answers, and folders whose replies are taken instead."""
-
-    model: str | None = options.MODEL
-    models: Path | None = options.MODELS_FILE
-    unsafe: bool = options.UNSAFE
-    reuse: list[Path] | None = option("take replies to the same prompts from traces in this folder; repeat")
-
-    def connect(self) -> LLM:
-        """Connect the model, by default the local one."""
-        return terminal.connect_model(self.model or "local", models=str(self.models) if self.models else None)
-
-
-@options.with_options
-def bench_questions(
-    *,
-    scope: _ScopeOptions,
-    model_options: _ModelOptions,
-    folder: Path | None = option(f"folder of plan, traces and results (default: {_COMPARISON_FOLDER})"),
-    estimate: bool = option("say how long the rest will take; nothing is asked", default=False),
-    table: bool = option("show the results so far; nothing is asked", default=False),
-) -> None:
-    """Compare answers with and without a graph on fixed questions of three sets, by a plan written
-    beforehand.
-
-    All systems answer the first question of each set, then all the second, so any stop leaves them
-    comparable.
-    """
-    from kgot_lab.benchmark.comparison.comparison_run import ComparisonSlice, count_replies, questions_in_turn
-    from kgot_lab.benchmark.comparison.plan import Design, check_comparison, dev_samples
-
-    folder = folder or _COMPARISON_FOLDER.with_name(_COMPARISON_FOLDER.name + "-dev" * scope.dev)
-    only, sets, reuse = scope.only or (), scope.sets or (), model_options.reuse or ()
-    if scope.limit is not None:
-        require_count(scope.limit, 1, "--limit", "so many questions of each set are asked")
-    if scope.minutes is not None:
-        require_amount(scope.minutes, "--minutes", positive=True)
-    if estimate and table:
-        raise BadInput("--estimate says what is left and --table what is there: leave out one of them")
-    if table:
-        flags: dict[str, object] = {"--only": only, "--set": sets, "--limit": scope.limit}
-        flags |= {"--minutes": scope.minutes, "--model": model_options.model, "--reuse": reuse}
-        if conflicting := [flag for flag, value in flags.items() if value]:
-            raise BadInput(f"--table shows all that is on file: leave {conflicting[0]} out")
-        return _show_results(folder)
-    design = Design(dev_samples(), dev=True) if scope.dev else Design()
-    selection = ComparisonSlice(only, sets, scope.limit)
-    # before a model is connected: what is named must be there
-    list(questions_in_turn(design, selection))
-    on_file = count_replies(reuse, design.samples)
-    if estimate:
-        check_comparison(design.plan(model_options.connect() if model_options.model else None), folder)
-        typer.echo(_forecast(design, folder, selection))
-        return
-    terminal.check_writable(folder / "plan.json")
-    if reuse:
-        terminal.say(f"{format_count(on_file, 'reply', 'replies')} on file in {', '.join(map(str, reuse))}")
-    _answer_missing(design, folder, selection, scope.minutes, model_options)
-
-
-def _answer_missing(
-    design: Design,
-    folder: Path,
-    chosen: ComparisonSlice,
-    minutes: float | None,
-    models: _ModelOptions,
-) -> None:
-    """Answer what is missing, and say how to resume if it is stopped."""
-    from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, missing_answers, questions_in_turn
-    from kgot_lab.benchmark.questions.batch import lock_folder
-
-    total = len(list(questions_in_turn(design, chosen)))
-    with lock_folder(folder):
-        run = ComparisonRun(design, folder, models.connect(), models.unsafe, models.reuse or ())
-        run.keep_plan()
-        terminal.say(_forecast(design, folder, chosen))
-        try:
-            with terminal.report_interruption(folder):
-                failed = _answer_all(run, chosen, minutes, total)
-        finally:
-            if models.reuse:
-                taken = format_count(run.reused, "reply", "replies")
-                terminal.say(f"{taken} taken from file instead of asking again")
-        remaining = len(missing_answers(design, folder, chosen)) - len(failed)
-        if remaining < total:
-            _show_results(folder)
-        if remaining:
-            left = f"{remaining:,} of {total:,} answers are still to be given"
-            terminal.say(f"{left}. {terminal.progress_note(folder)}")
-    if failed:
-        terminal.say(terminal.format_failures(len(failed), sum(map(run.is_damaged, failed)), "answer"))
-        raise typer.Exit(1)
-
-
-def _answer_all(
-    run: ComparisonRun, chosen: ComparisonSlice, minutes: float | None, total: int
-) -> list[PendingQuestion]:
-    """Show a progress bar while answering, and return the questions that ended in an error."""
-    from kgot_lab.benchmark.comparison.comparison_run import missing_answers
-
-    done = total - len(missing_answers(run.design, run.folder, chosen))
-    failed: list[PendingQuestion] = []
-    with terminal.progress_bar("answers") as progress:
-
-        def report(due: PendingQuestion, event: Event) -> None:
-            what = f"{due.set} {printable_line(due.question.id)}, {due.system}, step {event.step}"
-            progress(done, total, what)
-
-        for due, result in run.answer_missing(chosen, minutes, report):
-            done += 1
-            if result.error:
-                failed.append(due)
-            answered = f"{result.end}, {short_repr(result.predicted)}; right is {short_repr(result.gold)}"
-            terminal.say(f"{due.set} {due.question.id}, {due.system}: {result.error or answered}")
-    return failed
-
-
-def _forecast(design: Design, folder: Path, selection: ComparisonSlice) -> str:
-    from kgot_lab.benchmark.comparison.comparison_run import estimate_remaining, forecast_grid
-
-    rows = estimate_remaining(design, folder, selection)
-    return forecast_grid(rows).text if rows else "nothing is left to answer"
-
-
-def _show_results(folder: Path) -> None:
-    """Print the results so far and write them to files."""
-    from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids
-
-    findings = ComparisonResults.load(folder)
-    grids = comparison_grids(findings)
-    if not findings.answers:
-        raise BadInput(f"no question is answered yet in {folder}")
-    write_atomically(folder / "results.md", "\n\n".join(g.markdown for g in grids) + "\n", "the results")
-    write_atomically(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
-    typer.echo("\n\n".join(grid.text for grid in grids))
-    files = f"{folder}/results.md and results.json, from plan.json and a result for each answer"
-    typer.echo(f"\nwritten: {files}")
-
 
 _T = TypeVar("_T")
 _RECALL_FOLDER, _FAMILY_FOLDER = Path("runs/recall"), Path("runs/families")
@@ -225,14 +59,10 @@ def bench(
     measure: _MeasureOptions,
     variant: _VariantOptions,
     names: list[str] | None = argument(f"{_SETS}; {_SET_SUFFIXES}; beir/...; or your folder", default=None),
-    folder: Path = option("output folder; what changed or has no version reruns", default=_RECALL_FOLDER),
+    folder: Path = option("output folder; what changed or has no version runs again", default=_RECALL_FOLDER),
     embedder: str | None = option(f"embedder of the systems: {_EMBEDDERS}, api:http://host/v1#MODEL"),
 ) -> None:
-    """Measure every retrieval system on the bundled questions, or on yours, and write the report.
-
-    Another benchmark: kgot-lab bench questions (does the graph pay?). A folder of yours with that name is
-    ./questions here.
-    """
+    """Measure every retrieval system on the bundled questions, or on yours, and write the report."""
     if variant.families:
         if measure.only or measure.dev or measure.plan or measure.dask:
             raise BadInput("--families has its own systems and plan: it takes --folder, --embedder, --table")
@@ -336,21 +166,3 @@ def _report_stop(folder: Path, work: Callable[[], _T]) -> _T:
         earlier = " The report there is that of an earlier run." if (folder / "report.md").exists() else ""
         terminal.say(f"\nStopped. {terminal.progress_note(folder)}{earlier}")
         raise typer.Exit(terminal.INTERRUPTED) from None
-
-
-class _BenchmarkGroup(TyperGroup):
-    """The group of benchmarks.
-
-    Without the name of a benchmark, the arguments are those of the recall benchmark, as in earlier versions.
-    """
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        arguments = args if args and args[0] in self.commands else [_RECALL, *args]
-        return list(super().parse_args(ctx, arguments))
-
-
-_RECALL = "recall"
-_HELP = "Measure every retrieval system; `bench questions`: answers with and without a graph."
-benchmarks = typer.Typer(cls=_BenchmarkGroup, help=_HELP)
-benchmarks.command(_RECALL)(bench)
-benchmarks.command("questions")(bench_questions)

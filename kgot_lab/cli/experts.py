@@ -105,7 +105,7 @@ def open_learned_graphs(graphs: Path | None, store: str | None, models: Path | N
     return LearnedGraphs(service, open_proposals(proposals_location(store)))
 
 
-experts = typer.Typer(help="List, publish and fetch experts, show drift, end tokens.", no_args_is_help=True)
+experts = typer.Typer(help="List, publish, fetch experts; show drift; revoke tokens.", no_args_is_help=True)
 EXPERT_STORE = option("storage of experts and conversations: a file, or postgresql://HOST/NAME", "--store")
 GRAPH_FOLDER = option("the folder of graphs that `kgot-lab serve` is started with", "--graphs")
 
@@ -140,7 +140,7 @@ def list_experts(
 @experts.command("publish")
 def publish_expert(
     expert: str = argument("the id of an expert, as `kgot-lab experts list` shows it"),
-    market: Path = argument("the folder of a marketplace; one that is not there is made"),
+    market: Path = argument("the folder of a marketplace; created if missing"),
     store: str | None = EXPERT_STORE,
     graphs: Path | None = GRAPH_FOLDER,
     score: list[str] | None = option("what you measured besides shipped scores, NAME=NUMBER; repeat"),
@@ -168,7 +168,9 @@ def fetch_expert(
     store: str | None = EXPERT_STORE,
     graphs: Path | None = GRAPH_FOLDER,
     models: Path | None = option("the YAML file of models that `kgot-lab serve` is started with"),
-    standing_for: list[str] | None = option("THEIRS=OURS: your graph for one it names; repeat", "--graph"),
+    standing_for: list[str] | None = option(
+        "THEIRS=OURS: your graph for a graph it names; repeat", "--graph"
+    ),
     dry: bool = option("check only, store nothing", "--dry", default=False),
 ) -> None:
     """Fetch an expert from a marketplace. A file whose hash differs from the index is refused."""

@@ -18,7 +18,7 @@ def export(
     ),
     out: Path = option("the HTML file to write", default=Path("graph.html")),
 ) -> None:
-    """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""
+    """Write a graph as one interactive HTML file, which works from disk and fetches nothing."""
     from kgot_lab.documents.folder import read_documents
     from kgot_lab.kgos.extraction.entity_graph import entity_graph
     from kgot_lab.kgos.query.graph_loading import load_graph
@@ -48,9 +48,9 @@ def write_pages(
     notebooks: list[Path] = argument("notebooks, in the order in which they are read"),
     folder: Path = option("where the pages go", default=Path("pages")),
     live: bool = option("run the notebooks, so that views on the pages are live", "--live", default=False),
-    title: str = option("what the front page is called", default="Notebooks"),
+    title: str = option("title of the front page", default="Notebooks"),
 ) -> None:
-    """Write notebooks as HTML pages that link to nothing outside, with links between them and a front page."""
+    """Write notebooks as linked HTML pages with a front page; nothing is fetched from outside."""
     from kgot_lab.viz.course import write_course
 
     for page in write_course(notebooks, folder, live=live, title=title, tell=say):
@@ -61,7 +61,7 @@ def list_namespaces(
     address: str = argument("a server: bolt://HOST, neo4j://HOST, or http://HOST of a SPARQL endpoint"),
     delete: str | None = option("delete this namespace with all it holds"),
 ) -> None:
-    """List the namespaces of a server, in each of which a run's graph lives, or delete one."""
+    """List the namespaces of a server, one graph each, or delete one."""
     from kgot_lab.stores import delete_namespace, namespaces
 
     if delete is not None:

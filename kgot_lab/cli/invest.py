@@ -66,7 +66,7 @@ def run_monitor(
     """Read news and deliver briefings. The command resumes after a stop. Ctrl-C ends it after the current
     step.
 
-    The file of news has a JSON object a line: id (kept for good), headline and published_at (ISO 8601 with its zone,
+    The news file has one JSON object per line: id (permanent), headline and published_at (ISO 8601 with its zone,
     2026-02-05T14:00:00+00:00), and may have text and source.
     """
     from kgot_lab.domains.investment.briefing import DISCLAIMER

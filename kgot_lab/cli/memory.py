@@ -36,7 +36,7 @@ _DRAWN_FACT = re.compile(r"(.+?) --\[(.+)\]--> (.+)", re.S)
 
 memories = typer.Typer(help="Show and change a memory of claims.", no_args_is_help=True)
 
-_FACT_OPTION = option('"SUBJECT | RELATION | OBJECT", or how its id begins', "--fact")
+_FACT_OPTION = option('"SUBJECT | RELATION | OBJECT", or the beginning of its id', "--fact")
 _SOURCE_OPTION = option("every claim of this source: the id of a document", "--source")
 
 
@@ -110,12 +110,12 @@ def add_message(
 @memories.command("correct")
 def correct_fact(
     context: typer.Context,
-    fact: str = argument('"SUBJECT | RELATION | OBJECT", or how the id that `facts` shows begins'),
-    object: str = argument("what is so in place of OBJECT"),
+    fact: str = argument('"SUBJECT | RELATION | OBJECT", or the beginning of the id that `facts` shows'),
+    object: str = argument("the right object"),
     user: str = _USER_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Replace the object of a fact that a user stated, from its beginning on. `undo` takes it back."""
+    """Replace the object of a fact that a user stated, from its first day. `undo` reverses it."""
     with _open_user_memory(context, user) as memory:
         known = _find_fact(memory.claims, fact)
         _print_added(memory.correct(known, decode_argument(object, "the object")), as_json)
@@ -135,7 +135,7 @@ def recall_sentences(
     tokens: int = option("at most about so many tokens", "--tokens", default=300),
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Recall what a user said that a question needs, best first, as text for a prompt."""
+    """Recall what a user said that is relevant to a question, best first, as text for a prompt."""
     at = None if as_of is None else parse_time(as_of)
     with _open_user_memory(context, user, embedder="minilm") as memory:
         found = memory.recall(decode_argument(question, "the question"), at=at, tokens=tokens)
@@ -147,12 +147,12 @@ def recall_sentences(
 @memories.command("facts")
 def list_facts(
     context: typer.Context,
-    about: str | None = option("those with this name as subject or object"),
+    about: str | None = option("only facts with this name as subject or object"),
     user: str | None = _ONE_USER,
     as_of: str | None = options.AS_OF,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """List the facts that hold, with confidence and sources, and not the sentences of users: see `recall`."""
+    """List the current facts, with confidence and sources. For users' sentences see `recall`."""
     from kgot_lab.memory.claims.claim import fact_id, is_message
     from kgot_lab.memory.claims.justification import combined_confidence
 
@@ -184,7 +184,7 @@ def list_facts(
 @memories.command("why")
 def explain_fact(
     context: typer.Context,
-    fact: str = argument('"SUBJECT | RELATION | OBJECT", or how the id that `facts` shows begins'),
+    fact: str = argument('"SUBJECT | RELATION | OBJECT", or the beginning of the id that `facts` shows'),
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Show why a fact is believed.
@@ -244,7 +244,7 @@ def retract_claims(
     fact: str | None = _FACT_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Retract a source or a fact, and list what no longer holds without it. `undo` takes it back."""
+    """Retract a source or a fact, and list what no longer holds without it. `undo` reverses it."""
     with opened_memory(context) as claims:
         id, by = _find_what(claims, source, fact), BY_COMMAND
         effects = claims.retract_source(id, by=by) if isinstance(id, str) else claims.retract_fact(id, by=by)
@@ -262,7 +262,7 @@ def forget_messages(
     user: str = _USER_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Forget the messages of a user that state a fact, or one message. `undo` takes it back."""
+    """Forget the messages of a user that state a fact, or one message. `undo` reverses it."""
     with _open_user_memory(context, user) as memory:
         effects = memory.forget(_find_said(memory, text, source, fact))
     print_effects(effects, as_json)
@@ -275,7 +275,7 @@ def undo_change(
     user: str | None = _ONE_USER,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Undo a change, also an undo."""
+    """Undo a change, or an undo."""
     with opened_memory(context, user) as claims:
         effects = claims.undo(number, by=user or BY_COMMAND)
     print_effects(effects, as_json)
@@ -314,7 +314,7 @@ def erase_claims(
     source: str | None = _SOURCE_OPTION,
     fact: str | None = _FACT_OPTION,
     user: str | None = option("only what this user said: without --source and --fact all of it"),
-    yes: bool = option("do not ask whether it is meant", "--yes", default=False),
+    yes: bool = option("do not ask for confirmation", "--yes", default=False),
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Erase a source, a fact with the answers that rested on it, or all of a user, for good: there is no undo."""

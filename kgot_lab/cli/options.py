@@ -14,11 +14,11 @@ from typer.models import OptionInfo
 
 MODEL_FORMS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, http://host/v1#MODEL, or recorded:FILE"
 _DOCUMENTS_HELP = "a folder with texts, tables (CSV, Excel), HTML, PDF or Office files, or one such file"
-_RECORDING_HELP = "keep the model's replies in this file; those it holds are not asked for"
+_RECORDING_HELP = "store the model's replies in this file, and reuse those already in it"
 _STORE_KINDS = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
 _LOCATION_HELP = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"
-_CERTIFY_HELP = "hedge or withhold an answer that does not hold by its sources; the run's file, page and lines hold what led to it"
-_GRAPH_HELP = "a graph to begin with: the file of any program, a trace, a store's file, or the address of a server with --namespace"
+_CERTIFY_HELP = "hedge or withhold an answer that its sources do not support; trace and page still show it"
+_GRAPH_HELP = "a graph to start from: a graph file, a trace, a store's file, or the address of a server with --namespace"
 
 
 _Command = Callable[..., None]
@@ -102,7 +102,7 @@ MODEL = option(f"by default local; {MODEL_FORMS}", "--model")
 EXECUTION = option("another model, to choose tools and write arithmetic", "--execution-model")
 VISION = option("a model that answers questions about images", "--vision-model")
 MODELS_FILE = option("a YAML file of models, to be named by --model", "--models")
-SEARCH_EMBEDDER = option("of searches: minilm, by default if installed; none for words only; or another")
+SEARCH_EMBEDDER = option("embedder of searches: minilm (default if installed), none (words only), or another")
 MAX_CALLS = option("stop before the whole run makes more model calls", "--max-calls")
 _PRESETS = "paths or local (for small models), reference (published defaults), or auto (paths or reference)"
 PRESET = option(f"limits: {_PRESETS}", "--preset")
@@ -113,9 +113,9 @@ DOCUMENTS = option(_DOCUMENTS_HELP, "--documents")
 REQUIRED_DOCUMENTS = option(_DOCUMENTS_HELP, "--documents", default=...)
 ATTACH = option("a file that belongs to the question; repeat for more", "--attach")
 WEB = option("tools may access the web", "--web", default=False)
-MIRROR_FOLDER = option("a folder of pages in place of the web", "--mirror")
+MIRROR_FOLDER = option("a folder of pages that replaces the web", "--mirror")
 ENGINE_NAME = option("search engine: serpapi, tavily, brave or ddgs; by default one with a key", "--engine")
-AS_OF = option("the memory at this time, such as 2026-11-23; nothing is learned", "--as-of")
+AS_OF = option("the memory at this time, such as 2026-11-23; nothing is added", "--as-of")
 UNSAFE = option("run the model's statements without a sandbox, with your rights", "--unsafe", default=False)
 TRACE_FILE = option("where the run is written, event by event (default: runs/TIME.jsonl)", "--trace")
 RECORDING = option(_RECORDING_HELP, "--recording")
@@ -177,7 +177,7 @@ class SourceOptions:
 class ToolOptions(SourceOptions):
     """Where facts come from, and by which tools."""
 
-    tools: list[str] | None = option("a tool by name; repeat for more; all for all that work here", "--tool")
+    tools: list[str] | None = option("a tool by name; repeat for more; all for every tool", "--tool")
     engine: str | None = ENGINE_NAME
     vision: str | None = VISION
 
@@ -196,11 +196,11 @@ class LocationOptions:
 class StoreOptions(LocationOptions):
     """Options for the store of a graph, and its initial content."""
 
-    keep: bool = option("begin with the graph that is in the store, and add to it", default=False)
+    keep: bool = option("start from the graph in the store, and add to it", default=False)
     wipe: bool = option("empty the store, or its namespace, first", default=False)
     graph: str | None = option(_GRAPH_HELP)
-    memory: str | None = option("a file of claims, or postgresql://HOST/NAME, to begin with and to learn in")
-    user: str | None = option("begin with what this user said, from --memory; nothing is learned")
+    memory: str | None = option("a file of claims, or postgresql://HOST/NAME, to start from and add to")
+    user: str | None = option("start from what this user said in --memory; nothing is added")
     as_of: str | None = AS_OF
 
 
@@ -211,7 +211,7 @@ class ResultOptions:
     recording: Path | None = RECORDING
     html: Path | None = HTML
     as_json: bool = AS_JSON
-    save_graph: Path | None = option("a file for the graph as it is in the end")
+    save_graph: Path | None = option("write the final graph to this file")
     snapshots: Path | None = option("a folder for the graph after every write")
     certify: bool = option(_CERTIFY_HELP, default=False)
 
@@ -223,7 +223,7 @@ class RunOptions(ResultOptions):
     trace: Path | None = TRACE_FILE
     parallel: int | None = option("tool calls, and calls of a model on a server, that run at once (4)", min=1)
     approve: bool = option("ask before every tool call, write and paid call", "--approve", default=False)
-    mode: str | None = option("a mode that an installed package offers in place of that of the limits")
+    mode: str | None = option("a mode from an installed package, instead of the preset's")
 
 
 _CONFIGURATION_FIELDS = {  # the field of a configuration that an option overrides

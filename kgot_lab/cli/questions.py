@@ -60,7 +60,7 @@ class _RunOptions:
 class _SelectionOptions:
     """Options for the questions of a set."""
 
-    limit: int | None = option("ask so many of the chosen questions, the first ones")
+    limit: int | None = option("ask only the first so many of the chosen questions")
     sample: float = option("ask this share of the questions, drawn by --seed: .1 is a tenth", default=1.0)
     seed: int = option("of the sample", default=0)
     level: str = option("ask those of one level, where the set has levels", default="")
@@ -186,8 +186,12 @@ def _answer(
         _answer_all(ready, run_options.parallel)
         _show_results(ready.run, run_options.as_json)
         if failed := [result.id for result in _selected_results(ready.run) if result.error]:
-            damaged = sum(map(ready.run.is_damaged, failed))
-            terminal.say(terminal.format_failures(len(failed), damaged, "question"))
+            message = f"{format_count(len(failed), 'question')} ended in an error"
+            if damaged := sum(map(ready.run.is_damaged, failed)):
+                message += f"; a damaged trace ({damaged}) has to be restored or deleted first"
+            if damaged < len(failed):
+                message += f"; the same command asks for {'it' if len(failed) == 1 else 'them'} again"
+            terminal.say(message)
             raise typer.Exit(1)
 
 

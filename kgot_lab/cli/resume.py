@@ -178,7 +178,7 @@ class _LiveOptions(options.BudgetOptions):
     """Options for the live resources of a fork and their budget."""
 
     documents: Path | None = option("the folder that the run searched")
-    model: str | None = option("a model for what the recording does not hold; without one it stops there")
+    model: str | None = option("a model for replies that were not recorded; without one the fork stops there")
     models: Path | None = options.MODELS_FILE
     execution: str | None = options.EXECUTION
     attach: list[Path] | None = options.ATTACH
@@ -187,7 +187,7 @@ class _LiveOptions(options.BudgetOptions):
 @options.with_options
 def fork_run(
     *,
-    trace: Path = argument("a run on file"),
+    trace: Path = argument("the trace of a run"),
     event: int = argument("the number of the event to change, as --list shows it", default=-1),
     change: str | None = option("the new reply, text of a tool, or statement"),
     listed: bool = option("list the events that can be changed, and stop", "--list", default=False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -43,28 +44,30 @@ class _ListenOptions:
     """Where the server listens, and who may ask."""
 
     host: str = option("tokens are required off loopback", default="127.0.0.1")
-    port: int = option("0 for any that is free", default=8400, min=0, max=65535)
+    port: int = option("0 for any free port", default=8400, min=0, max=65535)
     share_port: bool = option("several servers share one port; with --store postgresql://…", default=False)
     tokens: bool = option("require tokens on loopback too, as behind a proxy", default=False)
     name: list[str] | None = option("a name by which a proxy reaches this server; repeat for more")
     uploads: bool = option("let admins upload graphs off loopback too", default=False)
-    stdio: bool = option("serve one assistant on standard input and output (MCP), and no HTTP", default=False)
+    stdio: bool = option("serve one assistant over standard input and output (MCP), no HTTP", default=False)
 
 
 @dataclass(frozen=True)
 class _TokenOptions:
     """A token to make."""
 
-    new_token: str | None = option("make a token for this tenant, print it once, and end")
-    role: str = option("of a new token: user (may talk) or admin (may change experts)", default="user")
+    new_token: str | None = option("make a token for this tenant, print it once, and exit")
+    role: str = option("role of the new token: user (may chat) or admin (may change experts)", default="user")
 
 
 @dataclass(frozen=True)
 class _FederationOptions:
     """Other servers."""
 
-    peers: Path | None = option("a JSON file of instances to ask, which may ask too; the own key is printed")
-    market: str | None = option("a marketplace (folder or address) from which admins may take experts")
+    peers: Path | None = option(
+        "a JSON file of other instances to ask and to answer; this instance's key is printed"
+    )
+    market: str | None = option("a marketplace (folder or address) from which admins may import experts")
 
 
 @with_options
@@ -76,9 +79,7 @@ def serve_experts(
     federation: _FederationOptions,
     graphs: Path | None = argument("a folder of graph files, and of folders of code and texts", default=None),
     store: str | None = option("storage of experts and conversations: a file, or postgresql://HOST/NAME"),
-    memory: str | None = option(
-        "recall in answers what each user said in this memory; nothing is added to it"
-    ),
+    memory: str | None = option("a memory: answers use what each user said in it; nothing is added"),
 ) -> None:
     """Serve experts: a page at /, REST at /api, the protocol of OpenAI at /v1, tools for assistants at /mcp."""
     if tenants.new_token is not None:
@@ -191,27 +192,33 @@ def warm_up(service: ExpertService) -> None:
 def serve_mcp(
     graph: str = argument("a graph's file, a store's address, or a folder; see --npc and --user for others"),
     namespace: str | None = option("which graph of a server"),
-    port: int | None = option("serve HTTP on this local port, not on stdio", "--http", min=1, max=65535),
+    port: int | None = option("serve HTTP on this local port instead of stdio", "--http", min=1, max=65535),
     npc: str | None = option("GRAPH is a world: serve only what the character of this name or id knows"),
     embedder: str | None = SEARCH_EMBEDDER,
-    user: str | None = option("GRAPH is a memory: serve only what this user said; changed by --write GRAPH"),
-    write: Path | None = option("let assistants change the graph in this file; an existing one is continued"),
+    user: str | None = option("GRAPH, or --memory, is a memory: serve only what this user said"),
+    memory: Path | None = option("a memory to which assistants add what --user says; `context` recalls it"),
+    write: Path | None = option(
+        "let assistants change the graph, saved to this file; an existing file is continued"
+    ),
 ) -> None:
     """Serve a graph to assistants by the Model Context Protocol.
 
-    Questions are tools, the graph is a resource. It is read-only without --write.
+    Questions are tools, the graph is a resource. It is read-only without --write and --memory.
     """
-    if embedder is not None and user is not None:
+    from kgot_lab.memory.user_memory import open_memory
+
+    if memory is not None and npc is not None:
+        raise BadInput("--npc serves what a character knows, which takes no memory: leave --memory out")
+    if embedder is not None and user is not None and memory is None:
         raise BadInput("--embedder is that of a graph's or a world's texts: leave it out with --user")
-    if user is not None:
+    if user is not None and memory is None:
         from kgot_lab.kgos.query.mcp_server import memory_server
-        from kgot_lab.memory.user_memory import open_memory
 
         if npc is not None or namespace is not None or write not in (None, Path(graph)):
             remedy = f"leave --npc and --namespace out, and change it in place with --write {graph}"
             raise BadInput(f"--user serves what a user said in {graph}: {remedy}")
-        with open_memory(graph, user=user, new=write is not None) as memory:
-            run_server(memory_server(memory, writes=write is not None), f"what {user} said", port)
+        with open_memory(graph, user=user, new=write is not None) as own:
+            run_server(memory_server(own, writes=write is not None), f"what {user} said", port)
         return
     if npc is not None:
         if write is not None:
@@ -235,7 +242,9 @@ def serve_mcp(
     served = QueriedGraph(str(write) if is_continued else graph, None if is_continued else namespace).graph
     editor = None if write is None else Editor(served, by="assistant", store=_GraphFile(served, write))
     name, by = Path(graph).name or graph, SearchEmbedder(embedder)
-    run_server(graph_server(served, name=name, editor=editor, embedder=by), str(served), port)
+    with nullcontext() if memory is None else open_memory(memory, user=user or "user") as claims:
+        server = graph_server(served, name=name, editor=editor, embedder=by, memory=claims)
+        run_server(server, str(served), port)
 
 
 def run_server(server: MCPServer[Any], description: str, port: int | None) -> None:

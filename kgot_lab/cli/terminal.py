@@ -53,18 +53,6 @@ def say(text: str) -> None:
         typer.echo("\n".join(map(printable_line, mask_known_keys(mask_secrets(text)).split("\n"))), err=True)
 
 
-def format_failures(failed: int, damaged: int, noun: str) -> str:
-    """Format a message on answers that ended in an error, with the remedy.
-
-    Of the `failed` answers, `damaged` have a trace that cannot be read.
-    """
-    message = f"{format_count(failed, noun)} ended in an error"
-    if failed > damaged:
-        retried = f"asks for {'it' if failed == 1 else 'them'} again"
-        message += f"; the same command {retried}{f', but for the damaged {damaged}' if damaged else ''}"
-    return f"{message}; a damaged trace has to be restored or deleted first" if damaged else message
-
-
 def format_os_error(error: OSError) -> str:
     """Format an OSError with its file, if known, such as "run.jsonl: No space left on device"."""
     if isinstance(error, BrokenPipeError):
@@ -324,8 +312,7 @@ def load_question_run(trace: Path) -> tuple[Trace, Started]:
         description = f"the trace of a baseline ({start.preset}); there is no loop to walk again"
         raise BadInput(f"{trace} is {description}: kgot-lab show {trace} shows it")
     if not start.question:
-        resume_with = f"kgot-lab extract DIR --resume --trace {trace}"
-        raise BadInput(f"{trace} is an extraction, not the run of a question; {resume_with} goes on with it")
+        raise BadInput(f"{trace} is an extraction, not the run of a question: kgot-lab show {trace} shows it")
     return run, start
 
 

@@ -95,20 +95,30 @@ def _sandbox() -> str:
     return probe()
 
 
-def _store(kind: str = "in_memory", **where: Any) -> str:
+def _store(kind: str = "in_memory") -> str:
     from kgot_lab.stores import open_store
     from kgot_lab.types import Triple
 
-    with closing(open_store(kind, **where)) as store:
+    with closing(open_store(kind)) as store:
         store.write(store.dialect.add([(Triple("Ada Lovelace", "born in", "London"), {})]))
         (row,) = store.read(store.dialect.about(["Ada Lovelace"], 1))
     return f"a fact was written and read back: {row['subject']} {row['relation']} {row['object']}"
 
 
+def _sql_store(kind: str, path: Path | str = ":memory:") -> str:
+    from kgot_lab.stores import open_store
+    from kgot_lab.types import Diff, Node
+
+    with closing(open_store(kind, path=path)) as store:
+        store.apply(Diff(added_nodes=(Node("Ada Lovelace"),)))
+        (row,) = store.read("SELECT id FROM nodes")
+    return f"a node was written and read back: {row['id']}"
+
+
 def _postgres() -> str:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)  # as root, the server runs as another user
-        return _store("postgres", path=Path(folder) / "postgres")
+        return _sql_store("postgres", Path(folder) / "postgres")
 
 
 def _local() -> str:
@@ -258,7 +268,7 @@ COMPONENTS: tuple[_Component, ...] = (
     ("in-memory store", _store, True),
     ("Cypher store", partial(_store, "cypher_embedded"), False),
     ("SPARQL store", partial(_store, "sparql_embedded"), False),
-    ("SQLite store", partial(_store, "sqlite"), False),
+    ("SQLite store", partial(_sql_store, "sqlite"), False),
     ("PostgreSQL store", _postgres, False),
     ("local model", _local, False),
     ("embeddings", _embeddings, False),

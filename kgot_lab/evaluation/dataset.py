@@ -429,8 +429,7 @@ def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
     If only "<name>/test" has judgements, that one is loaded. Judgements of documents outside the collection,
     which some sets have, are dropped and counted in `notes`. Raises UnknownName for an unknown id (it lists
     `others` too), NotInstalled("bench") without ir_datasets, and BadInput if a set has no judgements or its
-    files are broken or cannot be fetched. That error says which file to put where, or to delete. A failed
-    download leaves nothing that breaks the next one.
+    files are broken or cannot be fetched. A failed download leaves nothing that breaks the next one.
     """
     try:
         import ir_datasets
@@ -442,15 +441,17 @@ def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
         problem = f"ir_datasets cannot use its folder ({error})"
         raise BadInput(f"{problem}; name another one in the variable IR_DATASETS_HOME") from error
     name, source = _judged_source(ir_datasets, name, others)
-    files = list(_source_files(ir_datasets, name))
-    _check_files(name, files)
     try:
         return _read_source(name, source)
     except LabError:
         raise
     except Exception as error:  # any error of a download, archive or parser has the same remedy
-        _check_files(name, files)
-        raise BadInput(_remedy(name, files, error)) from error
+        kept = ir_datasets.util.home_path() / name.partition("/")[0]
+        reason = f"{name} cannot be fetched or read ({type(error).__name__}: {str(error)[:300]})"
+        remedy = (
+            f"delete {kept} and load again, or unpack the set elsewhere and read it with from_beir(folder)"
+        )
+        raise BadInput(f"{reason}: {remedy}") from error
 
 
 def _judged_source(ir_datasets: ModuleType, name: str, others: Iterable[str]) -> tuple[str, Any]:
@@ -486,51 +487,3 @@ def _document(each: Any) -> Document:
 
 def _source_text(each: Any) -> str:
     return str(each.text if hasattr(each, "text") else each.default_text())
-
-
-# --- errors ---
-
-
-class SourceFile(NamedTuple):
-    """A file of a data set: its path, its URL, and its MD5."""
-
-    path: Path
-    url: str
-    md5: str
-
-
-def _source_files(ir_datasets: ModuleType, name: str) -> Iterator[SourceFile]:
-    """Yield the files of a data set, from the download table of ir_datasets."""
-    top, *parts = name.split("/")
-    entry = ir_datasets.util.DownloadConfig.contents().get(top, {})
-    for part in ("/".join(parts[:2]), *parts):  # a few keys contain a slash
-        entry = entry.get(part, entry)
-    home = Path(ir_datasets.util.home_path())
-    for each in [entry] if "url" in entry or "instructions" in entry else entry.values():
-        if isinstance(each, dict) and ("url" in each or "instructions" in each):
-            md5 = each.get("expected_md5", "")
-            path = home / top / each["cache_path"] if "cache_path" in each else home / "downloads" / md5
-            yield SourceFile(path, each.get("url", ""), md5)
-
-
-def _check_files(name: str, files: Iterable[SourceFile]) -> None:
-    for file in files:
-        if file.md5 and file.path.is_file() and (found := _md5(file.path)) != file.md5:
-            problem = f"{file.path} is not the file that {name} needs (MD5 {found}, not {file.md5})"
-            raise BadInput(f"{problem}: delete it, then load again")
-
-
-def _md5(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-
-
-def _remedy(name: str, files: Iterable[SourceFile], error: Exception) -> str:
-    reason = f"{type(error).__name__}: {str(error)[:120]}"
-    absent = [file for file in files if not file.path.is_file()][:6]
-    if not absent:
-        return f"{name} cannot be read ({reason}); delete {', '.join(sorted({str(file.path.parent) for file in files}))} and load again"
-    places = ((file.url or "the file its owners give out", file.path, file.md5) for file in absent)
-    wanted = "; ".join(f"{source} as {path} (MD5 {md5})" for source, path, md5 in places)
-    beir = "; or unpack it and read it with from_beir(folder)" if name.startswith("beir/") else ""
-    return f"{name} cannot be fetched ({reason}). Where there is no network, put there by hand: {wanted}; then load again{beir}"

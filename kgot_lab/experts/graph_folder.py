@@ -24,15 +24,17 @@ from kgot_lab.io.files import os_errors_as
 from kgot_lab.kgos.extraction.folder import FileProgress, folder_fingerprint
 from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR, MultiGraph
-from kgot_lab.kgos.query.graph_loading import load_graph
+from kgot_lab.kgos.query.graph_loading import NoteCallback, load_graph
 from kgot_lab.types import Edge, Json
 
 # A folder of code is read into a graph in a separate process, so that the server keeps responding. It is a
 # daemon: it ends with the server.
 
 
-def read_graph_in_worker(folder: Path, progress: FileProgress = lambda *_: None) -> PropertyGraph:
-    """Read the graph of a folder in a worker process, and report its progress.
+def read_graph_in_worker(
+    folder: Path, progress: FileProgress = lambda *_: None, note: NoteCallback = lambda _: None
+) -> PropertyGraph:
+    """Read the graph of a folder in a worker process, and report its progress and what was passed over.
 
     Raises BadInput if it cannot be read.
     """
@@ -43,7 +45,7 @@ def read_graph_in_worker(folder: Path, progress: FileProgress = lambda *_: None)
     try:
         with receiving:
             while isinstance(graph := receiving.recv(), tuple):
-                progress(*graph)
+                (note if len(graph) == 1 else progress)(*graph)
     except EOFError:
         reason = "ended before its time: it was stopped, or memory ran out"
         raise BadInput(f"reading the folder {folder.name} {reason}") from None
@@ -56,7 +58,8 @@ def _send_graph(folder: Path, sending: Connection) -> None:
     """Read a graph and send it, or the error of reading it. If nobody receives any more, end quietly."""
     with suppress(BrokenPipeError):
         try:
-            sending.send(load_graph(str(folder), progress=lambda *done: sending.send(done)))
+            report, note = (lambda *done: sending.send(done)), (lambda text: sending.send((text,)))
+            sending.send(load_graph(str(folder), say=note, progress=report))
         except Exception as error:
             sending.send(error)
 
@@ -85,18 +88,22 @@ class KnownGraphs:
         return name, own
 
 
-def _read_graph(path: Path, progress: FileProgress) -> PropertyGraph:
-    return read_graph_in_worker(path, progress) if path.is_dir() else load_graph(str(path))
+def _read_graph(path: Path, progress: FileProgress, note: NoteCallback) -> PropertyGraph:
+    return read_graph_in_worker(path, progress, note) if path.is_dir() else load_graph(str(path), say=note)
 
 
 @dataclass
 class ReadingProgress:
-    """How far the reading of a graph is: files done and in all, the current one, and why it failed."""
+    """How far the reading of a graph is: files done and in all, the current one, why it failed, and its notes.
+
+    The notes are lines on what was read, guessed, and passed over.
+    """
 
     done: int = 0
     total: int = 0
     file: str = ""
     error: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class _LoadedGraph(NamedTuple):
@@ -179,11 +186,14 @@ class GraphFolder:
             def report(done: int, total: int, file: str) -> None:
                 reading.done, reading.total, reading.file = done, total, file
 
+            def note(text: str) -> None:
+                reading.notes += tuple(text.replace(str(path), name).splitlines())
+
             try:
                 stamp = _file_stamp(path) if path else ""
                 if loaded is None or loaded.stamp != stamp:
                     self.readings[name] = reading
-                    graph = _read_graph(path, report) if path else self._factories[name]()
+                    graph = _read_graph(path, report, note) if path else self._factories[name]()
                     loaded = _LoadedGraph(stamp, graph)
                     graph_index(loaded.graph)
             except (LabError, OSError) as error:  # an OSError: it was deleted meanwhile, or cannot be read

@@ -39,6 +39,11 @@ class NodeLook:
     colour: str
     corners: int = 0
 
+    @property
+    def rim(self) -> str:
+        """The colour, dark enough to stand out from white paper."""
+        return "#" + "".join(f"{int(self.colour[at : at + 2], 16) * 3 // 5:02X}" for at in (1, 3, 5))
+
 
 UNLABELLED_LOOK = NodeLook("#C4D3E0")  # nodes without label, or without the property
 GROUP_LOOK = NodeLook("#DDDDDD")  # a community drawn as one, and rare categories
@@ -66,6 +71,11 @@ class Encoding:
     widths: Mapping[Identity, float] = field(default_factory=dict)
     coloured_by: str = ""
     scales: Mapping[str, str] = field(default_factory=dict)
+
+    def edge_look(self, source: str, target: str) -> NodeLook | None:
+        """Return the look of two nodes, by id, if they are of one community or have the same value, else None."""
+        kinds = self.kinds or {}
+        return self.looks.get(kinds.get(source, "")) if kinds.get(source) == kinds.get(target) else None
 
     @property
     def no_kind(self) -> str:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, time
 from decimal import Decimal
 from itertools import chain, count, islice
@@ -82,7 +83,8 @@ def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
     nodes = list[Node]()
     for id, data in graph.nodes(data=True):
         nodes.append(Node(str(id), _read_labels(data), unescape_reserved(data, NODE_FIELDS)))
-    return PropertyGraph.of(nodes, _edges_with_keys(_keyed_edges(graph)))
+    converted = PropertyGraph.of(nodes, _edges_with_keys(_keyed_edges(graph)))
+    return replace(converted, undirected=not graph.is_directed())
 
 
 def _label_attributes(labels: tuple[str, ...]) -> dict[str, Json]:
@@ -351,14 +353,6 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {  # the accepted column names of a tab
 def is_networkx(value: object) -> bool:
     """Return whether an object is a NetworkX graph, without importing NetworkX."""
     return _is_instance(value, "networkx", "Graph")
-
-
-def is_undirected(value: object) -> bool:
-    """Return whether an object is an undirected NetworkX graph.
-
-    In a PropertyGraph each of its edges gets the direction that it is listed in.
-    """
-    return is_networkx(value) and not value.is_directed()  # type: ignore[attr-defined]
 
 
 def is_data_frame(value: object) -> bool:

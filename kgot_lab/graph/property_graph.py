@@ -152,6 +152,7 @@ class PropertyGraph:
     type_names: tuple[str, ...] = ()
     edge_properties: tuple[Properties, ...] = ()
     edge_keys: tuple[str, ...] = ()
+    undirected: bool = False  # read from edges without direction, which are listed in any
 
     def __post_init__(self) -> None:
         ends = ((self.sources, self.ids), (self.targets, self.ids), (self.type_codes, self.type_names))

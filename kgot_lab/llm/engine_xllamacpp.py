@@ -62,14 +62,11 @@ class Xllamacpp:
         """Tokenise a plain text. Control tokens in it are treated as text."""
         return self._tokenize(text, add_special=False, parse_special=False)
 
-    def chat(self, messages: Sequence[Message]) -> tuple[list[int], list[str]]:
-        """Tokenise messages in the model's chat format.
-
-        Also returns the stop strings in addition to the model's end token.
-        """
+    def chat(self, messages: Sequence[Message]) -> list[int]:
+        """Tokenise messages in the model's chat format."""
         turns = [{"role": message.role, "content": message.text} for message in messages]
         chat = self._ask("/apply-template", {"messages": turns})["prompt"]
-        return self._tokenize(chat, add_special=True, parse_special=True), []
+        return self._tokenize(chat, add_special=True, parse_special=True)
 
     def read(self, tokens: list[int], done: int) -> None:
         """Keep the first `done` tokens of what was read before, and read the rest but the last."""
@@ -80,23 +77,23 @@ class Xllamacpp:
             self._complete([*tokens[:done], int(tokens[done] == 0)], n_predict=0)
         self._complete(rest, n_predict=0, cache_prompt=done > 0)
 
-    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> GeneratedText:
+    def write(self, tokens: list[int], prompt: Prompt, seed: int) -> GeneratedText:
         """Generate the reply to the prompt that was read, starting with the last token of the prompt.
 
         The log-probability is the model's own: at temperature 1, before sampling or a schema restricts the
         tokens, including the end token.
         """
-        answer = self._complete(tokens, **_generation_options(stop, prompt, seed))
+        answer = self._complete(tokens, **_generation_options(prompt, seed))
         return _parse_generation(answer, prompt)
 
     def write_on(
-        self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
+        self, tokens: list[int], prompt: Prompt, seed: int
     ) -> Generator[str | GeneratedText, None, None]:
         """Generate the same reply in pieces, and all of it last.
 
         Closing the iterator stops generation and invalidates what was read.
         """
-        options = _generation_options(stop, prompt, seed)
+        options = _generation_options(prompt, seed)
         body = {"prompt": tokens, "cache_prompt": True, "stream": True, **options}
         text, probabilities = list[str](), list[Json]()
         request: dict[str, Any] = {"json": body, "timeout": request_timeout()}
@@ -187,12 +184,12 @@ class _Parked:
         weakref.finalize(self, path.unlink, missing_ok=True)
 
 
-def _generation_options(stop: list[str], prompt: Prompt, seed: int) -> dict[str, Json]:
+def _generation_options(prompt: Prompt, seed: int) -> dict[str, Json]:
     """Build the generation parameters for the server."""
     schema_options = {} if prompt.schema is None else {"json_schema": dict(prompt.schema)}
     sampling = {"temperature": prompt.temperature, "seed": seed, **SAMPLING}
     likelihood = _LOGPROB_OPTIONS if prompt.likelihood else {}
-    return {"n_predict": prompt.max_tokens, "stop": stop, **sampling, **schema_options, **likelihood}
+    return {"n_predict": prompt.max_tokens, **sampling, **schema_options, **likelihood}
 
 
 def _reason_in(answer: Json, otherwise: object) -> object:

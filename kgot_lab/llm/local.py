@@ -175,13 +175,13 @@ class Local:
         yield self._reply(prompt, tokens, written, seconds, "".join(pieces), spoken.thought)
 
     @contextmanager
-    def _prepared(self, prompt: Prompt) -> Iterator[tuple[int, tuple[list[int], list[str], Prompt, int]]]:
+    def _prepared(self, prompt: Prompt) -> Iterator[tuple[int, tuple[list[int], Prompt, int]]]:
         """Read a prompt, and yield its number of tokens and the arguments for generation."""
-        tokens, stop = self._tokens_of(prompt)
+        tokens = self._tokens_of(prompt)
         self._read_prompt(tokens)
         seed = random.getrandbits(31) if prompt.seed is None else prompt.seed
         try:
-            yield len(tokens), (tokens, stop, prompt, seed)
+            yield len(tokens), (tokens, prompt, seed)
         except BaseException:
             self._read = ()  # a partly read prompt is not reused
             raise
@@ -237,21 +237,21 @@ class Local:
                 self._loaded = Xllamacpp(self.path, self.context, self.threads, CHUNK)
         return self._loaded
 
-    def _tokens_of(self, prompt: Prompt) -> tuple[list[int], list[str]]:
-        """Tokenise a prompt in the model's chat format, and return the stop strings.
+    def _tokens_of(self, prompt: Prompt) -> list[int]:
+        """Tokenise a prompt in the model's chat format.
 
         Raises LLMError if the prompt and its reply do not fit the context.
         """
         # control tokens are broken up, so that a document cannot open a turn
         texts = (re.sub(r"<\|(\w+)\|>", r"< |\1| >", message.text) for message in prompt.messages)
         messages = [replace(each, text=text) for each, text in zip(prompt.messages, texts, strict=True)]
-        tokens, stop = self._load().chat(messages)
+        tokens = self._load().chat(messages)
         if len(tokens) + prompt.max_tokens > self.context:
             raise LLMError(
                 f"the prompt has {len(tokens):,} tokens and its reply may have {prompt.max_tokens:,}: together more than the "
                 f"{self.context:,} that {self.name} was opened with. Shorten the prompt, or open the model with a larger context."
             )
-        return tokens, stop
+        return tokens
 
     def _read_prompt(self, tokens: list[int]) -> None:
         """Read all of a prompt but its last token, reusing the state of the closest prompt."""

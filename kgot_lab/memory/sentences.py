@@ -349,7 +349,7 @@ class _Ranking:
         score = (
             near + 0.3 * shared + 0.1 * is_of_relation + own + 0.3 * is_general - 0.02 * (now - told) / _YEAR
         )
-        score -= 0.2 * (over <= now) + 0.2 * np.frombuffer(self._is_question, bool)
+        score -= 0.2 * (over <= now) + 0.4 * np.frombuffer(self._is_question, bool)
         score[told > now] = -np.inf
         best = np.argpartition(-score, most)[:most] if most < len(score) else np.arange(len(score))
         found = []

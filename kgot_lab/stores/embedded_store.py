@@ -51,12 +51,12 @@ def _synchronized(
 class EmbeddedStore(UndoableStore):
     """The base class of the embedded stores, which differ in the language of their statements.
 
-    `execute` runs the statements of this store alone. By default it is a sandbox that is opened at the first
-    statement. `seconds` limits one statement. `unsafe` allows a sandbox that does not isolate. A statement
-    raises NoSandbox if there is none. Applying diffs and reading the graph need no sandbox. With a `path`
-    every diff is written to an SQLite file before it takes effect, and a later store on that path continues from
-    there. Raises BadInput if the file contains something else, and StoreDamaged if it lost acknowledged writes.
-    Threads may share a store, and processes a file: they wait for each other.
+    `open` makes, at the first statement, what runs those of this store alone: by default a sandbox. `seconds`
+    limits one statement. `unsafe` allows a sandbox that does not isolate. A statement raises NoSandbox if there
+    is none. Applying diffs and reading the graph need no sandbox. With a `path` every diff is written to an
+    SQLite file before it takes effect, and a later store on that path continues from there. Raises BadInput if
+    the file contains something else, and StoreDamaged if it lost acknowledged writes. Threads may share a store,
+    and processes a file: they wait for each other.
     """
 
     dialect: ClassVar[Dialect]
@@ -64,7 +64,6 @@ class EmbeddedStore(UndoableStore):
 
     def __init__(
         self,
-        execute: StatementExecutor | None = None,
         *,
         open: Callable[[], StatementExecutor] | None = None,
         path: Path | str | None = None,
@@ -75,7 +74,8 @@ class EmbeddedStore(UndoableStore):
         self._state = MutableGraph()
         self._word_index: WordIndex | None = None  # created at the first search
         self._unsafe, self._seconds = unsafe, seconds
-        self._executor, self._create_executor, self._is_loaded = execute, open or self._open_sandbox, False
+        self._executor: StatementExecutor | None = None
+        self._create_executor, self._is_loaded = open or self._open_sandbox, False
         self._calculator = Calculator(unsafe=unsafe, seconds=seconds)
         self._path = None if path is None else Path(path).expanduser()
         self._location = f"in {self._path}" if self._path else "in this process"

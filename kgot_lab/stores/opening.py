@@ -138,9 +138,9 @@ def open_fused(at: Location | None = None, **options: Any) -> Store:
     """
     if at is not None:
         raise BadInput("the store 'fused' lives in this process and nowhere else: leave `at` out")
-    if unknown := sorted(set(options) - {"execute", "open", "path", "seconds", "unsafe"}):
+    if unknown := sorted(set(options) - {"open", "path", "seconds", "unsafe"}):
         problem = f"the store 'fused' has no option {unknown[0]!r}"
-        raise BadInput(f"{problem}; it knows execute, open, seconds, unsafe")
+        raise BadInput(f"{problem}; it knows open, seconds, unsafe")
     return open_for(*_LANGUAGES, **options)
 
 

@@ -1,8 +1,7 @@
-"""Functions of the SQL stores: values to rows and back, diffs from journals, and allowed statements.
+"""Functions of the SQL stores: values to rows and back, and allowed statements.
 
 Each store has the tables nodes(id, labels, properties) and edges(source, type, target, key, properties), with
-labels and properties in JSON, and the view facts(subject, relation, object, key, properties) of the edges. A
-row inserted there adds an edge and its missing nodes, or adds its properties to the edge that exists.
+labels and properties in JSON, and the view facts(subject, relation, object, key, properties) of the edges.
 """
 
 from __future__ import annotations
@@ -10,54 +9,19 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from functools import partial
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_element
+from kgot_lab.graph.changes import Identity, MutableGraph
 from kgot_lab.graph.validation import validate_edge, validate_node, validate_value
-from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Fact, Schema, UndoableStore
+from kgot_lab.stores.protocol import DIALECT_TEXTS, Dialect, Schema, UndoableStore
 from kgot_lab.stores.statements import require_statement
 from kgot_lab.types import Diff, Edge, Json, Node
 
 SqlRow = tuple[Any, ...]
-SqlTable = Literal["nodes", "edges"]
-
-
-Change = tuple[Node | Edge | None, Node | Edge | None]  # an element before and after a change, None for none
-
-
-def journal_diff(journal: Iterable[Change]) -> Diff:
-    """Return the exact diff of a journal of changes in the order they were made.
-
-    Changes of one row become one, and a change and its undo none. A row whose identity changed is one removed
-    and one added.
-    """
-    first, last = dict[Any, Node | Edge | None](), dict[Any, Node | Edge | None]()
-    for change in journal:
-        for element, after in ((change[0], None), (change[1], change[1])):
-            if element is not None:
-                identity = element.id if isinstance(element, Node) else element.identity
-                first.setdefault(identity, element if after is None else None)
-                last[identity] = after
-    changes: list[Any] = []
-    for kind in (Node, Edge):
-        both = (first, last)
-        old, new = ({key: e for key, e in states.items() if isinstance(e, kind)} for states in both)
-        changes += compare_tables(old, new, same_element)
-    return Diff(*changes)
-
-
-def _row_element(table: str, row: Any) -> Node | Edge:
-    if table == "nodes":
-        id, labels, properties = row
-        return Node(id, tuple(labels), properties)
-    source, type, target, key, properties = row
-    return Edge(source, type, target, properties, key)
 
 
 # --- rows and values ---
@@ -71,17 +35,6 @@ def json_text(value: Json, owner: str) -> str:
     Raises BadInput, which names what the value belongs to, if there is no such text.
     """
     return _encode(validate_value(value, owner))
-
-
-def parse_json(text: str, owner: str) -> Json:
-    """Parse JSON text.
-
-    Raises BadInput if it is not valid.
-    """
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{owner} is not JSON: {error}") from None
 
 
 def node_row(node: Node) -> tuple[str, str, str]:
@@ -114,22 +67,6 @@ def edge_from_row(row: SqlRow, parse: Callable[[str], Any] = json.loads) -> Edge
     """Convert a row, with properties as JSON text, to an edge."""
     source, type, target, key, properties = row
     return Edge(source, type, target, parse(properties) if properties != "{}" else {}, key)
-
-
-def parse_change(
-    table: SqlTable, before: str | None, after: str | None, parse: Callable[[str, str], Json] = parse_json
-) -> Change:
-    """Parse one line of a journal, whose rows are JSON lists.
-
-    Raises BadInput if the new row is no valid node or edge: an id may be blank, a label no text, a number too large.
-    """
-    old, new = (
-        None if text is None else _row_element(table, parse(text, f"a row of {table}, {text[:60]}…,"))
-        for text in (before, after)
-    )
-    if new is not None:
-        validate_node(new) if isinstance(new, Node) else validate_edge(new)
-    return old, new
 
 
 def refuse_null(text: str, owner: str) -> str:
@@ -179,6 +116,11 @@ class SqlGraph(UndoableStore):
     _nodes: Callable[[Iterable[SqlRow]], Iterator[Node]]
     _edges: Callable[[Iterable[SqlRow]], Iterator[Edge]]
 
+    def write(self, statement: str) -> Diff:
+        """Raise QueryFailed: a graph in SQL is changed by diffs."""
+        require_statement(statement)
+        raise QueryFailed(statement, _BY_DIFFS)
+
     def graph(self) -> PropertyGraph:
         """Return the whole graph in its current state, oldest elements first."""
         with self._snapshot():
@@ -214,8 +156,8 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _READS = {"SELECT", "WITH", "VALUES"}
-_WRITES = {"INSERT", "UPDATE", "DELETE"}
-_WRITE_WORDS = _WRITES | {"MERGE", "INTO"}  # in a CTE, or SELECT … INTO a new table
+_WRITE_WORDS = {"INSERT", "UPDATE", "DELETE", "MERGE", "INTO"}  # in a CTE, or SELECT … INTO a new table
+_BY_DIFFS = "a graph in SQL is read by SELECT and changed by diffs (apply): statements that write are Python, Cypher or SPARQL"
 
 
 def refuse_unless_sql_read(statement: str, *, brackets: bool = True) -> None:
@@ -231,14 +173,6 @@ def refuse_unless_sql_read(statement: str, *, brackets: bool = True) -> None:
         if word in _WRITE_WORDS:
             problem = f"a read cannot {word}; put a name that is spelled so between quotes"
             raise QueryFailed(statement, f'{problem}: "{word.lower()}"')
-
-
-def refuse_unless_sql_write(statement: str, *, brackets: bool = True) -> None:
-    """Raise QueryFailed unless a statement is a single INSERT, UPDATE or DELETE, perhaps after WITH."""
-    words = _statement_words(statement, brackets)
-    if words[0] not in _WRITES and not (words[0] == "WITH" and _WRITES.intersection(words)):
-        allowed = "a write is one INSERT, UPDATE or DELETE on nodes, edges or facts"
-        raise QueryFailed(statement, f"{allowed}, not {words[0]}")
 
 
 def _statement_words(statement: str, brackets: bool) -> list[str]:
@@ -284,73 +218,19 @@ def _refuse_ambiguous_comment(statement: str, comment: str) -> None:
         raise QueryFailed(statement, f"{problem} cannot be used here")
 
 
-# SQL, as the prompts describe it, and the statements built by rule. The module docstring describes the tables.
-
-MAX_PART_LENGTH = 60  # characters of a name that is matched as a part of other names
-
-
-def sql_literal(text: str) -> str:
-    """Format a text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def sql_dialect(name: str, *, merged: str = "merged(nodes.properties, excluded.properties)") -> Dialect:
-    """Describe SQL for a prompt.
-
-    `name` is the name of the dialect, and `merged` the engine's expression for the properties of a node that a
-    row adds to.
-    """
+def sql_dialect(name: str) -> Dialect:
+    """Describe SQL, in which a graph is read by SELECT. The statements that a loop makes are refused."""
     return Dialect(
         name=name,
         **DIALECT_TEXTS["sql"],
-        add=_add_facts,
-        about=_neighbourhood_query,
-        paths=_refuse_paths,
-        node=lambda node: _format_row(node_row(node)),
-        edge=lambda edge: _format_row(edge_row(edge)),
-        label=partial(_label_nodes, merged=merged),
+        add=_refuse_statement,
+        about=_refuse_statement,
+        paths=_refuse_statement,
+        node=repr,
+        edge=repr,
+        label=_refuse_statement,
     )
 
 
-def _format_row(texts: Iterable[str]) -> str:
-    return f"({', '.join(map(sql_literal, texts))})"
-
-
-def _add_facts(facts: Sequence[Fact]) -> str:
-    edges = (Edge(triple.subject, triple.relation, triple.object, properties) for triple, properties in facts)
-    rows = map(edge_row, edges)
-    values = ",\n".join(_format_row((*ends, properties)) for *ends, _, properties in rows)
-    return f"INSERT INTO facts (subject, relation, object, properties) VALUES\n{values}"
-
-
-def _label_nodes(nodes: Sequence[Node], merged: str) -> str:
-    values = ",\n".join(_format_row(node_row(node)) for node in nodes)
-    return (
-        f"INSERT INTO nodes (id, labels, properties) VALUES\n{values}\n"
-        f"ON CONFLICT (id) DO UPDATE SET labels = excluded.labels, properties = {merged}"
-    )
-
-
-def _refuse_paths(names: Sequence[str], scores: Mapping[str, float], limit: int) -> str:
-    raise BadInput("paths of sentences are read in Python, Cypher and SPARQL: take a store for one of these")
-
-
-_NEIGHBOURHOOD = Path(__file__).with_name("neighbourhood.sql").read_text(encoding="utf-8").rstrip("\n")
-
-
-def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
-    """Build the query for the edges around some names, one row per edge, nearest first.
-
-    Names are compared without case. A name that no node has matches all nodes whose id contains it.
-    """
-    patterns = (f"({sql_literal(name)}, {sql_literal(_like_pattern(name))})" for name in names)
-    wanted = ", ".join(patterns) or "(NULL, NULL)"
-    return _NEIGHBOURHOOD.format(wanted=wanted, farther_hops=max(1, hops) - 1)
-
-
-def _like_pattern(name: str) -> str:
-    """Return the LIKE pattern for texts that contain a name.
-
-    Empty for a long name, which then matches nothing, because engines limit the length of patterns.
-    """
-    return "%" + re.sub(r"([!%_])", r"!\1", name) + "%" if len(name) <= MAX_PART_LENGTH else ""
+def _refuse_statement(*_: object) -> str:
+    raise BadInput(_BY_DIFFS)

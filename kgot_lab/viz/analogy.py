@@ -121,11 +121,11 @@ def _reasons(pair: TextPair, rules: Rules) -> Iterator[str]:
     if short := rules.thresholds.explain_short_skeletons(pair):
         yield f"They are {short}: unrelated sentences as short as these often reach the thresholds."
     if pair.alignment is None:
-        yield "No verifier was asked here, so nothing has looked at the course of events."
+        yield "No verifier was used here, so the order of events was not checked."
     elif pair.veto:
-        yield f"The verifier refuses it: {pair.veto}. Measured: {_format_verifier_scores(pair.alignment)}."
+        yield f"The verifier rejects it: {pair.veto}. Measured: {_format_verifier_scores(pair.alignment)}."
     else:
-        yield f"The verifier lets it stand. Measured: {_format_verifier_scores(pair.alignment)}."
+        yield f"The verifier accepts it. Measured: {_format_verifier_scores(pair.alignment)}."
     if rules.kept is not None and rules.kept != pair.alignment and bool(rules.kept.veto) != bool(pair.veto):
         yield f"The edge itself keeps another verdict: {rules.kept.veto or 'it stands'}."
 
@@ -213,7 +213,7 @@ def _align_rows(ours: list[Unit], theirs: list[Unit], matches: Iterable[Match]) 
 def _sentence_units(text: Analysis) -> list[Unit]:
     if not text.sentences:
         return [_text_unit(text.text)]
-    bare = "nothing to compare is left without its nouns"
+    bare = "without its nouns, nothing is left to compare"
     return [Unit(sentence.text, sentence.denied, bare * (not sentence.masked)) for sentence in text.sentences]
 
 

@@ -181,9 +181,9 @@ def has_live_view(notebook: NotebookNode) -> bool:
 
 
 SHARED_STYLE, SHARED_SCRIPT = "course.css", "views.js"  # shared by all pages of a live course
-_STATIC_INTRO = "The pages show the notebooks as they were stored: texts, code, and what the code gave, with still pictures."
+_STATIC_INTRO = "The pages show the notebooks as stored: text, code and outputs, with static pictures."
 _LIVE_INTRO = (
-    "The graphs and runs on the pages live: click, search, step, guess. They need no Python and ask for nothing from anywhere; "
+    "Graphs and runs on these pages are interactive: click, search, step, guess. They need no Python and fetch nothing; "
     "where something does need Python, the page says so."
 )
 

@@ -154,9 +154,9 @@ _SEAL = "sealed:"
 _NEEDS_PYTHON = "This answer is worked out, or tried, by Python: open the notebook in Jupyter to check yours."
 _DIGITS = 3  # significant digits of a sealed number: .6667 and 2/3 are the same answer
 _NONE_ANSWER = (
-    "this answer is None, which is what a call gives that only shows something; it does not count as a try"
+    "this answer is None, the value of a call that only shows something; it does not count as a try"
 )
-_BLANK = "not yet: put your answer in the place of the three dots, and run the cell again"
+_BLANK = "not yet: replace the three dots with your answer, and run the cell again"
 
 
 @dataclass(frozen=True)

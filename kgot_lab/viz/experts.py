@@ -107,7 +107,7 @@ def answer_markup(answered: TalkAnswer) -> Markup:
             pieces.append(element("span", chip_name(part.node), **attributes))
         elif part.is_citation:
             citation = element("s", shorten(part.text, _MAX_EDGE_LENGTH))
-            pieces.append(element("span", citation, " (not told)", class_="kl-talk-false"))
+            pieces.append(element("span", citation, " (not in the context)", class_="kl-talk-false"))
         else:
             pieces.append(keep_line_breaks(part.text))
     error_note = [element("em", f"({answered.trouble})")] if answered.trouble else []
@@ -225,7 +225,7 @@ def thought_pages(
         ThoughtPage("Nodes and their scores", to_markup(score_bars(thought))),
         ThoughtPage("Edges followed", _edges_markup(known, thought, to_markup)),
         ThoughtPage("Plan, playbooks, memory", _plan_markup(thought)),
-        ThoughtPage("What was told and what was cut", _context_markup(thought)),
+        ThoughtPage("What the model was given", _context_markup(thought)),
     ]
 
 
@@ -239,7 +239,7 @@ def answer_pages(answered: TalkAnswer, to_markup: AsMarkup) -> list[ThoughtPage]
         before = thought_pages(answered.known, answered.question, answered.thought, to_markup)
     cited = f"{format_count(len(answered.cited), 'node')} cited"
     if answered.false:
-        cited += f", {format_count(len(answered.false), 'false citation')}: struck, since the model was not told of such a node"
+        cited += f", {format_count(len(answered.false), 'false citation')}: struck out: not in the context"
     answer = [answer_markup(answered), element("p", f"{cited}.")]
     if answered.named:
         names = ", ".join(node.name for node in answered.named)
@@ -254,7 +254,7 @@ def _intent_markup(question: str, thought: Thought) -> Markup:
     purpose = thought.purpose.replace("_", " ")
     facts = {"Intent": intent, "Purpose": purpose, "Graphs asked": ", ".join(thought.graphs)}
     asked = element("p", element("b", keep_line_breaks(question)))
-    unknown = element("p", f"Nothing found says: {', '.join(thought.unsaid)}") if thought.unsaid else ""
+    unknown = element("p", f"Found nowhere: {', '.join(thought.unsaid)}") if thought.unsaid else ""
     lines = (concat([element("b", f"{name}: "), value]) for name, value in facts.items())
     return concat([asked, unknown, bullet_list(lines)])
 
@@ -296,9 +296,9 @@ def _format_delegation(delegation: Mapping[str, Any]) -> str:
 def _context_markup(thought: Thought) -> Markup:
     node_names = [node.name for node in thought.nodes if node.told]
     parts = (
-        ("Nodes told", node_names, "No node was told."),
-        ("Limitations told, none is ever cut", thought.limitations, "None is known."),
-        ("Cut for want of room", thought.cut, "Nothing: the model was told all of it."),
+        ("Nodes given", node_names, "No node was given."),
+        ("Limitations given, none is ever left out", thought.limitations, "None is known."),
+        ("Left out for lack of room", thought.cut, "Nothing: the model was given all of it."),
     )
     return _list_sections(parts)
 

@@ -73,7 +73,7 @@ def guess_first(contest: Contest) -> GuessFirst:
 
 def _paper_form(contest: Contest) -> StaticOutput:
     """Build a table of the rounds with boxes to tick, for readers without a live view."""
-    best = f"which system has the best {contest.measure} on each set, and by how much before the next?"
+    best = f"which system has the best {contest.measure} on each set, and how far ahead of the next?"
     instruction = f"Guess before you read on: {contest.asks[:1].lower() + contest.asks[1:] or best}"
     margin = [] if contest.asks else [("by how much?", "")]
     boxes = [*((name, "○") for name in contest.systems), *margin]

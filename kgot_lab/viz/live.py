@@ -32,7 +32,7 @@ _SHARED = (
 
 FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # environment variable: views go to pages without Python
 _PYTHON_NOTES = {  # what a view cannot do without Python; graphs and the explorer say so themselves
-    "stepper": "On this page the run can be walked, guessed and compared. Changing an event to fork it needs a running notebook.",
+    "stepper": "On this page you can step through the run, guess and compare. Changing an event to fork it needs a running notebook.",
     "editing": "This page shows one moment. Changing the graph needs a running notebook.",
     "talk": "These answers were given before. Asking something else needs a running notebook.",
 }

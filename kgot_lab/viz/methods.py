@@ -75,7 +75,7 @@ def score_plot(
         rows.append({**about, **parts, "came by": node.path, **told})
         score = format_decimal(node.score)
         given = ", ".join(f"{name} {format_decimal(x)}" for name, x in parts.items() if x) or "nothing"
-        note = "not told to the model" if told.get("told") == "no" else ""
+        note = "not in the prompt" if told.get("told") == "no" else ""
         kind = ", ".join(filter(None, (short_label(node.type, 24), note, node.path.removesuffix(node.name))))
         bars.append((f"{rank}. {short_label(node.name, 60)}\n{short_label(kind, 80)}", f"{score}: {given}"))
         described.append(f"{rank}. {short_label(node.name, 80)}, {score} of which {given}")

@@ -16,7 +16,7 @@ from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.exchange import as_graph, is_undirected
+from kgot_lab.graph.exchange import as_graph
 from kgot_lab.io.files import write_atomically
 from kgot_lab.kgos.extraction.entity_graph import SCAFFOLD, is_entity_graph, with_relations
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolReturned, Wrote
@@ -316,13 +316,12 @@ def export_graph(
     as many as fit in about 1 MB, and the page says how many. The folder is created if necessary. Raises
     BadInput if the file cannot be written or the page would fetch anything.
     """
-    arrows = not is_undirected(graph)
     graph = as_graph(graph)
     path = Path(path)
     if path.suffix != ".html":
         raise BadInput(f"{path} is no name for the page: name a file that ends in .html")
     require_count(limit, 1, "limit", "it is how many nodes the page shows")
-    text = export_page(graph, title=title, positions=positions, limit=limit, arrows=arrows)
+    text = export_page(graph, title=title, positions=positions, limit=limit)
     return write_atomically(path, text, "the page")
 
 
@@ -332,13 +331,9 @@ def export_page(
     title: str = "",
     positions: Mapping[str, Point] | None = None,
     limit: int = MAX_EXPORTED_NODES,
-    arrows: bool = True,
 ) -> str:
-    """Build the HTML that `export` writes.
-
-    Without `arrows`, lines have no arrow heads. Raises what `export` raises.
-    """
-    hidden = SCAFFOLD if is_entity_graph(graph) else ()
+    """Build the HTML that `export` writes. Raises what `export` raises."""
+    arrows, hidden = not graph.undirected, SCAFFOLD if is_entity_graph(graph) else ()
     graph = with_relations(graph) if hidden else graph
     options: Any = {"height": _DRAWING_HEIGHT, "most": limit, "arrows": arrows, "hidden": hidden}
     view = show_graph(graph, positions=positions, **options)

@@ -352,13 +352,12 @@ def test_a_public_set_is_fetched(irds, home, archive, serve):
     assert "1 query without" in dataset.notes[1]
 
 
-def test_without_a_network_the_message_says_what_to_put_where_and_doing_so_works(irds, home, archive):
+def test_without_a_network_the_message_says_what_to_do_and_a_file_put_there_works(irds, home, archive):
     register(irds, "http://127.0.0.1:9/tiny.zip", md5(archive))
     source = home / "source.zip"
     with pytest.raises(BadInput) as caught:
         load_dataset("beir/tiny")
-    host = "http://127.0.0.1:9/tiny.zip"
-    for part in ("cannot be fetched", host, str(source), md5(archive), "from_beir(folder)"):
+    for part in ("cannot be fetched", f"delete {home.parent}", "from_beir(folder)"):
         assert part in str(caught.value)
     source.write_bytes(archive)
     assert len(load_dataset("beir/tiny").documents) == 2
@@ -394,7 +393,7 @@ def test_a_corrupt_file_that_is_there_is_named(irds, home, archive):
     source = home / "source.zip"
     source.parent.mkdir(parents=True)
     source.write_bytes(archive[:-9])
-    with pytest.raises(BadInput, match=rf"{source} is not the file that beir/tiny/test needs.*delete it"):
+    with pytest.raises(BadInput, match=rf"beir/tiny/test cannot be fetched or read .*: delete {home.parent}"):
         load_dataset("beir/tiny/test")
 
 

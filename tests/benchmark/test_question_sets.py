@@ -298,4 +298,4 @@ def test_simpleqa_and_frames_are_whole_and_have_no_documents():
     for data, count in ((simpleqa(), 4326), (frames(), 824)):
         assert len(data.questions) == len({question.id for question in data.questions}) == count
         assert data.documents == [] and data.scored_by == "grader"
-        assert all(question.text and question.answer and question.links for question in data.questions)
+        assert all(question.text and question.answer for question in data.questions)

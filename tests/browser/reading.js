@@ -49,7 +49,7 @@
       const controls = (edge.controlPoints() ?? []).map(on);
       const points = edge.isLoop() ? [start, end] : bent(start, controls[0] ?? { x: (start.x + end.x) / 2, y: (start.y + end.y) / 2 }, end);
       const [label, type] = [shown(edge) ? edge.style("label") : "", edge.data("type")];
-      const words = /^\(\d+\)$/.test(label) ? beside.includes(`${label} ${type}`) : Boolean(label) || beside.includes(`every line: ${type}`);
+      const words = /^\(\d+\)$/.test(label) ? beside.includes(`${label} ${type}`) : Boolean(label) || type === "related_to" || beside.includes(`every edge: ${type}`);
       return { id: edge.id(), from: edge.source().id(), to: edge.target().id(), points, words };
     });
     return { ...counted({ nodes, names, edges, canvas: { left: 0, top: 0, right: holder.clientWidth, bottom: holder.clientHeight } }),
@@ -83,7 +83,7 @@
       const numbered = [...svg.textContent.matchAll(/(\(\d+\)) /g)].filter(([sign]) => svg.textContent.replace(/\s+/g, "").includes(sign.trim() + full(type))).map(([sign]) => sign.trim());
       const at = left.findIndex((words) => words === full(type) || numbered.includes(words) || (words.endsWith("…") && full(type).startsWith(words.slice(0, -1))));
       if (at >= 0) left.splice(at, 1);
-      return { from, to, points, words: at >= 0 || svg.textContent.includes(`every line: ${type}`) };
+      return { from, to, points, words: at >= 0 || type === "related_to" || svg.textContent.includes(`every edge: ${type}`) };
     });
     return counted({ nodes, names, edges, canvas: { left: frame.left, top: frame.top, right: frame.right, bottom: frame.bottom } });
   }

@@ -227,7 +227,9 @@ def test_a_question_is_chosen_or_typed_and_bad_ones_are_answered_in_words(page, 
         expect(view.locator(".kl-x-notes")).to_contain_text(words)
     assert view.locator(HIT).count() == 8
     assert view.locator("mark").first.inner_text().lower() in ("father", "who", "was")
-    expect(view.locator(".kl-x-gold-line")).to_have_text("No gold is known for this question.")
+    expect(view.locator(".kl-x-gold-line")).to_have_text(
+        "No passages are marked as relevant to this question."
+    )
     for letter in "αβγ":
         slider(view, letter).fill("0")
     quiet(view)
@@ -268,10 +270,10 @@ def test_on_a_page_from_disk_sliders_and_retrievers_move_and_what_needs_python_s
     view.get_by_role("slider", name="k, how many").fill("2")
     expect(view.locator(HIT)).to_have_count(2)
     view.locator("[data-retriever=text] input[type=checkbox]").uncheck()
-    expect(view).to_contain_text("No retriever counts")
+    expect(view).to_contain_text("All weights are 0")
     view.locator("[data-retriever=text] input[type=checkbox]").check()
     expect(view.locator(HIT)).to_have_count(2)
-    expect(view).not_to_contain_text("No retriever counts")
+    expect(view).not_to_contain_text("All weights are 0")
 
 
 def test_sliders_and_ten_hits_stand_in_one_window_of_1280_by_680(page):

@@ -145,7 +145,7 @@ def test_a_group_on_a_page_opens_and_closes_by_mouse_and_by_keyboard_and_a_searc
     assert sum(id.startswith("P ") for id in members) > 20 and "everything else" in canvas.evaluate(CAPTIONS)
     page.screenshot(path=SCREENSHOTS / "group-from-disk.png")
     view.get_by_role("button", name="Close the group").click()
-    expect(said).to_have_text("Closed: drawn as one again.")
+    expect(said).to_have_text("Closed: drawn as one node again.")
     assert canvas.evaluate(ids) == groups
     expect(view.get_by_role("button", name="Close the group")).not_to_be_visible()
     view.get_by_role("application").focus()

@@ -487,9 +487,7 @@ def one_line(ran: Ran, *words: str) -> None:
         ],
         *[([command, "head.jsonl"], ["do not begin with Started"]) for command in ("verify", "resume")],
         (["extract", "nowhere", "--model", "http://127.0.0.1:1/v1#m"], ["nowhere is not a folder"]),
-        (["extract", "my papers", "--resume"], ["--trace FILE"]),
         (["extract", "my papers", "--out", "text.txt"], ["text.txt exists already"]),
-        (["extract", "my papers", "--resume", "--trace", "nothing.jsonl"], ["cannot read the trace"]),
         (["model"], ["no such file"]),
     ],
     ids=lambda value: " ".join(value)[:60],
@@ -558,7 +556,7 @@ def test_a_shown_run_and_an_extracted_graph_are_not_written_over(kgot_lab, here,
         "trace and out are the same file",
     )
     one_line(
-        kgot_lab("extract", "my papers", *model, "--resume", "--trace", "x.jsonl", "--out", "run.html"),
+        kgot_lab("extract", "my papers", *model, "--trace", "x.jsonl", "--out", "graph.html"),
         "graph file",
         ".html",
     )
@@ -759,11 +757,7 @@ def test_a_graph_is_extracted_and_an_extraction_that_stopped_goes_on(kgot_lab):
             "extract", "my papers", *f"--model {server.url}#m --out out/graph.jsonl --trace run.jsonl".split()
         )
         assert ran.code == 1 and not Path("out/graph.jsonl").exists()
-        one_line(
-            kgot_lab("resume", "run.jsonl"),
-            "is an extraction",
-            "kgot-lab extract DIR --resume --trace run.jsonl",
-        )
+        one_line(kgot_lab("resume", "run.jsonl"), "is an extraction")
         one_line(kgot_lab("verify", "run.jsonl"), "is an extraction")
         again = kgot_lab(*ran.again[1:])
         assert again.code == 0, again.err
@@ -774,11 +768,3 @@ def test_a_graph_is_extracted_and_an_extraction_that_stopped_goes_on(kgot_lab):
     }  # fmt: skip
     assert kgot_lab("show", "run.jsonl", "--html", "page.html").code == 0
     assert stands_alone(Path("page.html").read_text())
-
-
-def test_the_run_of_a_question_is_not_taken_for_an_extraction(kgot_lab, finished_run):
-    finished_run.put()
-    one_line(
-        kgot_lab("extract", "my papers", "--resume", "--trace", "run.jsonl", "--model", "openai:m"),
-        "is the run of a question",
-    )

@@ -147,14 +147,15 @@ def test_an_extracted_graph_that_could_not_be_written_is_made_again_without_aski
     Path("graphs").mkdir()
     with openai_server(*replies(WRITE), last_reply) as server:
         words = ["extract", "my papers", "--model", f"{server.url}#m", "--out", "graphs/g.jsonl"]
-        ran = kgot_lab(*words, "--trace", "x.jsonl")
+        ran = kgot_lab(*words, "--trace", "x.jsonl", "--recording", "r.jsonl")
         told = shlex.split(ran.err.strip().splitlines()[-1].split(" made by: ")[-1])
         assert ran.code == 1, ran.err
         assert "The whole run is in x.jsonl" in ran.err, ran.err
-        assert told == ["kgot-lab", *words[:-2], *told[5:]], ran.err
+        assert told[:5] == ["kgot-lab", *words[:-2]], ran.err
         Path("graphs").unlink()
         Path("graphs").mkdir()
-        assert kgot_lab(*told[1:]).code == 0 and Path("graphs/g.jsonl").exists() and len(server.bodies) == 2
+        assert kgot_lab(*told[1:]).code == 0 and Path("graphs/g-2.jsonl").exists()
+        assert len(server.bodies) == 2
 
 
 def test_a_folder_that_takes_no_trace_is_told_before_anything_is_asked(kgot_lab, server, here):

@@ -1,6 +1,4 @@
-"""`kgot-lab memory FILE` on what relations and names mean, and what the answers in it rest on; `kgot-lab
-certify TRACE`.
-"""
+"""`kgot-lab memory FILE answers`: what the answers in it rest on; `kgot-lab certify TRACE`."""
 
 from __future__ import annotations
 
@@ -23,13 +21,6 @@ def moved(here):
         claims.learn(
             [said(LONDON, "letter 1", valid_from=year(2010)), said(PARIS, "letter 2", valid_from=year(2019))]
         )
-        claims.learn(
-            [
-                said("Ada_Byron wrote notes", "book"),
-                said("Ada_Byron knows Charles", "book"),
-                said("ada-byron knows Charles", "blog"),
-            ]
-        )
         claims.note_answer("Where does Ada live?", "London", [fact(LONDON)])
     return "memory.db"
 
@@ -37,73 +28,6 @@ def moved(here):
 def rows(ran):
     assert ran.code == 0, ran.err
     return json.loads(ran.out)
-
-
-def test_a_declared_relation_changes_what_answers_and_keeps_both_facts(kgot_lab, moved):
-    assert [
-        row["now"] for row in rows(kgot_lab("memory", moved, "changes", "Ada", "lives_in", "--json"))
-    ] == [False, True]
-    both = rows(kgot_lab("memory", moved, "changes", "Ada", "lives_in", "--json"))[1]
-    # nobody has said that one lives in one place
-    assert both["objects"] == ["London", "Paris"] and not both["contested"]
-    assert (
-        rows(kgot_lab("memory", moved, "declare", "lives_in", "single", "--by", "Grace", "--json"))["change"]
-        == 3
-    )
-    told = kgot_lab("memory", moved, "changes", "Ada", "lives_in")
-    assert told.out.splitlines() == [
-        "  London   from 2010-01-01 until 2019-01-01",
-        "* Paris   from 2019-01-01",
-    ]
-    assert len(rows(kgot_lab("memory", moved, "facts", "--about", "Ada", "--json"))) == 2
-    assert (
-        "nothing was changed: lives_in is single already"
-        in kgot_lab("memory", moved, "declare", "lives_in", "single").out
-    )
-    assert kgot_lab("memory", moved, "undo", 3).code == 0
-    assert rows(kgot_lab("memory", moved, "changes", "Ada", "lives_in", "--json"))[1]["objects"] == [
-        "London",
-        "Paris",
-    ]
-
-
-def test_relations_are_suggested_with_counts_and_count_for_nothing_before_they_are_declared(kgot_lab, moved):
-    kgot_lab("memory", moved, "declare", "lives_in", "single")
-    listed = kgot_lab("memory", moved, "relations")
-    assert listed.out.splitlines()[0] == "lives_in: declared single"
-    assert "knows: single? 0 of 2 subjects with several objects" in listed.out
-    assert "once it is declared" in listed.err
-    assert {row["relation"] for row in rows(kgot_lab("memory", moved, "relations", "--json"))} == {
-        "lives_in",
-        "knows",
-        "wrote",
-    }
-    slip = kgot_lab("memory", moved, "declare", "livesin", "single")
-    assert slip.code == 0 and "no fact has the relation 'livesin' yet" in slip.err
-    wrong = kgot_lab("memory", moved, "declare", "lives_in", "one")
-    assert wrong.code == 1 and "unknown cardinality" in wrong.err
-    assert "nothing is known of that" in kgot_lab("memory", moved, "changes", "Ada", "livesin").err
-
-
-def test_names_are_proposed_merged_and_unmerged_exactly(kgot_lab, moved):
-    with open_claims(moved) as claims:
-        before = claims.graph_hash(claims=True)
-    (proposed,) = rows(kgot_lab("memory", moved, "names", "--json"))
-    assert {proposed["kept"], proposed["other"]} == {"Ada_Byron", "ada-byron"}
-    assert proposed["reasons"]
-    assert not proposed["merged"]
-    assert f"merge {proposed['kept']!r} {proposed['other']!r}?" in kgot_lab("memory", moved, "names").out
-    assert kgot_lab("memory", moved, "merge", "Ada_Byron", "ada-byron").code == 0
-    assert rows(kgot_lab("memory", moved, "names", "--json")) == [
-        {"kept": "Ada_Byron", "other": "ada-byron", "merged": True, "reasons": []}
-    ]
-    (knows,) = rows(kgot_lab("memory", moved, "facts", "--about", "Charles", "--json"))
-    assert set(knows["sources"]) == {"book", "blog"}
-    assert "circle" in kgot_lab("memory", moved, "merge", "ada-byron", "Ada_Byron").err
-    assert "no fact names 'Adda'" in kgot_lab("memory", moved, "merge", "Ada_Byron", "Adda").err
-    assert kgot_lab("memory", moved, "unmerge", "ada-byron").code == 0
-    with open_claims(moved) as claims:
-        assert claims.graph_hash(claims=True) == before
 
 
 def test_an_answer_says_what_it_rests_on_and_is_hedged_or_withheld_once_that_does_not_hold(kgot_lab, moved):
@@ -114,7 +38,8 @@ def test_an_answer_says_what_it_rests_on_and_is_hedged_or_withheld_once_that_doe
         "London",
     )
     assert answer["facts"][0]["state"] == "one source" and answer["facts"][0]["sole_sources"] == ["letter 1"]
-    kgot_lab("memory", moved, "declare", "lives_in", "single")
+    with open_claims(moved) as claims:
+        claims.declare("lives_in", "single")
     told = kgot_lab("memory", moved, "answers")
     assert told.out.startswith(
         "hedged: Where does Ada live?\n  London (not certain: Ada – lives_in – London is out of date: it holds"

@@ -313,7 +313,9 @@ def test_an_error_in_one_question_is_a_line_and_not_the_end_and_it_is_tried_agai
         trace.write_text(whole.replace("Marie", "Maria"))
         ran = kgot_lab(*asking(server))
         assert ran.code == 1
-        assert "1 question ended in an error; a damaged trace has to be restored or deleted first" in ran.err
+        assert (
+            "1 question ended in an error; a damaged trace (1) has to be restored or deleted first" in ran.err
+        )
         trace.write_text(whole)
         assert kgot_lab(*asking(server)).code == 0
         assert results()["curie"]["correct"]

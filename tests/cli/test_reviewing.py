@@ -161,10 +161,6 @@ def test_of_two_processes_that_decide_on_one_claim_at_once_one_is_told_that_it_c
         (["decide", LONDON.id, "override", "--confidence", "7"], "a number from 0 to 1"),
         (["decide", LONDON.id, "override", "--object", "London"], "accept it"),
         (["decide", LONDON.id, "accept", "--by", " "], "after --by is blank"),
-        (
-            ["review"],
-            "takes keys from a terminal: elsewhere use `waiting` and `decide ID accept`",
-        ),
     ],
 )
 def test_what_cannot_be_decided_is_one_line_and_changes_nothing(kgot_lab, waiting, words, why):

@@ -58,6 +58,13 @@ def run(monkeypatch, some):
 
 
 @pytest.mark.extended
+def test_every_kind_of_store_that_is_installed_works():
+    stores = [piece for piece in COMPONENTS if "store" in piece[0] or "Postgre" in piece[0]]
+    found = [*check_components(stores)]
+    assert len(found) == 5 and all(each.works or "pip install" in each.said for each in found), found
+
+
+@pytest.mark.extended
 def test_each_piece_is_tried_for_real(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     # the model is tried by the tests marked live

@@ -75,7 +75,7 @@ def test_a_file_that_changed_inside_a_folder_counts_at_once(tmp_path):
 def test_a_file_that_cannot_be_opened_is_told_without_its_place(tmp_path, monkeypatch):
     (tmp_path / "shut.json").write_text(LINES)
 
-    def refused(where):
+    def refused(where, say):
         raise PermissionError(13, "Permission denied", where)
 
     monkeypatch.setattr(graph_folder, "load_graph", refused)

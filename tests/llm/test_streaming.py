@@ -430,15 +430,13 @@ class Mumbling:
     def __init__(self, *pieces: str) -> None:
         self.pieces, self.finished, self.read_from = pieces, False, list[int]()
 
-    def chat(self, messages: object) -> tuple[list[int], list[str]]:
-        return [1, 2, 3], []
+    def chat(self, messages: object) -> list[int]:
+        return [1, 2, 3]
 
     def read(self, tokens: list[int], done: int) -> None:
         self.read_from.append(done)
 
-    def write_on(
-        self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
-    ) -> Iterator[str | GeneratedText]:
+    def write_on(self, tokens: list[int], prompt: Prompt, seed: int) -> Iterator[str | GeneratedText]:
         self.finished = False
         yield from self.pieces
         self.finished = True

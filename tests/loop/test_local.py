@@ -5,7 +5,7 @@ vote on.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from itertools import islice
 
 import pytest
 from support.every import every
@@ -13,6 +13,7 @@ from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.work import calls, computing_at_most
 
 from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.llm.recorded import Recorder
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     Answered,
@@ -23,18 +24,16 @@ from kgot_lab.loop.events import (
     Parsed,
     Read,
     Refused,
-    Started,
     ToolCall,
     ToolReturned,
     Voted,
     Wrote,
 )
+from kgot_lab.loop.extract import extract
 from kgot_lab.loop.insert import proper_name, sourced_sentences
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits, calls_by_role, forecast
 from kgot_lab.loop.render import fit_budget
-from kgot_lab.loop.replay.extract import extract, unread_documents
 from kgot_lab.loop.state import ledger
-from kgot_lab.loop.trace import graph_after
 from kgot_lab.memory.extraction import (
     EXTRACTION_EXAMPLES,
     EXTRACTION_SYSTEM,
@@ -427,7 +426,7 @@ def test_every_sentence_of_every_document_is_asked_about_when_there_is_no_questi
 
 
 @pytest.mark.parametrize("by", ["sentences", "statements"])
-def test_an_extraction_that_was_stopped_anywhere_asks_for_no_reply_twice(store, by):
+def test_an_extraction_that_was_stopped_anywhere_asks_for_no_recorded_reply_twice(store, by, tmp_path):
     limits = LOCAL if by == "sentences" else FEW
     wrote = [
         {"statements": [f'add("Ada", "knows", "{name}")', f'add("{name}", "is", "known")']}
@@ -438,28 +437,16 @@ def test_an_extraction_that_was_stopped_anywhere_asks_for_no_reply_twice(store, 
         return small() if by == "sentences" else scripted(write=wrote[asked:] or wrote[-1:])
 
     whole_run = list(extract(ADA, model(), store, limits))
-    expected = store.graph()
+    expected, calls = store.graph(), len(of(Asked, whole_run))
     for stop in range(1, len(whole_run) + 1):
         store.write("G.clear()")
-        done = whole_run[:stop]
-        rest = list(extract(ADA, model(len(of(Asked, done))), store, limits, done=done))
-        told = [event for event in (*done, *rest) if not isinstance(event, Started)]
-        assert told == [event for event in whole_run if not isinstance(event, Started)], (
-            f"stopped after event {stop}"
-        )
-        assert store.graph() == expected == graph_after([*done, *rest])
-    assert rest == [] == unread_documents(ADA, limits, whole_run)
-
-
-def test_a_document_whose_recorded_events_are_not_made_again_is_read_again_on_the_graph_as_it_was_left(store):
-    whole_run = list(extract(ADA, scripted(write=WRITE), store, FEW))
-    second = [number for number, event in enumerate(whole_run) if isinstance(event, ToolReturned)][1]
-    done = whole_run[: second + 2]
-    done[-1] = replace(done[-1], prompt=replace(done[-1].prompt, max_tokens=7))
-    store.write("G.clear()")
-    rest = list(extract(ADA, scripted(write=WRITE), store, FEW, done=done))
-    assert [event.call.arguments["document"] for event in of(ToolReturned, rest)] == ["d2", "d3"]
-    assert graph_after([*done, *rest]) == store.graph()
+        path = tmp_path / f"{stop}.jsonl"
+        begun = list(islice(extract(ADA, Recorder(model(), path), store, limits), stop))
+        asked = len(of(Asked, begun))
+        store.write("G.clear()")
+        again = list(extract(ADA, Recorder(model(asked), path), store, limits))
+        assert again == whole_run, f"stopped after event {stop}"
+        assert store.graph() == expected and len(path.read_text().splitlines()) == 1 + calls
 
 
 def test_extraction_in_statements_writes_what_the_model_spelled(store):
@@ -470,26 +457,6 @@ def test_extraction_in_statements_writes_what_the_model_spelled(store):
 def test_nothing_to_extract_from_is_said(store):
     with pytest.raises(BadInput, match="no document"):
         extract([], small(), store)
-
-
-def test_an_extraction_goes_on_with_documents_that_hold_a_key_set_only_later(store, monkeypatch):
-    documents = [Document("d1", "Ada Lovelace has zx81-spectrum-key."), *ADA[1:]]
-    events = list(extract(documents[:1], scripted(write=WRITE), store, FEW))
-    monkeypatch.setenv("SPECTRUM_API_KEY", "zx81-spectrum-key")
-    assert unread_documents(documents, FEW, events) == list(ADA[1:])
-    changed = [Document("d1", "Ada Lovelace has nothing."), *ADA[1:]]
-    with pytest.raises(BadInput, match="d1' has changed since the extraction read it: begin a new one"):
-        unread_documents(changed, FEW, events)
-
-
-def test_an_extraction_that_masked_a_key_says_that_the_key_may_be_missing(store, monkeypatch):
-    documents = [Document("d1", "Ada Lovelace has zx81-spectrum-key."), *ADA[1:]]
-    monkeypatch.setenv("SPECTRUM_API_KEY", "zx81-spectrum-key")
-    events = list(extract(documents[:1], scripted(write=WRITE), store, FEW))
-    assert unread_documents(documents, FEW, events) == list(ADA[1:])
-    monkeypatch.delenv("SPECTRUM_API_KEY")
-    with pytest.raises(BadInput, match="a key that the environment had then"):
-        unread_documents(documents, FEW, events)
 
 
 def test_the_sentences_of_a_tool_without_documents_are_those_of_its_text():

@@ -231,6 +231,8 @@ OF_SOMETHING_ELSE = (  # tried by hand, and read wrongly at first
     ("I work at Acme.", "I joined Netflix yesterday."),
     ("I work at Acme.", "Joined Strava and Letterboxd too."),
     ("I work at Acme.", "I joined the Green Party."),
+    ("I work at Acme.", "I joined Komoot."),
+    ("I work at Acme.", "I joined Babbel to learn Welsh."),
     ("I live in Leeds.", "I moved to Linux last month."),
     ("I work at a bank in Ghent.", "I moved from Ghent to Brussels."),
     ("Noor works for a bank in Ghent.", "Noor moved from Ghent to Brussels."),

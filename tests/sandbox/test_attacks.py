@@ -29,7 +29,7 @@ EDGES = (Edge("Ada", "born in", "London"), Edge("London", "part of", "England"))
 def scene() -> Iterator[tuple]:
     with host_of_code(PROJECT) as (places, connected):
         sandbox = open_sandbox(memory_mb=192)
-        with InMemory(sandbox) as store:
+        with InMemory(open=lambda: sandbox) as store:
             store.write(ATTACKED_BY_CODE)
             yield store, sandbox, places, connected
 

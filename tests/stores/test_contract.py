@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 from support.every import every
-from support.store_kinds import SQL, opened
+from support.store_kinds import SQL, opened, write
 
 from kgot_lab.errors import BadInput, LabError, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
@@ -76,6 +76,10 @@ def same(store, *parts):
 # --- statements ---
 
 
+def is_text(act):
+    return isinstance(act, str)
+
+
 def test_a_new_store_is_empty(store):
     assert len(store.graph()) == 0
     assert store.schema() == Schema({}, {}, 0, 0)
@@ -84,7 +88,7 @@ def test_a_new_store_is_empty(store):
 
 
 def test_a_fact_that_was_written_can_be_read_back(store, said):
-    diff = store.write(said.add)
+    diff = write(store, said.add)
     assert diff == Diff(added_nodes=diff.added_nodes, added_edges=(BORN,))
     assert {node.id for node in diff.added_nodes} == {"Ada", "London"}
     (row,) = store.read(said.where)
@@ -94,16 +98,16 @@ def test_a_fact_that_was_written_can_be_read_back(store, said):
 
 def test_every_write_gives_its_exact_diff(filled, said):
     old = next(node for node in filled.graph().nodes if node.id == "Ada")
-    assert filled.write(said.change) == Diff(changed_nodes=((old, Node("Ada", ("Person",), {"age": 36})),))
-    assert filled.write(said.forget) == Diff(removed_edges=(BORN,))
+    assert write(filled, said.change) == Diff(changed_nodes=((old, Node("Ada", ("Person",), {"age": 36})),))
+    assert write(filled, said.forget) == Diff(removed_edges=(BORN,))
     ada = Node("Ada", ("Person",), {"age": 36})
-    assert filled.write(said.remove) == Diff(removed_nodes=(ada,), removed_edges=(KNOWS,))
+    assert write(filled, said.remove) == Diff(removed_nodes=(ada,), removed_edges=(KNOWS,))
     assert same(filled, LONDON, CHARLES)
 
 
 def test_a_write_that_is_repeated_changes_nothing(store, said):
-    nodes = store.write(said.know).added_nodes
-    assert not store.write(said.know)
+    nodes = write(store, said.know).added_nodes
+    assert not write(store, said.know)
     assert same(store, *nodes, KNOWS)
 
 
@@ -117,7 +121,7 @@ def test_a_statement_that_fails_changes_nothing_and_says_why(filled, said):
 
 
 def test_a_read_cannot_write(filled, said):
-    for statement in (said.sneaky, said.change, said.forget, said.remove):
+    for statement in filter(is_text, (said.sneaky, said.change, said.forget, said.remove)):
         with pytest.raises(QueryFailed):
             filled.read(statement)
     assert same(filled, ADA, LONDON, CHARLES, BORN, KNOWS)
@@ -128,7 +132,7 @@ def test_a_store_says_from_which_edges_it_read_a_row(filled, said):
     assert edges_read(filled, said.where, rows) == [BORN]
     with partial_reads(filled) as read_without:
         assert (read_without(said.where, [KNOWS]), read_without(said.where, [BORN, KNOWS])) == (rows, ())
-        for statement in (said.sneaky, said.change, said.broken):
+        for statement in filter(is_text, (said.sneaky, said.change, said.broken)):
             with pytest.raises(QueryFailed):
                 read_without(statement, [BORN])
     assert same(filled, ADA, LONDON, CHARLES, BORN, KNOWS) and filled.read(said.where) == rows
@@ -138,12 +142,16 @@ def test_a_read_that_finds_nothing_has_no_rows(filled, said):
     assert filled.read(said.nothing) == ()
 
 
-def test_the_examples_of_the_dialect_work(store):
+def test_the_examples_of_the_dialect_work(store, said):
+    if said is SQL:
+        pytest.skip("a graph in SQL is changed by diffs")
     store.write(store.dialect.write_example)
     assert store.read(store.dialect.read_example)
 
 
-def test_facts_are_added_and_found_by_the_statements_of_the_dialect(store):
+def test_facts_are_added_and_found_by_the_statements_of_the_dialect(store, said):
+    if said is SQL:
+        pytest.skip("a graph in SQL is changed by diffs")
     told = {"source": "d1", "sentence": NASTY["quotes"]}
     babbage = 'Charles "B" Babbage'
     facts = [
@@ -446,7 +454,7 @@ def test_a_store_that_was_closed_says_so_whatever_it_is_asked(home, said):
     store.close()
     acts = [store.graph, store.schema, partial(store.search, "Ada"), partial(store.neighbours, "Ada")]
     acts.append(lambda: store.apply(Diff(removed_nodes=(ADA,))))
-    acts += [partial(store.write, said.add), partial(store.read, said.where)]
+    acts += [partial(write, store, said.add), partial(store.read, said.where)]
     acts += [] if said is SQL else [partial(store.compute, "1")]
     for act in acts:
         with pytest.raises(StoreUnavailable, match="was closed"):
@@ -527,7 +535,9 @@ def test_six_threads_that_use_a_store_first_lose_nothing(store):
     assert store.schema() == Schema({}, {"r": 30}, 30, 30)
 
 
-def test_nodes_get_labels_and_properties_by_the_statement_of_the_dialect(store):
+def test_nodes_get_labels_and_properties_by_the_statement_of_the_dialect(store, said):
+    if said is SQL:
+        pytest.skip("a graph in SQL is changed by diffs")
     named = Node(f"Odo {NASTY['quotes']}", ("Entity",), {"aliases": ["Castrell, Odo", NASTY["quotes"]]})
     store.write(store.dialect.add([(Triple("Letter", "says", named.id), {})]))
     store.write(store.dialect.label([Node("Letter", ("Document",)), named]))

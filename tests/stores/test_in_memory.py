@@ -45,7 +45,7 @@ def opened():
 
 @needs_sandbox
 def test_a_fact_is_told_with_its_own_ends_whatever_its_properties_are_named(opened):
-    store = InMemory(opened)
+    store = InMemory(open=lambda: opened)
     odd = {"subject": "x", "relation": "y", "object": "z", "year": 1}
     store.apply(Diff(added_nodes=(Node("a"), Node("b")), added_edges=(Edge("a", "knows", "b", odd),)))
     told = {"subject": "a", "relation": "knows", "object": "b", "relation_": "y", "year": 1}
@@ -54,7 +54,7 @@ def test_a_fact_is_told_with_its_own_ends_whatever_its_properties_are_named(open
 
 @needs_sandbox
 def test_diffs_applied_before_and_after_the_first_statement_are_seen_by_statements(opened):
-    store = InMemory(opened)
+    store = InMemory(open=lambda: opened)
     store.apply(ALL)
     assert store.read("result = len(G)") == (3,)
     store.apply(Diff(added_nodes=(Node("Paris"),)))
@@ -71,7 +71,7 @@ def test_diffs_applied_before_and_after_the_first_statement_are_seen_by_statemen
 
 @needs_sandbox
 def test_an_undone_write_is_undone_for_the_next_statement(opened):
-    store = InMemory(opened)
+    store = InMemory(open=lambda: opened)
     store.apply(ALL)
     diff = store.write("G.remove_node('Marie Curie')")
     assert str(diff) == "-1 node, -2 edges"

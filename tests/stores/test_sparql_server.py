@@ -102,7 +102,7 @@ COUNT_UP = "DELETE { :n :count ?a } INSERT { :n :count ?b } WHERE { :n :count ?a
 
 def test_a_change_that_another_writer_follows_is_not_made_twice(oxigraph_server, name, opened, monkeypatch):
     url = oxigraph_server.query_url
-    first, second = SparqlServer(url, namespace=name, execute=opened), SparqlServer(url, namespace=name)
+    first, second = SparqlServer(url, namespace=name, open=lambda: opened), SparqlServer(url, namespace=name)
     with first as store, second as other:
         store.write("INSERT DATA { :n :count 0 }")
         tell, told = store._run_update, []
@@ -136,7 +136,7 @@ def in_turn(monkeypatch):
 
 @pytest.mark.usefixtures("in_turn")
 def test_when_others_write_all_the_time_nothing_is_half_done(oxigraph_server, name, opened):
-    with SparqlServer(oxigraph_server.query_url, namespace=name, execute=opened) as store:
+    with SparqlServer(oxigraph_server.query_url, namespace=name, open=lambda: opened) as store:
         store.write("INSERT DATA { :n :count 0 }")
         stores = [SparqlServer(oxigraph_server.query_url, namespace=name, seconds=AMPLE) for _ in range(2)]
         refused: list[Exception] = []

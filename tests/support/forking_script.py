@@ -15,8 +15,8 @@ from typing import Any
 
 from kgot_lab.errors import LabError
 from kgot_lab.stores import open_store
-from kgot_lab.stores.protocol import PythonRunner
-from kgot_lab.types import Diff, Node
+from kgot_lab.stores.protocol import PythonRunner, Store
+from kgot_lab.types import Diff, Edge, Node
 
 
 def said(act: Callable[[], Any]) -> str:
@@ -28,16 +28,27 @@ def said(act: Callable[[], Any]) -> str:
     return "done"
 
 
+def write(store: Store, fact: str) -> Diff:
+    """Run a statement, or add the edge SUBJECT | RELATION | OBJECT to a store that takes no statement."""
+    if fact.count(" | ") != 2:
+        return store.write(fact)
+    source, type, target = fact.split(" | ")
+    ends = tuple(Node(end) for end in (source, target) if end not in store.graph().ids)
+    diff = Diff(added_nodes=ends, added_edges=(Edge(source, type, target),))
+    store.apply(diff)
+    return diff
+
+
 def main() -> None:
     kind, options, fact, another, question = sys.argv[1:]
     where = json.loads(options)
     store = open_store(kind, **where)
-    store.write(fact)
+    write(store, fact)
     child_says, parent_reads = os.pipe(), os.pipe()
     if (child := os.fork()) == 0:
         acts: dict[str, Callable[[], Any]] = {
             "apply": lambda: store.apply(Diff(added_nodes=(Node("of the child"),))),
-            "write": lambda: store.write(another),
+            "write": lambda: write(store, another),
             "read": lambda: store.read(question),
             "graph": store.graph,
             "schema": store.schema,
@@ -53,7 +64,7 @@ def main() -> None:
         os.read(parent_reads[0], 1)
         sys.exit()  # in order, with all that happens at the end of a program
     told = json.loads(os.fdopen(child_says[0]).readline())
-    written = str(store.write(another))
+    written = str(write(store, another))
     rows = len(store.read(question))
     store.close()
     store = open_store(kind, **where)

@@ -14,12 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from kgot_lab.graph import PropertyGraph
 from kgot_lab.stores import open_store
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Diff, Edge, Node
 from support.lent_engine import LentEngine
 
 NUMBERS = itertools.count(1)
+Act = Callable[[PropertyGraph], Diff]
 NEIGHBOUR = Diff(  # somebody else's graph on the same server
     added_nodes=(
         *(
@@ -41,11 +43,11 @@ NEIGHBOUR = Diff(  # somebody else's graph on the same server
 class Statements:
     """The same few acts in one language."""
 
-    add: str  # Ada --[born in {year: 1815}]--> London
-    know: str  # Ada --[knows]--> Charles
-    change: str  # Ada's property age becomes 36
-    forget: str  # the edge to London goes
-    remove: str  # Ada goes, with her edges
+    add: str | Act  # Ada --[born in {year: 1815}]--> London
+    know: str | Act  # Ada --[knows]--> Charles
+    change: str | Act  # Ada's property age becomes 36
+    forget: str | Act  # the edge to London goes
+    remove: str | Act  # Ada goes, with her edges
     where: str  # one row: where Ada was born
     nothing: str  # a read without rows
     broken: str  # not the language
@@ -88,17 +90,51 @@ SPARQL = Statements(
     broken="INSERT DATA { :Ada",
     sneaky="INSERT DATA { :Ada :knows :Eve }",
 )
-SQL = Statements(
-    add="INSERT INTO facts (subject, relation, object, properties) VALUES ('Ada', 'born in', 'London', '{\"year\": 1815}')",
-    know="INSERT INTO facts (subject, relation, object) VALUES ('Ada', 'knows', 'Charles')",
-    change="UPDATE nodes SET properties = '{\"age\": 36}' WHERE id = 'Ada'",
-    forget="DELETE FROM edges WHERE source = 'Ada' AND target = 'London'",
-    remove="DELETE FROM nodes WHERE id = 'Ada'",
+
+
+def _adds(edge: Edge) -> Act:
+    def act(graph: PropertyGraph) -> Diff:
+        ends = tuple(Node(end) for end in (edge.source, edge.target) if end not in graph.ids)
+        return Diff(added_nodes=ends, added_edges=() if edge in graph.edges else (edge,))
+
+    return act
+
+
+def _changes(graph: PropertyGraph) -> Diff:
+    ada = graph.node("Ada")
+    return Diff(changed_nodes=((ada, Node("Ada", ada.labels, {**ada.properties, "age": 36})),))
+
+
+def _forgets(graph: PropertyGraph) -> Diff:
+    identity = ("Ada", "born in", "London", "")
+    return Diff(removed_edges=tuple(edge for edge in graph.edges if edge.identity == identity))
+
+
+def _removes(graph: PropertyGraph) -> Diff:
+    edges = tuple(edge for edge in graph.edges if "Ada" in (edge.source, edge.target))
+    return Diff(removed_nodes=(graph.node("Ada"),), removed_edges=edges)
+
+
+SQL = Statements(  # which is read alone: a graph in SQL is changed by diffs
+    add=_adds(Edge("Ada", "born in", "London", {"year": 1815})),
+    know=_adds(Edge("Ada", "knows", "Charles")),
+    change=_changes,
+    forget=_forgets,
+    remove=_removes,
     where="SELECT target FROM edges WHERE source = 'Ada' AND type = 'born in'",
     nothing="SELECT id FROM nodes WHERE id = 'Nobody'",
     broken="SELECT FROM WHERE",
     sneaky="WITH gone AS (DELETE FROM nodes RETURNING id) SELECT * FROM gone",
 )
+
+
+def write(store: Store, act: str | Act) -> Diff:
+    """Run a statement, or apply the diff that stands for one."""
+    if isinstance(act, str):
+        return store.write(act)
+    diff = act(store.graph())
+    store.apply(diff)
+    return diff
 
 
 @dataclass(frozen=True)
@@ -123,7 +159,7 @@ def _here(kind: str, **where: str) -> Callable[[Path, pytest.FixtureRequest], Ca
 
 
 def _cypher(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
-    return lambda: open_store("cypher_embedded", path=folder / "graph.log", execute=LentEngine())
+    return lambda: open_store("cypher_embedded", path=folder / "graph.log", open=LentEngine)
 
 
 def _beside_a_neighbour(open: Callable[..., Store]) -> Callable[[], Store]:

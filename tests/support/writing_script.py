@@ -26,7 +26,7 @@ def main() -> None:
     for number in range(int(writes)):
         own = f"{name} {number}"
         try:
-            if number % 2:
+            if number % 2 and kind != "postgres":  # which is changed by diffs alone
                 store.write(store.dialect.add([(Triple(own, "knows", HUB), {"by": name})]))
             else:
                 store.apply(Diff(added_nodes=(Node(own, ("Own",), {"by": name}),)))

@@ -27,7 +27,7 @@ QUESTION = "How can I reduce costs by prompt caching?"
 ANSWER = f"Use it [Source: graph:cache]\nor [Source: graph:The <b>moon</b>]. {EVIL}"
 TITLES = [
     "Question and intent", "Methods and retrievers", "Nodes and their scores", "Edges followed", "Plan, playbooks, memory",
-    "What was told and what was cut", "Answer and its citations",
+    "What the model was given", "Answer and its citations",
 ]  # fmt: skip
 
 
@@ -152,7 +152,9 @@ def test_a_conversation_stands_there_as_text_without_a_kernel(talk):
     talk.ask(QUESTION)
     talk.ask("And then?")
     written = view._static_view().html
-    assert all(words in written for words in (*TITLES, QUESTION, "Second.", "(not told)", "And then?"))
+    assert all(
+        words in written for words in (*TITLES, QUESTION, "Second.", "(not in the context)", "And then?")
+    )
     assert [tag for tag, _ in tags(written)].count("img") == 2 and "data-picture=" in written
     assert view.table().sheets[0].rows[0][0] == QUESTION and repr(view._static_view()) == repr(view.table())
 
@@ -199,10 +201,10 @@ def test_bars_have_a_part_for_each_retriever_and_the_table_has_all(talk):
     drawn_parts = sum(len(kind) for kind in drawn.figure.axes[0].containers)
     assert drawn_parts == sum(value > 0 for values in given for value in values)
     assert drawn.table().sheets[0].total == len(thought.nodes)
-    assert "meaning" in drawn.svg and "not told to the model" not in drawn.svg
+    assert "meaning" in drawn.svg and "not in the prompt" not in drawn.svg
     nodes = [node.model_copy(update={"told": False}) for node in thought.nodes]
     untold = score_bars(thought.model_copy(update={"nodes": nodes}))
-    assert untold.svg.count("not told to the model") == len(nodes)
+    assert untold.svg.count("not in the prompt") == len(nodes)
     empty = score_bars(thought.model_copy(update={"nodes": []}))
     assert "nothing was found" in empty.svg and "nothing was found" in empty.alt
 

@@ -155,7 +155,10 @@ def test_gold_is_said_in_words_with_what_is_missed_and_where_it_stands():
         == "1 of 2 gold in the first 1, at rank 1 (recall@1 = 0.50). Missed: “Charles Babbage” (rank 2)."
     )
     assert asked(SMALL)["told"] == "2 of 2 gold in the first 10, at ranks 1 and 2 (recall@10 = 1.00)."
-    assert asked(SMALL, question="who wrote it")["told"] == "No gold is known for this question."
+    assert (
+        asked(SMALL, question="who wrote it")["told"]
+        == "No passages are marked as relevant to this question."
+    )
     far = explore(RETRIEVERS, DOCUMENTS, queries=[QUESTION], qrels={"q1": {"loom": 1, "gone": 2}})
     assert "0 of 2 gold" in asked(far)["told"]
     assert "(not found), “gone” (not among the documents)" in asked(far)["told"]

@@ -10,8 +10,10 @@ from itertools import pairwise
 import networkx as nx
 import pytest
 
+from kgot_lab.api.show import show
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.encoding import encode
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.replay.forks import edited_index, run_note
 from kgot_lab.loop.trace import load_run
@@ -141,7 +143,7 @@ def test_an_edge_for_which_no_line_is_drawn_is_told_and_its_source_is_picked(vie
 
 
 def test_where_there_is_no_path_it_is_said(view):
-    assert "not joined" in tell(view, path=["n10", "far 1"])["said"]
+    assert "not connected" in tell(view, path=["n10", "far 1"])["said"]
     group = next(node["id"] for node in view.live.data["nodes"] if node.get("community"))
     assert "a group of them" in tell(view, path=["n10", group])["said"]
 
@@ -280,6 +282,40 @@ def test_an_undirected_networkx_graph_is_drawn_without_arrows_and_a_directed_one
     assert "<polygon" not in show_graph(lines).picture.svg and "<polygon" in show_graph(arrows).picture.svg
     assert [show_graph(graph).live.data["arrows"] for graph in (lines, arrows)] == [False, True]
     assert "<polygon" in show_graph(lines, arrows=True).picture.svg
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of what was understood
+@pytest.mark.parametrize(
+    "write, suffix", [(nx.write_graphml, "graphml"), (nx.write_gexf, "gexf"), (nx.write_gml, "gml")]
+)
+def test_a_file_without_directions_is_drawn_without_arrows(tmp_path, write, suffix):
+    for name, graph in (("lines", nx.path_graph(3)), ("arrows", nx.path_graph(3, create_using=nx.DiGraph))):
+        write(graph, tmp_path / f"{name}.{suffix}")
+    drawn = {name: show(tmp_path / f"{name}.{suffix}").live.data["arrows"] for name in ("lines", "arrows")}
+    assert drawn == {"lines": False, "arrows": True}
+
+
+def test_a_graph_without_types_has_no_words_on_edges_and_no_legend_of_labels():
+    view = show_graph(nx.path_graph(4))
+    assert view.live.data["legend"] == [] and "related_to" not in view.live.data["type_of_all"]
+    assert not any(edge["caption"] for edge in view.live.data["edges"])
+    assert {
+        kind["name"]
+        for kind in show_graph(PropertyGraph.of([Node("a", ("Town",)), Node("b")])).live.data["legend"]
+    } == {
+        "Town",
+        "no label",
+    }
+
+
+def test_edges_inside_a_community_have_its_colour():
+    graph = PropertyGraph.from_networkx(nx.barbell_graph(6, 0))
+    view = show_graph(graph)
+    colours = {node["id"]: node["colour"] for node in view.live.data["nodes"]}
+    for edge in view.live.data["edges"]:
+        ends = {colours[edge["source"]], colours[edge["target"]]}
+        assert {edge.get("colour")} == (ends if len(ends) == 1 else {None})
+    assert encode(graph).edge_look("0", "1").rim.lower() in str(view.picture.svg).lower()
 
 
 def test_half_a_surrogate_pair_does_not_stop_a_view():

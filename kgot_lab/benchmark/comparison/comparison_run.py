@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import product
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 from kgot_lab.benchmark.comparison.plan import Design, write_comparison_plan
-from kgot_lab.benchmark.comparison.systems import AnswerSystem, PassageSearches, single_call_walk
-from kgot_lab.benchmark.questions.attempt import Equipment, is_damaged, read_events
+from kgot_lab.benchmark.comparison.systems import PassageSearches, single_call_walk
+from kgot_lab.benchmark.questions.attempt import Equipment, read_events
 from kgot_lab.benchmark.questions.batch import RESULTS_FILE, TRACES, QuestionRun, trace_name
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.question_result import QuestionResult, read_results
-from kgot_lab.errors import BadInput, LLMError, require_known
-from kgot_lab.evaluation.tables import Cell, Grid
-from kgot_lab.llm.budget import Rate
+from kgot_lab.errors import LLMError, require_known
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Event
-from kgot_lab.loop.limits import forecast
 from kgot_lab.types import LLM, Prompt, Reply
 
 # Reuse of replies that other systems got to the same prompt.
-
-_ASKED = b'{"event":"Asked"'  # how the line of a reply begins: to count them, no trace need be read whole
 
 
 def load_replies(folders: Iterable[Path], set: str, question: str) -> dict[str, Reply]:
@@ -43,20 +35,6 @@ def load_replies(folders: Iterable[Path], set: str, question: str) -> dict[str, 
             if isinstance(event, Asked) and not event.role.is_failed and not event.role.is_inside:
                 found.setdefault(prompt_digest(event.prompt, event.model), event.as_reply)
     return found
-
-
-def count_replies(folders: Iterable[Path], sets: Collection[str]) -> int:
-    """Count the replies in the traces of some sets in some folders.
-
-    Raises BadInput if a folder does not exist.
-    """
-    replies = 0
-    for folder in folders:
-        if not folder.is_dir():
-            raise BadInput(f"--reuse {folder}: there is no such folder, so there are no replies to take")
-        for path in (path for name in sets for path in folder.glob(f"{name}/*/{TRACES}/*.jsonl")):
-            replies += sum(line.startswith(_ASKED) for line in path.read_bytes().splitlines())
-    return replies
 
 
 class ReusingLLM:
@@ -189,11 +167,6 @@ class ComparisonRun:
         """How many replies were taken from traces so far."""
         return len(self._reused)
 
-    def is_damaged(self, due: PendingQuestion) -> bool:
-        """Return whether the trace of an answer cannot be read."""
-        traces = system_folder(self.folder, due.set, due.system) / TRACES
-        return is_damaged(traces / trace_name(due.question.id))
-
     def keep_plan(self) -> None:
         """Write the plan, or check that the folder holds the same one. Raises BadInput naming the
         differences.
@@ -219,72 +192,3 @@ class ComparisonRun:
     @cached_property
     def _searches(self) -> dict[str, PassageSearches]:
         return {name: PassageSearches(sample) for name, sample in self.design.samples.items()}
-
-
-# Time estimates: from stored results, or from tokens and a rate if there are none yet.
-
-_EXPECTED_TURNS = 2  # assumed for a question of the loop
-_PROMPT, _PASSAGE = 250, 150  # tokens of a prompt without its passages, and of a passage
-_WRITTEN = 12  # tokens of an answer
-MEASURED, ESTIMATED = "median of this set", "estimated"
-
-
-@dataclass(frozen=True)
-class RemainingTime:
-    """The number of questions that a system has left on a set, and the seconds per question.
-
-    `by` is the source of the estimate.
-    """
-
-    set: str
-    system: str
-    left: int
-    seconds: float
-    by: str
-
-    @property
-    def hours(self) -> float:
-        """How long all of them take."""
-        return self.left * self.seconds / 3600
-
-
-def estimate_remaining(design: Design, folder: Path, chosen: ComparisonSlice = WHOLE) -> list[RemainingTime]:
-    """Estimate the time of what is missing, by set and system.
-
-    The estimate is the median of the seconds in the stored results of the set, or else of the system's other
-    sets, or else what a 1.5B model takes on two cores.
-    """
-    left = Counter((due.set, due.system) for due in missing_answers(design, folder, chosen))
-    stored = {
-        (set, system): [each for each in load_system_results(folder, set, system).values() if not each.error]
-        for set, system in product(design.samples, design.systems)
-    }
-    rows = []
-    for (set, system), count in left.items():
-        elsewhere = [each for (_, other), some in stored.items() if other == system for each in some]
-        for some, by in ((stored[set, system], MEASURED), (elsewhere, "median of other sets")):
-            if known := [result.seconds for result in some if result.seconds is not None]:
-                rows.append(RemainingTime(set, system, count, median(known), by))
-                break
-        else:
-            seconds = _estimated_seconds(design.systems[system])
-            rows.append(RemainingTime(set, system, count, seconds, ESTIMATED))
-    return rows
-
-
-def forecast_grid(rows: list[RemainingTime]) -> Grid:
-    """Tabulate the expected times, with their total."""
-    columns = ("system on set", "questions left", "seconds each", "hours", "from")
-    cells = [
-        (f"{row.system} on {row.set}", f"{row.left:,}", f"{row.seconds:.1f}", f"{row.hours:.2f}", row.by)
-        for row in rows
-    ]
-    total = ("all", f"{sum(row.left for row in rows):,}", "", f"{sum(row.hours for row in rows):.2f}", "")
-    return Grid("What is left to answer", columns, tuple(tuple(map(Cell, each)) for each in (*cells, total)))
-
-
-def _estimated_seconds(system: AnswerSystem) -> float:
-    """Return the seconds of a question by a 1.5B model on two cores."""
-    if system.preset:
-        return forecast(system.limits, steps=_EXPECTED_TURNS).seconds
-    return Rate().seconds(_PROMPT + system.passages * _PASSAGE, _WRITTEN)

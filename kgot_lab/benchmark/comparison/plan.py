@@ -175,20 +175,6 @@ def write_comparison_plan(plan: Mapping[str, Json], folder: Path) -> bool:
     return False
 
 
-def check_comparison(plan: Mapping[str, Json], folder: Path) -> None:
-    """Check that the plan of a folder, if there is one, is this plan.
-
-    If `plan` names no model, any model is accepted. Raises BadInput naming the differences.
-    """
-    if (folder / PLAN_FILE).exists():
-        stored = load_comparison_plan(folder)
-        open_yet = _unanswered_systems(stored, plan, folder)
-        compared = _without_systems(stored, open_yet)
-        if "model" not in plan:
-            compared.pop("model", None)
-        _require_same_plan(compared, _without_systems(plan, open_yet), folder)
-
-
 def _unanswered_systems(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> set[str]:
     """Return the systems of two plans that have not answered any question in a folder."""
     names = {*there["systems"], *plan["systems"]}

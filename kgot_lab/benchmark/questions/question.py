@@ -36,7 +36,6 @@ class Question:
     aliases: tuple[str, ...] = ()  # other answers that are right
     documents: tuple[Document, ...] = ()
     attachments: tuple[Path, ...] = ()
-    links: tuple[str, ...] = ()  # web pages that hold the answer
     steps: int | None = None
     tools: tuple[str, ...] = ()
     group: str = ""

@@ -71,25 +71,22 @@ def twowiki() -> QuestionSet:
 def simpleqa() -> QuestionSet:
     """Load 4,326 short factual questions (Wei et al. 2024), MIT.
 
-    The type of a question is its topic, and `links` are the sources of its answer.
+    The type of a question is its topic.
     """
     rows = read_packed_rows("simpleqa", "simpleqa.jsonl.gz")
-    questions = [
-        Question(row["_id"], row["question"], row["answer"], row["topic"], links=tuple(row["urls"]))
-        for row in rows
-    ]
+    questions = [Question(row["_id"], row["question"], row["answer"], row["topic"]) for row in rows]
     return QuestionSet([], questions, "simpleqa", "grader")
 
 
 def frames() -> QuestionSet:
     """Load 824 questions over several Wikipedia pages each (Krishna et al. 2024), Apache-2.0.
 
-    Only the addresses of the pages are included.
+    The pages are not included.
     """
     questions = []
     for row in read_packed_rows("frames", "frames.jsonl.gz"):
         text, types = row["question"].strip(), ", ".join(row["reasoning_types"])
-        questions.append(Question(row["_id"], text, row["answer"], types, links=tuple(row["wiki_links"])))
+        questions.append(Question(row["_id"], text, row["answer"], types))
     return QuestionSet([], questions, "frames", "grader")
 
 

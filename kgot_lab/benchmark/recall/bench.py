@@ -375,8 +375,8 @@ def bench_families(
 def family_table(reports: Sequence[Report], measure: str = "recall@5", part: str = _TEST_PART) -> Grid:
     """Tabulate the mean and 95 % interval of each family, and the gain from delta edges over the same walk.
 
-    `part` is "test", the test split, or "all". Bold marks the best family of a row, and differences whose
-    interval excludes zero.
+    `part` is "test", the test split, or "all". Bold marks the best family of a row, and differences with
+    p below .05 (sign flips).
     """
     order = list(FAMILY_SETS)
     by_name = {report.dataset.name: report for report in reports}
@@ -406,9 +406,10 @@ def _gain_cell(report: Report, system: str, measure: str, part: str) -> Cell:
         return Cell("not computed")
     ids = query_splits(report.dataset)[part]
     both = {name: report.scores[name].only(ids) for name in (WITHOUT_EDGES, system)}
-    gap = compare(both, WITHOUT_EDGES, measure, groups=report.dataset.groups)[system].difference
+    row = compare(both, WITHOUT_EDGES, measure, groups=report.dataset.groups)[system]
+    gap = row.difference
     text = f"{format_signed(gap.mean)} [{format_signed(gap.low)}, {format_signed(gap.high)}]"
-    return Cell(text, gap.low > 0 or gap.high < 0)
+    return Cell(text, row.p < 0.05)
 
 
 def _interval_cell(mean: float, low: float, high: float, bold: bool) -> Cell:

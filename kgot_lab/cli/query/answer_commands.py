@@ -166,6 +166,8 @@ def _answer_and_print(context: typer.Context, output: _OutputOptions, make: _Mak
         record |= {"cited falsely": answer.false, "model": answer.model}
         text = json.dumps(record, ensure_ascii=False, indent=1)
     write_answer(text, output.output)
+    if isinstance(output, _AnswerOptions) and not model and answer.nodes:
+        terminal.say("note: this is what the graph says of it; --model local answers in words")
     if answer.model and not answer.cited:
         terminal.say("note: the answer names no node that it rests on")
     if answer.cited:
@@ -196,8 +198,8 @@ def _concepts(
 ) -> None:
     """Extract concepts, keywords and dimensions from documents and docstrings with a model.
 
-    Nothing is extracted without the words that state it. The estimated cost is shown before a model is
-    called. With --dry-run (before the name of this command) that is all. What was read is stored, so the same
+    Each extracted item keeps the words that state it. The estimated cost is shown before a model is
+    called. With --dry-run (before the name of this command) nothing else happens. Extracted items are stored, so the same
     command resumes where it was interrupted, without repeating a call.
     """
     from kgot_lab.cli.question_setup import model_rate

@@ -50,7 +50,7 @@ def _batch(
     output: Path | None = ANSWER_FILE,
     timeout: float | None = option("stop after so many seconds", "--timeout", min=0.001),
 ) -> None:
-    """Answer many questions with a JSON object for each, in order. A failed one does not stop the others."""
+    """Answer many questions, with one JSON object each, in order. A failed one does not stop the others."""
     from kgot_lab.kgos.query.question_arguments import answer_lines
 
     queried: QueriedGraph = context.obj
@@ -165,7 +165,7 @@ def _import_graph(
 ) -> None:
     """Merge another graph into this one and write the result.
 
-    What both have appears once. Where they differ, this graph takes precedence.
+    What both contain appears once. Where they differ, this graph takes precedence.
     """
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.stores.files import write_graph
@@ -190,7 +190,7 @@ def _import_graph(
 
 @queries.command("export-graph", rich_help_panel=_GRAPH_PANEL)
 def _export_graph(context: typer.Context, output: Path = _OUTPUT_OPTION) -> None:
-    """Write the graph into a file of another form."""
+    """Write the graph to a file of another format."""
     from kgot_lab.stores.files import write_graph
 
     queried: QueriedGraph = context.obj

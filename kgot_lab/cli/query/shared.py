@@ -398,7 +398,7 @@ def select_graph(
     beside: list[str] | None = option("ask another graph too: NAME=GRAPH; repeat for more", "--with"),
     reading: ReadingOptions,
     embedder: str | None = options.SEARCH_EMBEDDER,
-    dry: bool = option("say what would be asked of what, and ask nothing", "--dry-run", default=False),
+    dry: bool = option("only say what would be asked", "--dry-run", default=False),
 ) -> None:
     """Query a graph.
 

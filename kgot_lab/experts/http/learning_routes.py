@@ -163,7 +163,7 @@ class GraphEditRequest(BaseModel):
     """An edit: its kind, and the fields of that kind. Nodes go by id, or by name where they exist."""
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
-    edit: Literal["NodeToAdd", "EdgeToAdd", "EdgeToRemove", "PropertyToChange"]
+    edit: Literal["NodeToAdd", "NodeToRemove", "EdgeToAdd", "EdgeToRemove", "PropertyToChange"]
     id: Annotated[str, Field(max_length=500)] = ""
     type: Annotated[str, Field(max_length=100)] = ""
     name: Annotated[str, Field(max_length=500)] = ""

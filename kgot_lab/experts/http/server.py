@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
-from starlette.responses import FileResponse
 from starlette.routing import Route
-from starlette.staticfiles import NotModifiedResponse, StaticFiles
 
 from kgot_lab import __version__
 from kgot_lab.experts.http.auth import AuthMiddleware, GuardRules
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent / "pages"
 # as files: the package of live views is in a higher layer
 _DRAWING = Path(__file__).parents[2] / "viz" / "browser"
-_PAGES = StaticFiles(directory=_FOLDER)
 _START_PAGE = "chat.html"
 _CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -55,7 +53,8 @@ _CONTENT_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_FILES = {path.name: path for path in _FOLDER.iterdir() if path.suffix in _CONTENT_TYPES}
+_HEAD = _FOLDER / "head.html"  # what all pages begin with, in place of <!-- head -->
+_FILES = {path.name: path for path in _FOLDER.iterdir() if path.suffix in _CONTENT_TYPES and path != _HEAD}
 _FILES["cytoscape.min.js"] = _DRAWING / "cytoscape.min.js"
 
 
@@ -83,11 +82,13 @@ def _page_response(request: Request, name: str) -> Response:
     if path is None:
         raise NotFound("page")
     # revalidated each time, so that another version of the package shows at once
-    headers = {"cache-control": "no-cache"}
-    response = FileResponse(path, 200, headers, _CONTENT_TYPES[path.suffix], stat_result=path.stat())
-    if _PAGES.is_not_modified(response.headers, request.headers):
-        return NotModifiedResponse(response.headers)
-    return response
+    content = path.read_bytes()
+    if path.suffix == ".html":
+        content = content.replace(b"<!-- head -->\n", _HEAD.read_bytes())
+    headers = {"cache-control": "no-cache", "etag": f'"{hashlib.sha256(content).hexdigest()[:32]}"'}
+    if headers["etag"] in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(content, 200, headers, _CONTENT_TYPES[path.suffix])
 
 
 _LOOPBACK_RULES = GuardRules()

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
@@ -80,6 +80,16 @@ class NodeToAdd:
 
 
 @dataclass(frozen=True)
+class NodeToRemove:
+    """An existing node that is removed with its edges."""
+
+    id: str
+
+    def __str__(self) -> str:
+        return f"remove {self.id} with its edges"
+
+
+@dataclass(frozen=True)
 class _EdgeEdit:
     source: str
     type: str
@@ -115,10 +125,8 @@ class PropertyToChange:
         return f"change {self.name} of {self.id} from {short_repr(self.before)} to {short_repr(self.value)}"
 
 
-GraphEdit = NodeToAdd | EdgeToAdd | EdgeToRemove | PropertyToChange
-EDIT_CLASSES: Mapping[str, type[GraphEdit]] = {
-    each.__name__: each for each in (NodeToAdd, EdgeToAdd, EdgeToRemove, PropertyToChange)
-}
+GraphEdit = NodeToAdd | NodeToRemove | EdgeToAdd | EdgeToRemove | PropertyToChange
+EDIT_CLASSES: Mapping[str, type[GraphEdit]] = {each.__name__: each for each in get_args(GraphEdit)}
 
 
 @dataclass(frozen=True)
@@ -186,6 +194,8 @@ def _apply_edit(editor: Editor, edit: GraphEdit) -> Any:
         case NodeToAdd(id, type, name, description):
             details = {"description": description} if description else {}
             return editor.add_node(id, type, name=name, **details)
+        case NodeToRemove(id):
+            return editor.remove_node(id)
         case EdgeToAdd(source, type, target):
             return editor.add_edge(source, type, target)
         case EdgeToRemove(source, type, target):

@@ -44,6 +44,9 @@ _SAME_OBJECT = ("Object.assign", "Object.freeze", "Object.seal")  # return their
 _MIXINS = ("inherits", "setPrototypeOf", "assign", "mixin", "merge", "extend", "defaults")
 _IDENTIFIER = re.compile(r"#?[\w$]+")
 _QUOTES = "'\""
+# in comments of JSDoc
+_PARAMETER = re.compile(r"@param\s*\{\s*[?!]?([\w$]+)=?\s*\}\s*\[?([\w$]+)")
+_IMPORTED_TYPE = re.compile(r"@typedef\s*\{\s*import\(\s*['\"]([^'\"]+)['\"]\s*\)\.([\w$]+)\s*\}\s*([\w$]+)")
 _MAX_SIGNATURE = 300  # characters of a signature
 _MAX_SYMBOL = 300  # characters of a symbol, which a long chain of calls would make longer
 
@@ -109,6 +112,8 @@ class _ScriptReader:
         for node in root.named_children:
             if node.type == "import_statement" and _field(node, "source") is not None:
                 self._read_import(node, scope)
+        for module, type, name in _IMPORTED_TYPE.findall(_text(root)):
+            scope.names.setdefault(name, f"{self._import_target(module)}#exports.{type}")
         self._declare(root, scope)
         self._read_children(root, scope)
 
@@ -259,6 +264,13 @@ class _ScriptReader:
         """
         inner, id = _innermost(value), symbol.replace("#exports.", "#")
         is_named = _IDENTIFIER.fullmatch(_last_name(id))
+        if inner.type in ("binary_expression", "ternary_expression"):  # such as `Object.hasOwn || function …`
+            chosen = next((end for end in inner.named_children if _innermost(end).type in _FUNCTIONS), None)
+            for other in inner.named_children if chosen is not None else ():
+                if other != chosen:
+                    self._read_node(other, scope)
+            if chosen is not None:
+                return self._read_value(chosen, symbol, scope, node, this)
         if inner.type in _FUNCTIONS:
             self._read_function(inner, id if is_named else "", scope, this or id, node)
             return id if is_named else ""
@@ -298,6 +310,8 @@ class _ScriptReader:
         inner = _innermost(value)
         id = self._definition_id(scope, _name(inner)) if _name(inner) else scope.id
         is_value = inner.type == "object" or (_is_definition(inner) and _name(inner))
+        if inner.type in _FUNCTIONS and not is_value:  # what it does is what the function around it does
+            self._add_alias(scope.returned, scope.id, inner)
         if is_value:
             self._add_alias(scope.returned, self._read_value(inner, id, scope, inner, scope.this), inner)
         else:
@@ -336,6 +350,7 @@ class _ScriptReader:
         if node.type.endswith("_expression") and _name(node):
             inner.names[_name(node)] = id
         inner.names |= {name: "" for name, _ in _pattern_names(parameters)}
+        inner.names |= self._typed_parameters(definition or node, parameters, scope)
         self._read_children(parameters, inner) if parameters is not None else None
         if body.type == "statement_block":
             self._declare(body, inner)
@@ -344,6 +359,14 @@ class _ScriptReader:
             self._read_returned(body, inner)
         else:
             self._read_node(body, inner)
+
+    def _typed_parameters(self, node: Any, parameters: Any, scope: _ScriptScope) -> dict[str, str]:
+        """Return the symbols of the classes of parameters, by annotations of TypeScript or of a comment."""
+        types = {name: type for type, name in _PARAMETER.findall(_comment_before(node, lines=3))}
+        for each in parameters.named_children if parameters is not None else ():
+            if annotation := _text(_field(each, "type")).removeprefix(":").strip():
+                types[_text(_field(each, "pattern"))] = annotation
+        return {name: scope.names[type] for name, type in types.items() if scope.names.get(type)}
 
     def _add_definition(self, node: Any, id: str, type: str, scope: _ScriptScope, signature: str) -> None:
         line, end = node.start_point[0] + 1, node.end_point[0] + 1
@@ -512,16 +535,20 @@ def _required_module(node: Any) -> str:
 
 def _doc_comment(node: Any) -> str:
     """Return the first paragraph of the comment before a definition, without @ tags."""
+    marks = r"^\s*(/\*\*?|\*/|\*|///?)\s?|\s*\*/\s*$"
+    lines = [re.sub(marks, "", line).strip() for line in _comment_before(node).split("\n")]
+    paragraph = "\n".join(lines).strip().split("\n\n")[0].split("\n@")[0]
+    return "" if paragraph.startswith("@") else " ".join(paragraph.split())
+
+
+def _comment_before(node: Any, lines: int = 1) -> str:
+    """Return the comment that ends at most so many lines before a definition, as it is written."""
     wrappers = ("export_statement", "lexical_declaration", "variable_declaration")
     while node.parent is not None and node.parent.type in wrappers:
         node = node.parent
     before = node.prev_named_sibling
-    if before is None or before.type != "comment" or before.end_point[0] + 1 < node.start_point[0]:
-        return ""
-    marks = r"^\s*(/\*\*?|\*/|\*|///?)\s?|\s*\*/\s*$"
-    lines = [re.sub(marks, "", line).strip() for line in _text(before).split("\n")]
-    paragraph = "\n".join(lines).strip().split("\n\n")[0].split("\n@")[0]
-    return "" if paragraph.startswith("@") else " ".join(paragraph.split())
+    is_comment = before is not None and before.type == "comment"
+    return _text(before) if is_comment and before.end_point[0] + lines >= node.start_point[0] else ""
 
 
 def _file_comment(root: Any) -> str:

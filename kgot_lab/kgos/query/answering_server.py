@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from math import inf
 from typing import Any
@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kgot_lab.arguments import distinct_fields, is_plain_text
 from kgot_lab.errors import BadInput, require_known, short_repr
 from kgot_lab.kgos.query.mcp_server import replay_body
+from kgot_lab.kgos.query.question_arguments import resolve_aliases
 from kgot_lab.llm.structured import field_problem
 
 _NO_MESSAGE, _FORM = "this is no JSON-RPC message", "give jsonrpc '2.0', id, method and params"
@@ -45,19 +46,25 @@ class AnsweringServer(MCPServer[Any]):
     ) -> Any:
         """Call a tool, or what `route` returns for it.
 
-        Raises ToolError for an argument that it does not take, or of another type.
+        Common other names of arguments are understood, and numbers for texts. Raises ToolError for an argument that
+        the tool does not take, or of another type.
         """
         name, arguments = self.route(name, arguments)
         known = {tool.name: tool.input_schema.get("properties", {}) for tool in await self.list_tools()}
         try:
             require_known("tool", known, name)
-            require_known(f"argument of {name}", known[name], *arguments)
-            return await super().call_tool(name, arguments, context)
+            given = resolve_aliases(name, arguments, known[name])
+            require_known(f"argument of {name}", known[name], *given)
+            for key, value in given.items():
+                is_number = isinstance(value, int | float) and not isinstance(value, bool)
+                if is_number and known[name][key].get("type") == "string":
+                    given[key] = str(value)
+            return await super().call_tool(name, given, context)
         except BadInput as error:
             raise ToolError(str(error)) from None
         except ToolError as error:
             if not isinstance(error.__cause__, ValidationError):
-                raise
+                raise ToolError(str(error.__cause__ or error)) from None  # without the protocol's own words
             field, problem = field_problem(error.__cause__)
             raise ToolError(f"the argument {field!r} of {name}: {problem}") from None
 
@@ -74,7 +81,8 @@ class AnsweringServer(MCPServer[Any]):
         """
         hints = {tool.name: tool.annotations for tool in await self.list_tools()}
         vars(stdio)["types"].jsonrpc_message_adapter = _Messages()  # by which each line is read
-        calls = _OpenCalls([name for name, hint in hints.items() if hint and hint.destructive_hint])
+        changing = [name for name, hint in hints.items() if hint and hint.destructive_hint]
+        calls = _OpenCalls(lambda name: self.route(name, {})[0] in changing)
         async with stdio.stdio_server() as (messages, answers), anyio.create_task_group() as tasks:
             accepted, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
@@ -141,8 +149,8 @@ class ExplainedBodies:
 class _OpenCalls:
     """The requests that are not answered yet, and whether each changes something now."""
 
-    def __init__(self, changing: Sequence[str]):
-        self._changing, self._answered = changing, anyio.Condition()
+    def __init__(self, changes: Callable[[str], bool]):
+        self._changes, self._answered = changes, anyio.Condition()
         self.open: dict[object, bool] = {}
 
     async def begin(self, message: SessionMessage | Exception) -> bool:
@@ -151,7 +159,7 @@ class _OpenCalls:
         given = getattr(request, "params", None) or {}
         if isinstance(request, types.JSONRPCRequest):
             self.open[request.id] = False
-            return request.method == "tools/call" and given.get("name") in self._changing
+            return request.method == "tools/call" and self._changes(str(given.get("name")))
         if isinstance(request, types.JSONRPCNotification) and request.method == "notifications/cancelled":
             await self.end(given.get("requestId"))
         return False

@@ -63,13 +63,12 @@ def convert_arguments(question: GraphQuestion, arguments: Mapping[str, Any]) -> 
     is missing or has another type.
     """
     known = {parameter.name: parameter for parameter in question.parameters}
-    values: dict[str, Any] = {}
-    for name, value in arguments.items():
-        name = _resolve_alias(name.replace("-", "_"), known)
-        if name in values:
-            raise BadInput(f"{question.name} got {name} twice, also by another name: give it once")
-        if value is not None or name not in known or known[name].default is Inspected.empty:
-            values[name] = value
+    given = resolve_aliases(question.name, arguments, known)
+    values = {
+        name: value
+        for name, value in given.items()
+        if value is not None or name not in known or known[name].default is Inspected.empty
+    }
     require_known(f"argument of {question.name}", known, *values)
     required = [p.name for p in known.values() if p.default is Inspected.empty]
     if missing := [name for name in required if name not in values]:
@@ -89,15 +88,27 @@ _ALIASES = tuple(
         "depth max_depth hops",
         "type types node_type label",
         "edge_type edge_types relation",
+        "statement cypher query q",
+        "text episode episode_body body content message fact",
+        "at time date when timestamp reference_time valid_at",
     )
 )
 
 
-def _resolve_alias(name: str, known: Collection[str]) -> str:
-    """Return the only argument that a name is another name of, or else the name."""
-    same = next((names for names in _ALIASES if name in names), frozenset())
-    meant = [each for each in known if each in same]
-    return name if name in known or len(meant) != 1 else meant[0]
+def resolve_aliases(of: str, arguments: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """Return arguments by their own names, where a name is another one of only one of those that are known.
+
+    Raises BadInput if one is given twice.
+    """
+    found: dict[str, Any] = {}
+    for name, value in arguments.items():
+        name = name.replace("-", "_")
+        meant = [each for each in known if any(name in names and each in names for names in _ALIASES)]
+        name = name if name in known or len(meant) != 1 else meant[0]
+        if value is not None and found.get(name) is not None:
+            raise BadInput(f"{of} got {name} twice, also by another name: give it once")
+        found[name] = found.get(name) if value is None else value
+    return found
 
 
 def _convert_value(question: GraphQuestion, parameter: Parameter, value: Any) -> Any:

@@ -142,20 +142,20 @@ def _search(
     *,
     embedder: Embedder | None = None,
 ) -> MethodResult:
-    """The nodes that answer a query, by words, meaning, edges and intent, with what else the query calls for."""
+    """The nodes that answer a query, by words, meaning, edges and intent, with further methods that the query calls for."""
     config = RetrievalConfig(limit=limit, weights=weights, min_cosine=MIN_COSINE)
     return intent_search(graph, query, config=config, embedder=embedder)
 
 
 @_question("discovery")
 def _emerge(graph: PropertyGraph, limit: Annotated[int, "how many clusters at most"] = 20) -> MethodResult:
-    """The clusters that emerge from the edges, with the words that set each apart."""
+    """The clusters that emerge from the edges, with the words that distinguish each."""
     return overview.find_clusters(graph, most=limit)
 
 
 @_question("discovery")
 def _discover(graph: PropertyGraph, each: Annotated[int, "how many nodes of each type"] = 3) -> MethodResult:
-    """Where to begin with a graph that one does not know: what most leads to, of each type."""
+    """Where to start in an unknown graph: the nodes of each type with most incoming edges."""
     return overview.starting_points(graph, each=each)
 
 
@@ -167,7 +167,7 @@ def _stats(graph: PropertyGraph) -> MethodResult:
 
 @_question("discovery")
 def _schema(graph: PropertyGraph) -> MethodResult:
-    """Which types of nodes each type of edge joins, and how often."""
+    """Which types of nodes each type of edge links, and how often."""
     return overview.observed_schema(graph)
 
 
@@ -243,9 +243,7 @@ def _why_not(
     *,
     embedder: Embedder | None = None,
 ) -> MethodResult:
-    """What stands in the way of something: its limitations, the blocking ones first, and what helps in spite
-    of them.
-    """
+    """What prevents something: its limitations, the blocking ones first, and their workarounds."""
     found = can_it(graph, capability, embedder=embedder)
     rows = sorted(found.limitations, key=lambda limitation: (not limitation.blocking, limitation.id))
     why = (f"can it {capability!r}: {found.status}", *found.why)
@@ -255,7 +253,7 @@ def _why_not(
 
 @_question("intent")
 def _how_does(graph: PropertyGraph, node: _Node, depth: _Depth = 2) -> MethodResult:
-    """How something works: what it is joined with, the important first, level by level."""
+    """How something works: what it is linked to, important nodes first, level by level."""
     return explore_smart(graph, resolve_node(graph, node), depth=depth)
 
 
@@ -271,7 +269,7 @@ def _compose_for(
 
 @_question("intent")
 def _alternatives(graph: PropertyGraph, node: _Node, limit: _Limit = 10) -> MethodResult:
-    """What may stand in a node's place, because an edge says so or because it does the same."""
+    """What can replace a node, because an edge says so or because it does the same."""
     return selection.find_alternatives(graph, resolve_node(graph, node), limit=limit)
 
 
@@ -298,7 +296,7 @@ def _trace(
     edge_type: _EdgeTypes = None,
     directed: Annotated[bool, "only along the arrows"] = False,
 ) -> MethodResult:
-    """The shortest path between two nodes; not through packages that both use, which says nothing of the two."""
+    """The shortest path between two nodes; not through packages that both use, which says nothing about the two."""
     ends = resolve_node(graph, node), resolve_node(graph, other)
     labels = zip(graph.ids, graph.node_labels, strict=True)
     inside = [id for id, node_labels in labels if PACKAGE_LABEL not in node_labels or id in ends]
@@ -313,7 +311,7 @@ def _related(
     edge_type: _EdgeTypes = None,
     limit: Annotated[int | None, "how many edges at most"] = None,
 ) -> MethodResult:
-    """The edges of a node, and where in a text or in code each stands."""
+    """The edges of a node, and where each occurs in a text or in code."""
     row = resolve_node(graph, node)
     return selection.list_related_nodes(graph, row, edge_types=edge_type or (), limit=limit)
 
@@ -332,7 +330,7 @@ def _used_by(graph: PropertyGraph, node: _Node, max_depth: _Depth = 3) -> Method
 
 @_question("exploration")
 def _explore(graph: PropertyGraph, node: _Node, depth: _Depth = 2) -> MethodResult:
-    """What is around a node, the important first, hubs marked."""
+    """What is around a node, important nodes first, hubs marked."""
     return explore_smart(graph, resolve_node(graph, node), depth=depth)
 
 
@@ -350,7 +348,7 @@ def _impact(
     ] = "dependants",
     risk_threshold: Annotated[float, "only nodes of at least this risk, from 0 to 1"] = 0.0,
 ) -> MethodResult:
-    """What a change of a node reaches, with risks and the riskiest chain."""
+    """What a change of a node affects, with risks and the riskiest chain."""
     id = resolve_node(graph, node)
     found = impact_analysis(graph, id, direction=direction, max_depth=max_depth, follow=follow)
     if risk_threshold <= 0:
@@ -382,13 +380,13 @@ def _risk(graph: PropertyGraph, top_k: _Count = 10, type: _Types = None) -> Meth
 
 @_question("analysis")
 def _coverage(graph: PropertyGraph) -> MethodResult:
-    """Of each type, the share that is described, documented, tested and built after a pattern."""
+    """For each type, the share that is described, documented, tested and follows a pattern."""
     return overview.measure_coverage(graph)
 
 
 @_question("analysis")
 def _gaps(graph: PropertyGraph, limit: Annotated[int, "how many nodes of each kind"] = 20) -> MethodResult:
-    """What the graph lacks: descriptions, edges, workarounds, code after a pattern, callers."""
+    """What the graph lacks: descriptions, edges, workarounds, code of a pattern, callers."""
     return overview.find_gaps(graph, most=limit)
 
 
@@ -398,7 +396,7 @@ def _pattern_code(
     pattern: Annotated[str, "only this pattern, by id or name"] = "",
     source_file: Annotated[str, "only code in this file or folder"] = "",
 ) -> MethodResult:
-    """Which code is built after which pattern, with file and line."""
+    """Which code follows which pattern, with file and line."""
     return pattern_to_code(graph, pattern, source_file=source_file)
 
 
@@ -407,8 +405,7 @@ def _pattern_code(
 
 @_question("ranking")
 def _recommend(graph: PropertyGraph, node: _Node, limit: _Limit = 10) -> MethodResult:
-    """What goes with a node and is not joined with it yet: what its neighbours are joined with, rare
-    neighbours weighing more.
+    """What fits a node and is not linked to it yet: what its neighbours are linked to, rare neighbours weighing more.
 
     The score is the sum over common neighbours of 1 / log2(1 + their neighbours) (after Adamic & Adar 2003).
     """
@@ -467,13 +464,13 @@ def _score_dimensions(graph: PropertyGraph, node: _Node) -> MethodResult:
 
 @_question("dimensions")
 def _dimension_profile(graph: PropertyGraph, node: _Node, other: _Other) -> MethodResult:
-    """Two nodes beside each other on all dimensions that one of them has."""
+    """Two nodes side by side on all dimensions that one of them has."""
     return dimension_profile(graph, resolve_node(graph, node), resolve_node(graph, other))
 
 
 @_question("dimensions")
 def _compare_dimensions(graph: PropertyGraph, node: _Node, other: _Other) -> MethodResult:
-    """Where two nodes lie farthest apart, of the dimensions that both have."""
+    """The dimensions on which two nodes differ most."""
     found = dimension_profile(graph, resolve_node(graph, node), resolve_node(graph, other))
     both = (row for row in found.rows() if row[4] is not None)
     rows = sorted(both, key=lambda row: (-abs(float(str(row[4]))), str(row[0])))
@@ -492,7 +489,7 @@ def _dimension_range(
 
 @_question("dimensions")
 def _auto_dimensions(graph: PropertyGraph, node: Annotated[str, "only of this node"] = "") -> MethodResult:
-    """The dimensions that texts and edges tell, computed: of one node, or how many nodes have each."""
+    """Dimensions computed from texts and edges: of one node, or how many nodes have each."""
     found = extract_dimensions(graph)
     silent = f"not extractable: {', '.join(NOT_EXTRACTABLE)}"
     if node:

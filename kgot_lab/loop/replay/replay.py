@@ -72,7 +72,7 @@ from kgot_lab.loop.trace import (
     load_run,
     reopen_trace,
 )
-from kgot_lab.stores import open_for, open_store
+from kgot_lab.stores import open_for
 from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.stores.protocol import Dialect, Store
 from kgot_lab.text.cleaning import format_count
@@ -131,8 +131,7 @@ def _next_write(events: Sequence[Event], store: Store, walk: SideReplay) -> tupl
     start = events[0]
     assert isinstance(start, Started)
     try:
-        is_sql = start.dialect.startswith("SQL")
-        scratch = open_store("sqlite") if is_sql else open_for(start.dialect, *start.readers)
+        scratch = open_for(start.dialect, *start.readers)
     except UnknownName:  # a query language of a third-party store
         return ()
     with closing(scratch) as scratch_store:

@@ -169,8 +169,8 @@ class ClauseReader(EndReader):
         is_partner = "partner" in relations_by("nouns").get(role, ())
         if relation == "name" and is_partner:  # "my boyfriend is called Dan"
             subject, relation = ME, "partner"
-        elif relation == "name" and self._is_of_several(role):  # "my brothers are called Kofi and Kwame"
-            subject, relation = ME, role
+        elif relation == "name" and is_one_of_several(role) and self.clause.subject.tag_ == "NNS":
+            subject, relation = ME, role  # "my brothers are called Kofi and Kwame"
         if relation == "has" and noun.tag_ == "NNS" and apposed_names(noun):  # "two cats, Pepper and Salt"
             return self._fact(subject, relation, " ".join(t.text for t in (*noun.lefts, noun)))
         is_denied = self._is_negated() and self.verb.lemma_ != "stand"  # "can't stand it"
@@ -178,9 +178,6 @@ class ClauseReader(EndReader):
         is_of_names = all(each.pos_ == "PROPN" for each in names)
         value = " and ".join(map(self._phrase, names if is_of_names else [noun]))
         return self._fact(subject, f"not_{relation}" if is_denied else relation, value)
-
-    def _is_of_several(self, role: str) -> bool:
-        return is_one_of_several(role) and self.clause.subject.tag_ == "NNS"
 
     def _states(self, relation: str, noun: Any) -> bool:
         """Return whether the clause states its relation as true now: not of the past, planned, or restricted."""
@@ -214,7 +211,8 @@ class ClauseReader(EndReader):
         if relation in _NAMED:
             begins = self._begins()
             is_name = self.text.islower() or any(word[0].isupper() for word in value.split())
-            is_shift = self._is_planned() and bool(_ON_A_DAY.search(self.text))
+            is_vague = self.verb.lemma_ == "join" and not IS_JOB.search(self.text) and self._time() == self.at
+            is_shift = is_vague or (self._is_planned() and bool(_ON_A_DAY.search(self.text)))
             replaces = (
                 replaces and is_name and (begins or not _FOR_A_WHILE.search(self.text)) and not is_shift
             )

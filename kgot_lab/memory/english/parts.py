@@ -42,7 +42,9 @@ _FORMER = frozenset("former previous late ex then".split())
 # before what was done: "had to sell", "ended up selling", "got round to selling"
 _ACHIEVED = {"have": "VB", "manage": "VB", "end": "VBG", "get": "VBG"}
 _OLDEST = 120  # years
-IS_JOB = re.compile(r"\b(?:jobs?|employers?|career|team|(?:years?|months?) (?:at|with)|as an?)\b", re.I)
+IS_JOB = re.compile(r"\b(?:jobs?|employer|career|team|(?:year|month)s? (?:at|with)|as (?:an?|the))\b", re.I)
+# as one joins what one does not work for
+_SIGNED_UP = re.compile(r"\b(?:yesterday|today|this \w+|last (?:night|week)|(?:to|for) \w+|too|also)\b", re.I)
 
 
 class ClauseParts:
@@ -227,18 +229,18 @@ class ClauseParts:
                 if direct in key.split()[1:]:  # "get job at"
                     return {by_verb[key][0]: noun}
                 relation = by_verb[key][-1 if key == "join" and not self._is_company(noun) else 0]
-                if relation == "lives_in" and key.startswith("move") and is_product(noun):
+                if relation == "lives_in" and key.startswith("move") and noun.lower_ in word_list("moved to"):
                     relation = "move_to"  # Linux
                 if relation not in found or (self._is_name(noun) and not self._is_name(found[relation])):
                     found[relation] = noun  # Rome, of "in a flat in Rome"
         return found or dict([self._other_relation()])
 
     def _is_company(self, noun: Any) -> bool:
-        """Return whether one works for what one joins: not for an app, a party or two at once, unless it says so."""
+        """Return whether one works for what one joins: not if it is one of several, or joined to do something."""
         if not noun.text[0].isupper():
             return "works_at" in relations_by("nouns").get(noun.lemma_.lower(), ())
         is_alone = len(listed(noun)) == 1 and not any(child.dep_ == "det" for child in noun.children)
-        return bool(IS_JOB.search(self.text)) or (is_alone and not is_product(noun))
+        return bool(IS_JOB.search(self.text)) or (is_alone and not _SIGNED_UP.search(self.text))
 
     def _is_name(self, noun: Any) -> bool:
         """Return whether a noun is a name, which in a message without capitals may be any noun that stands alone."""
@@ -355,11 +357,6 @@ def noun_of_relation(token: Any) -> str:
     owners = {child.lower_ for child in token.children if child.dep_ in {"poss", "det"}}
     allowed = POSSESSIVES | {"the"} if is_of_relation else POSSESSIVES
     return noun if owners & allowed or (is_of_relation and not owners) else ""
-
-
-def is_product(noun: Any) -> bool:
-    """Return whether a noun is the name of an app, a device or a service."""
-    return noun.lower_ in word_list("products")
 
 
 def is_time(token: Any) -> bool:

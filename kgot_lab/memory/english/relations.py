@@ -67,8 +67,8 @@ def word_list(name: str) -> frozenset[str]:
 
     "ends" are verbs that may end any relation, "deaths" those of them that end a life, "used up" those that end
     only what has a name, and "transitive" those that end nothing without an object, "successors" those
-    whose subject takes the place of their object. "products" are apps, devices and
-    services, "people", "contracts" and "several", of which one may have several, are nouns.
+    whose subject takes the place of their object. "moved to" are things to which one changes
+    without a new home, "people", "contracts" and "several", of which one may have several, are nouns.
     """
     return frozenset(_lines()["words"][name])
 

@@ -381,6 +381,7 @@ def build_graph(
         given = names or (name_field if is_other and any(map(is_opaque_id, nodes)) else "")
         named = use_names_as_ids(graph, given, found.words)
         graph, notes = named.graph, [*filter(None, [named.note]), *notes]
+    graph = replace(graph, undirected=undirected == len(edges) > 0)
     parts = [f"{found.form}: {format_count(len(graph), 'node')}, {format_count(len(edges), 'edge')}"]
     stated = any(labels for labels, _ in nodes.values())
     stated_by = "its form" if stated else " and ".join(type_fields)

@@ -12,10 +12,7 @@ DROP INDEX edges_target, nodes_labels, nodes_words;
 
 -- grants
 GRANT USAGE ON SCHEMA {namespace} TO {role};
-GRANT SELECT, DELETE ON nodes, edges, journal TO {role};
-GRANT INSERT (id, labels, properties), UPDATE (id, labels, properties) ON nodes TO {role};
-GRANT INSERT (source, type, target, key, properties), UPDATE (source, type, target, key, properties) ON edges TO {role};
-GRANT SELECT, INSERT, UPDATE, DELETE ON facts TO {role};
+GRANT SELECT ON nodes, edges, facts TO {role};
 
 -- wipe
 DROP VIEW IF EXISTS facts;

@@ -19,7 +19,7 @@ from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.stores.postgres import rows, tables
 from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink
 from kgot_lab.stores.postgres.server import Server
-from kgot_lab.stores.sql import SqlGraph, journal_diff, parse_change, sql_dialect
+from kgot_lab.stores.sql import SqlGraph, sql_dialect
 from kgot_lab.text.cleaning import format_count, plain_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Json, Node, Rows
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
-POSTGRES = sql_dialect("SQL (PostgreSQL)", merged="nodes.properties || excluded.properties")
+POSTGRES = sql_dialect("SQL (PostgreSQL)")
 _MAX_RESULT = 16_000_000  # approximate bytes of rows that one read may return
 _ROW_OVERHEAD = 100  # overhead of a row in bytes, besides its text
 _INDEX_LIMIT_ERROR = (
@@ -40,12 +40,12 @@ BULK_ELEMENTS = 2_000  # elements: so many are put into an empty graph before it
 
 
 class Postgres(SqlGraph):
-    """A store for SQL statements on a PostgreSQL server.
+    """A graph that is changed by diffs and read by SQL, on a PostgreSQL server.
 
     The server is at a URL, or else a private one in the folder `path`. A namespace is a schema, created by
     the first store that names it. `wipe` empties it first. Stores of one namespace see each other's writes,
-    and may write at the same time. `seconds` is the time limit of one statement. When `write` and `apply`
-    return, their changes are committed. Properties keep their values but not the order of their names. Raises
+    and may write at the same time. `seconds` is the time limit of one statement. When `apply`
+    returns, its changes are committed. Properties keep their values but not the order of their names. Raises
     BadInput for a namespace that no store made, and StoreUnavailable if there is no server. A store
     reconnects to a server that comes back.
     """
@@ -94,25 +94,11 @@ class Postgres(SqlGraph):
 
     # --- statements ---
 
-    def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
-        """Run one INSERT, UPDATE or DELETE and store its changes.
-
-        Parameters replace %s or %(name)s, a dict for JSON. Only with parameters, a literal % must be doubled.
-        Raises QueryFailed, changing nothing, if the statement is refused or fails.
-        """
-        sent = tables.check_write(statement)
-        begin = f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._timeout_setting}"
-        failures = self._statement_errors(statement, "" if parameters else sent)
-        with failures, self._link.transaction(begin) as connection:
-            tables.refuse_volatile_calls(connection, statement)
-            # with the binary format the server accepts only one statement
-            connection.execute(sent, parameters or None, binary=True)
-            return _journalled_diff(connection)
-
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
         """Run one SELECT, WITH or VALUES and return its rows, one dict each.
 
-        Parameters are as in `write`. Raises QueryFailed if the statement is refused or fails.
+        Parameters replace %s or %(name)s, a dict for JSON. Only with parameters, a literal % must be doubled.
+        Raises QueryFailed if the statement is refused or fails.
         """
         sent = tables.check_read(statement)
         prefix = f"SELECT left(row_to_json(found)::text, {_MAX_RESULT + 1}) FROM (\n"  # within brackets PostgreSQL takes no writing CTE
@@ -140,7 +126,7 @@ class Postgres(SqlGraph):
             raise QueryFailed(statement, str(error)) from None
 
     def apply(self, diff: Diff) -> None:
-        """Apply a diff to the graph, for example that of an earlier write.
+        """Apply a diff to the graph, for example that of a write to another store.
 
         Raises BadInput, changing nothing, if it does not fit.
         """
@@ -242,15 +228,6 @@ def _value_errors(message: str) -> Iterator[None]:
     except psycopg.Error as error:
         problem = "PostgreSQL could not do this, and nothing was changed"
         raise StoreUnavailable(f"{problem}: {str(error).strip()}") from None
-
-
-def _journalled_diff(connection: Connection) -> Diff:
-    """Return the diff of the statement that was just run."""
-    lines = connection.execute(
-        "DELETE FROM journal WHERE writer = pg_current_xact_id_if_assigned() RETURNING number, what, before::text, after::text"
-    ).fetchall()
-    changes = (parse_change(what, old, new, rows.parse_jsonb) for _, what, old, new in sorted(lines))
-    return journal_diff(changes)
 
 
 def _fetch_rows(connection: Connection, query: str, parameters: _Parameters, statement: str) -> Rows:

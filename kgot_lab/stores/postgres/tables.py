@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.arguments import is_plain_text
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.io.files import read_statements
-from kgot_lab.stores.sql import refuse_unless_sql_read, refuse_unless_sql_write
+from kgot_lab.stores.sql import refuse_unless_sql_read
 from kgot_lab.stores.statements import require_statement
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _drop_schema(connection: Connection, namespace: str) -> None:
         raise BadInput(f"the namespace {namespace!r} was not wiped: {error}") from None
 
 
-_HAS_GRANTS = "SELECT has_table_privilege(%s, 'facts', 'INSERT')"
+_HAS_GRANTS = "SELECT has_table_privilege(%s, 'facts', 'SELECT')"
 
 
 def ensure_role(
@@ -206,7 +206,6 @@ def configure_connection(connection: Connection, namespace: str) -> None:
 _TOKEN = re.compile(
     r"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|(?P<name>"(?:[^"]|"")*"|[^\W\d][\w$]*)|(?P<sign>\S)""", re.DOTALL
 )
-WRITABLE = ("nodes", "edges", "facts")
 # Volatile functions read and write files, sleep, lock, signal, notify, change settings and run text as SQL;
 # these few do not.
 SAFE_VOLATILE_FUNCTIONS = tuple(
@@ -225,27 +224,6 @@ def check_read(statement: str) -> str:
     for token in _TOKEN.finditer(statement):
         if token["sign"] == ";":
             return f"{statement[: token.start()]} {statement[token.end() :]}"
-    return statement
-
-
-def check_write(statement: str) -> str:
-    """Return a single statement that writes only to this package's tables.
-
-    Raises QueryFailed if it is anything else.
-    """
-    _require_sendable(statement)
-    refuse_unless_sql_write(statement)
-    _refuse_escaped_names(statement)
-    tokens = _tokens(statement)
-    for number, token in enumerate(tokens):
-        before, after = tokens[max(0, number - 1) : number], tokens[number + 1 : number + 4]
-        # FOR UPDATE, FOR NO KEY UPDATE, ON CONFLICT … DO UPDATE
-        updates = token == "update" and before not in (["for"], ["key"], ["do"])
-        if updates or (token, before) in (("from", ["delete"]), ("into", ["insert"])):
-            _refuse_other_table(statement, after)
-        elif token in ("merge", "into"):
-            advice = "write INSERT INTO, UPDATE or DELETE FROM"
-            raise QueryFailed(statement, f"{token.upper()} cannot be used here: {advice}")
     return statement
 
 
@@ -296,13 +274,6 @@ def _refuse_escaped_names(statement: str) -> None:
         if one == "u" and two == "&" and three[0] in "\"'":
             problem = "texts and names with escapes (U&) cannot be used here"
             raise QueryFailed(statement, f"{problem}: write the characters themselves")
-
-
-def _refuse_other_table(statement: str, after: list[str]) -> None:
-    name, *rest = [token for token in after if token != "only"] or [""]
-    if name not in WRITABLE or rest[:1] == ["."]:
-        allowed = "a statement writes to nodes, edges or facts, named so"
-        raise QueryFailed(statement, f"{allowed}, and not to {name or 'nothing'}")
 
 
 def _tokens(statement: str, *, quotes: bool = False) -> list[str]:

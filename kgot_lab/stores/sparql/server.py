@@ -61,7 +61,6 @@ class SparqlServer(EmbeddedStore):
     dialect = SPARQL
     language = "sparql"
 
-    # the options of `open_store`, each by its keyword
     def __init__(
         self,
         query_url: str,
@@ -70,14 +69,13 @@ class SparqlServer(EmbeddedStore):
         namespace: str = "kgot",
         seconds: float = STATEMENT_SECONDS,
         token: str | None = None,
-        execute: StatementExecutor | None = None,
         open: Callable[[], StatementExecutor] | None = None,
         wipe: bool = False,
         unsafe: bool = False,
     ):
         if not namespace.strip():
             raise BadInput("a namespace needs a name")
-        super().__init__(execute, open=open, seconds=seconds, unsafe=unsafe)
+        super().__init__(open=open, seconds=seconds, unsafe=unsafe)
         self.namespace, self.seconds = namespace, seconds
         self._graph = connection.graph_iri(namespace)
         self._link = connection.SparqlLink.connect(query_url, update_url, token)

@@ -22,7 +22,6 @@ from kgot_lab.io.sqlite.connection import (
     refuse_foreign_head,
 )
 from kgot_lab.io.sqlite.file import SQLiteFile
-from kgot_lab.stores.sql import json_text, parse_json
 from kgot_lab.stores.sqlite import damage, tables
 
 APPLICATION = 0x6B676C62  # "kglb": the application id of files made by this package
@@ -31,7 +30,6 @@ _VERSION = 2  # 1 had no checksums of rows
 _MIN_SQLITE_VERSION = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
 # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
 MAX_READ_BYTES = MAX_ELEMENT_BYTES + 1_000_000
-MAX_WRITTEN_BYTES = 2 * MAX_READ_BYTES  # a row of the journal holds an element before and after
 # bytes of a LIKE pattern: matching takes as long as pattern times text, and no time limit stops it
 MAX_PATTERN_BYTES = 250
 
@@ -60,9 +58,7 @@ class GraphFile(SQLiteFile):
         if sqlite3.sqlite_version_info < _MIN_SQLITE_VERSION:
             problem = f"this Python has SQLite {sqlite3.sqlite_version}"
             raise StoreUnavailable(f"{problem}; {'.'.join(map(str, _MIN_SQLITE_VERSION))} or newer is needed")
-        # that of the writer is active only while a statement is prepared
-        self._guard = tables.Guard(allows_writes=True, is_active=False)
-        self._read_guard = tables.Guard(allows_writes=False)
+        self._guard = tables.Guard()
         super().__init__(path)
 
     def after_fork(self) -> None:
@@ -84,9 +80,9 @@ class GraphFile(SQLiteFile):
     def _connect(self) -> Connection:
         if self._path is None:
             self._uri = f"file:/kgot_lab-{uuid4().hex}?vfs=memdb"
-            return _limited(connect(self._uri), MAX_WRITTEN_BYTES)
+            return _limited(connect(self._uri), MAX_READ_BYTES)
         self._uri = f"{self._path.absolute().as_uri()}?{self._mode.replace('rwc', 'ro')}"
-        connection = _limited(super()._connect(), MAX_WRITTEN_BYTES)
+        connection = _limited(super()._connect(), MAX_READ_BYTES)
         damage.enable_checksums(connection)  # those of rows
         return connection
 
@@ -94,8 +90,7 @@ class GraphFile(SQLiteFile):
         super()._prepare(connection)
         self._reader = _limited(connect(self._uri if self._path else f"{self._uri}&mode=ro"), MAX_READ_BYTES)
         self._reader.execute("PRAGMA query_only = ON")
-        for each, guard in ((connection, self._guard), (self._reader, self._read_guard)):
-            each.set_authorizer(guard)
+        self._reader.set_authorizer(self._guard)
 
     def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
         require_own_format(connection, self._path)
@@ -109,11 +104,6 @@ class GraphFile(SQLiteFile):
         if has_tables(connection):
             return damage.find_damage(connection, tables.GRAPH_TABLES)
         return super()._find_damage(connection)
-
-    def _upgrade(self, connection: Connection) -> None:
-        connection.create_function("merged", 2, _merge_properties, deterministic=True)
-        for statement in tables.JOURNAL_STATEMENTS:
-            connection.execute(statement)
 
     def _keep_checksums(self, connection: Connection) -> None:
         """Keep a checksum of each row, and compute those that are missing in a file that is not too large."""
@@ -177,11 +167,3 @@ def _limited(connection: Connection, max_bytes: int) -> Connection:
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max_bytes)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN_BYTES)
     return connection
-
-
-def _merge_properties(old_text: str, new_text: str) -> str:
-    """Merge two JSON objects, with the new value for a name in both."""
-    values = parse_json(new_text, "properties")
-    if not isinstance(values, dict):
-        return new_text
-    return json_text({**parse_json(old_text, "properties"), **values}, "properties")

@@ -39,9 +39,9 @@ _WHERE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
 class Sqlite(GraphFile, sql.SqlGraph):
-    """A store for SQL statements in an SQLite file or, without a path, in memory.
+    """A graph that is changed by diffs and read by SQL, in an SQLite file or, without a path, in memory.
 
-    `seconds` is the time limit of one statement. When `write` and `apply` return, their changes are on disk.
+    `seconds` is the time limit of one statement. When `apply` returns, its changes are on disk.
     Threads and processes may share a file: they wait for each other. Raises BadInput for a file of another
     kind, and StoreUnavailable for one that cannot be opened.
     """
@@ -62,34 +62,6 @@ class Sqlite(GraphFile, sql.SqlGraph):
 
     # --- statements ---
 
-    def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
-        """Run one INSERT, UPDATE or DELETE and store its changes.
-
-        Raises QueryFailed, changing nothing, if the statement is refused or fails.
-        """
-        sql.refuse_unless_sql_write(statement, brackets=False)
-        guard = self._guard
-        with (
-            self._write_transaction() as writer,
-            self._statement_errors(statement, guard, writer),
-            self._time_limit(writer),
-        ):
-            guard.is_active = True
-            try:
-                # calls the guard without running anything
-                writer.execute(f"EXPLAIN {statement}", parameters).close()
-            finally:
-                # the full-text index writes to tables of its own, which a statement may not
-                guard.is_active = False
-            writer.execute("INSERT INTO recording VALUES (1)")
-            for _ in writer.execute(statement, parameters):
-                pass  # rows of RETURNING
-            lines = writer.execute("SELECT * FROM journal ORDER BY rowid")
-            diff = sql.journal_diff(sql.parse_change(*line) for line in lines)
-            writer.execute("DELETE FROM journal")
-            writer.execute("DELETE FROM recording")
-        return diff
-
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
         """Run one SELECT, WITH or VALUES and return its rows, one dict each.
 
@@ -100,14 +72,14 @@ class Sqlite(GraphFile, sql.SqlGraph):
         with self._lock:
             self._require_open()
             with (
-                self._statement_errors(statement, self._read_guard, self._reader),
-                self._time_limit(self._reader),
+                self._statement_errors(statement),
+                self._time_limit(),
                 closing(self._reader.execute(statement, parameters)) as cursor,
             ):
                 return tables.fetch_rows(cursor, statement)
 
     def apply(self, diff: Diff) -> None:
-        """Apply a diff to the graph, for example that of an earlier write.
+        """Apply a diff to the graph, for example that of a write to another store.
 
         Raises BadInput, changing nothing, if it does not fit.
         """
@@ -223,41 +195,37 @@ class Sqlite(GraphFile, sql.SqlGraph):
                 raise unavailable_error(error, self._path) or refusal from None
 
     @contextmanager
-    def _statement_errors(
-        self, statement: str, guard: tables.Guard, connection: Connection
-    ) -> Iterator[None]:
+    def _statement_errors(self, statement: str) -> Iterator[None]:
         """Convert errors of SQLite and of the checks about a statement to QueryFailed."""
-        guard.refused = ""
+        self._guard.refused = ""
         try:
-            with connection.raise_callback_errors():
+            with self._reader.raise_callback_errors():
                 yield
         except sqlite3.Error as error:
             file_error = unavailable_error(error, self._path)
             if file_error and getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_FULL:
                 raise file_error from None
-            raise QueryFailed(statement, self._error_reason(error, guard.refused)) from None
+            raise QueryFailed(statement, self._error_reason(error)) from None
         # the last three are for parameters
         except (BadInput, TypeError, OverflowError, UnicodeError) as error:
             raise QueryFailed(statement, str(error)) from None
 
-    def _error_reason(self, error: sqlite3.Error, refused: str) -> str:
+    def _error_reason(self, error: sqlite3.Error) -> str:
         code = getattr(error, "sqlite_errorcode", 0)
         if code == sqlite3.SQLITE_INTERRUPT:
             return f"took longer than {self.seconds:g} s and was stopped"
         if code == sqlite3.SQLITE_FULL:
             return f"{error}: the statement needs more room than there is"
-        if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
-            return f"{error}: an edge needs both its nodes; insert them first, or insert into facts"
-        return f"{error}: {refused}" if str(error) == "not authorized" else str(error)
+        return f"{error}: {self._guard.refused}" if str(error) == "not authorized" else str(error)
 
     @contextmanager
-    def _time_limit(self, connection: Connection) -> Iterator[None]:
+    def _time_limit(self) -> Iterator[None]:
         deadline = time.monotonic() + self.seconds
-        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_PER_CHECK)
+        self._reader.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_PER_CHECK)
         try:
             yield
         finally:
-            connection.set_progress_handler(None, 0)
+            self._reader.set_progress_handler(None, 0)
 
     def _require_fit(self, diff: Diff, writer: Connection) -> None:
         """Raise BadInput unless a diff fits, reading only the rows that decide it."""

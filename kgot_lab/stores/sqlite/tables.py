@@ -1,4 +1,4 @@
-"""Create the tables and journal of an SQLite graph, connect to it, convert rows, and guard statements."""
+"""The tables of an SQLite graph, rows as values, terms of a search, and which statements may read."""
 
 from __future__ import annotations
 
@@ -13,39 +13,12 @@ from typing import Any
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.io.files import read_statements
-from kgot_lab.stores.sqlite.damage import CHECKSUM_TRIGGERS
 from kgot_lab.types import Json, Rows
 
 _TEXTS = """(SELECT coalesce(group_concat(atom, ' '), '') FROM json_tree({0}.properties) WHERE type IN ('text', 'integer', 'real'))"""
 SCHEMA = read_statements(__file__, "schema.sql")
 GRAPH_TABLES: tuple[str, ...] = sum(SCHEMA.values(), ())
 INDEX_NEW_NODES = f"INSERT INTO words (rowid, name, texts) SELECT number, id, {_TEXTS.format('nodes')} FROM nodes WHERE number > ?"
-
-# The journal is this connection's own: nothing of it is written to the file, and its cost is that of the rows
-# a statement touched.
-_ROWS = {
-    "nodes": "json_array({0}.id, json({0}.labels), json({0}.properties))",
-    "edges": "json_array({0}.source, {0}.type, {0}.target, {0}.key, json({0}.properties))",
-}
-JOURNAL_TRIGGERS = {
-    f"{kind}_{event}": f"CREATE TEMP TRIGGER {kind}_{event} AFTER {event} ON main.{kind} WHEN (SELECT yes FROM recording) BEGIN"
-    f" INSERT INTO journal VALUES ('{kind}', {row.format('OLD') if event != 'INSERT' else 'NULL'},"
-    f" {row.format('NEW') if event != 'DELETE' else 'NULL'}); END"
-    for kind, row in _ROWS.items()
-    for event in ("INSERT", "UPDATE", "DELETE")
-}
-JOURNAL_STATEMENTS = (
-    "CREATE TEMP TABLE recording (yes)",
-    "CREATE TEMP TABLE journal (kind, before, after)",
-    *JOURNAL_TRIGGERS.values(),
-    """CREATE TEMP TRIGGER fact_comes INSTEAD OF INSERT ON main.facts BEGIN
-        INSERT INTO nodes (id) VALUES (NEW.subject), (NEW.object) ON CONFLICT (id) DO NOTHING;
-        INSERT INTO edges (source, type, target, key, properties)
-        VALUES (NEW.subject, NEW.relation, NEW.object, coalesce(NEW.key, ''), coalesce(NEW.properties, '{}'))
-        ON CONFLICT (source, type, target, key) DO UPDATE SET properties = merged(edges.properties, excluded.properties);
-    END""",
-)
-
 
 # Rows of an SQLite graph as values, and the terms of a full-text query.
 
@@ -101,12 +74,10 @@ def query_terms(words: str) -> list[str]:
 
 # Which actions a statement may perform in an SQLite file.
 
-_TRIGGERS = {*re.findall(r"CREATE TRIGGER (\w+)", " ".join(GRAPH_TABLES)), "fact_comes"}
-_TRIGGERS |= {*JOURNAL_TRIGGERS, *CHECKSUM_TRIGGERS}
 # the tables of the full-text index
 _INDEX_TABLES = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}
 _READABLE = _INDEX_TABLES.union(
-    "nodes edges facts words json_each json_tree sqlite_master recording waiting sums".split()
+    "nodes edges facts words json_each json_tree sqlite_master waiting sums".split()
 )
 _FUNCTIONS = set(
     # Excluded because no time limit stops them: instr, replace, trim and json_patch, whose time is quadratic
@@ -114,7 +85,7 @@ _FUNCTIONS = set(
     "abs avg bm25 ceil ceiling char checksum coalesce count cume_dist date datetime dense_rank exp first_value floor glob group_concat hex"
     " highlight ifnull iif json json_array json_array_length json_extract json_group_array json_group_object json_insert json_object"
     " json_quote json_remove json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood likely ln"
-    " log log10 log2 lower match max merged min mod nth_value ntile nullif percent_rank pow power quote rank round row_number sign"
+    " log log10 log2 lower match max min mod nth_value ntile nullif percent_rank pow power quote rank round row_number sign"
     " snippet sqrt strftime substr substring sum time total trunc typeof unicode unixepoch unlikely upper -> ->>".split()
 )
 
@@ -126,18 +97,12 @@ class Guard:
     `refused` is the last action that was not allowed.
     """
 
-    allows_writes: bool
-    is_active: bool = True
     refused: str = ""
 
     def __call__(
         self, action: int, first: str | None, second: str | None, database: str | None, source: str | None
     ) -> int:
-        if (
-            not self.is_active
-            or _is_allowed(action, first or "", second or "")
-            or (self.allows_writes and _is_write_allowed(action, first or "", second, source))
-        ):
+        if _is_allowed(action, first or "", second or ""):
             return sqlite3.SQLITE_OK
         self.refused = " ".join(filter(None, (_ACTIONS.get(action, f"action {action}"), first, second)))
         return sqlite3.SQLITE_DENY
@@ -156,17 +121,6 @@ def _is_allowed(action: int, first: str, second: str) -> bool:
         case sqlite3.SQLITE_UPDATE:
             # asked when a virtual table is first used; to statements SQLite itself refuses it
             return first == "sqlite_master"
-    return False
-
-
-def _is_write_allowed(action: int, table: str, column: str | None, source: str | None) -> bool:
-    match action:
-        case sqlite3.SQLITE_INSERT:
-            return source in _TRIGGERS or table in ("nodes", "edges", "facts")
-        case sqlite3.SQLITE_UPDATE:
-            return source in _TRIGGERS or (table in ("nodes", "edges") and column != "number")
-        case sqlite3.SQLITE_DELETE:
-            return source in _TRIGGERS or table in ("nodes", "edges")
     return False
 
 

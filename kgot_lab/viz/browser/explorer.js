@@ -34,7 +34,7 @@ function explorerView(root, data, tell) {
     const before = state.question === question ? settled : null;
     const wish = { ...explorerMix(state), question: state.question, before, ...sides, b: explorerSystem(state.b), sheet: asked !== state.question };
     controls.refresh(null);
-    if (!tell && !explorerShares(sheet, wish)) return results.trouble("No retriever counts: move a slider, or switch a retriever on.");
+    if (!tell && !explorerShares(sheet, wish)) return results.trouble("All weights are 0: move a slider, or switch a retriever on.");
     root.dataset.waiting = String(Boolean(tell));
     clearTimeout(resting);
     resting = 0;

@@ -15,14 +15,14 @@ function graphView(root, data, tell) {
   const facts = make("div", { class: "kl-facts", "aria-label": "What is picked", role: "region" });
   const note = make("div", { class: "kl-note" });
   const tables = make("div", { class: "kl-scroll", hidden: true, tabindex: 0, role: "region", "aria-label": "Tables of what is drawn" });
-  const search = make("input", { type: "search", placeholder: "name, relation, text", size: 16, onkeydown: (event) => event.key === "Enter" && find() });
+  const search = make("input", { type: "search", placeholder: "name, relation, text", size: 20, onkeydown: (event) => event.key === "Enter" && find() });
   const expand = button("Show neighbours", () => neighbours(), { disabled: true });
   const close = button("Close the group", () => (tell ? tell({ close: state.picked }) : update(kept.close())), { hidden: true });
   const path = button("Path from here", () => startPath(), { disabled: true });
   const layout = make("select", { onchange: () => { state.layout = layout.value; state.cy?.nodes().removeClass("moved"); fit(); } },
     ...[["", "as drawn"], ["breadthfirst", "tree"], ["concentric", "rings by degree"], ["circle", "circle"]].map(([value, text]) => make("option", { value }, text)));
   const tableButton = button("Table", () => showTable(!state.table), { "aria-pressed": "false", class: "kl-button kl-mode" });
-  const kinds = make("div", { class: "kl-bar", role: "group", "aria-label": "Types: press one to hide or show it" });
+  const kinds = make("div", { class: "kl-bar", role: "group", "aria-label": "Types: click one to hide or show it" });
   const bar = make("div", { class: "kl-bar" }, labelled("Search", search), button("Find", () => find()), expand, close, path,
     labelled("Layout", layout, { class: "kl-label kl-layout" }),
     ...[["+", "Zoom in", () => zoomBy(state.cy, 1.25)], ["−", "Zoom out", () => zoomBy(state.cy, 0.8)], ["⤢", "Whole graph", () => fit()]]
@@ -206,7 +206,7 @@ function graphView(root, data, tell) {
   /** Pick the next node or edge that holds what is searched; where not all is here, Python looks through everything. */
   function find() {
     const wanted = search.value.trim();
-    if (!wanted) return say("Type a part of a name, of a relation or of a property first");
+    if (!wanted) return say("Type part of a name, relation or property first");
     state.turn = state.wanted === wanted ? state.turn + 1 : 0;
     state.wanted = wanted;
     if ((state.data.total || state.data.cut) && tell) return tell({ find: wanted, turn: state.turn });
@@ -250,7 +250,7 @@ function graphView(root, data, tell) {
 
   function startPath() {
     state.from = state.picked;
-    say(`Now pick the other end of a path from ${state.cy.getElementById(state.from).data("text")}: click it, search it, or go there by arrow keys and press Enter`);
+    say(`Now choose the other end of a path from ${state.cy.getElementById(state.from).data("text")}: click it, search for it, or go to it with the arrow keys and press Enter`);
     drawing.focus({ preventScroll: true });
   }
 
@@ -262,7 +262,7 @@ function graphView(root, data, tell) {
     markWay();
     pick(to, true);
     const name = (id) => state.cy.getElementById(id).data("text");
-    say(state.way.length ? `Path: ${wayTold(state.cy, state.way)}` : `No path from ${name(from)} to ${name(to)} in what is drawn`);
+    say(state.way.length ? `Path: ${wayTold(state.cy, state.way)}` : `No path from ${name(from)} to ${name(to)} in the drawing`);
   }
 
   /** Mark the nodes of the path, and the edges from each to the next. */

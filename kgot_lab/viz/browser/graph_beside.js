@@ -6,7 +6,7 @@ const PICK_HINT = "Click a node or an edge for its properties. Scroll to zoom, d
 function graphLegend(data, hidden, toggle) {
   const marks = (data.marks ?? []).map((mark) => make("span", { class: `kl-mark kl-${mark}` }, `${MARK_SIGNS[mark]} ${mark}`));
   const scales = (data.scales ?? []).map((scale) => make("span", { class: "kl-mark" }, scale));
-  if (data.type_of_all) marks.push(make("span", { class: "kl-mark" }, `every line: ${data.type_of_all}`));
+  if (data.type_of_all) marks.push(make("span", { class: "kl-mark" }, `every edge: ${data.type_of_all}`));
   const kinds = data.legend.map((kind) => make("button", { type: "button", class: "kl-button kl-kind", "aria-pressed": String(!hidden.has(kind.label)), onclick: () => toggle(kind.label) },
     swatch(kind), `${kind.name} (${kind.count.toLocaleString("en")})`));
   return [...scales, ...kinds, ...marks];

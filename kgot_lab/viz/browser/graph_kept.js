@@ -33,7 +33,7 @@ function keptGroups(top) {
       at = viewOf(key);
       return { graph: at, said };
     },
-    close() { return leave("Closed: drawn as one again."); },
+    close() { return leave("Closed: drawn as one node again."); },
     /** The first node in any group that holds a text, with its group open; null where none does. */
     holding(wanted) {
       const sought = wanted.toLowerCase();

@@ -4,18 +4,21 @@ const SHAPES = { 0: "ellipse", 3: "triangle", 4: "rectangle", 5: "pentagon", 6: 
 const MARK_DASHES = { removed: [7, 4], answer: [12, 3], evidence: [4, 2, 1, 2] }; // those of the still picture
 const MARK_SIGNS = { added: "+", removed: "−", changed: "~", path: "»", answer: "★", evidence: "✓" };
 
+/** A colour, dark enough to stand out from white paper. */
+const rimOf = (colour) => `#${[1, 3, 5].map((at) => Math.floor(parseInt(colour.slice(at, at + 2), 16) * 0.6).toString(16).padStart(2, "0")).join("")}`;
+
 function nodeData(node, degree, planned) {
   const sign = MARK_SIGNS[node.mark] ? `${MARK_SIGNS[node.mark]} ` : "";
   const [bx, by] = node.beside ?? [0, 0];
-  return { id: node.id, text: plain(node.text), caption: plain(sign + node.caption), kind: node.kind, hover: node.hover.map(plain), colour: node.colour, marked: node.mark,
+  return { id: node.id, text: plain(node.text), caption: plain(sign + node.caption), kind: node.kind, hover: node.hover.map(plain), colour: node.colour, rim: rimOf(node.colour), marked: node.mark,
     shape: SHAPES[node.corners] ?? "ellipse", size: node.size ?? Math.min(34, 12 + 2.5 * Math.sqrt(degree)), bx, by, named: planned ? node.named : false,
     more: node.more ?? 0, community: node.community ?? "", group: node.group ?? "" };
 }
 
 function edgeData(edge, planned, count) {
   const sign = MARK_SIGNS[edge.mark] && !planned ? `${MARK_SIGNS[edge.mark]} ` : "";
-  return { source: edge.source, target: edge.target, type: plain(edge.type), hover: edge.hover.map(plain), text: plain(edge.type), marked: edge.mark,
-    caption: plain(sign + edge.caption), width: edge.width ?? (count > 80 ? 1 : 1.5), worded: Boolean(planned && edge.worded) };
+  return { source: edge.source, target: edge.target, type: plain(edge.type), hover: edge.hover.map(plain), text: plain(edge.type), marked: edge.mark, ...(edge.colour && { colour: edge.colour, rim: rimOf(edge.colour) }),
+    caption: plain(sign + edge.caption), width: edge.width ?? (count > 80 ? 1 : 1.3), worded: Boolean(planned && edge.worded) };
 }
 
 /** A small picture of how the nodes of a type look. */
@@ -33,7 +36,7 @@ function swatch(kind) {
     shape.setAttribute("points", points.join(" "));
   } else shape.setAttribute("r", "6");
   shape.setAttribute("fill", kind.colour);
-  shape.setAttribute("stroke", "#333");
+  shape.setAttribute("stroke", rimOf(kind.colour));
   drawing.append(shape);
   return drawing;
 }
@@ -44,6 +47,7 @@ function graphStyle(plan, place, arrows = true) {
   const colour = (name) => given.getPropertyValue(`--kl-${name}`).trim();
   const [ink, paper, words, line, strong] = ["ink", "paper", "words", "edge", "strong"].map(colour);
   const text = { "font-family": "Helvetica, Arial, sans-serif", color: ink, "text-outline-color": paper, "text-outline-width": 2, "text-wrap": "wrap", "text-max-width": 2000, "line-height": LEADING };
+  const rim = colour("rim") || "data(rim)";
   const marks = Object.keys(MARK_SIGNS).flatMap((mark) => {
     const [bright, dark] = [colour(`${mark}-line`), colour(mark)];
     const [dashes, dots] = [mark === "removed", mark === "changed"];
@@ -54,14 +58,15 @@ function graphStyle(plan, place, arrows = true) {
     ];
   });
   return [
-    { selector: "node", style: { ...text, "font-size": 12, "background-color": "data(colour)", shape: "data(shape)", width: "data(size)", height: "data(size)", "border-width": 1,
-      "border-color": colour("rim"), "text-valign": "bottom", "text-margin-y": 4 } },
+    { selector: "node", style: { ...text, "font-size": 12, "background-color": "data(colour)", shape: "data(shape)", width: "data(size)", height: "data(size)", "border-width": 1.2,
+      "border-color": rim, "text-valign": "bottom", "text-margin-y": 4 } },
     { selector: "node.named, node.pointed, node.picked", style: { label: "data(caption)" } },
     { selector: "node.planned", style: { label: "data(caption)", "font-size": plan?.name ?? 12, "text-halign": "center", "text-valign": "center", "text-margin-x": "data(bx)", "text-margin-y": "data(by)" } },
     { selector: "node.planned.quiet", style: { label: "" } },
     { selector: "node.planned.pointed, node.planned.picked", style: { label: "data(caption)", "z-index": 25 } },
     { selector: "edge", style: { ...text, label: "data(caption)", "font-size": plan?.word ?? 11, color: words, width: "data(width)", "line-color": line, "target-arrow-color": line, "target-arrow-shape": "triangle",
       "arrow-scale": 0.9, "curve-style": "bezier", "control-point-step-size": LOOP_STEP, "min-zoomed-font-size": 7, "loop-direction": "-45deg" } },
+    { selector: "edge[colour]", style: { "line-color": colour("rim") ? "data(colour)" : rim, "target-arrow-color": colour("rim") ? "data(colour)" : rim } },
     { selector: "edge.planned", style: { "min-zoomed-font-size": 0, "edge-distances": "node-position" } },
     { selector: "edge.bent", style: { "curve-style": "unbundled-bezier" } },
     { selector: "edge.even", style: { "curve-style": "straight" } },

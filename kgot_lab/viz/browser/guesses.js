@@ -12,7 +12,7 @@ function guessesView(root, data, tell) {
   const names = [data.asks ? "question" : "set", ...data.systems.map((system) => system.name), ...(data.asks ? [] : [`by how much ${data.measure}?`]), "what was measured"];
   const head = make("tr", {}, ...names.map((name) => make("th", { scope: "col" }, name)));
   root.append(
-    make("p", {}, make("b", {}, data.asks || `Which system has the best ${data.measure} on each set, and by how much before the next?`)),
+    make("p", {}, make("b", {}, data.asks || `Which system has the best ${data.measure} on each set, and how far ahead of the next?`)),
     make("ul", {}, ...data.systems.map((system) => make("li", {}, make("b", {}, system.name), `: ${system.told}`))),
     make("div", { class: "kl-scroll kl-guess-rounds" }, make("table", { class: "kl-table" }, make("thead", {}, head), make("tbody", {}, ...rows.map((row) => row.element)))),
     make("div", { class: "kl-bar" }, reveal, again), said);

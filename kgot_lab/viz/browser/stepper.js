@@ -47,7 +47,7 @@ function stepperView(root, data, tell) {
 
   function listForks() {
     choice.hidden = view.runs.length < 2;
-    const names = view.runs.map((run, number) => (number ? `fork ${number}: ${run.change.words.split(" (")[0]}` : "nothing: one run alone"));
+    const names = view.runs.map((run, number) => (number ? `fork ${number}: ${run.change.words.split(" (")[0]}` : "nothing: this run alone"));
     chooser.replaceChildren(...names.map((name, number) => make("option", { value: String(number) }, name)));
     chooser.value = String(view.chosen);
   }

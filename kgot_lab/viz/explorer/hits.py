@@ -177,7 +177,7 @@ def format_gold(ranking: Ranking, k: int, gold: Gold, shelf: DocumentCollection)
     """Describe which relevant documents are in the first `k`, with recall@k and what was missed."""
     relevant = [id for id, grade in gold.items() if grade > 0]
     if not relevant:
-        return "No gold is known for this question."
+        return "No passages are marked as relevant to this question."
     rank_by_id = ranks(ranking)
     found = sorted(rank_by_id[id] for id in relevant if rank_by_id.get(id, k + 1) <= k)
     found_ranks = " and ".join(map(str, found))

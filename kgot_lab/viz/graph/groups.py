@@ -202,7 +202,7 @@ def _build_bundles(
 _MAX_LABELS, _MAX_EXAMPLES = 3, 2  # maximum labels and examples in a title
 _GATHERED = {
     WITHOUT_EDGES: "one group of nodes without edges",
-    THE_REST: "one of the smallest parts, which nothing joins",
+    THE_REST: "one of the smallest parts, linked to no other",
 }
 EVERYTHING_ELSE = "elsewhere"  # the kind of everything outside an opened community
 # names of groups that are not communities

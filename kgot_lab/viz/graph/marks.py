@@ -59,13 +59,13 @@ DIFF_MARKS = ("added", "removed", "changed")  # the marks of a write
 
 def line_style(faint: bool) -> Style:
     """Return the style of a line without a mark."""
-    return Style("#8F8F8F", "#666") if faint else Style("#777777", "#444")
+    return Style("#8F8F8F", "#666" if faint else "#444")
 
 
 def draw_shape(look: NodeLook, centre: Point, radius: float, *, ghost: bool = False) -> Markup:
-    """Draw a circle or a polygon with a dark rim, pale if it is a `ghost` (removed)."""
+    """Draw a circle or a polygon with a darker rim, pale if it is a `ghost` (removed)."""
     x, y = centre
-    rim: dict[str, Any] = {"stroke": "#333", "stroke_width": 1, "opacity": 0.4 if ghost else None}
+    rim: dict[str, Any] = {"stroke": look.rim, "stroke_width": 1.2, "opacity": 0.4 if ghost else None}
     if not look.corners:
         return draw_circle(x, y, radius, look.colour, **rim)
     rotation = math.pi / 4 if look.corners == 4 else -math.pi / 2

@@ -18,6 +18,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.communities import THE_REST, WITHOUT_EDGES
 from kgot_lab.graph.encoding import GROUP_LOOK, Encoding, NodeLook, encoded_size, node_caption
+from kgot_lab.graph.exchange import UNTYPED
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.collapse import View
@@ -176,10 +177,10 @@ class Scene:
     def words(self, edge: Edge) -> str:
         """Return the text along an edge: its type, with the sign of its mark.
 
-        It is "" if the legend gives one type for all edges and the edge is not marked.
+        It is "" if the edge is not marked, and has no type or the legend gives one for all edges.
         """
         mark = self.marked.edges.get(edge.identity)
-        type = "" if self.type_of_all else edge.type.strip(_UNCAPTIONED)
+        type = "" if self.type_of_all or edge.type == UNTYPED else edge.type.strip(_UNCAPTIONED)
         return f"{MARKS[mark].sign} {edge.type}" if mark else type
 
     @cached_property
@@ -189,7 +190,11 @@ class Scene:
         It is in the legend instead of at each edge.
         """
         types = {edge.type.strip(_UNCAPTIONED) for edge in self.lines}
-        return types.pop() if len(types) == 1 and len(self.lines) > _MIN_EDGES_OF_TYPE else ""
+        return (
+            types.pop()
+            if len(types) == 1 and UNTYPED not in types and len(self.lines) > _MIN_EDGES_OF_TYPE
+            else ""
+        )
 
     @property
     def kinds_of_marks(self) -> tuple[str, ...]:
@@ -246,7 +251,7 @@ def view_scene(view: View, marks: MarkedGraph) -> Scene:
 # lie farther apart, since names and nodes keep their sizes, and no line comes nearer to a node.
 
 MAX_PLANNED_NODES = 150  # maximum nodes of a scene with a plan
-MANY_NODES = 60  # with more nodes everything is smaller
+FEW_NODES, MANY_NODES = 20, 60  # with fewer nodes they are larger, with more everything is smaller
 _ATTEMPTS = 3
 _LEADING = 1.22  # line height, relative to the font size
 _STRETCH_ROUNDS = 3  # repetitions, since names are placed differently in a stretched drawing
@@ -287,7 +292,8 @@ class _Draft:
         sizes = (10.0, 9.0, 96.0, 3) if is_large else (12.0, 10.5, 132.0, 4)
         self.name_size, self.word_size, wide, lines = sizes
         degree = np.bincount(self.ends.ravel(), minlength=len(nodes))
-        least, growth, most = (3.0, 1.5, 13.0) if is_large else (5.0, 2.4, 18.0)
+        larger = 2.0 * (len(nodes) <= FEW_NODES)
+        least, growth, most = (3.0, 1.5, 13.0) if is_large else (5.0 + larger, 2.4, 18.0 + larger)
         encoded = scene.encoding.sizes
         by_degree = np.minimum(least + growth * np.sqrt(degree), most)
         by_number = [encoded_size(encoded.get(node.id, 0.0), least, 1.2 * most) for node in nodes]

@@ -223,6 +223,8 @@ class _SvgRenderer:
     def _edge_style(self, edge: Edge) -> Style:
         mark, widths = self.scene.marked.edges.get(edge.identity), self.scene.encoding.widths
         style = MARKS[mark] if mark else line_style(faint=bool(self.scene.marked.said))
+        if not mark and (look := self.scene.encoding.edge_look(edge.source, edge.target)):
+            style = replace(style, colour=look.rim)
         return replace(style, width=encoded_width(widths.get(edge.identity, 0.0))) if widths else style
 
     def _rim(self, id: str, planned: NodePlan) -> float:
@@ -256,7 +258,7 @@ class _SvgRenderer:
         entries = [(concat([sample, sign]), f" {word}") for word, sign in marks.items()] + entries
         if self.scene.type_of_all:
             bar = draw_rect(-7, -1, 14, 1.5, line_style(faint=False).colour)
-            entries.append((bar, f"every line: {shorten(self.scene.type_of_all, 40)}"))
+            entries.append((bar, f"every edge: {shorten(self.scene.type_of_all, 40)}"))
         items, x, y = [], 20.0, _LEGEND_TOP
         for number, (sample, text) in enumerate(entries):
             space = text_width(text, 12) + 42

@@ -10,7 +10,7 @@ from kgot_lab.arguments import check_arguments
 from kgot_lab.errors import BadInput, require_count, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.encoding import encode, node_caption
-from kgot_lab.graph.exchange import as_graph, is_undirected
+from kgot_lab.graph.exchange import as_graph
 from kgot_lab.kgos.extraction.entity_graph import SCAFFOLD
 from kgot_lab.kgos.methods.traversal import trace_path
 from kgot_lab.text.cleaning import format_count
@@ -241,11 +241,11 @@ class GraphView(LiveOutput):
                 return self._show_view(open_community(self.view, community), "Opened, and laid out again.")
             case {"close": str()} if outer := self.view.whole.outer:
                 self._placed = {}
-                return self._show_view(outer, "Closed: drawn as one again.")
+                return self._show_view(outer, "Closed: drawn as one node again.")
             case {"close": str(id)} if self.view.communities and id in self.graph:
                 self._placed = {}
                 view = close_community(self.view, self.view.community_of(id))
-                return self._show_view(view, "Closed: drawn as one again.")
+                return self._show_view(view, "Closed: drawn as one node again.")
             case {"path": [str(start), str(end)]}:
                 return self._show_path(start, end)
             case {"find": str(text)}:
@@ -284,7 +284,7 @@ class GraphView(LiveOutput):
         path = trace_path(self.graph, start, end, max_depth=len(self.graph)).ids
         if not path:
             names = f"{self._short_name(start)} to {self._short_name(end)}"
-            note = f"No path leads from {names}: they are in parts of the graph that are not joined."
+            note = f"No path leads from {names}: they are in parts of the graph that are not connected."
             return {"said": note}
         self.picked = end
         links = path_edges(self.graph, path)
@@ -343,14 +343,14 @@ def show_graph(
     in. Nodes whose first label is `hidden` are not in the picture. A button of the live view shows them, if
     there are no more than `most` nodes with them.
 
-    The edges of an undirected NetworkX graph have no arrows unless `arrows` is true; no edges have arrows
+    The edges of an undirected graph, from NetworkX or a file, have no arrows unless `arrows` is true; no edges have arrows
     if it is false. `by` has the properties for `color`, `size` and `width`, as `graph.encoding.encode` takes
     them.
 
     Raises BadInput or UnknownName if there is no such property, if a path is not in the graph, or if a run has no answer.
     """
-    arrows = not is_undirected(graph) if arrows is None else arrows
     graph = as_graph(graph)
+    arrows = not graph.undirected if arrows is None else arrows
     height = min(150 + 55 * len(graph), 460) if height is None else height
     require_count(height, 1, "height", "it is in pixels", maximum=10_000)
     require_count(most, 1, "most", "it is how many nodes are drawn by themselves")

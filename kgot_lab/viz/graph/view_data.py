@@ -143,7 +143,9 @@ def _edge_data(edge: Edge, marks: MarkedGraph) -> dict[str, Json]:
     texts = {"type": type, "caption": caption, "hover": hover}
     widths, mark = marks.encoding.widths, marks.edges.get(edge.identity, "")
     width = {"width": encoded_width(widths.get(edge.identity, 0.0))} if widths else {}
-    return {"source": edge.source, "target": edge.target, "mark": mark} | texts | width
+    look = marks.encoding.edge_look(edge.source, edge.target)
+    colour = {"colour": look.colour} if look else {}
+    return {"source": edge.source, "target": edge.target, "mark": mark} | texts | width | colour
 
 
 def _bundle_data(scene: Scene, bundle: EdgeBundle) -> dict[str, Json]:
@@ -151,11 +153,11 @@ def _bundle_data(scene: Scene, bundle: EdgeBundle) -> dict[str, Json]:
     return {
         "source": bundle.source,
         "target": bundle.target,
-        "bundle": True,
         "type": bundle.title,
+        "bundle": True,
+        "mark": "",
         "caption": scene.bundle_caption(bundle),
         "hover": [f"{bundle.forward:,} in this direction, {bundle.backward:,} back"],
-        "mark": "",
         "width": 0.6 + 4 * bundle.count / scene.most,
     }
 
@@ -212,7 +214,7 @@ def _legend_data(scene: Scene) -> list[dict[str, Json]]:
             "corners": look.corners,
         }
         for kind, look in looks.items()
-        if counts[kind]
+        if counts[kind] and set(counts) != {""}
     ]
 
 

@@ -150,8 +150,10 @@ def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
     figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     label = escape_value(printable_line(alt))
     svg = _clean_svg(text.getvalue()).replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
-    rows = tuple({name: _round_value(value) for name, value in row.items()} for row in numbers)
-    return Plot(Markup(svg), printable_line(alt), rows, figure)
+    rounded = (
+        {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in row.items()} for row in numbers
+    )
+    return Plot(Markup(svg), printable_line(alt), tuple(rounded), figure)
 
 
 def empty_plot(reason: str) -> Plot:
@@ -285,19 +287,14 @@ def _round_coordinates(path: str) -> str:
     return " ".join(rounded.split())
 
 
-def _round_value(value: Json) -> Json:
-    return float(f"{value:.6g}") if isinstance(value, float) else value
-
-
 def bar_plot(
     size: tuple[float, float, float], parts: Mapping[str, Sequence[float]], pens: Mapping[str, Pen], *,
-    bars: Sequence[tuple[str, str]], labels: Sequence[str], description: str, rows: Sequence[Mapping[str, Json]], axis_scale: float = 1.0,
+    bars: Sequence[tuple[str, str]], labels: Sequence[str], description: str, rows: Sequence[Mapping[str, Json]],
 ) -> Plot:  # fmt: skip
     """Plot horizontal stacked bars, each with a name and a label after it.
 
     `size` is the width, the height of everything but the bars, and the height of a bar, in inches. `labels`
-    are the axis label and the lines above the bars, if any. A name may have two lines. `axis_scale` is a
-    factor that widens the axis.
+    are the axis label and the lines above the bars, if any. A name may have two lines.
     """
     with new_figure(size[0], size[1] + size[2] * len(bars)) as (figure, [axes]):
         ends = [0.0] * len(bars)
@@ -314,7 +311,7 @@ def bar_plot(
         axes.set_ylim(len(bars) - 0.4, -0.6)
         axes.grid(axis="y", visible=False)
         label_bars(axes, ends, [label for _, label in bars])
-        axes.set_xlim(0, axis_scale * max(ends) or 1)
+        axes.set_xlim(0, max(ends) or 1)
         axes.set_xlabel(labels[0])
         if all(float(end).is_integer() for end in ends):
             use_integer_ticks(axes.xaxis)

@@ -252,7 +252,7 @@ def _briefing_notes(briefing: Briefing) -> list[str]:
     until = format_time(briefing.live_until) if briefing.live_until else "no time that is known"
     return [
         *first_lines(evidence, _MAX_EVIDENCE),
-        f"Generated {format_time(briefing.generated_at)}, fresh until {until}. Beside an asset: what is left of the bearing.",
+        f"Generated {format_time(briefing.generated_at)}, fresh until {until}. Beside an asset: the weight of its path.",
         DISCLAIMER,
     ]
 

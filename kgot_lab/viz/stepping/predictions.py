@@ -124,12 +124,11 @@ def _tool_questions(events: Sequence[Event]) -> Iterator[Prediction]:
         names = (proper_name(node.id) for node in graph_after(events[:before]).nodes)
         others = [_NO_LOOKUP, *(name for name in names if name and name not in looked_up)]
         more_note = f" It makes {len(looked_up)} calls; which is the first?" if len(looked_up) > 1 else ""
-        intro = f"Facts are missing. The model chooses what to look up with {_tool_names(events)}.{more_note}"
+        tools = (
+            ", ".join(next((event.tools for event in events if isinstance(event, Started)), {})) or "a tool"
+        )
+        intro = f"Facts are missing. The model chooses what to look up with {tools}.{more_note}"
         yield multiple_choice("tool", (before, at), "What will it look up next?", intro, truth, others)
-
-
-def _tool_names(events: Sequence[Event]) -> str:
-    return ", ".join(next((event.tools for event in events if isinstance(event, Started)), {})) or "a tool"
 
 
 def _is_model_call(event: Event, role: str) -> bool:
@@ -170,7 +169,7 @@ def _selection_questions(
     facts = sorted(dict(written).items(), key=stable_hash)
     dropped_facts = [pair for pair in facts if pair[0] in dropped][:_MAX_DROPPED_FACTS]
     kept_facts = [pair for pair in facts if pair[0] not in dropped][:1]
-    intro = "A fact is kept if its sentence says it: all words of what stands last, and one of what stands first. The model wrote:"
+    intro = "A fact is kept if its sentence contains all words of its object and one of its subject. The model wrote:"
     for fact, sentence in sorted([*dropped_facts, *kept_facts], key=lambda pair: written.index(pair)):
         is_kept = fact not in dropped
         yield Prediction(

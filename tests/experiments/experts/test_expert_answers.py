@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks.experts.answers_table import (
     answers_report,
+    choices_grid,
     citations_grid,
     measured_answers,
     words_grid,
@@ -338,6 +339,13 @@ def test_the_report_says_whose_replies_they_are():
     told = answers_report("dev", [ASKED], [REPLY], WORDS)
     assert "1 questions, 1 replies with the graph and 0 without; model scripted" in told
     assert "citation recall" in told
+
+
+def test_a_perfect_choice_takes_as_many_sources_as_the_model_cited_from_its_context():
+    reply = replace(REPLY, cited=("t:other",), told=("t:other", "t:batching"))
+    model, first, perfect, whole = choices_grid([ASKED], [reply]).rows
+    assert [cell.text for cell in model[1:]] == [".000", ".000"] == [cell.text for cell in first[1:]]
+    assert perfect[1].text == "1.000" and whole[1].text == ".500"
 
 
 def test_one_reply_has_a_mean_and_no_interval():

@@ -102,6 +102,28 @@ def test_a_document_is_dropped_into_the_page_and_one_that_is_none_says_so(page):
     page.get_by_role("button", name="Close").click()
 
 
+def test_what_was_passed_over_is_told_beside_a_graph_that_can_be_asked(page, tmp_path: Path):
+    folder = tmp_path / "Mixed"
+    folder.mkdir()
+    (folder / "ovens.md").write_text(OVENS)
+    (folder / "app.min.js").write_text("function a(){}" * 200)
+    (folder / "scan.pdf").write_bytes(b"%PDF-1.4 nothing more")
+    page.goto("/")
+    page.get_by_role("button", name="Bring your own").click()
+    page.locator("input[webkitdirectory]").set_input_files(folder)
+    passed = page.get_by_label("What was passed over").get_by_role("listitem")
+    expect(passed).to_have_count(2)
+    expect(passed.first).to_contain_text("skipped app.min.js")
+    expect(passed.last).to_contain_text("skipped scan.pdf")
+    assert faults(page.locator("dialog")) == FINE
+    page.get_by_role("button", name="Close").click()
+    expect(page.locator("#who h1")).to_have_text("Mixed")
+    cited_answer(page)
+    page.get_by_role("link", name="About").click()
+    page.get_by_text("How it was read").click()
+    expect(page.locator("pre")).to_contain_text("skipped app.min.js")
+
+
 def test_a_node_is_changed_and_the_change_undone(page):
     page.goto("/pages/node.html#cookbook/technique%3Aprompt_caching")
     expect(page.locator("h2")).to_have_text("Prompt caching")
@@ -122,6 +144,10 @@ def test_a_node_is_changed_and_the_change_undone(page):
     edge.get_by_label("To (name or id)").fill("a thing that is nowhere")
     edge.get_by_role("button").click()
     expect(page.locator(".changes .wrong")).to_contain_text("nowhere")
+    page.get_by_role("button", name="Remove Prompt caching").click()
+    expect(page.locator(".note")).to_contain_text("remove technique:prompt_caching with its edges")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("h2")).to_have_text("Prompt caching")
 
 
 def test_an_expert_is_made_and_changed_in_the_page(page, server):

@@ -163,6 +163,11 @@ def test_a_node_and_an_edge_are_added_changed_and_undone(server):
     assert server.client.delete(f"/api/kgos/edits/cookbook/{changed['number']}").status_code == 200
     assert server.client.delete(f"/api/kgos/edits/cookbook/{made['number']}").status_code == 200
     assert server.client.get(path).status_code == 404
+    before = server.client.get("/api/kgos/node/cookbook/technique:prompt_caching").json()
+    removed = edit(server, {"edit": "NodeToRemove", "id": "prompt_caching"})
+    assert server.client.get("/api/kgos/node/cookbook/technique:prompt_caching").status_code == 404
+    assert server.client.delete(f"/api/kgos/edits/cookbook/{removed['number']}").status_code == 200
+    assert server.client.get("/api/kgos/node/cookbook/technique:prompt_caching").json() == before
 
 
 @pytest.mark.parametrize(
@@ -174,6 +179,7 @@ def test_a_node_and_an_edge_are_added_changed_and_undone(server):
         {"edit": "EdgeToRemove", "source": "Prompt caching", "type": "requires", "target": "Prompt caching"},
         {"edit": "PropertyToChange", "id": "Prompt caching", "name": "id", "value": "y"},
         {"edit": "PropertyToChange", "id": "Prompt caching", "name": "cost_to_operate", "value": 7, "before": "other"},
+        {"edit": "NodeToRemove", "id": "nobody"},
         {"edit": "Explode"},
     ],
     ids=str,

@@ -57,6 +57,30 @@ PROGRAMS = {
         },
         "parse clean, b.js parse, b.js clean",
     ),
+    "a function that another returns, which is called by the name of its result": (
+        {
+            "a.mjs": "const tester = (type) => (thing) => typeof thing === type;\nexport const isText = tester('string');\n"
+            "function limit(act) { return function () { act(); }; }\nconst own = limit(() => 1);\nexport function run() { own(); }\n",
+            "b.mjs": "import { isText } from './a.mjs';\nfunction check(x) { return isText(x); }\n",
+        },
+        "a.mjs tester, a.mjs limit, run limit, check tester",
+    ),
+    "a function that stands in where another is missing": (
+        {
+            "a.js": "exports.has = Object.hasOwn || function (a, b) { return b in a; };\n"
+            "const log = process.env.LOG ? (...a) => console.log(...a) : () => {};\nfunction run() { log(exports.has({}, 'a')); }\n"
+        },
+        "run has, run log",
+    ),
+    "parameters whose class is in a comment or an annotation": (
+        {
+            "a.js": "class Option { name() {} }\nexports.Option = Option;\n",
+            "b.js": "/** @typedef { import('./a.js').Option } Option */\nclass Help {\n  /**\n   * Say it.\n   * @param {Option} option\n"
+            "   * @param {Help} [helper]\n   */\n\n  term(option, helper) { helper.size(); return option.name(); }\n  size() {}\n}\n",
+            "c.ts": "import { Option } from './a';\nexport function tell(option: Option, n: number) { option.name(); }\n",
+        },
+        "term size, term name, tell name",
+    ),
     "re-exports of ES modules": (
         {
             "a.js": "export const one = () => 1;\nexport default function two() {}\n",

@@ -20,6 +20,7 @@ from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.query.mcp_server import graph_server
 from kgot_lab.kgos.query.questions import QUESTIONS
 from kgot_lab.kgos.schemas.vocabularies import cookbook
+from kgot_lab.memory.user_memory import open_memory
 from kgot_lab.stores.files import read_graph, write_graph
 
 mcp = pytest.importorskip("mcp")
@@ -39,7 +40,7 @@ def file(tmp_path):
 async def is_answered(client):
     """What an assistant does first: which tools there are, a question, a wrong one, the graph itself."""
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert set(tools) == {"describe", "ask", "context"}
+    assert set(tools) == {"describe", "ask", "context", "cypher"}
     assert all(tool.annotations.read_only_hint for tool in tools.values())
     described = (await client.call_tool("describe", {})).content[0].text
     assert len(described) < 8_000 and all(f"\n{name}(" in described for name in QUESTIONS)
@@ -49,6 +50,13 @@ async def is_answered(client):
     assert found.structured_content["rows"][0]["id"] == "cost_strategy:cache_repeated_work"
     wrong = await client.call_tool("used_by", {"node": "nothing"})
     assert wrong.is_error and "unknown node" in wrong.content[0].text
+    beside = await client.call_tool("ask", {"question": "want-to", "goal": "costs", "limit": "2"})
+    assert not beside.is_error and len(beside.structured_content["rows"]) <= 2
+    statement = "MATCH (n:technique {id: 'technique:prompt_caching'}) RETURN n.name AS name"
+    read = await client.call_tool("cypher", {"query": statement})
+    assert read.structured_content["rows"] == [{"name": "Prompt caching"}]
+    written = await client.call_tool("cypher", {"statement": "MATCH (n) DETACH DELETE n"})
+    assert written.is_error and "a read may not DETACH" in written.content[0].text
     node = json.loads((await client.read_resource("graph://node/prompt_caching")).contents[0].text)
     assert node["id"] == "technique:prompt_caching" and node["edges"]
 
@@ -111,8 +119,22 @@ def test_changes_are_offered_only_where_they_are_allowed_and_are_checked():
         async with Client(graph_server(GRAPH, editor=editor)) as client:
             named = {"id": "tool:x", "type": "tool", "properties": {"name": "X"}}
             calls = [("add_node", named), ("add_node", {"id": "tool:y", "type": "tool"}), ("undo", {})]
-            return [await client.call_tool(name, given) for name, given in calls]
+            answers = [await client.call_tool(name, given) for name, given in calls]
+            await client.call_tool("add_node", named)
+            count = {"cypher": "MATCH (n:tool {id: 'tool:x'}) RETURN count(n) AS n"}
+            seen = [await client.call_tool("cypher", count)]
+            for name, given in (("remove_node", {"node": "tool:x"}), ("remove_edge", first), ("undo", {})):
+                assert not (await client.call_tool(name, given)).is_error
+            half = await client.call_tool("remove", {"id": first["source"], "type": first["type"]})
+            assert half.is_error and "an edge is removed by id, type and target" in half.content[0].text
+            seen.append(await client.call_tool("cypher", count))
+            assert [each.structured_content["rows"] for each in seen] == [[{"n": 1}], [{"n": 0}]]
+            await client.call_tool("undo", {})
+            await client.call_tool("undo", {})
+            return answers
 
+    edge = GRAPH.edges[0]
+    first = {"source": edge.source, "type": edge.type, "target": edge.target}
     added, refused, undone = asyncio.run(edit())
     assert added.structured_content["said"] == "added node tool:x"
     assert "no edge" in added.structured_content["broken"][0]
@@ -134,6 +156,9 @@ def test_changes_are_offered_only_where_they_are_allowed_and_are_checked():
         ("ask", {}, "the argument 'question' of ask: it is missing"),
         ("ask", {"question": "want"}, "unknown question 'want'"),
         ("want_to", {"goal": "costs", "limit": "three"}, "it has to be a whole number"),
+        ("ask", {"question": "used-by", "nodes": "x"}, "unknown argument of used-by 'nodes'"),
+        ("cypher", {"statement": "MATCH (n RETURN n"}, "Syntax error"),
+        ("cypher", {"statement": " "}, "the statement is empty"),
         ("undo", {"change": 3}, "unknown argument of undo 'change'"),
     ],
 )
@@ -145,6 +170,26 @@ def test_wrong_arguments_are_refused_by_name_in_plain_words(tool, given, said):
     answer = asyncio.run(ask())
     assert answer.is_error and said in answer.content[0].text
     assert "pydantic" not in answer.content[0].text
+
+
+def test_what_a_user_says_is_added_as_dated_claims_and_recalled_beside_the_graph():
+    async def talk(memory):
+        editor = Editor(GRAPH, by="assistant")
+        async with Client(graph_server(GRAPH, editor=editor, memory=memory)) as client:
+            tools = (await client.list_tools()).tools
+            said = {"episode_body": "I live in Rome.", "reference_time": "2026-03-01"}
+            added = await client.call_tool("add_episode", said)
+            return tools, added, await client.call_tool("context", {"question": "Where do I live?"})
+
+    with open_memory(user="ana", embedder=None) as memory:
+        tools, added, recalled = asyncio.run(talk(memory))
+        (fact,) = memory.facts()
+    assert (fact.identity, added.is_error) == (("ana", "lives_in", "Rome"), False)
+    assert "- 2026-03-01: I live in Rome. [ana/2026-03-01" in recalled.content[0].text
+    assert len(tools) <= 10 and "add_episode" in {tool.name for tool in tools}
+    schema = json.dumps([tool.model_dump(exclude_none=True, by_alias=True) for tool in tools])
+    inputs = json.dumps([(tool.name, tool.description, tool.input_schema) for tool in tools])
+    assert len(inputs) < 5_000 and len(schema) < 12_000
 
 
 def test_each_line_is_answered_also_after_the_last_and_changes_are_made_in_their_order_unless_cancelled(

@@ -17,7 +17,7 @@ mcp = pytest.importorskip("mcp")
 from mcp.client import Client  # noqa: E402
 from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
 
-READS, WRITES = {"recall", "history"}, {"add", "correct", "forget"}
+READS, WRITES = {"recall", "history"}, {"add_episode", "correct", "forget"}
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
 
 
@@ -96,7 +96,7 @@ def test_an_assistant_that_may_write_adds_corrects_and_forgets(tmp_path):
     "name, given, says",
     [
         ("recall", {}, "question"),
-        ("recall", {"question": 5}, "'question' of recall: it has to be a text"),
+        ("recall", {"question": [5]}, "'question' of recall: it has to be a text"),
         ("recall", {"question": "Kiel", "user": "bob"}, "unknown argument of recall 'user'"),
         ("recall", {"question": "x" * 20_001}, "at most 20000 characters"),
         ("recall", {"question": "x", "at": "soon"}, "'at' of recall"),

@@ -17,12 +17,13 @@ export class Bring {
     this.name = make("input", { id: "bring-name", maxlength: "100", autocomplete: "off" });
     this.bar = make("progress", { "aria-label": "Progress", hidden: true });
     this.state = make("p", { class: "small", role: "status" });
+    this.passed = make("ul", { class: "small", "aria-label": "What was passed over" });
     this.dialog = make("dialog", { class: "token bring", "aria-labelledby": "bring-title" },
       make("h2", { id: "bring-title" }, "Bring your own"),
       make("p", {}, "A folder of texts or code, documents, a graph of any program, tables or a SQLite file: drop it here, or choose it. It stays on this server."),
       make("div", { class: "row" }, folder, files),
       make("label", { for: "bring-name" }, "Its name (by default that of the folder or file)"), this.name,
-      this.bar, this.state, button("Close", () => this.close(), { class: "quiet" }));
+      this.bar, this.state, this.passed, button("Close", () => this.close(), { class: "quiet" }));
     this.dialog.addEventListener("cancel", () => this.close());
     document.body.append(this.dialog);
     place.append(button("Bring your own", () => this.open()));
@@ -43,6 +44,7 @@ export class Bring {
   open() {
     if (this.dialog.open) return;
     this.say("");
+    this.passed.replaceChildren();
     this.dialog.showModal();
   }
 
@@ -66,11 +68,11 @@ export class Bring {
 
   /** Send files, read them, and make an expert; what goes wrong is said in the dialog. */
   async take(all) {
-    const files = all.filter(({ path }) => !SKIPPED.test(path));
-    const large = files.filter(({ file }) => file.size > LARGEST);
-    if (!files.length) return this.say("There is no file in it that can be read.", true);
-    if (large.length) return this.say(`${large[0].path} is larger than ${LARGEST / 1e6} MB: leave it out.`, true);
-    if (this.stopped && !this.stopped.signal.aborted) return this.say("The last one is still under way.", true);
+    const wanted = all.filter(({ path }) => !SKIPPED.test(path));
+    const files = wanted.filter(({ file }) => file.size <= LARGEST);
+    const large = wanted.filter((each) => !files.includes(each)).map(({ path }) => `skipped ${path}: it is larger than ${LARGEST / 1e6} MB`);
+    if (!files.length) return this.say(large[0] ?? "There is no file in it that can be read.", true);
+    if (this.stopped && !this.stopped.signal.aborted) return this.say("The previous upload is still running.", true);
     this.stopped = new AbortController();
     const { signal } = this.stopped;
     const upload = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(36).padStart(2, "0")).join("");
@@ -80,13 +82,13 @@ export class Bring {
     try {
       await this.send(files, upload, signal);
       graph = (await call("/api/graphs", { method: "POST", body: { upload, name }, signal })).id;
-      await this.read(graph, signal);
+      const notes = await this.read(graph, signal);
       const expert = await call("/api/experts", { method: "POST", signal, body: {
         name, description: `Answers from ${name}`, kg_db_id: graph, answers_in: "sentences",
         persona: { name, instructions: "You answer from what the knowledge graph says, and say so if it does not.", greeting: `Ask me about ${name}.` } } });
-      this.dialog.close();
       this.name.value = "";
       this.made(expert.id);
+      this.end([...large, ...notes]);
     } catch (error) {
       const away = graph ? `/api/graphs/${graph}` : `/api/uploads/${upload}`;
       await call(away, { method: "DELETE" }).catch(() => {}); // the reason is said below
@@ -116,11 +118,19 @@ export class Bring {
       signal.throwIfAborted();
       const { graphs } = await call("/api/choices", { signal });
       const graph = graphs.find((each) => each.id === id);
-      if (graph?.state === "ready") return;
+      if (graph?.state === "ready") return graph.notes;
       if (!graph || graph.state === "failed") throw new Refused(422, "unreadable", graph?.error ?? "The graph is gone.");
       this.show(graph.done, graph.total, graph.total ? `Read ${graph.done} of ${graph.total} files: ${graph.file}` : "Reading");
       await new Promise((done) => { setTimeout(done, WAIT); });
     }
+  }
+
+  /** Close the dialog, unless something was passed over, which is shown first. */
+  end(notes) {
+    const passed = notes.map((line) => line.trim()).filter((line) => /^(skipped|note)/.test(line));
+    if (!passed.length) return this.dialog.close();
+    this.passed.replaceChildren(...passed.map((line) => make("li", {}, line)));
+    this.say("It is read and can be asked. This was passed over, or read with doubt:");
   }
 
   show(done, total, words) {

@@ -40,6 +40,8 @@ export function changes(seen, changed) {
     }),
     own.length > 0 && make("section", {}, make("h4", {}, "Remove an edge"), make("ul", { class: "plain" }, own.map((edge) => make("li", {},
       button(`${edge.source === here ? "" : "← "}${words(edge.type)} ${told(edge.source === here ? edge.target : edge.source)}`, () => send([{ edit: "EdgeToRemove", ...edge }]), { class: "link" }))))),
+    make("section", {}, make("h4", {}, "Remove this node"), button(`Remove ${seen.node.name} with its edges`,
+      () => send([{ edit: "NodeToRemove", id: here }], seen.neighbours[0]?.id ?? here), { class: "link" })),
     state);
 }
 

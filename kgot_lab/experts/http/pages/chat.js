@@ -9,7 +9,7 @@ import { views, tabs } from "./tabs.js";
 import { Talks, expertList, face, leftBehind, markExpert } from "./talks.js";
 import { Thoughts } from "./thought.js";
 
-const CUT = "It is cut off here: the expert may write no more in one answer. Ask it to go on.";
+const CUT = "The answer is cut off here, at its length limit. Ask the expert to go on.";
 const at = (id) => document.getElementById(id);
 const [said, spoken, question, asking, stop] = ["said", "spoken", "question", "asking", "stop"].map(at);
 const view = views(at("views"));
@@ -59,7 +59,7 @@ function begin() {
   remember();
   const { expert } = state;
   if (expert.gone) {
-    said.replaceChildren(make("p", { class: "greeting note" }, "This expert was deleted. What you said with it can be read and deleted, beside the experts."));
+    said.replaceChildren(make("p", { class: "greeting note" }, "This expert was deleted. You can still read and delete your conversations with it, beside the experts."));
     return;
   }
   said.replaceChildren(make("div", { class: "greeting" }, face(expert), make("h2", {}, expert.persona.name),
@@ -93,7 +93,7 @@ async function openTalk(id, isWanted = true) {
     for (const [message, replies] of inPairs(whole.messages)) {
       if (message) asked(message.content);
       if (replies.length) replies.forEach(answered);
-      else said.append(make("p", { class: "note" }, "No answer is kept of this: it was broken off, or is being written just now."));
+      else said.append(make("p", { class: "note" }, "No answer is stored: it was interrupted, or is still being written."));
     }
     if (isWanted) view("chat");
     toEnd(true);
@@ -145,7 +145,7 @@ function answered(message) {
   answer.knows([...(about.trace?.nodes ?? []).filter((node) => node.told), ...(about.citations ?? [])]);
   answer.tell(message.content);
   answer.end();
-  const note = about.failed ? "No whole answer came." : about.stopped ? "It was stopped here." : about.cut ? CUT : "";
+  const note = about.failed ? "The answer is incomplete." : about.stopped ? "It was stopped here." : about.cut ? CUT : "";
   if (note) under.append(make("p", { class: "note" }, note));
   const end = { citations: about.citations ?? [], named: about.named ?? [], false: about.false_citations ?? [], outcome: about.outcome };
   finish(under, { trace: about.trace, end, id: message.content ? message.id : "", thought: message.thumb });
@@ -195,7 +195,7 @@ async function ask() {
   } catch (error) {
     if (error.name === "AbortError") {
       place.answer.end();
-      place.under.append(make("p", { class: "note" }, "Stopped. What was said until here is kept."));
+      place.under.append(make("p", { class: "note" }, "Stopped. The text so far is kept."));
     } else place.under.append(make("p", { class: "wrong", role: "alert" }, error.message));
   }
   if (!place.answer.text) question.value ||= text; // nothing came of it: it may be asked again

@@ -4,7 +4,7 @@ import { call } from "./api.js";
 import { make } from "./dom.js";
 
 const place = document.getElementById("edit");
-const METHODS = { hybrid: "by words, meaning and edges", intent: "by what the question is after" };
+const METHODS = { hybrid: "by words, meaning and edges", intent: "by the intent of the question" };
 
 async function show() {
   const id = decodeURIComponent(location.hash.slice(1));

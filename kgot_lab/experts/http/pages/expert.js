@@ -11,10 +11,11 @@ async function show() {
   const id = decodeURIComponent(location.hash.slice(1));
   card.setAttribute("aria-busy", "true");
   try {
-    if (!id) throw new Refused(404, "not_there", "Which expert? Its id stands in the address, after a #.");
+    if (!id) throw new Refused(404, "not_there", "Which expert? Put its id into the address, after a #.");
     const expert = await call(`/api/experts/${encodeURIComponent(id)}`);
     const names = expert.kg_db_ids.length ? expert.kg_db_ids : [expert.kg_db_id];
-    const [sizes, scores] = await Promise.all([Promise.all(names.map(size)), measured(id)]);
+    const [sizes, scores, choices] = await Promise.all([Promise.all(names.map(size)), measured(id), call("/api/choices")]);
+    for (const graph of sizes) graph.notes = choices.graphs.find((each) => each.id === graph.id)?.notes ?? [];
     document.title = `${expert.name} — expert`;
     document.getElementById("back").href = `/#${encodeURIComponent(id)}`;
     card.replaceChildren(...parts(expert, sizes, scores));
@@ -50,8 +51,8 @@ function parts(expert, sizes, scores) {
     make("div", { class: "cards" },
       section("Persona", rows([["Name", expert.persona.name], ["Style", expert.persona.style], ["Greets with", expert.persona.greeting], ["Instructions", expert.persona.instructions]])),
       section("Graphs", make("ul", { class: "plain graphs" }, sizes.map((graph) => graphLine(graph, expert.graph_weights[graph.id])))),
-      section("How it searches", [weights(expert.effective_weights), rows([["Methods", expert.retrieval.methods.join(", ")], ["Nodes at most", expert.retrieval.limit],
-        ["Steps around them", expert.retrieval.expand_depth], ["Follows", (expert.retrieval.boost_types ?? []).map(words).join(", ")]])]),
+      section("How it searches", [weights(expert.effective_weights), rows([["Methods", expert.retrieval.methods.join(", ")], ["Maximum number of nodes", expert.retrieval.limit],
+        ["Steps from each", expert.retrieval.expand_depth], ["Follows", (expert.retrieval.boost_types ?? []).map(words).join(", ")]])]),
       section("Goals", Object.keys(expert.custom_goal_mappings).length ? rows(Object.entries(expert.custom_goal_mappings).map(([word, goal]) => [word,
         [goal.boost_types.length ? `follows ${goal.boost_types.map(words).join(", ")}` : "", goal.dimension_boosts.length ? `looks at ${goal.dimension_boosts.map(words).join(", ")}` : ""].filter(Boolean).join("; ")]))
         : none("No word of a question changes how it searches.")),
@@ -80,7 +81,8 @@ function graphLine(graph, weight) {
   const count = (number) => number.toLocaleString("en");
   return make("li", {}, make("strong", {}, graph.id), " ", graph.wrong ? make("span", { class: "wrong" }, graph.wrong)
     : make("span", {}, `${counted(graph.nodes, "node")}, ${counted(graph.edges, "edge")}`, weight ? `, weight ${told(weight)}` : ""),
-    graph.types ? make("ul", { class: "pills" }, Object.entries(graph.types).map(([type, number]) => make("li", {}, `${words(type)} `, make("span", { class: "number" }, count(number))))) : "");
+    graph.types ? make("ul", { class: "pills" }, Object.entries(graph.types).map(([type, number]) => make("li", {}, `${words(type)} `, make("span", { class: "number" }, count(number))))) : "",
+    graph.notes.length ? make("details", { class: "small" }, make("summary", {}, "How it was read, and what was passed over"), make("pre", {}, graph.notes.join("\n"))) : "");
 }
 
 function bounds({ min, max, exact }) {

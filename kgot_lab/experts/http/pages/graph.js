@@ -72,7 +72,7 @@ export class GraphPanel {
   async changed(id, made) {
     const { graph, node } = this.seen;
     await this.open(graph, id, { back: id === node.id });
-    this.root.querySelector(".graph-head")?.after(done({ graph }, made, () => this.open(graph, node.id, { back: true })));
+    (this.root.querySelector(".graph-head") ?? this.root.lastElementChild).after(done({ graph }, made, () => this.open(graph, node.id, { back: true })));
   }
 
   async back() {
@@ -92,7 +92,7 @@ export class GraphPanel {
     return limitations.length === 0 ? "" : make("section", { class: "limits" }, make("h3", {}, `Limitations (${limitations.length})`),
       make("ul", { class: "plain" }, limitations.map((each) => make("li", {}, this.link(each.id, each.name), each.description ? make("p", {}, each.description) : "",
         each.workarounds.length ? make("p", { class: "small" }, "What helps: ", each.workarounds.map((id, number) => [number ? ", " : "", this.link(id)]))
-          : make("p", { class: "small" }, each.blocking ? "No workaround is known." : "It does not stand in the way.")))));
+          : make("p", { class: "small" }, each.blocking ? "No workaround is known." : "It blocks nothing.")))));
   }
 
   properties() {

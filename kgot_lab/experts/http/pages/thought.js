@@ -16,8 +16,8 @@ export class Thoughts {
 
   empty() {
     this.steps = [];
-    this.root.replaceChildren(make("p", { class: "hint" }, "When the expert answers, this shows how: what it took you to want, where it looked, "
-      + "what it found, and what it was told."));
+    this.root.replaceChildren(make("p", { class: "hint" }, "When the expert answers, this shows how: the intent it recognised, where it searched, "
+      + "what it found, and what the model was given."));
   }
 
   /** Show a train of thought from its first step; `end` says what the answer cited, once it has ended. */
@@ -80,7 +80,7 @@ function stepsOf(trace, end, open) {
     { title: `Nodes found: ${trace.nodes.length}`, body: () => nodes(trace, open) },
     { title: `Edges followed: ${trace.edges.length}`, body: () => edges(trace) },
   ];
-  if (trace.limitations.length) steps.push({ title: `Limitations told: ${trace.limitations.length}`, body: () => lines(trace.limitations) });
+  if (trace.limitations.length) steps.push({ title: `Limitations given: ${trace.limitations.length}`, body: () => lines(trace.limitations) });
   if (trace.plan.length) steps.push({ title: "A plan", body: () => make("ol", { class: "plain" }, trace.plan.map((each) => make("li", {}, each))) });
   if (trace.delegated?.length) steps.push({ title: `Asked elsewhere: ${trace.delegated.length}`, body: () => make("div", {}, trace.delegated.map((each) => reasons(
     Object.entries(each).filter(([, value]) => value !== null && value !== "").map(([name, value]) => [words(name), told(value)])))) });
@@ -92,7 +92,7 @@ function stepsOf(trace, end, open) {
 function asked(trace) {
   return make("div", {},
     make("p", { class: "large" }, trace.intent ? words(trace.intent) : "No intent stood out"),
-    trace.unsaid?.length && make("p", { class: "unsaid" }, `Nothing found says: ${trace.unsaid.join(", ")}`),
+    trace.unsaid?.length && make("p", { class: "unsaid" }, `Found nowhere: ${trace.unsaid.join(", ")}`),
     reasons([["Intent score", trace.intent ? told(trace.intent_score) : ""], ["Purpose", words(trace.purpose)], ["Graphs", Object.keys(trace.graphs).join(", ")],
       ["Playbooks", trace.playbooks.join("; ") || "none fitted"],
       ["Remembered", trace.memories ? `${counted(trace.memories, "line")} of earlier conversations` : "nothing of earlier conversations"]]));
@@ -114,7 +114,7 @@ function nodes(trace, open) {
         make("button", { type: "button", class: "link", onclick: (event) => open(node, event.currentTarget) }, dot(node.type), node.name || node.id),
         make("span", { class: "number" }, node.score.toFixed(3))),
       track(RETRIEVERS.map(([retriever], number) => [number, node[retriever]]), most),
-      make("div", { class: "small" }, [words(node.type), way(node.path), node.told ? "" : "not told to the expert"].filter(Boolean).join(" · "))))));
+      make("div", { class: "small" }, [words(node.type), way(node.path), node.told ? "" : "not in the prompt"].filter(Boolean).join(" · "))))));
 }
 
 /** How the graph led to a node, with its edges as arrows. */

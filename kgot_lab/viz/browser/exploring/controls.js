@@ -80,7 +80,7 @@ function explorerRetriever(retriever, state, heard) {
     told(about) {
       if (retriever.missing || !about) return;
       const found = about.found === null ? "" : `, ${about.found.toLocaleString("en")} found`;
-      const counts = state.off.includes(retriever.name) ? "switched off" : about.share ? `counts ${about.share.toFixed(2)}` : "counts nothing";
+      const counts = state.off.includes(retriever.name) ? "switched off" : about.share ? `counts ${about.share.toFixed(2)}` : "has no weight";
       told.textContent = `${counts}${found}`;
       told.title = retriever.stage;
     },
@@ -113,7 +113,7 @@ function explorerCompare(data, state, heard) {
     state.kept = explorerMix(state);
     state.a = "kept";
     heard.chosen(event);
-  }, { title: "Keep these weights, and go on with the sliders beside them" });
+  }, { title: "Keep these weights, and compare other ones with them" });
   const end = button("Stop comparing", (event) => {
     state.a = state.b = "";
     heard.chosen(event);

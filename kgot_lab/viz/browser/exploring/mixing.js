@@ -68,7 +68,7 @@ function moveOf(rank, there) {
 
 /** What is found of the relevant documents among the first k, with recall@k. */
 function goldTold(sheet, ranks, k) {
-  if (!sheet.gold.length) return "No gold is known for this question.";
+  if (!sheet.gold.length) return "No passages are marked as relevant to this question.";
   const rank = (each) => (each.row < 0 ? 0 : ranks[each.row]);
   const places = sheet.gold.map(rank).filter((place) => place && place <= k).sort((one, other) => one - other);
   const at = places.length ? `, at ${places.length > 1 ? "ranks" : "rank"} ${places.join(" and ")}` : "";

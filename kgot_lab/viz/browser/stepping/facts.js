@@ -20,9 +20,9 @@ function stepAnswer(view, pane) {
       marked.has(number) && make("span", { class: "kl-evidence" }, "✓ "), ...stepFactWords(run, facts[number]));
     return make("li", { class: isLit ? "kl-step-lit" : "" }, fact, isLit && stepGround(pane, facts[number]));
   });
-  const few = marked.size && marked.size < evidence.length ? ` ✓ are the fewest that tell it, and stand out in the graph.` : "";
+  const few = marked.size && marked.size < evidence.length ? ` ✓ are the fewest that give this answer, and are highlighted in the graph.` : "";
   const told = evidence.length ? `Read from ${evidence.length} ${evidence.length === 1 ? "fact" : "facts"} of the graph.${few} Choose one: its edge, its sentence and its passage light up.` :
-    "It names no fact of the graph.";
+    "It cites no fact of the graph.";
   return [make("p", { class: "kl-step-big" }, run.answer), run.outcome && make("p", { class: ["supported", "not checked"].includes(run.outcome) ? "small" : "kl-step-stopped" }, run.outcome),
     make("p", { class: "small" }, told), items.length > 0 && make("ul", { class: "kl-step-facts" }, ...items)].filter(Boolean);
 }
@@ -48,7 +48,7 @@ function stepGround(pane, fact) {
     return make("figure", { class: "kl-step-passage" }, make("figcaption", {}, make("b", {}, title), " ", stepGo(pane, event, "read")), make("p", {}, ...stepMarked(texts[text], sentences)));
   });
   const rest = loose.map(([sentence, source]) => make("p", {}, make("mark", {}, sentence), source && ` [${source}]`));
-  const none = fact.said.length ? [] : [make("p", { class: "small" }, "No sentence of a document is noted for it.")];
+  const none = fact.said.length ? [] : [make("p", { class: "small" }, "No sentence is recorded for it.")];
   return make("div", { class: "kl-step-ground" }, stepSince(pane, fact), ...shown, ...rest, ...none);
 }
 

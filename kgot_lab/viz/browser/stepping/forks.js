@@ -5,12 +5,12 @@ function stepEditor(view, event) {
   const { editing } = view;
   const area = make("textarea", { value: view.drafts.get(editing.at) ?? event.texts[event.text], rows: 9, disabled: editing.waiting, spellcheck: "false",
     "aria-label": `The ${event.part} of event ${editing.at}`, oninput: () => view.drafts.set(editing.at, area.value) });
-  const known = view.data.model ? "What the change leaves as it was comes from the recording; the rest is asked of the live model." :
+  const known = view.data.model ? "Replies that the change does not affect come from the recording, the others from the live model." :
     "No model was given, so the fork runs up to the first reply that was not recorded.";
   const go = button("Fork", () => view.sendFork(area.value), { disabled: editing.waiting });
   const cancel = button("Cancel", () => view.edit(null));
   const said = make("p", { class: "kl-step-refused", role: "alert" }, editing.waiting ? "The run is walked again …" : editing.words);
-  return [make("div", { class: "kl-step-editor" }, make("p", {}, `Change the ${event.part}, and the run is walked again from here. ${known}`), area, make("div", { class: "kl-bar" }, go, cancel), said)];
+  return [make("div", { class: "kl-step-editor" }, make("p", {}, `Change the ${event.part}, and the run is repeated from here. ${known}`), area, make("div", { class: "kl-bar" }, go, cancel), said)];
 }
 
 /** What a fork changed, what it cost, and how both runs ended. */

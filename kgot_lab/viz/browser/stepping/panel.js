@@ -4,7 +4,7 @@
 function stepPanel(view, pane) {
   const title = make("h4", { role: "status", "aria-live": "polite" });
   const edit = button("Edit and fork", () => view.edit(pane.at), { class: "kl-button kl-step-edit" });
-  const offer = button("Recorded fork", () => view.compare(pane.at), { class: "kl-button kl-step-offer", title: "This event was changed by hand once, and what became of it was recorded" });
+  const offer = button("Recorded fork", () => view.compare(pane.at), { class: "kl-button kl-step-offer", title: "This event was changed by hand once, and the resulting run was recorded" });
   const tally = make("div", { class: "kl-step-tally", hidden: true });
   const body = make("div", { class: "kl-step-body", tabindex: 0, role: "region", "aria-label": "What happened" });
   const element = make("div", { class: "kl-step-panel" }, make("div", { class: "kl-step-panel-head" }, title, offer, edit), tally, body);
