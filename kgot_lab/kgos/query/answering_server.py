@@ -10,9 +10,10 @@ from typing import Any
 
 import anyio
 from mcp import types
-from mcp.server import MCPServer, stdio
+from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
@@ -20,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kgot_lab.arguments import distinct_fields, is_plain_text
+from kgot_lab.arguments import is_plain_text
 from kgot_lab.errors import BadInput, require_known, short_repr
 from kgot_lab.kgos.query.mcp_server import replay_body
 from kgot_lab.kgos.query.question_arguments import resolve_aliases
@@ -80,10 +81,9 @@ class AnsweringServer(MCPServer[Any]):
         waits for the answer of the one before it, and the end of the input for all answers.
         """
         hints = {tool.name: tool.annotations for tool in await self.list_tools()}
-        vars(stdio)["types"].jsonrpc_message_adapter = _Messages()  # by which each line is read
         changing = [name for name, hint in hints.items() if hint and hint.destructive_hint]
         calls = _OpenCalls(lambda name: self.route(name, {})[0] in changing)
-        async with stdio.stdio_server() as (messages, answers), anyio.create_task_group() as tasks:
+        async with stdio_server() as (messages, answers), anyio.create_task_group() as tasks:
             accepted, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
 
@@ -137,8 +137,8 @@ class ExplainedBodies:
         """Answer a request."""
         body = await Request(scope, receive).body()
         try:
-            refusal = _refusal(_Messages().validate_json(body, by_name=False))
-        except (ValidationError, _RepeatedKey) as error:
+            refusal = _refusal(types.jsonrpc_message_adapter.validate_json(body, by_name=False))
+        except ValidationError as error:
             refusal = _refusal(error)
         if refusal is not None:
             await JSONResponse(refusal.model_dump(), 400)(scope, receive, send)
@@ -184,40 +184,14 @@ class _OpenCalls:
                 await self._answered.wait()
 
 
-class _RepeatedKey(ValueError):
-    """A message in which an object has a key twice."""
-
-    def __init__(self, reason: str, input: bytes | str):
-        self.input = input
-        super().__init__(reason)
-
-
-class _Messages:
-    """Parses JSON-RPC messages."""
-
-    def validate_json(self, body: bytes | str, **options: Any) -> Any:
-        """Return a message. Raises ValidationError if it is none, and _RepeatedKey."""
-        try:
-            json.loads(body, object_pairs_hook=distinct_fields, parse_int=str)
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-            pass
-        except ValueError as error:
-            raise _RepeatedKey(str(error), body) from None
-        return _ADAPTER.validate_json(body, **options)
-
-
-_ADAPTER = types.jsonrpc_message_adapter
-
-
 def _refusal(message: object) -> types.JSONRPCError | None:
     """Return the answer to what is no message, with the id of the request if it can be read, or else None.
 
     A request without an id of the right type, which the protocol takes for a notification, is refused too.
     """
     id, code = None, types.INVALID_REQUEST
-    if isinstance(message, ValidationError | _RepeatedKey):
-        repeated = {"type": "", "input": getattr(message, "input", ""), "msg": str(message)}
-        problem = repeated if isinstance(message, _RepeatedKey) else message.errors(include_url=False)[0]
+    if isinstance(message, ValidationError):
+        problem = message.errors(include_url=False)[0]
         with suppress(AttributeError, TypeError, ValueError):
             given = problem["input"]
             id = (json.loads(given) if isinstance(given, str | bytes) else given).get("id")
@@ -226,7 +200,7 @@ def _refusal(message: object) -> types.JSONRPCError | None:
         is_no_json = problem["type"] == "json_invalid"
         code = types.PARSE_ERROR if is_no_json else code
         reason = f", or holds half a surrogate pair: {problem['msg']}" if is_no_json else f": {_FORM}"
-        reason = _NO_MESSAGE + reason if problem["type"] else f"the message: {problem['msg']}"
+        reason = _NO_MESSAGE + reason
     elif isinstance(message, types.JSONRPCNotification) and not message.method.startswith("notifications/"):
         reason = f"{short_repr(message.method)} has no id that is a text or a whole number: {_FORM}"
     else:
