@@ -49,7 +49,7 @@ class PlainFacts(EmbeddedStore):
     language = "json"
 
     def __init__(self) -> None:
-        super().__init__(_Facts())
+        super().__init__(open=_Facts)
 
     def clear(self) -> None:
         """Begin with an empty graph again."""

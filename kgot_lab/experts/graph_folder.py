@@ -64,7 +64,6 @@ def _send_graph(folder: Path, sending: Connection) -> None:
             sending.send(error)
 
 
-@check_arguments
 @dataclass(frozen=True, eq=False)
 class KnownGraphs:
     """The graphs of an expert for querying: one graph, or several joined.

@@ -262,7 +262,7 @@ def test_what_cannot_be_done_is_one_line_before_a_model_is_asked(kgot_lab, words
         (["retract"], "--source ID or --fact FACT"),
         (["erase", "--source", "a", "--fact", "b"], "one of them"),
         (["undo", 9], "there is no change 9"),
-        (["undo", 10**30], f"there is no change {10**30}"),
+        (["undo", 10**30], "it is too large"),
     ],
 )
 def test_what_a_memory_does_not_know_is_said(kgot_lab, asked_once, words, why):

@@ -74,7 +74,7 @@ def test_vectors_have_length_1_or_0_and_are_the_same_again(name, tmp_path):
     assert again.digest == model.digest
     assert again.embed(TEXTS[:2]) == pytest.approx(vectors[:2], abs=1e-5)
     assert model.embed([]).shape == (0, model.dimension)
-    with pytest.raises(BadInput, match="is a list of texts"):
+    with pytest.raises(BadInput, match="'texts' is a list"):
         model.embed("a text")
 
 

@@ -60,6 +60,9 @@ class MortalTables:
         self._last = " ".join(statement.split()[:3]) if not statement.startswith("SELECT") else self._last
         return self._storage.rows(statement, values or {})
 
+    def insert(self, *given: Any) -> Any:
+        return self._storage.insert(*given)
+
     def reading(self) -> Any:
         return self._storage.reading()
 

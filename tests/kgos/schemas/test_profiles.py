@@ -48,7 +48,7 @@ def test_the_same_graph_is_read_whatever_its_tables_are_called_and_no_other_prof
 
 def test_there_are_six_profiles_and_a_fallback():
     assert {profile.name for profile in PROFILES} | {"heuristic"} == set(TABLES) and len(PROFILES) == 6
-    with pytest.raises(BadInput, match="path of an SQLite file"):
+    with pytest.raises(BadInput, match="'path' is a path"):
         read_foreign(None)  # type: ignore[arg-type]
 
 
