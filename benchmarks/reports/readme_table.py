@@ -266,7 +266,7 @@ def verdict() -> str:
     scores = {row.system: row.f1.mean for row in findings.system_scores if row.on == ALL_SETS}
     control, no_links, shuffled = (gaps[name] for name in ("rag-split", "paths-no-links", "paths-shuffled"))
     helps = all(gap.difference.mean > 0 and gap.p_holm < 0.05 for gap in (control, no_links))
-    says = "the graph helps" if helps else "**no help of the graph is shown**"
+    says = "the graph with its search helps" if helps else "**no help of the graph is shown**"
     new, count = unseen_gap(findings, "rag-split")
     planned = {name: told["questions"] for name, told in findings.plan["sets"].items()}
     on = {
@@ -276,12 +276,12 @@ def verdict() -> str:
     }
     mixture = sum(count * on[name] for name, count in planned.items()) / sum(planned.values())
     return (
-        f"With the same decomposition, code and limits on calls {says}, its search included: "
+        f"With the same decomposition, code and limits on calls {says}: "
         f"on {control.difference.n} open questions of three collections, a 1.5B model reading short graph paths, then the best sentences, "
         f"reaches F1 {format_decimal(scores['paths'])}, without a graph "
         f"{format_decimal(scores['rag-split'])}: {span(control.difference)} ({format_signed(mixture)} in the planned "
         f"mixture of sets); on the {count} never answered before, {new}. "
-        f"Without links, in the search too, it loses {format_decimal(no_links.difference.mean)}, "
+        f"Without links, even in the search, it loses {format_decimal(no_links.difference.mean)}, "
         f"with shuffled ones {format_decimal(shuffled.difference.mean)} "
         f"([results and limits](docs/results.md))."
     )
@@ -340,8 +340,8 @@ def doubts() -> str:
     return "\n".join(
         [
             f"- Whether links help beyond finding passages is open: same passages {span(links)}, {len(both)} "
-            f"questions. On MuSiQue no help is shown: F1 {chains}, exact match with its unseen part {exact}.",
-            f"- {seen_two} of {of_two} (2Wiki) and {seen_chain} of {of_chain} (MuSiQue) test questions were asked for answers "
+            f"questions. On MuSiQue no gain is shown: F1 {chains}, exact match on both its parts {exact}.",
+            f"- {seen_two} of {of_two} (2Wiki) and {seen_chain} of {of_chain} (MuSiQue) test questions had been answered "
             f"before the split. Recall@5 on the rest: {two}, {chain}.",
             f"- Weights fitted on StoryAnalogy (accuracy {story}) did not transfer.",
         ]
