@@ -64,18 +64,18 @@ def graphs() -> dict[str, nx.Graph]:
 
 def main() -> None:
     """Draw, take pictures, shuffle."""
-    from playwright.sync_api import sync_playwright
-
-    from kgot_lab.diagnostics.components import find_chromium
-    from kgot_lab.graph import PropertyGraph
-    from kgot_lab.viz.page import export_graph
-
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--python", default="python3")
     given, key = parser.parse_args(), {}
+    from playwright.sync_api import sync_playwright
+
+    from kgot_lab.diagnostics.components import find_chromium
+    from kgot_lab.graph import PropertyGraph
+    from kgot_lab.viz.page import export_graph
+
     data = {name: nx.node_link_data(graph, edges="edges") for name, graph in graphs().items()}
     (given.folder / "graphs.json").write_text(json.dumps(data), encoding="utf-8")
     subprocess.run([given.python, "-c", OTHERS, str(given.folder)], check=True)

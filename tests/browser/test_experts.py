@@ -76,7 +76,7 @@ def test_an_expert_is_asked_its_answer_stepped_through_and_a_citation_opened(pag
         "What changed is not seen."
     )
     page.keyboard.press("ArrowLeft")
-    expect(steps.get_by_role("status")).to_contain_text("6 of 7: What was told")
+    expect(steps.get_by_role("status")).to_contain_text("6 of 7: What the model was given")
     assert view.locator("img").count() == 0 and page.title() != "1"
     asked(view, "And what else?")
     told = asked_in_python(page)

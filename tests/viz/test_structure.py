@@ -227,7 +227,7 @@ def test_of_several_edges_the_largest_delta_is_shown_first_and_another_by_choice
     assert view.of(len(rows)).pair.veto and "edges, see choices()" in repr(view)
     with pytest.raises(BadInput, match="no edge number 9"):
         view.of(9)
-    with pytest.raises(BadInput, match="a delta edge, not str"):
+    with pytest.raises(BadInput, match="an Edge or a TextPair"):
         view.of("dam")
 
 

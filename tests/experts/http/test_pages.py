@@ -355,7 +355,7 @@ def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_
     texts = page.locator(".message .words").all_inner_texts()
     assert texts == ["First?", "To the first.", "Second?", "To the second.", "Third?"]
     expect(page.locator("#said > .note")).to_have_count(1)
-    expect(page.locator("#said > .message:last-of-type + .note")).to_contain_text("No answer is kept")
+    expect(page.locator("#said > .message:last-of-type + .note")).to_contain_text("No answer is stored")
 
 
 @pytest.mark.parametrize("size", SIZES, ids=["wide", "narrow"])
