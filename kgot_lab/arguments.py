@@ -52,7 +52,7 @@ _CALLED = ("__init__", "__call__")  # methods that are checked as public ones ar
 _CALLBACKS = ("say", "progress", "now")  # arguments that are functions of the caller, whose errors name them
 # texts of any kind: what no graph holds is not found, and an engine says what is wrong with a statement
 _ANY_TEXT = frozenset(
-    ("words", "query", "title", "id", "value", "source", "target", "statement", "code", "symbol", "content")
+    ("words", "query", "id", "value", "source", "target", "statement", "code", "symbol", "content")
 )
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes
 _LARGEST = {"a number": sys.float_info.max, "a whole number": sys.maxsize}
