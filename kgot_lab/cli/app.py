@@ -41,6 +41,7 @@ from kgot_lab.errors import (
     mask_secrets,
 )
 from kgot_lab.llm.keys import load_env
+from kgot_lab.loop.limits import limit_names
 from kgot_lab.text.cleaning import decode_argument, format_count, printable_line
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
@@ -75,6 +76,14 @@ class _CommandGroup(TyperGroup):
             # an error of usage, whose class has no public name
             if isinstance(message := getattr(error, "message", None), str):
                 error.message = mask_secrets(message.replace("Value error, ", ""))  # type: ignore[attr-defined]
+            name = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
+            taken = [
+                opt
+                for each in getattr(getattr(error, "ctx", None), "command", self).params
+                for opt in each.opts
+            ]
+            if "--set" in taken and name in limit_names():
+                error.possibilities = [f"--set {name}=VALUE"]  # type: ignore[attr-defined]
             raise
 
 

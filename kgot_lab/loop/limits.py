@@ -322,6 +322,12 @@ PATHS = REFERENCE._changed(
 PRESETS = {"reference": REFERENCE, "local": LOCAL, "paths": PATHS}
 
 
+def limit_names() -> set[str]:
+    """Return the names of the limits of all modes."""
+    parts = (part for preset in PRESETS.values() for part in (preset, *vars(preset).values()))
+    return {name for part in parts if isinstance(part, CheckedRecord) for name in _names(part)}
+
+
 SMALL_MODELS = ("local", "ollama")  # small models, by the prefix of their names
 
 

@@ -746,6 +746,11 @@ def test_a_forged_run_is_found_out(kgot_lab, finished_run):
     one_line(kgot_lab("verify", "forged.jsonl"), "differs", "Eve")
 
 
+def test_a_limit_given_as_an_option_is_told_with_the_option_that_takes_it(kgot_lab):
+    assert "--set steps=VALUE" in kgot_lab("ask", "Who?", "--steps", "3").err
+    assert "--set" not in kgot_lab("find", "Who?", "papers", "--steps", "3").err
+
+
 # --- a graph without a question ---
 
 
