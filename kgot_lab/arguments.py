@@ -303,6 +303,8 @@ def _fit_argument(name: str, value: object, known: _Kinds, *, plain: bool = True
     kinds, exact, is_path, has_paths = known[name]
     if type(value) in exact:
         fitted: Any = value
+    elif (is_path or has_paths) and hasattr(value, "read"):
+        raise BadInput(f"the argument {name!r} is an open file: give its path")
     elif isinstance(value, GeneratorType) and value.gi_frame is None:
         raise BadInput(f"the argument {name!r} is a generator that was read to its end before: give a list")
     elif (fitted := _fit(value, kinds)) is _NO_FIT:

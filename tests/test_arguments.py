@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import kgot_lab as lab
 from kgot_lab.arguments import check_arguments, check_fields
 from kgot_lab.errors import BadInput, describe_value
 from kgot_lab.types import Triple
@@ -200,3 +201,12 @@ def test_a_time_that_is_none_is_no_time_of_a_triple():
 
 def test_a_bool_of_numpy_is_described_as_such():
     assert describe_value(np.True_) == "np.True_"
+
+
+def test_an_open_file_is_no_path_and_is_not_read(tmp_path):
+    file = tmp_path / "graph.json"
+    file.write_text("{}")
+    with file.open() as opened:
+        with pytest.raises(BadInput, match="'path' is an open file: give its path"):
+            lab.read_graph(opened)
+        assert opened.read() == "{}"
