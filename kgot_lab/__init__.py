@@ -5,7 +5,11 @@ This is the public API: `import kgot_lab as lab`, then `lab.ask`, `lab.show`, `l
 names of `__all__`, each loaded when it is first used. Everything else is in its subpackage.
 """
 
+from os import environ as _environ
+
 __version__ = "0.1.0"
+# onnxruntime >= 1.29 sends telemetry; markitdown imports it too, in processes of its own
+_environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 def _public_names() -> dict[str, tuple[str, str]]:

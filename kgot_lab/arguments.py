@@ -19,6 +19,7 @@ from datetime import date
 from decimal import Decimal
 from functools import cache, wraps
 from inspect import CO_VARARGS, getattr_static, signature, unwrap
+from io import IOBase
 from itertools import chain, repeat
 from numbers import Real
 from pathlib import Path
@@ -303,7 +304,7 @@ def _fit_argument(name: str, value: object, known: _Kinds, *, plain: bool = True
     kinds, exact, is_path, has_paths = known[name]
     if type(value) in exact:
         fitted: Any = value
-    elif (is_path or has_paths) and hasattr(value, "read"):
+    elif (is_path or has_paths) and isinstance(value, IOBase):
         raise BadInput(f"the argument {name!r} is an open file: give its path")
     elif isinstance(value, GeneratorType) and value.gi_frame is None:
         raise BadInput(f"the argument {name!r} is a generator that was read to its end before: give a list")

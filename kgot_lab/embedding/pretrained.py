@@ -97,8 +97,6 @@ def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
 
 
 def _model_files() -> tuple[Path, Path]:
-    # onnxruntime >= 1.29 sends telemetry, and warns without a home directory
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime  # noqa: F401
         import tokenizers  # noqa: F401
