@@ -169,7 +169,7 @@ def _answer_and_print(context: typer.Context, output: _OutputOptions, make: _Mak
     if isinstance(output, _AnswerOptions) and not model and answer.nodes:
         terminal.say("note: this is what the graph says of it; --model local answers in words")
     if answer.model and not answer.cited:
-        terminal.say("note: the answer names no node that it rests on")
+        terminal.say("unsure: the answer names no node that it rests on, and the graph may not say it")
     if answer.cited:
         terminal.say(f"cited: {', '.join(answer.cited)}")
     for id in answer.false:
